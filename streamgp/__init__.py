@@ -1,0 +1,77 @@
+"""Online learning from people who make mistakes, on River.
+
+A learner predicts every event of a stream, asks an annotator for a label when it is unsure, and
+challenges the annotator when a given label is probably wrong. Names load on first use, so that
+importing the package costs next to nothing.
+
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from streamgp import datasets, kernels, metrics, query
+    from streamgp.base import Decision, Posterior
+    from streamgp.evaluate import InteractiveResult, interactive_val_score
+    from streamgp.gp.packed import NotPositiveDefiniteError
+    from streamgp.interactive import InteractiveLoop, KeyedLoops, SimulatedAnnotator
+    from streamgp.learners.gp_classifier import GPClassifier
+    from streamgp.presets import isgp
+    from streamgp.query import budgets
+    from streamgp.query.skeptical import SkepticalClassifier
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Decision": "streamgp.base",
+    "Posterior": "streamgp.base",
+    "GPClassifier": "streamgp.learners.gp_classifier",
+    "InteractiveLoop": "streamgp.interactive",
+    "InteractiveResult": "streamgp.evaluate",
+    "KeyedLoops": "streamgp.interactive",
+    "NotPositiveDefiniteError": "streamgp.gp.packed",
+    "SimulatedAnnotator": "streamgp.interactive",
+    "SkepticalClassifier": "streamgp.query.skeptical",
+    "interactive_val_score": "streamgp.evaluate",
+    "isgp": "streamgp.presets",
+}
+_MODULES = {
+    "budgets": "streamgp.query.budgets",
+    "datasets": "streamgp.datasets",
+    "kernels": "streamgp.kernels",
+    "metrics": "streamgp.metrics",
+    "query": "streamgp.query",
+}
+
+__all__ = [
+    "Decision",
+    "GPClassifier",
+    "InteractiveLoop",
+    "InteractiveResult",
+    "KeyedLoops",
+    "NotPositiveDefiniteError",
+    "Posterior",
+    "SimulatedAnnotator",
+    "SkepticalClassifier",
+    "budgets",
+    "datasets",
+    "interactive_val_score",
+    "isgp",
+    "kernels",
+    "metrics",
+    "query",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in _MODULES:
+        return importlib.import_module(_MODULES[name])
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,154 @@
+"""Words that every layer shares: labels, features, beliefs about an event, decisions.
+
+Nothing here computes more than a line; everything here travels between layers.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Array: TypeAlias = "NDArray[np.float64]"
+FeatureName: TypeAlias = Hashable
+Features: TypeAlias = Mapping[FeatureName, Any]
+Label: TypeAlias = bool | int | float | str
+
+
+def positive_parts(labels: Iterable[Label], means: list[float]) -> dict[Label, float]:
+    """Positive parts of means divided by their sum: the class probabilities of a posterior.
+
+    Examples
+    --------
+    >>> positive_parts(["home", "work", "gym"], [0.6, 0.2, -0.1])
+    {'home': 0.75, 'work': 0.25, 'gym': 0.0}
+    >>> positive_parts(["home", "work"], [-0.2, -0.1])
+    {'home': 0.5, 'work': 0.5}
+
+    """
+    total = sum([m for m in means if m > 0.0])
+    if total > 0.0:
+        pairs = zip(labels, means, strict=True)
+        return {label: m / total if m > 0.0 else 0.0 for label, m in pairs}
+    return dict.fromkeys(labels, 1.0 / len(means)) if means else {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Posterior:
+    """What a Gaussian process believes about one event, one latent function per class.
+
+    The classes share one covariance, hence one variance.
+
+    Parameters
+    ----------
+    mean
+        Posterior mean of each known class, in units of its 0/1 indicator.
+    variance
+        Posterior variance of the latent function (without observation noise).
+
+    Examples
+    --------
+    >>> belief = Posterior(mean={"home": 0.75, "work": 0.25, "gym": -0.1}, variance=0.2)
+    >>> belief.probabilities()
+    {'home': 0.75, 'work': 0.25, 'gym': 0.0}
+
+    """
+
+    mean: dict[Label, float]
+    variance: float
+
+    def probabilities(self) -> dict[Label, float]:
+        """Positive parts of the means divided by their sum; uniform if no mean is positive."""
+        return positive_parts(self.mean, list(self.mean.values()))
+
+
+Belief: TypeAlias = Posterior | Mapping[Label, float]
+"""A posterior, or plain class probabilities from a learner that has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Whether to ask, and everything needed to understand why.
+
+    `ask` holds exactly when the score exceeds the threshold and no budget refused. A randomised
+    rule records its draw as the threshold, so every decision can be re-read from a log.
+
+    Parameters
+    ----------
+    ask
+        Whether the question is to be asked.
+    score
+        What the criterion measured, finite; higher is a better reason to ask.
+    threshold
+        What the score had to exceed, finite.
+    criterion
+        Name of the rule that decided.
+    budget
+        Name of what refused a question that the rule wanted, or None.
+
+    Examples
+    --------
+    >>> Decision(ask=True, score=0.4, threshold=0.1, criterion="SkepticalAsk").ask
+    True
+    >>> Decision(ask=True, score=0.1, threshold=0.4, criterion="SkepticalAsk")
+    Traceback (most recent call last):
+    ValueError: ask must equal score > threshold and budget is None, got ask=True, score=0.1, ...
+
+    """
+
+    ask: bool
+    score: float
+    threshold: float
+    criterion: str
+    budget: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.ask != (self.score > self.threshold and self.budget is None):
+            raise ValueError(
+                "ask must equal score > threshold and budget is None, got "
+                f"ask={self.ask}, score={self.score}, threshold={self.threshold}, "
+                f"budget={self.budget!r}"
+            )
+
+    @classmethod
+    def of(cls, score: float, threshold: float, criterion: str) -> Decision:
+        """Decide by comparison alone, before any budget has been consulted."""
+        return cls(ask=score > threshold, score=score, threshold=threshold, criterion=criterion)
+
+    def refused_by(self, budget: str) -> Decision:
+        """Return the same decision, not asked because `budget` refused."""
+        return Decision(
+            ask=False,
+            score=self.score,
+            threshold=self.threshold,
+            criterion=self.criterion,
+            budget=budget,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbour:
+    """A labelled example near an event, shown to the annotator beside a challenge.
+
+    Parameters
+    ----------
+    event_id
+        The example's event, or None if it was learned without an id.
+    x
+        Its features as received.
+    y
+        Its label.
+    distance
+        Euclidean distance from the event in the space the learner sees.
+
+    """
+
+    event_id: str | None
+    x: Features
+    y: Label
+    distance: float
