@@ -1,0 +1,264 @@
+"""Exact Gaussian process regression on several targets that share one covariance, online.
+
+Learning after predicting the same point costs no second solve: the row that extends the Cholesky
+factor is the one that gave the variance.
+
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.linalg.blas import ddot
+
+from streamgp.base import Array
+from streamgp.gp.packed import NotPositiveDefiniteError, PackedCholesky
+from streamgp.kernels import Kernel
+
+_EPSILON = float(np.finfo(float).eps)
+
+
+class _Solve:
+    """What one pass over the factor found out about one point."""
+
+    __slots__ = ("key", "means", "point", "row", "v", "variance")
+
+    def __init__(self, key: bytes, point: Array, row: Array, v: Array, variance: float) -> None:
+        self.key = key
+        self.point = point
+        self.row = row
+        self.v = v
+        self.variance = variance
+        self.means: Array | None = None
+
+
+class ExactGP:
+    """Posterior of `m` functions with zero prior mean, one kernel and one noise variance.
+
+    With `K` the covariances of the `n` points seen and `Γ = (K + noise_variance I)⁻¹`,
+    `mean_j(x) = k(x)' Γ y_j` and `variance(x) = k(x, x) - k(x)' Γ k(x)` (latent: without noise).
+
+    Parameters
+    ----------
+    kernel
+        Covariance function.
+    noise_variance
+        Variance of the observation noise, in units of y².
+
+    Attributes
+    ----------
+    n
+        Number of points.
+    n_targets
+        Number of functions.
+
+    Examples
+    --------
+    One point, noise 1, kernel 1: the mean is half the target.
+
+    >>> from streamgp.kernels import SquaredExponential
+    >>> gp = ExactGP(SquaredExponential(), noise_variance=1.0)
+    >>> gp.add_target()
+    >>> x = np.array([0.0])
+    >>> gp.append(x, np.array([1.0]))
+    >>> means, variance = gp.predict(x)
+    >>> means.tolist(), variance
+    ([0.5], 0.5)
+
+    References
+    ----------
+    [^1]: Rasmussen, C.E. and Williams, C.K.I., 2006. Gaussian Processes for Machine Learning,
+        Alg. 2.1.
+    [^2]: Lütz, A., Rodner, E. and Denzler, J., 2013. I want to know more: efficient multi-class
+        incremental learning using Gaussian processes. Pattern Recognition and Image Analysis 23.
+
+    """
+
+    # _factor  L of K + noise_variance I, extended by one row per point
+    # _X       points (n, d), relative to _origin
+    # _rows    the same points as the kernel stores them; a function of _X
+    # _Y       targets, one row each (m, n)
+    # _Z       L⁻¹ y of each target, one row each (m, n); one row each, so that adding a target
+    #          changes no bit of the others
+    # _origin  the first point for stationary kernels (distances survive large offsets), else 0
+    # _last    the last solve, valid until the points change; its means, until a target changes
+    __slots__ = (
+        "_X",
+        "_Y",
+        "_Z",
+        "_factor",
+        "_last",
+        "_origin",
+        "_rows",
+        "kernel",
+        "n",
+        "n_targets",
+        "noise_variance",
+    )
+
+    def __init__(self, kernel: Kernel, noise_variance: float) -> None:
+        if not (noise_variance >= 0.0 and math.isfinite(noise_variance)):
+            raise ValueError(
+                f"noise_variance must be non-negative and finite, got {noise_variance!r}"
+            )
+        self.kernel = kernel
+        self.noise_variance = noise_variance
+        self.n = 0
+        self.n_targets = 0
+        self._factor = PackedCholesky()
+        self._X: Array = np.empty((0, 0))
+        self._rows: Array = np.empty((0, 0))
+        self._Y: Array = np.zeros((0, 0))
+        self._Z: Array = np.zeros((0, 0))
+        self._origin: Array | None = None
+        self._last: _Solve | None = None
+
+    def predict(self, x: Array) -> tuple[Array, float]:
+        """Posterior means (m,), not to be written to, and latent variance at `x` of shape (d,)."""
+        solve = self._solve(x)
+        return self._means(solve), solve.variance
+
+    def append(self, x: Array, y: Array) -> None:
+        """Learn the targets `y` of shape (m,) at the point `x` of shape (d,).
+
+        A longer `y` brings new functions, which were zero wherever they have been observed.
+
+        Raises
+        ------
+        NotPositiveDefiniteError
+            If the point is, up to rounding, determined by the old ones. Nothing is learned then.
+
+        """
+        if self._origin is None:
+            self._origin = x.copy() if self.kernel.stationary else np.zeros(len(x))
+            self._last = None
+        solve = self._solve(x)
+        d = math.sqrt(self._residual(solve))
+        while self.n_targets < len(y):
+            self.add_target()
+        means = self._means(solve)
+        n = self.n
+        if n == len(self._X):
+            self._reserve(max(16, 2 * n), len(x), len(solve.row))
+        self._X[n] = solve.point
+        self._rows[n] = solve.row
+        self._Y[: self.n_targets, n] = y
+        # Forward substitution of the new last row, GPML Alg. 2.1, line 3.
+        z = y - means
+        z /= d
+        self._Z[: self.n_targets, n] = z
+        self._factor.append(solve.v, d)
+        self.n = n + 1
+        self._last = None
+
+    def add_target(self) -> None:
+        """Add a function that was zero wherever it has been observed."""
+        if self.n_targets == len(self._Z):
+            more = max(4, 2 * self.n_targets)
+            self._Y = _enlarged(self._Y, (more, self._Y.shape[1]))
+            self._Z = _enlarged(self._Z, (more, self._Z.shape[1]))
+        self.n_targets += 1
+        self._forget_means()
+
+    def widen(self, d: int) -> None:
+        """Make room for points with `d` features; the old points have 0 in the new ones."""
+        if self._origin is None or d <= len(self._origin):
+            return
+        self._X = _enlarged(self._X, (len(self._X), d))
+        self._origin = _enlarged(self._origin, (d,))
+        # The new features of the origin are 0 as well, so that old points keep their distances.
+        rows = [self.kernel.embed(x) for x in self._X[: self.n]]
+        self._rows = _enlarged(np.array(rows), (len(self._X), len(rows[0])))
+        self._last = None
+
+    def relabel(self, i: int, y: Array) -> None:
+        """Replace the targets of point `i`; the factor stays as it is."""
+        changed = np.flatnonzero(self._Y[: self.n_targets, i] != y)
+        self._Y[: self.n_targets, i] = y
+        for j in changed:
+            self._Z[j, : self.n] = self._factor.solve(self._Y[j, : self.n].copy())
+        self._forget_means()
+
+    def remove(self, i: int) -> None:
+        """Forget point `i`, exactly: later points are learned again."""
+        later = [(self._X[j] + self._origin, self._Y[: self.n_targets, j].copy())
+                 for j in range(i + 1, self.n)]  # fmt: skip
+        self._factor.truncate(i)
+        self.n = i
+        self._last = None
+        for x, y in later:
+            self.append(x, y)
+
+    def log_evidence(self) -> float:
+        """Log marginal likelihood of all targets together, in nats (GPML Eq. 2.30)."""
+        Z = self._Z[: self.n_targets, : self.n]
+        log_det = 2.0 * float(np.log(self._factor.diagonal()).sum())
+        constant = log_det + self.n * math.log(2.0 * math.pi)
+        return -0.5 * (float(np.vdot(Z, Z)) + self.n_targets * constant)
+
+    def leave_one_out(self) -> tuple[Array, Array]:
+        """Posterior means (n, m) and latent variances (n,) at each point, had it not been learned.
+
+        In closed form from one factor: `mean_i = y_i - [Γ Y]_i / Γ_ii` and
+        `variance_i = 1 / Γ_ii - noise_variance` (GPML Eq. 5.12).
+        """
+        n = self.n
+        inverse = solve_triangular(self._factor.dense(), np.eye(n), lower=True)
+        precision = np.einsum("ij,ij->j", inverse, inverse)  # the diagonal of Γ = L⁻ᵀ L⁻¹
+        alpha = inverse.T @ self._Z[: self.n_targets, :n].T
+        means = self._Y[: self.n_targets, :n].T - alpha / precision[:, None]
+        return means, np.maximum(1.0 / precision - self.noise_variance, 0.0)
+
+    def _solve(self, x: Array) -> _Solve:
+        key = x.tobytes()
+        last = self._last
+        if last is not None and last.key == key:
+            return last
+        n = self.n
+        point = x if self._origin is None else x - self._origin
+        row = self.kernel.embed(point)
+        variance = self.kernel.prior_variance(row)
+        if n:
+            v = self._factor.solve(self.kernel.vector(self._rows[:n], row))
+            # Rounding can take an exhausted variance below zero.
+            variance = max(0.0, variance - ddot(v, v))
+        else:
+            v = np.empty(0)
+        self._last = _Solve(key, point, row, v, variance)
+        return self._last
+
+    def _means(self, solve: _Solve) -> Array:
+        if solve.means is None:
+            solve.means = self._Z[: self.n_targets, : self.n] @ solve.v
+        return solve.means
+
+    def _residual(self, solve: _Solve) -> float:
+        """Variance that an observation at this point has left, noise included."""
+        residual = solve.variance + self.noise_variance
+        prior = self.kernel.prior_variance(solve.row) + self.noise_variance
+        # v'v carries a rounding error of about n ε: what is below it is not known to be positive.
+        floor = 4.0 * _EPSILON * (self.n + 8) * prior
+        if residual > floor:
+            return residual
+        raise NotPositiveDefiniteError(
+            f"new point leaves residual variance {residual:.3}, expected more than {floor:.2}; "
+            "raise noise_variance or drop repeated points"
+        )
+
+    def _reserve(self, capacity: int, d: int, width: int) -> None:
+        self._X = _enlarged(self._X, (capacity, d))
+        self._rows = _enlarged(self._rows, (capacity, width))
+        self._Y = _enlarged(self._Y, (len(self._Y), capacity))
+        self._Z = _enlarged(self._Z, (len(self._Z), capacity))
+
+    def _forget_means(self) -> None:
+        if self._last is not None:
+            self._last.means = None
+
+
+def _enlarged(array: Array, shape: tuple[int, ...]) -> Array:
+    larger = np.zeros(shape)
+    larger[tuple(slice(size) for size in array.shape)] = array
+    return larger
