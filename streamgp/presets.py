@@ -1,0 +1,53 @@
+"""Learner and rules with named values."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from streamgp.kernels import SquaredExponential
+from streamgp.learners.gp_classifier import GPClassifier
+from streamgp.query.rules import PaperAsk, PaperChallenge, SkepticalAsk, SkepticalChallenge
+from streamgp.query.skeptical import SkepticalClassifier
+
+Preset: TypeAlias = Literal["default", "paper"]
+
+
+def isgp(preset: Preset = "default", seed: int | None = None) -> SkepticalClassifier:
+    """Return an incremental skeptical Gaussian process, ready for a stream.
+
+    `default` has a real noise variance (0.5), scales the features itself and challenges labels that
+    are wrong with probability above 0.1. `paper` is the published algorithm to the letter: noise
+    1e-16, length scale 2 on features as they are, both decisions by a coin flip. A noise that
+    small cannot take the same point twice.
+
+    Parameters
+    ----------
+    preset
+        `default` or `paper`.
+    seed
+        Seed of the random decisions. None draws one.
+
+    Raises
+    ------
+    ValueError
+        If there is no such preset.
+
+    Examples
+    --------
+    >>> model = isgp(seed=1)
+    >>> model.observe_one({"light": 0.3})
+    >>> model.query_one({"light": 0.3})
+    Decision(ask=True, score=1.0, threshold=0.634..., criterion='SkepticalAsk', budget=None)
+
+    References
+    ----------
+    [^1]: Bontempelli, A., Teso, S., Giunchiglia, F. and Passerini, A., 2020. Learning in the wild
+        with incremental skeptical Gaussian processes. IJCAI.
+
+    """
+    if preset == "default":
+        return SkepticalClassifier(GPClassifier(), SkepticalAsk(), SkepticalChallenge(), seed=seed)
+    if preset == "paper":
+        learner = GPClassifier(SquaredExponential(length_scale=2.0), noise_variance=1e-16)
+        return SkepticalClassifier(learner, PaperAsk(), PaperChallenge(), warm_up=0, seed=seed)
+    raise ValueError(f"preset must be 'default' or 'paper', got {preset!r}")

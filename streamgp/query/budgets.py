@@ -1,0 +1,199 @@
+"""Budgets: whether one more label request may be sent.
+
+A budget knows no criterion and no clock. It is told about every event, whether it was asked about,
+and which questions came back without an answer; `now` is a time in seconds or, where there is no
+time, the number of the event. Budgets bound label requests; a challenge is a second question about
+an answer, so there are never more challenges than answers.
+
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import Protocol
+
+from streamgp.base import Decision
+from streamgp.draws import uniform
+
+
+class Budget(Protocol):
+    """Decides whether one more question may be asked."""
+
+    def allows(self, decision: Decision, now: float) -> bool:
+        """Whether the question may be asked now; changes nothing."""
+
+    def note(self, decision: Decision, asked: bool, now: float) -> None:
+        """Take note of an event, once each, and of whether it was asked about."""
+
+    def refund(self, now: float) -> None:
+        """Take note that a question ended without an answer."""
+
+
+class Unlimited:
+    """No limit."""
+
+    def __repr__(self) -> str:
+        return "Unlimited()"
+
+    def allows(self, decision: Decision, now: float) -> bool:  # noqa: ARG002
+        """Allow everything."""
+        return True
+
+    def note(self, decision: Decision, asked: bool, now: float) -> None:
+        """Nothing to remember."""
+
+    def refund(self, now: float) -> None:
+        """Nothing to give back."""
+
+
+class AtMost:
+    """At most `n` answered questions in all; unanswered ones are given back.
+
+    Parameters
+    ----------
+    n
+        Number of questions.
+
+    Examples
+    --------
+    >>> budget = AtMost(1)
+    >>> wish = Decision.of(1.0, 0.0, "AlwaysAsk")
+    >>> budget.note(wish, asked=True, now=0.0)
+    >>> budget.allows(wish, now=1.0)
+    False
+
+    """
+
+    def __init__(self, n: int) -> None:
+        self.n = _at_least("n", n, 0)
+        self._spent = 0
+
+    def __repr__(self) -> str:
+        return f"AtMost({self.n!r})"
+
+    def allows(self, decision: Decision, now: float) -> bool:  # noqa: ARG002
+        """Whether fewer than `n` questions are spent."""
+        return self._spent < self.n
+
+    def note(self, decision: Decision, asked: bool, now: float) -> None:  # noqa: ARG002
+        """Count the question."""
+        self._spent += asked
+
+    def refund(self, now: float) -> None:  # noqa: ARG002
+        """Give one question back."""
+        self._spent = max(0, self._spent - 1)
+
+
+class AtMostPer:
+    """At most `n` questions within any span of time, answered or not.
+
+    An unanswered question has interrupted somebody all the same, so nothing is given back.
+
+    Parameters
+    ----------
+    n
+        Number of questions.
+    span_s
+        Length of the span, in seconds (in events, where there is no time).
+
+    Examples
+    --------
+    >>> budget = AtMostPer(2, span_s=3600)
+    >>> wish = Decision.of(1.0, 0.0, "AlwaysAsk")
+    >>> for now in (0.0, 60.0):
+    ...     budget.note(wish, asked=True, now=now)
+    >>> budget.allows(wish, now=3599.0), budget.allows(wish, now=3600.0)
+    (False, True)
+
+    """
+
+    def __init__(self, n: int, span_s: float) -> None:
+        self.n = _at_least("n", n, 0)
+        if not (span_s > 0.0 and math.isfinite(span_s)):
+            raise ValueError(f"span_s must be positive and finite, got {span_s!r}")
+        self.span_s = span_s
+        self._asked_at: deque[float] = deque()
+
+    def __repr__(self) -> str:
+        return f"AtMostPer({self.n!r}, {self.span_s!r})"
+
+    def allows(self, decision: Decision, now: float) -> bool:  # noqa: ARG002
+        """Whether fewer than `n` questions lie less than a span back."""
+        return sum(now - at < self.span_s for at in self._asked_at) < self.n
+
+    def note(self, decision: Decision, asked: bool, now: float) -> None:  # noqa: ARG002
+        """Remember when the question was asked."""
+        if asked:
+            # No more than n questions can ever lie within one span.
+            self._asked_at.append(now)
+            if len(self._asked_at) > self.n:
+                self._asked_at.popleft()
+
+    def refund(self, now: float) -> None:
+        """Nothing is given back."""
+
+
+class RateBudget:
+    """Ask about a given share of the events: those with the highest scores of late.
+
+    An event may be asked about if `p < clip(rate + (rate · t - spent) / horizon, 0, 1)`, where `p`
+    is the rank of its score among the last `window` scores, from 0 (highest) to 1, ties broken at
+    random, `t` counts the events and `spent` the questions. It needs no scale of scores, and the
+    realised rate follows `rate` closely. Use it with a rule that would ask about everything, whose
+    score then chooses, for example `Entropy(threshold=0.0)`.
+
+    Parameters
+    ----------
+    rate
+        Share of events to ask about.
+    window
+        Number of recent scores to rank against.
+    horizon
+        Number of events over which arrears are made up.
+    seed
+        Seed of the draws that break ties.
+
+    """
+
+    # _scores  the last `window` scores
+    # _n       events noted; also numbers the draws
+    # _spent   questions asked and not given back
+    def __init__(self, rate: float, window: int = 50, horizon: int = 8, seed: int = 0) -> None:
+        if not 0.0 <= rate <= 1.0:
+            raise ValueError(f"rate must be between 0 and 1, got {rate!r}")
+        self.rate = rate
+        self.window = _at_least("window", window, 1)
+        self.horizon = _at_least("horizon", horizon, 1)
+        self.seed = seed
+        self._scores: deque[float] = deque(maxlen=window)
+        self._n = 0
+        self._spent = 0
+
+    def __repr__(self) -> str:
+        return f"RateBudget({self.rate!r}, window={self.window!r}, horizon={self.horizon!r})"
+
+    def allows(self, decision: Decision, now: float) -> bool:  # noqa: ARG002
+        """Whether the score ranks high enough for the share that is due."""
+        higher = sum(score > decision.score for score in self._scores)
+        ties = sum(score == decision.score for score in self._scores)
+        rank = (higher + uniform(self.seed, str(self._n), "rate") * (1 + ties)) / (
+            len(self._scores) + 1
+        )
+        return rank < self.rate + (self.rate * (self._n + 1) - self._spent) / self.horizon
+
+    def note(self, decision: Decision, asked: bool, now: float) -> None:  # noqa: ARG002
+        """Remember the score and count the question."""
+        self._scores.append(decision.score)
+        self._n += 1
+        self._spent += asked
+
+    def refund(self, now: float) -> None:  # noqa: ARG002
+        """Give one question back."""
+        self._spent = max(0, self._spent - 1)
+
+
+def _at_least(name: str, value: int, least: int) -> int:
+    if value < least or value != int(value):
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return int(value)

@@ -1,0 +1,151 @@
+"""What can be measured about a belief: functions of a posterior or of class probabilities.
+
+Each returns a number that grows with the reason to ask, or to challenge. Nothing is decided here.
+
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from streamgp.base import Belief, Label, Posterior
+
+
+def probabilities(belief: Belief) -> Mapping[Label, float]:
+    """Class probabilities of a belief, whatever it is made of."""
+    return belief.probabilities() if isinstance(belief, Posterior) else belief
+
+
+def normal_cdf(mean: float, variance: float) -> float:
+    """`P(f >= 0)` for a Gaussian f (ISGP Eq. 3); a step with value 1/2 at 0 without variance.
+
+    Examples
+    --------
+    >>> normal_cdf(1.0, 1.0)
+    0.841344...
+
+    """
+    if variance <= 0.0:
+        return 0.5 if mean == 0.0 else float(mean > 0.0)
+    return 0.5 * math.erfc(-mean / math.sqrt(2.0 * variance))
+
+
+def doubt(belief: Belief) -> float:
+    """How unsure the learner is of its own prediction.
+
+    For a posterior the probability that the predicted class has a negative score,
+    `1 - Φ(mean / std)` with the latent standard deviation (ISGP Eq. 7; with the noise included,
+    as Eq. 2 prints it, it would never reach 0). For plain probabilities `1 - max p`.
+    Nothing known: 1.
+
+    Examples
+    --------
+    >>> doubt(Posterior(mean={"home": 1.0, "work": -0.2}, variance=1.0))
+    0.158655...
+    >>> doubt({"home": 0.9, "work": 0.1})
+    0.1
+
+    """
+    if not isinstance(belief, Posterior):
+        return 1.0 - max(belief.values(), default=0.0)
+    if not belief.mean:
+        return 1.0
+    return normal_cdf(-max(belief.mean.values()), belief.variance)
+
+
+def contradiction(belief: Belief, given: Label) -> float:
+    """How strongly the prediction contradicts a given label, 0 if they agree (ISGP Eq. 8).
+
+    `Φ((mean_predicted - mean_given) / std)`; a class never seen has mean 0. For plain
+    probabilities the difference of the two. The paper sets agreement to 0 by hand, as Eq. 8 would
+    give 1/2 there.
+
+    Examples
+    --------
+    >>> contradiction(Posterior(mean={"home": 1.0, "work": 0.0}, variance=1.0), "work")
+    0.841344...
+
+    """
+    scores = belief.mean if isinstance(belief, Posterior) else belief
+    if not scores:
+        return 0.0
+    best = max(scores, key=scores.__getitem__)
+    if best == given:
+        return 0.0
+    difference = scores[best] - scores.get(given, 0.0)
+    return normal_cdf(difference, belief.variance) if isinstance(belief, Posterior) else difference
+
+
+def probability_wrong(belief: Belief, given: Label, error_rate: float) -> float:
+    """Probability that a given label is wrong, after Bayes.
+
+    `P(wrong | given) = 1 - q (1 - e) / (q (1 - e) + (1 - q) e / (C - 1))`: `q` is the learner's
+    probability of the given class, `e` the annotator's error rate, spread evenly over the other
+    classes, and `C = max(2, known classes, the given one included)`. A posterior keeps a share for
+    classes not seen yet, what its means leave of 1, which goes to a new class; without a posterior
+    a new class is never suspicious.
+
+    Parameters
+    ----------
+    belief
+        What the learner believes about the event.
+    given
+        The label that the annotator gave.
+    error_rate
+        Estimate of how often this annotator errs, strictly between 0 and 1.
+
+    Examples
+    --------
+    An annotator who errs in one of five answers says what the learner deems improbable:
+
+    >>> probability_wrong({"home": 0.9, "work": 0.1}, "work", error_rate=0.2)
+    0.692307...
+    >>> probability_wrong({"home": 0.9, "work": 0.1}, "home", error_rate=0.2)
+    0.027027...
+
+    """
+    if isinstance(belief, Posterior):
+        known = belief.mean
+        positive = sum([m for m in known.values() if m > 0.0])
+        share = known.get(given, 1.0 - positive)
+        q = max(share, 0.0) / max(1.0, positive)
+    else:
+        known = belief  # type: ignore[assignment]
+        q = known.get(given, 1.0)
+    n_classes = max(2, len(known) + (given not in known))
+    right = q * (1.0 - error_rate)
+    wrong = (1.0 - q) * error_rate / (n_classes - 1)
+    return wrong / (right + wrong)
+
+
+def entropy(p: Mapping[Label, float]) -> float:
+    """Entropy of class probabilities, in nats.
+
+    Examples
+    --------
+    >>> entropy({"home": 0.5, "work": 0.5})
+    0.693147...
+
+    """
+    return -sum(q * math.log(q) for q in p.values() if q > 0.0)
+
+
+def least_confidence(p: Mapping[Label, float]) -> float:
+    """`1 - max p`."""
+    return 1.0 - max(p.values())
+
+
+def best_versus_second(p: Mapping[Label, float]) -> float:
+    """Second largest probability divided by the largest: 0 sure, 1 a tie.
+
+    Examples
+    --------
+    >>> best_versus_second({"home": 0.6, "work": 0.3, "gym": 0.1})
+    0.5
+
+    """
+    if len(p) < 2:
+        return 0.0
+    *_, second, best = sorted(p.values())
+    return second / best

@@ -1,0 +1,290 @@
+"""Rules that turn a belief into a decision: ask for a label, challenge a given one.
+
+A rule is a frozen set of named values. It scores and compares; what may still be asked is the
+budget's business (`streamgp.query.budgets`), and randomness comes in as `draw`, a number uniform
+in [0, 1) that belongs to the event, so that every decision can be repeated.
+
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from streamgp.base import Belief, Decision, Label, Posterior
+from streamgp.query import criteria
+
+# Probability of asking while a single class is known, for rules on plain probabilities: asking
+# never would deadlock, asking always would ask all of a stream whose first class lasts long.
+ONE_CLASS_RATE = 0.1
+
+
+class AskRule(Protocol):
+    """Decides whether to ask for the label of an event."""
+
+    def decide(self, belief: Belief, draw: float) -> Decision:
+        """Decide on what the learner believes; `draw` is uniform in [0, 1)."""
+
+
+class ChallengeRule(Protocol):
+    """Decides whether to challenge a given label."""
+
+    def decide(
+        self, belief: Belief, given: Label, *, probability_wrong: float, draw: float
+    ) -> Decision:
+        """Decide on what the learner believes, before it has learned the given label."""
+
+
+def _check_rate(name: str, value: float) -> None:
+    if not 0.0 <= value <= 1.0:
+        raise ValueError(f"{name} must be between 0 and 1, got {value!r}")
+
+
+def _check_non_negative(name: str, value: float) -> None:
+    if not (value >= 0.0 and math.isfinite(value)):
+        raise ValueError(f"{name} must be non-negative and finite, got {value!r}")
+
+
+def _ask_by_doubt(belief: Belief, c: float, draw: float, criterion: str) -> Decision:
+    # A posterior needs no cold-start rule: far from its examples the doubt is 1/2 by itself.
+    one_class = not isinstance(belief, Posterior) and len(belief) == 1
+    score = ONE_CLASS_RATE if one_class else min(1.0, c * criteria.doubt(belief))
+    return Decision.of(score, draw, criterion)
+
+
+@dataclass(frozen=True, slots=True)
+class SkepticalAsk:
+    """Ask with probability `min(1, c · doubt)`.
+
+    `doubt` is `1 - Φ(mean / std)` of the predicted class for a posterior (ISGP Eq. 7), `1 - max p`
+    for plain probabilities. The coin flip matters: a fixed threshold trusts the learner too much
+    while classes are still to come.
+
+    Parameters
+    ----------
+    c
+        How much more, or less, to ask than the paper does; 1 is the paper.
+
+    Examples
+    --------
+    >>> SkepticalAsk(c=2.0).decide({"home": 0.9, "work": 0.1}, draw=0.15)
+    Decision(ask=True, score=0.2, threshold=0.15, criterion='SkepticalAsk', budget=None)
+
+    """
+
+    c: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_non_negative("c", self.c)
+
+    def decide(self, belief: Belief, draw: float) -> Decision:
+        """Compare the scaled doubt with the draw."""
+        return _ask_by_doubt(belief, self.c, draw, type(self).__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PaperAsk:
+    """Ask with probability `1 - Φ(mean / std)` of the predicted class, ISGP Eq. 7."""
+
+    def decide(self, belief: Belief, draw: float) -> Decision:
+        """Compare the doubt with the draw."""
+        return _ask_by_doubt(belief, 1.0, draw, type(self).__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SkepticalChallenge:
+    """Challenge when the given label is wrong with more than some probability.
+
+    The probability weighs the learner's belief against what is known of the annotator
+    (`criteria.probability_wrong`).
+
+    Parameters
+    ----------
+    threshold
+        Probability of being wrong above which a label is challenged.
+
+    """
+
+    threshold: float = 0.1
+
+    def __post_init__(self) -> None:
+        _check_rate("threshold", self.threshold)
+
+    def decide(
+        self,
+        belief: Belief,  # noqa: ARG002 - its part is in probability_wrong
+        given: Label,  # noqa: ARG002
+        *,
+        probability_wrong: float,
+        draw: float,  # noqa: ARG002
+    ) -> Decision:
+        """Compare the probability of being wrong with the threshold."""
+        return Decision.of(probability_wrong, self.threshold, type(self).__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PaperChallenge:
+    """Challenge with probability `Φ((mean_predicted - mean_given) / std)`, ISGP Eq. 8."""
+
+    def decide(
+        self,
+        belief: Belief,
+        given: Label,
+        *,
+        probability_wrong: float,  # noqa: ARG002
+        draw: float,
+    ) -> Decision:
+        """Compare the contradiction with the draw."""
+        return Decision.of(criteria.contradiction(belief, given), draw, type(self).__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class AlwaysChallenge:
+    """Challenge every label that differs from the prediction."""
+
+    def decide(
+        self,
+        belief: Belief,
+        given: Label,
+        *,
+        probability_wrong: float,  # noqa: ARG002
+        draw: float,  # noqa: ARG002
+    ) -> Decision:
+        """Compare the labels: score 1 if they differ."""
+        scores = belief.mean if isinstance(belief, Posterior) else belief
+        differs = bool(scores) and max(scores, key=scores.__getitem__) != given
+        return Decision.of(float(differs), 0.0, type(self).__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class NeverChallenge:
+    """Believe every label."""
+
+    def decide(
+        self,
+        belief: Belief,  # noqa: ARG002
+        given: Label,  # noqa: ARG002
+        *,
+        probability_wrong: float,  # noqa: ARG002
+        draw: float,  # noqa: ARG002
+    ) -> Decision:
+        """Score 0, threshold 1."""
+        return Decision.of(0.0, 1.0, type(self).__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class AlwaysAsk:
+    """Ask about every event."""
+
+    def decide(self, belief: Belief, draw: float) -> Decision:  # noqa: ARG002
+        """Score 1, threshold 0."""
+        return Decision.of(1.0, 0.0, type(self).__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class NeverAsk:
+    """Ask about nothing; labels come along unasked."""
+
+    def decide(self, belief: Belief, draw: float) -> Decision:  # noqa: ARG002
+        """Score 0, threshold 1."""
+        return Decision.of(0.0, 1.0, type(self).__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RandomAsk:
+    """Ask about a random share of the events.
+
+    Parameters
+    ----------
+    rate
+        Probability of asking about an event.
+
+    """
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        _check_rate("rate", self.rate)
+
+    def decide(self, belief: Belief, draw: float) -> Decision:  # noqa: ARG002
+        """Compare the rate with the draw."""
+        return Decision.of(self.rate, draw, type(self).__name__)
+
+
+def _cold_start(p: Mapping[Label, float], draw: float, criterion: str) -> Decision | None:
+    """Ask while nothing is known, and now and then while one class is: see `ONE_CLASS_RATE`."""
+    if not p:
+        return Decision.of(1.0, 0.0, criterion)
+    return Decision.of(ONE_CLASS_RATE, draw, criterion) if len(p) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Entropy:
+    """Ask when the entropy of the class probabilities exceeds a threshold.
+
+    Parameters
+    ----------
+    threshold
+        In nats.
+
+    """
+
+    threshold: float
+
+    def __post_init__(self) -> None:
+        _check_non_negative("threshold", self.threshold)
+
+    def decide(self, belief: Belief, draw: float) -> Decision:
+        """Compare the entropy with the threshold."""
+        p, name = criteria.probabilities(belief), type(self).__name__
+        return _cold_start(p, draw, name) or Decision.of(criteria.entropy(p), self.threshold, name)
+
+
+@dataclass(frozen=True, slots=True)
+class LeastConfidence:
+    """Ask when `1 - max p` exceeds a threshold.
+
+    Parameters
+    ----------
+    threshold
+        Between 0 and 1.
+
+    """
+
+    threshold: float
+
+    def __post_init__(self) -> None:
+        _check_rate("threshold", self.threshold)
+
+    def decide(self, belief: Belief, draw: float) -> Decision:
+        """Compare the missing confidence with the threshold."""
+        p, name = criteria.probabilities(belief), type(self).__name__
+        return _cold_start(p, draw, name) or Decision.of(
+            criteria.least_confidence(p), self.threshold, name
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BestVersusSecond:
+    """Ask when the second best class comes close to the best: when `p2 / p1` exceeds a threshold.
+
+    Parameters
+    ----------
+    threshold
+        Between 0 and 1.
+
+    """
+
+    threshold: float
+
+    def __post_init__(self) -> None:
+        _check_rate("threshold", self.threshold)
+
+    def decide(self, belief: Belief, draw: float) -> Decision:
+        """Compare the ratio with the threshold."""
+        p, name = criteria.probabilities(belief), type(self).__name__
+        return _cold_start(p, draw, name) or Decision.of(
+            criteria.best_versus_second(p), self.threshold, name
+        )

@@ -1,0 +1,244 @@
+"""Scaling that is learned from the first events of a stream and then stands still.
+
+A learner that keeps its examples must never mix points scaled with different statistics. So
+statistics in use change only at a few moments, at which the learner is rebuilt from the raw
+examples: during the warm-up whenever the number of events has doubled, and at its end.
+
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from river.base import Transformer
+
+from streamgp.base import FeatureName, Features, Label
+
+
+class Scaling(Protocol):
+    """How features reach the learner."""
+
+    def observe(self, x: Features) -> bool:
+        """Take note of an event, once each; True if the learner must be rebuilt."""
+
+    def learn(self, x: Features, y: Label) -> None:
+        """Take note of a label, for transformers that use it."""
+
+    def transform(self, x: Features) -> Features:
+        """Return the features as the learner sees them; changes nothing."""
+
+
+class NoScaling:
+    """Features reach the learner as they are."""
+
+    def observe(self, x: Features) -> bool:  # noqa: ARG002
+        """Nothing to learn."""
+        return False
+
+    def learn(self, x: Features, y: Label) -> None:
+        """Nothing to learn."""
+
+    def transform(self, x: Features) -> Features:
+        """Return the very same features."""
+        return x
+
+
+class _Moments:
+    """Running mean and variance of one feature (Welford)."""
+
+    __slots__ = ("m2", "mean", "n")
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.mean = 0.0
+        self.m2 = 0.0
+
+    def add(self, value: float) -> None:
+        self.n += 1
+        delta = value - self.mean
+        self.mean += delta / self.n
+        self.m2 += delta * (value - self.mean)
+
+    def scale(self) -> tuple[float, float]:
+        """Return the mean and what to multiply by; a constant feature keeps its unit."""
+        variance = self.m2 / self.n
+        # Below this, the spread is rounding of a constant.
+        constant = variance <= (1e-12 * self.mean) ** 2
+        return self.mean, 1.0 if constant else 1.0 / math.sqrt(variance)
+
+
+class StandardScaling:
+    """Standardise numbers by the mean and standard deviation of the first `warm_up` events.
+
+    A standard deviation of 0 counts as 1. A feature that has fewer than `warm_up / 2` values by
+    then, or appears later, is left out until it has `warm_up` values of its own. Text passes
+    unchanged; None and NaN are missing and dropped.
+
+    Parameters
+    ----------
+    warm_up
+        Number of events.
+
+    Examples
+    --------
+    >>> scaling = StandardScaling(warm_up=4)
+    >>> [scaling.observe({"light": light}) for light in (1.0, 3.0, 1.0, 3.0, 90.0)]
+    [True, True, False, True, False]
+    >>> scaling.transform({"light": 4.0})
+    {'light': 2.0}
+
+    """
+
+    # _n        events observed
+    # _next     number of events at which the statistics in use change next
+    # _moments  running statistics of the features that are not frozen
+    # _scales   (mean, factor) in use, by feature
+    def __init__(self, warm_up: int) -> None:
+        self.warm_up = warm_up
+        self._n = 0
+        self._next = 1
+        self._moments: dict[FeatureName, _Moments] = {}
+        self._scales: dict[FeatureName, tuple[float, float]] = {}
+
+    def observe(self, x: Features) -> bool:
+        """Take note of an event; True if the statistics in use have changed.
+
+        Raises
+        ------
+        ValueError
+            If a feature is infinite; nothing is noted then.
+
+        """
+        if self._n >= self.warm_up and x.keys() <= self._scales.keys():
+            self._n += 1
+            return False
+        numbers = _finite_numbers(x)
+        self._n += 1
+        frozen = self._n > self.warm_up
+        for name, value in numbers.items():
+            if not (frozen and name in self._scales):
+                self._moments.setdefault(name, _Moments()).add(value)
+        return self._freeze_late() if frozen else self._refresh()
+
+    def learn(self, x: Features, y: Label) -> None:
+        """Labels do not matter."""
+
+    def transform(self, x: Features) -> Features:
+        """Return standardised features; those without statistics in use are left out."""
+        scales = self._scales
+        try:
+            scaled = {
+                name: (value - scales[name][0]) * scales[name][1]
+                for name, value in x.items()
+                if name in scales
+            }
+            # NaN survives a sum; text among the features has no difference or no scale.
+            plain = len(scaled) == len(x) and not math.isnan(sum(scaled.values()))
+        except TypeError:
+            plain = False
+        return scaled if plain else self._transform_with_care(x)
+
+    def _transform_with_care(self, x: Features) -> Features:
+        scaled: dict[FeatureName, Any] = {}
+        for name, value in x.items():
+            if isinstance(value, str):
+                scaled[name] = value
+            elif name in self._scales and not _is_missing(value):
+                mean, factor = self._scales[name]
+                scaled[name] = (value - mean) * factor
+        return scaled
+
+    def _refresh(self) -> bool:
+        if self._n < min(self._next, self.warm_up):
+            return False
+        self._next *= 2
+        ended = self._n == self.warm_up
+        enough = self.warm_up / 2 if ended else 1
+        self._scales = {k: m.scale() for k, m in self._moments.items() if m.n >= enough}
+        if ended:
+            self._moments = {k: m for k, m in self._moments.items() if k not in self._scales}
+        return True
+
+    def _freeze_late(self) -> bool:
+        late = [name for name, m in self._moments.items() if m.n >= self.warm_up]
+        for name in late:
+            self._scales[name] = self._moments.pop(name).scale()
+        return bool(late)
+
+
+class PipelineScaling:
+    """The transformers of a River pipeline, learned from the first `warm_up` events, then frozen.
+
+    Parameters
+    ----------
+    transformers
+        Transformers in the order of the pipeline; unlearned, this object makes them its own.
+    warm_up
+        Number of events.
+
+    """
+
+    # _n     events observed
+    # _next  number of events at which the transformers in use are renewed next
+    # _live  transformers that learn from every event of the warm-up
+    # _used  what they were at the last renewal
+    def __init__(self, transformers: Sequence[Transformer], warm_up: int) -> None:
+        self.warm_up = warm_up
+        self._n = 0
+        self._next = 1
+        self._live = list(transformers)
+        self._used = copy.deepcopy(self._live)
+
+    def observe(self, x: Features) -> bool:
+        """Take note of an event; True if the transformers in use have been renewed."""
+        self._n += 1
+        if self._n > self.warm_up:
+            return False
+        seen: Any = x
+        for transformer in self._live:
+            if not transformer._supervised:
+                transformer.learn_one(seen)
+            seen = transformer.transform_one(seen)
+        if self._n < min(self._next, self.warm_up):
+            return False
+        self._next *= 2
+        self._used = copy.deepcopy(self._live)
+        return True
+
+    def learn(self, x: Features, y: Label) -> None:
+        """Teach the label to the transformers that use it, while the warm-up lasts."""
+        if self._n >= self.warm_up:
+            return
+        seen: Any = x
+        for transformer in self._live:
+            if transformer._supervised:
+                transformer.learn_one(seen, y)  # type: ignore[call-arg]
+            seen = transformer.transform_one(seen)
+
+    def transform(self, x: Features) -> Features:
+        """Return the features as the last transformer in use makes them."""
+        seen: Any = x
+        for transformer in self._used:
+            seen = transformer.transform_one(seen)
+        return seen  # type: ignore[no-any-return]
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value != value
+
+
+def _finite_numbers(x: Features) -> dict[FeatureName, float]:
+    numbers = {}
+    for name, value in x.items():
+        if isinstance(value, str) or _is_missing(value):
+            continue
+        number = float(value)
+        if math.isinf(number):
+            raise ValueError(
+                f"feature {name!r} must be finite, got {value!r}; leave it out if unknown"
+            )
+        numbers[name] = number
+    return numbers

@@ -1,0 +1,425 @@
+"""The outermost wrapper around a classifier: it asks for labels, and doubts them.
+
+Scaling, rules, budget and the trust in annotators meet here; each has its own module. The
+conversation itself, with requests that wait for answers, is `streamgp.interactive`.
+
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import math
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+from river import base
+from river.active.base import ActiveLearningClassifier
+
+from streamgp.base import Belief, Decision, Features, Label, Neighbour, Posterior
+from streamgp.draws import uniform
+from streamgp.gp.packed import NotPositiveDefiniteError
+from streamgp.query import criteria
+from streamgp.query.budgets import Budget, Unlimited
+from streamgp.query.rules import AskRule, ChallengeRule, SkepticalAsk, SkepticalChallenge
+from streamgp.query.scaling import NoScaling, PipelineScaling, Scaling, StandardScaling
+from streamgp.query.trust import ErrorRate
+
+
+@dataclass(slots=True)
+class _Example:
+    event_id: str | None
+    x: Features
+    y: Label
+
+
+class SkepticalClassifier(ActiveLearningClassifier):
+    """Any River classifier, made to ask for labels when unsure and to challenge suspicious ones.
+
+    Under River's `evaluate.progressive_val_score` it is an active learner: it learns only what it
+    asks for, and a wrong label passed as `annotation` is challenged against the true one. Inside
+    `InteractiveLoop` it holds a conversation. `predict_proba_one` returns plain probabilities, so
+    River's metrics of probabilities need `interactive_val_score`, not `progressive_val_score`.
+
+    The wrapper owns the scaling: numbers are standardised by the first `warm_up` events (asked
+    about or not), or, if `model` is a pipeline, its transformers learn from those events, and
+    freeze. Whenever the statistics in use change, the learner is rebuilt from the raw labelled
+    examples, which are kept.
+
+    Parameters
+    ----------
+    model
+        A classifier, or a pipeline that ends in one. It serves as a template and stays unlearned.
+    query
+        When to ask for a label: a rule of `streamgp.query`. None stands for `SkepticalAsk()`.
+    challenge
+        When to challenge a label. None stands for `SkepticalChallenge()`.
+    budget
+        How many label requests are allowed. None stands for `Unlimited()`.
+    warm_up
+        Number of events from which scaling is learned; 0 leaves the features as they are.
+    seed
+        Seed of the random decisions. None draws one.
+
+    Attributes
+    ----------
+    learner
+        The classifier in use.
+    n_learned
+        Number of labelled examples on record.
+
+    Examples
+    --------
+    >>> from river import evaluate, metrics
+    >>> from streamgp import GPClassifier, SkepticalClassifier, datasets
+    >>> model = SkepticalClassifier(GPClassifier(), seed=1)
+    >>> evaluate.progressive_val_score(datasets.WiFiRooms().take(300), model, metrics.Accuracy())
+    Accuracy: 1...
+
+    References
+    ----------
+    [^1]: Bontempelli, A., Teso, S., Giunchiglia, F. and Passerini, A., 2020. Learning in the wild
+        with incremental skeptical Gaussian processes. IJCAI, Alg. 1.
+
+    """
+
+    # _learner    the classifier in use: a function of _examples and _scaling
+    # _scaling    what has been learned of the features of all events
+    # _examples   labelled examples, raw, in the order learned; by event id, or by number
+    # _n_settled  examples ever learned; numbers those without an event id
+    # _n_events   events ever observed
+    # _budget     a copy of `budget`, which counts
+    # _errors     error rate of each annotator
+    def __init__(
+        self,
+        model: base.Classifier,
+        query: AskRule | None = None,
+        challenge: ChallengeRule | None = None,
+        budget: Budget | None = None,
+        *,
+        warm_up: int = 200,
+        seed: int | None = None,
+    ) -> None:
+        transformers, learner = _split(model)
+        if warm_up < 0 or warm_up != int(warm_up):
+            raise ValueError(f"warm_up must be a whole number of at least 0, got {warm_up!r}")
+        self.model = model
+        self.query = query
+        self.challenge = challenge
+        self.budget = budget
+        self.warm_up = warm_up
+        self.seed = seed
+        self._seed = secrets.randbits(32) if seed is None else seed
+        self._template = learner
+        self._learner: Any = learner.clone()
+        self._has_posterior = _takes(learner.predict_proba_one, "with_dist")
+        self._takes_event_id = _takes(learner.learn_one, "event_id")
+        self._scaling = _scaling_for(transformers, warm_up)
+        self._query_rule: AskRule = SkepticalAsk() if query is None else query
+        self._challenge_rule: ChallengeRule = (
+            SkepticalChallenge() if challenge is None else challenge
+        )
+        self._budget: Budget = Unlimited() if budget is None else copy.deepcopy(budget)
+        self._examples: dict[str | int, _Example] = {}
+        self._n_settled = 0
+        self._n_events = 0
+        self._errors: dict[str | None, ErrorRate] = {}
+
+    @property
+    def _wrapped_model(self) -> base.Classifier:
+        return self.model
+
+    @property
+    def learner(self) -> base.Classifier:
+        """The classifier in use, behind the scaling."""
+        return self._learner  # type: ignore[no-any-return]
+
+    @property
+    def n_learned(self) -> int:
+        """Number of labelled examples on record."""
+        return len(self._examples)
+
+    def error_rate(self, annotator: str | None = None) -> float:
+        """Estimate how often an annotator's first answers are wrong."""
+        return (self._errors.get(annotator) or ErrorRate()).estimate
+
+    # --- predicting and asking
+
+    def predict_proba_one(self, x: Features, **_: Any) -> dict[Label, float]:  # type: ignore[override]
+        """Probability of each known class, `{}` before the first label; changes nothing."""
+        return dict(criteria.probabilities(self._belief(x)))
+
+    def predict_one(self, x: Features, **_: Any) -> tuple[Label | None, bool]:  # type: ignore[override]
+        """Predict the label of a new event and say whether to ask for it.
+
+        Unlike `query_one` this counts: the event enters the scaling statistics and the budget.
+
+        Returns
+        -------
+        The predicted label, None before the first one, and whether a label is asked for.
+
+        """
+        self.observe_one(x)
+        belief = self._belief(x)
+        decision = self._decide(belief, event_id=None, now=None)
+        self.note_query(decision, asked=decision.ask, now=self._n_events)
+        scores = belief.mean if isinstance(belief, Posterior) else belief
+        return (max(scores, key=scores.__getitem__) if scores else None), decision.ask
+
+    def query_one(
+        self, x: Features, *, event_id: str | None = None, now: float | None = None
+    ) -> Decision:
+        """Decide whether to ask for the label of `x`; changes nothing.
+
+        Parameters
+        ----------
+        x
+            Features.
+        event_id
+            Id of the event, to which the random draw belongs; the number of the event if None.
+        now
+            Time for the budget, in seconds; the number of the event if None.
+
+        """
+        return self._decide(self._belief(x), event_id=event_id, now=now)
+
+    def observe_one(self, x: Features) -> None:
+        """Take note of an event, once each, before predicting it: scaling learns from all events.
+
+        Raises
+        ------
+        TypeError
+            If a feature is not a number and the learner or its scaling needs one.
+        ValueError
+            If a feature is infinite.
+
+        """
+        renewed = self._scaling.observe(x)
+        self._n_events += 1
+        if renewed:
+            self._rebuild()
+
+    def note_query(self, decision: Decision, *, asked: bool, now: float) -> None:
+        """Tell the budget, once for each event, whether it was asked about."""
+        self._budget.note(decision, asked, now)
+
+    def note_unanswered(self, now: float) -> None:
+        """Tell the budget that a label request ended without an answer."""
+        self._budget.refund(now)
+
+    # --- doubting and learning
+
+    def challenge_one(
+        self,
+        x: Features,
+        y: Label,
+        *,
+        annotator: str | None = None,
+        event_id: str | None = None,
+    ) -> Decision:
+        """Decide whether to challenge the label `y` that was given for `x`; changes nothing."""
+        belief = self._belief(x)
+        return self._challenge_rule.decide(
+            belief,
+            y,
+            probability_wrong=criteria.probability_wrong(belief, y, self.error_rate(annotator)),
+            draw=self._draw(event_id, "challenge"),
+        )
+
+    def probability_wrong_one(
+        self, x: Features, y: Label, *, annotator: str | None = None
+    ) -> float:
+        """Probability that the label `y`, given by this annotator for `x`, is wrong."""
+        return criteria.probability_wrong(self._belief(x), y, self.error_rate(annotator))
+
+    def learn_one(  # type: ignore[override]
+        self,
+        x: Features,
+        y: Label,
+        annotation: Label | None = None,
+        *,
+        event_id: str | None = None,
+    ) -> None:
+        """Learn a label as River's evaluator hands it over.
+
+        The annotator said `annotation` (or `y`, if None). If that is challenged, the annotator
+        reconsiders and says `y`, which is learned; otherwise the annotation is.
+
+        Raises
+        ------
+        NotPositiveDefiniteError
+            If a Gaussian process cannot take the example; raise its `noise_variance`.
+
+        """
+        if self._n_settled >= self._n_events:
+            # A learner that is only ever taught must see its events as well.
+            self.observe_one(x)
+        given = y if annotation is None else annotation
+        challenged = self.challenge_one(x, given, event_id=event_id).ask
+        final = y if challenged else given
+        self.settle_one(x, final, given=given, challenged=challenged, event_id=event_id)
+
+    def settle_one(
+        self,
+        x: Features,
+        y: Label,
+        *,
+        given: Label,
+        challenged: bool,
+        annotator: str | None = None,
+        event_id: str | None = None,
+    ) -> None:
+        """Learn the label that a conversation has ended with.
+
+        Parameters
+        ----------
+        x
+            Features.
+        y
+            The final label.
+        given
+            What the annotator said first.
+        challenged
+            Whether the annotator was asked to reconsider.
+        annotator
+            Who it was.
+        event_id
+            Id of the event, to relabel or forget it later.
+
+        Raises
+        ------
+        NotPositiveDefiniteError
+            If a Gaussian process cannot take the example. Nothing is learned then.
+        ValueError
+            If the event was already learned.
+
+        """
+        if event_id is not None and event_id in self._examples:
+            raise ValueError(f"event {event_id!r} was already learned; use relabel_one")
+        w = float(y != given) if challenged else self.probability_wrong_one(
+            x, given, annotator=annotator
+        )  # fmt: skip
+        self._scaling.learn(x, y)
+        example = _Example(event_id, dict(x), y)
+        self._teach(self._learner, example)
+        self._examples[self._n_settled if event_id is None else event_id] = example
+        self._n_settled += 1
+        self._errors.setdefault(annotator, ErrorRate()).note(w)
+
+    def relabel_one(self, event_id: str, y: Label) -> None:
+        """Change the label of an example; raises KeyError if it was not learned."""
+        self._examples[event_id].y = y
+        if hasattr(self._learner, "relabel_one"):
+            self._learner.relabel_one(event_id, y)
+        else:
+            self._rebuild()
+
+    def forget_one(self, event_id: str) -> None:
+        """Forget an example; raises KeyError if it was not learned."""
+        del self._examples[event_id]
+        if hasattr(self._learner, "forget_one"):
+            self._learner.forget_one(event_id)
+        else:
+            self._rebuild()
+
+    def neighbours_one(self, x: Features, n: int = 3) -> list[Neighbour]:
+        """Return the labelled examples nearest to `x` as the learner sees it, nearest first."""
+        here = self._scaling.transform(x)
+        near = sorted(
+            (_distance(here, self._scaling.transform(e.x)), i)
+            for i, e in enumerate(self._examples.values())
+        )[:n]
+        examples = list(self._examples.values())
+        return [
+            Neighbour(event_id=e.event_id, x=e.x, y=e.y, distance=distance)
+            for distance, e in ((distance, examples[i]) for distance, i in near)
+        ]
+
+    # --- inside
+
+    def _ask_for_label(self, x: Any, y_pred: Any) -> bool:  # noqa: ARG002 - River's hook
+        return self.query_one(x).ask
+
+    def _belief(self, x: Features) -> Belief:
+        seen = self._scaling.transform(x)
+        if self._has_posterior:
+            return self._learner.predict_proba_one(seen, with_dist=True)  # type: ignore[no-any-return]
+        return self._learner.predict_proba_one(seen)  # type: ignore[no-any-return]
+
+    def _decide(self, belief: Belief, *, event_id: str | None, now: float | None) -> Decision:
+        decision = self._query_rule.decide(belief, self._draw(event_id, "ask"))
+        if decision.ask and not self._budget.allows(
+            decision, self._n_events if now is None else now
+        ):
+            return decision.refused_by(type(self._budget).__name__)
+        return decision
+
+    def _draw(self, event_id: str | None, purpose: str) -> float:
+        return uniform(self._seed, str(self._n_events) if event_id is None else event_id, purpose)
+
+    def _teach(self, learner: Any, example: _Example) -> None:
+        seen = self._scaling.transform(example.x)
+        if self._takes_event_id:
+            learner.learn_one(seen, example.y, event_id=example.event_id)
+        else:
+            learner.learn_one(seen, example.y)
+
+    def _rebuild(self) -> None:
+        """Teach a fresh learner all examples, through the statistics now in use."""
+        learner = self._template.clone()
+        for example in self._examples.values():
+            try:
+                self._teach(learner, example)
+            except NotPositiveDefiniteError:
+                # With other statistics an example can repeat an earlier one; it stays on record.
+                continue
+        self._learner = learner
+
+    @classmethod
+    def _unit_test_params(cls) -> Any:
+        from river.naive_bayes import GaussianNB
+
+        yield {"model": GaussianNB(), "seed": 1}  # type: ignore[no-untyped-call]
+
+
+def _split(model: Any) -> tuple[list[Any], Any]:
+    """Separate the transformers of a pipeline from the classifier at its end."""
+    from river.compose import Pipeline
+
+    steps = list(model.steps.values()) if isinstance(model, Pipeline) else [model]
+    *transformers, learner = steps
+    if not isinstance(learner, base.Classifier) or isinstance(learner, ActiveLearningClassifier):
+        raise TypeError(
+            "model must be a River classifier that is not an active learner itself, or a pipeline "
+            f"that ends in one, got {type(learner).__name__}"
+        )
+    return transformers, learner
+
+
+def _scaling_for(transformers: list[Any], warm_up: int) -> Scaling:
+    learning = [t for t in transformers if type(t).learn_one is not base.Transformer.learn_one]
+    if warm_up == 0 and learning:
+        raise ValueError(
+            f"warm_up must be at least 1 for {type(learning[0]).__name__} to learn from events, "
+            "got 0"
+        )
+    if transformers:
+        return PipelineScaling([t.clone() for t in transformers], warm_up)
+    return StandardScaling(warm_up) if warm_up else NoScaling()
+
+
+def _takes(method: Any, argument: str) -> bool:
+    return argument in inspect.signature(method).parameters
+
+
+def _distance(a: Features, b: Features) -> float:
+    """Euclidean distance over the numbers; text differs by 0 or 1."""
+    total = 0.0
+    for name in a.keys() | b.keys():
+        u, v = a.get(name, 0.0), b.get(name, 0.0)
+        if isinstance(u, str) or isinstance(v, str):
+            total += u != v
+        else:
+            total += (u - v) ** 2
+    return math.sqrt(total)
