@@ -1,0 +1,120 @@
+"""Streams to try things on: a recorded sensor log and the synthetic classes of the ISGP paper."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import importlib.resources
+import io
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import numpy as np
+from river.datasets import base
+
+# Grid cells of the six class means, jittered, in units of their distance.
+_MEANS = ((0.0, 0.0), (1.05, 0.15), (2.0, -0.1), (0.1, 1.0), (0.95, 1.15), (2.1, 0.95))
+_DISTANCE = 5.0
+
+
+class WiFiRooms(base.Dataset):
+    """Which of four rooms a phone is in, from the signal strength of seven WiFi stations.
+
+    2000 readings in recorded order, 500 in each room, one room after the other: new classes keep
+    appearing. Signal strengths are in dBm. Licence: CC BY 4.0.
+
+    Examples
+    --------
+    >>> from streamgp.datasets import WiFiRooms
+    >>> x, room = next(iter(WiFiRooms()))
+    >>> x["wap1"], room
+    (-64.0, 1)
+
+    References
+    ----------
+    [^1]: Bhatt, R., 2017. Wireless Indoor Localization. UCI Machine Learning Repository.
+        https://doi.org/10.24432/C51880
+
+    """
+
+    def __init__(self) -> None:
+        super().__init__(  # type: ignore[no-untyped-call]
+            task=base.MULTI_CLF, n_features=7, n_samples=2000, n_classes=4
+        )
+
+    def __iter__(self) -> Iterator[tuple[dict[str, float], int]]:
+        packed = importlib.resources.files("streamgp") / "data" / "wifi_rooms.csv.gz"
+        text = gzip.decompress(packed.read_bytes()).decode("ascii")
+        for row in csv.DictReader(io.StringIO(text)):
+            room = int(row.pop("room"))
+            yield {name: float(level) for name, level in row.items()}, room
+
+
+class GaussianClasses(base.SyntheticDataset):
+    """Six overlapping classes in the plane, as in the synthetic experiment of the ISGP paper.
+
+    Normal distributions with equal standard deviation around a jittered 3 x 2 grid of step 5.
+
+    Parameters
+    ----------
+    n_per_class
+        Number of examples of each class.
+    std
+        Standard deviation of each coordinate.
+    order
+        `random`, or `sequential`: class after class, the classes in random order.
+    seed
+        Seed of points and order. None draws one.
+
+    Examples
+    --------
+    >>> from streamgp.datasets import GaussianClasses
+    >>> for x, y in GaussianClasses(seed=1).take(2):
+    ...     print(x, y)
+    {'x1': 12.6..., 'x2': 2.7...} 5
+    {'x1': 6.2..., 'x2': 3.7...} 4
+
+    References
+    ----------
+    [^1]: Bontempelli, A., Teso, S., Giunchiglia, F. and Passerini, A., 2020. Learning in the wild
+        with incremental skeptical Gaussian processes. IJCAI, Sec. 5.1.
+
+    """
+
+    def __init__(
+        self,
+        n_per_class: int = 100,
+        std: float = 1.5,
+        order: Literal["random", "sequential"] = "random",
+        seed: int | None = None,
+    ) -> None:
+        if order not in ("random", "sequential"):
+            raise ValueError(f"order must be 'random' or 'sequential', got {order!r}")
+        if n_per_class < 1:
+            raise ValueError(f"n_per_class must be at least 1, got {n_per_class!r}")
+        if not std > 0.0:
+            raise ValueError(f"std must be positive, got {std!r}")
+        n_classes = len(_MEANS)
+        super().__init__(  # type: ignore[no-untyped-call]
+            task=base.MULTI_CLF,
+            n_features=2,
+            n_samples=n_classes * n_per_class,
+            n_classes=n_classes,
+        )
+        self.n_per_class = n_per_class
+        self.std = std
+        self.order = order
+        self.seed = seed
+
+    def __iter__(self) -> Iterator[tuple[dict[str, float], int]]:
+        rng = np.random.default_rng(self.seed)
+        labels = np.repeat(np.arange(len(_MEANS)), self.n_per_class)
+        points = rng.normal(np.array(_MEANS)[labels] * _DISTANCE, self.std)
+        if self.order == "random":
+            order: Any = rng.permutation(len(labels))
+        else:
+            rank = rng.permutation(len(_MEANS))
+            order = np.argsort(rank[labels], kind="stable")
+        for i in order.tolist():
+            x1, x2 = points[i].tolist()
+            yield {"x1": x1, "x2": x2}, int(labels[i])
