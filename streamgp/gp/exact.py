@@ -115,6 +115,11 @@ class ExactGP:
         self._origin: Array | None = None
         self._last: _Solve | None = None
 
+    def __getstate__(self) -> tuple[None, dict[str, object]]:
+        # What is only remembered for speed is no state: predicting changes nothing.
+        state = {name: getattr(self, name) for name in self.__slots__}
+        return None, {**state, "_last": None}
+
     def predict(self, x: Array) -> tuple[Array, float]:
         """Posterior means (m,), not to be written to, and latent variance at `x` of shape (d,)."""
         solve = self._solve(x)

@@ -95,13 +95,14 @@ class StandardScaling:
     # _n        events observed
     # _next     number of events at which the statistics in use change next
     # _moments  running statistics of the features that are not frozen
-    # _scales   (mean, factor) in use, by feature
+    # _means, _factors  what is subtracted and multiplied by, for the features in use
     def __init__(self, warm_up: int) -> None:
         self.warm_up = warm_up
         self._n = 0
         self._next = 1
         self._moments: dict[FeatureName, _Moments] = {}
-        self._scales: dict[FeatureName, tuple[float, float]] = {}
+        self._means: dict[FeatureName, float] = {}
+        self._factors: dict[FeatureName, float] = {}
 
     def observe(self, x: Features) -> bool:
         """Take note of an event; True if the statistics in use have changed.
@@ -112,14 +113,14 @@ class StandardScaling:
             If a feature is infinite; nothing is noted then.
 
         """
-        if self._n >= self.warm_up and x.keys() <= self._scales.keys():
+        if self._n >= self.warm_up and x.keys() <= self._means.keys():
             self._n += 1
             return False
         numbers = _finite_numbers(x)
         self._n += 1
         frozen = self._n > self.warm_up
         for name, value in numbers.items():
-            if not (frozen and name in self._scales):
+            if not (frozen and name in self._means):
                 self._moments.setdefault(name, _Moments()).add(value)
         return self._freeze_late() if frozen else self._refresh()
 
@@ -128,27 +129,23 @@ class StandardScaling:
 
     def transform(self, x: Features) -> Features:
         """Return standardised features; those without statistics in use are left out."""
-        scales = self._scales
+        means, factors = self._means, self._factors
         try:
-            scaled = {
-                name: (value - scales[name][0]) * scales[name][1]
-                for name, value in x.items()
-                if name in scales
-            }
-            # NaN survives a sum; text among the features has no difference or no scale.
-            plain = len(scaled) == len(x) and not math.isnan(sum(scaled.values()))
-        except TypeError:
-            plain = False
-        return scaled if plain else self._transform_with_care(x)
+            scaled = {name: (value - means[name]) * factors[name] for name, value in x.items()}
+            # NaN survives a sum.
+            if not math.isnan(sum(scaled.values())):
+                return scaled
+        except (KeyError, TypeError):
+            pass
+        return self._transform_with_care(x)
 
     def _transform_with_care(self, x: Features) -> Features:
         scaled: dict[FeatureName, Any] = {}
         for name, value in x.items():
             if isinstance(value, str):
                 scaled[name] = value
-            elif name in self._scales and not _is_missing(value):
-                mean, factor = self._scales[name]
-                scaled[name] = (value - mean) * factor
+            elif name in self._means and not _is_missing(value):
+                scaled[name] = (value - self._means[name]) * self._factors[name]
         return scaled
 
     def _refresh(self) -> bool:
@@ -157,16 +154,21 @@ class StandardScaling:
         self._next *= 2
         ended = self._n == self.warm_up
         enough = self.warm_up / 2 if ended else 1
-        self._scales = {k: m.scale() for k, m in self._moments.items() if m.n >= enough}
-        if ended:
-            self._moments = {k: m for k, m in self._moments.items() if k not in self._scales}
+        self._means.clear()
+        self._factors.clear()
+        for name in [name for name, m in self._moments.items() if m.n >= enough]:
+            self._use(name, keep=not ended)
         return True
 
     def _freeze_late(self) -> bool:
         late = [name for name, m in self._moments.items() if m.n >= self.warm_up]
         for name in late:
-            self._scales[name] = self._moments.pop(name).scale()
+            self._use(name, keep=False)
         return bool(late)
+
+    def _use(self, name: FeatureName, *, keep: bool) -> None:
+        moments = self._moments[name] if keep else self._moments.pop(name)
+        self._means[name], self._factors[name] = moments.scale()
 
 
 class PipelineScaling:

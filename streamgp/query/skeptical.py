@@ -7,6 +7,7 @@ conversation itself, with requests that wait for answers, is `streamgp.interacti
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
 import math
@@ -91,6 +92,8 @@ class SkepticalClassifier(ActiveLearningClassifier):
     # _n_events   events ever observed
     # _budget     a copy of `budget`, which counts
     # _errors     error rate of each annotator
+    # _memo       the last features and the belief about them, by value: a decision, a challenge and
+    #             a prediction about one event ask the learner once; None after any change
     def __init__(
         self,
         model: base.Classifier,
@@ -125,6 +128,11 @@ class SkepticalClassifier(ActiveLearningClassifier):
         self._n_settled = 0
         self._n_events = 0
         self._errors: dict[str | None, ErrorRate] = {}
+        self._memo: tuple[Features, Belief] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What is only remembered for speed is no state: asking changes nothing.
+        return {**self.__dict__, "_memo": None}
 
     @property
     def _wrapped_model(self) -> base.Classifier:
@@ -305,21 +313,27 @@ class SkepticalClassifier(ActiveLearningClassifier):
         self._teach(self._learner, example)
         self._examples[self._n_settled if event_id is None else event_id] = example
         self._n_settled += 1
+        self._memo = None
         self._errors.setdefault(annotator, ErrorRate()).note(w)
 
     def relabel_one(self, event_id: str, y: Label) -> None:
         """Change the label of an example; raises KeyError if it was not learned."""
         self._examples[event_id].y = y
+        self._memo = None
         if hasattr(self._learner, "relabel_one"):
-            self._learner.relabel_one(event_id, y)
+            # An example that a rebuild had to pass over is on record only.
+            with contextlib.suppress(KeyError):
+                self._learner.relabel_one(event_id, y)
         else:
             self._rebuild()
 
     def forget_one(self, event_id: str) -> None:
         """Forget an example; raises KeyError if it was not learned."""
         del self._examples[event_id]
+        self._memo = None
         if hasattr(self._learner, "forget_one"):
-            self._learner.forget_one(event_id)
+            with contextlib.suppress(KeyError):
+                self._learner.forget_one(event_id)
         else:
             self._rebuild()
 
@@ -342,10 +356,14 @@ class SkepticalClassifier(ActiveLearningClassifier):
         return self.query_one(x).ask
 
     def _belief(self, x: Features) -> Belief:
+        memo = self._memo
+        if memo is not None and memo[0] == x:
+            return memo[1]
         seen = self._scaling.transform(x)
-        if self._has_posterior:
-            return self._learner.predict_proba_one(seen, with_dist=True)  # type: ignore[no-any-return]
-        return self._learner.predict_proba_one(seen)  # type: ignore[no-any-return]
+        options = {"with_dist": True} if self._has_posterior else {}
+        belief: Belief = self._learner.predict_proba_one(seen, **options)
+        self._memo = dict(x), belief
+        return belief
 
     def _decide(self, belief: Belief, *, event_id: str | None, now: float | None) -> Decision:
         decision = self._query_rule.decide(belief, self._draw(event_id, "ask"))
@@ -375,6 +393,7 @@ class SkepticalClassifier(ActiveLearningClassifier):
                 # With other statistics an example can repeat an earlier one; it stays on record.
                 continue
         self._learner = learner
+        self._memo = None
 
     @classmethod
     def _unit_test_params(cls) -> Any:
