@@ -1,0 +1,49 @@
+"""The interactive loop around a skeptical learner: messages in, messages out, no I/O, no clock."""
+
+from __future__ import annotations
+
+from streamgp.interactive.annotators import Annotator, SimulatedAnnotator
+from streamgp.interactive.keyed import KeyedLoops
+from streamgp.interactive.loop import InteractiveLoop, SkepticalLearner
+from streamgp.interactive.messages import (
+    Answer,
+    Cancel,
+    Challenge,
+    Event,
+    Expired,
+    Fault,
+    Input,
+    LabelledExample,
+    LabelRequest,
+    Message,
+    Origin,
+    Prediction,
+    Rejected,
+    Request,
+)
+from streamgp.interactive.simulation import AnswerQueue
+from streamgp.interactive.tally import Tally
+
+__all__ = [
+    "Annotator",
+    "Answer",
+    "AnswerQueue",
+    "Cancel",
+    "Challenge",
+    "Event",
+    "Expired",
+    "Fault",
+    "Input",
+    "InteractiveLoop",
+    "KeyedLoops",
+    "LabelRequest",
+    "LabelledExample",
+    "Message",
+    "Origin",
+    "Prediction",
+    "Rejected",
+    "Request",
+    "SimulatedAnnotator",
+    "SkepticalLearner",
+    "Tally",
+]

@@ -1,0 +1,91 @@
+"""Moments at which something is due, one per name: a heap with lazy deletion.
+
+Nothing here knows requests or keys; the loop keeps its deadlines in it, and the keyed loops the
+deadline of each key.
+
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Generic, TypeVar
+
+Name = TypeVar("Name", bound="str | None")
+
+
+class Alarms(Generic[Name]):
+    """At most one moment per name, the earliest first.
+
+    Setting, clearing and reading cost O(log n) amortised. Equal moments come in the order in
+    which their names were set.
+
+    Examples
+    --------
+    >>> alarms: Alarms[str] = Alarms()
+    >>> alarms.set("b", 20.0)
+    >>> alarms.set("a", 10.0)
+    >>> alarms.first()
+    10.0
+    >>> alarms.clear("a")
+    >>> alarms.first(), alarms.pop(), alarms.first()
+    (20.0, 'b', None)
+
+    """
+
+    # _live     the moment of each name, with the number of its setting; the only truth.
+    # _heap     (moment, number, name) of every setting since the last tidying; an entry counts
+    #           only while _live still holds its number, stale ones are dropped as they surface.
+    # _n_set    settings so far; numbers make heap entries comparable and unique.
+    __slots__ = ("_heap", "_live", "_n_set")
+
+    def __init__(self) -> None:
+        self._live: dict[Name, tuple[float, int]] = {}
+        self._heap: list[tuple[float, int, Name]] = []
+        self._n_set = 0
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def get(self, name: Name) -> float | None:
+        """Return the moment of a name, or None."""
+        entry = self._live.get(name)
+        return None if entry is None else entry[0]
+
+    def set(self, name: Name, at: float) -> None:
+        """Set, or move, the moment of a name."""
+        self._n_set += 1
+        self._live[name] = (at, self._n_set)
+        heapq.heappush(self._heap, (at, self._n_set, name))
+        # Stale entries with far moments would otherwise stay until those moments come.
+        if len(self._heap) > 64 + 2 * len(self._live):
+            self._heap = [(at, number, name) for name, (at, number) in self._live.items()]
+            heapq.heapify(self._heap)
+
+    def clear(self, name: Name) -> None:
+        """Forget the moment of a name, if it has one."""
+        self._live.pop(name, None)
+
+    def first(self) -> float | None:
+        """Return the earliest moment, or None."""
+        heap = self._heap
+        while heap:
+            at, number, name = heap[0]
+            if self._live.get(name) == (at, number):
+                return at
+            heapq.heappop(heap)
+        return None
+
+    def pop(self) -> Name:
+        """Remove the earliest moment and return its name.
+
+        Raises
+        ------
+        IndexError
+            If there is none.
+
+        """
+        if self.first() is None:
+            raise IndexError("no alarm is set")
+        name = heapq.heappop(self._heap)[2]
+        del self._live[name]
+        return name

@@ -1,0 +1,164 @@
+"""What the loop accepts from outside: every check and conversion of an input stands here.
+
+An input that cannot be understood is described in words (the loop makes a `Rejected` of it); the
+wrong type of message, or a clock that gives no number, is a programming error and raises.
+
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from streamgp.interactive.messages import Answer, Event, Fault, Rejected
+
+if TYPE_CHECKING:
+    from streamgp.base import Label
+
+_LARGEST = sys.float_info.max
+# Labels that need no conversion; a float must be shown to be finite.
+_PLAIN = frozenset((str, bool, int))
+
+
+def is_time(value: object) -> bool:
+    """Whether a value is a finite number of seconds; NaN, infinities and bools are not."""
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and -_LARGEST <= value <= _LARGEST
+    )
+
+
+def check_now(now: object) -> None:
+    """Refuse a clock that gives no finite number.
+
+    Examples
+    --------
+    >>> check_now(float("nan"))
+    Traceback (most recent call last):
+    ValueError: now must be a finite number of seconds, got nan
+
+    """
+    if not is_time(now):
+        raise ValueError(f"now must be a finite number of seconds, got {now!r}")
+
+
+def check_span(name: str, value: float | None) -> None:
+    """Refuse a length of time that is not positive and finite."""
+    if value is not None and not 0.0 < value < float("inf"):
+        raise ValueError(f"{name} must be a positive number of seconds or None, got {value!r}")
+
+
+def as_label(y: object) -> Label:
+    """Convert a label to a plain bool, int, float or str.
+
+    NumPy scalars and members of enumerations with plain values become the plain value, so that a
+    label means the same in a dictionary, in a message and in a log.
+
+    Raises
+    ------
+    ValueError
+        If the value is none of these, or not finite.
+
+    Examples
+    --------
+    >>> as_label("kitchen"), as_label(True), as_label(3)
+    ('kitchen', True, 3)
+    >>> as_label(float("inf"))
+    Traceback (most recent call last):
+    ValueError: a label must be a finite number, a bool or a text, got inf
+
+    """
+    plain: Any = y
+    if type(plain) in _PLAIN:
+        return plain  # type: ignore[no-any-return]
+    if type(plain).__module__ == "numpy" and getattr(plain, "shape", None) == ():
+        plain = plain.item()
+    # Subclasses (members of an enumeration, say) give up their class; bool before int, as a bool
+    # is an int.
+    if isinstance(plain, str):
+        return str.__str__(plain)
+    if isinstance(plain, bool):
+        return plain
+    if isinstance(plain, int):
+        return int(plain)
+    if isinstance(plain, float) and -_LARGEST <= plain <= _LARGEST:
+        return float(plain)
+    raise ValueError(f"a label must be a finite number, a bool or a text, got {y!r}")
+
+
+def flaw_of_event(event: Event) -> str | None:
+    """Say what is wrong with an event, or None.
+
+    Examples
+    --------
+    >>> flaw_of_event(Event(event_id="", x={}, occurred_at=0.0))
+    "event_id must be a text of at least one character, got ''"
+
+    """
+    if not (isinstance(event.event_id, str) and event.event_id):
+        return _no_id("event_id", event.event_id)
+    if not (event.key is None or isinstance(event.key, str)):
+        return f"key must be a text or None, got {event.key!r}"
+    if not isinstance(event.x, Mapping):
+        return f"x must be a mapping from feature names to values, got {event.x!r}"
+    if not is_time(event.occurred_at):
+        return _no_time("occurred_at", event.occurred_at)
+    return None if event.y is None else _flaw_of_label(event.y)
+
+
+def flaw_of_answer(answer: Answer) -> str | None:
+    """Say what is wrong with an answer, or None.
+
+    Examples
+    --------
+    >>> flaw_of_answer(Answer(answer_id="a", event_id="e", y=[1], answered_at=0.0))
+    'a label must be a finite number, a bool or a text, got [1]'
+
+    """
+    ids = {"answer_id": answer.answer_id, "event_id": answer.event_id}
+    for name, value in ids.items():
+        if not (isinstance(value, str) and value):
+            return _no_id(name, value)
+    names = {
+        "request_id": answer.request_id,
+        "key": answer.key,
+        "annotator": answer.annotator,
+        "supersedes": answer.supersedes,
+    }
+    for name, text in names.items():
+        if not (text is None or isinstance(text, str)):
+            return f"{name} must be a text or None, got {text!r}"
+    if not (answer.privileged is None or isinstance(answer.privileged, Mapping)):
+        return f"privileged must be a mapping or None, got {answer.privileged!r}"
+    if not is_time(answer.answered_at):
+        return _no_time("answered_at", answer.answered_at)
+    return None if answer.y is None else _flaw_of_label(answer.y)
+
+
+def rejected(subject: object, key: object, fault: Fault, reason: str, now: float) -> Rejected:
+    """Reject an input; its id and key are repeated as far as they can be."""
+    return Rejected(
+        subject=subject if isinstance(subject, str) else repr(subject),
+        key=key if isinstance(key, str) else None,
+        fault=fault,
+        reason=reason,
+        at=now,
+    )
+
+
+def _no_id(name: str, value: object) -> str:
+    return f"{name} must be a text of at least one character, got {value!r}"
+
+
+def _no_time(name: str, value: object) -> str:
+    return f"{name} must be a finite number of seconds, got {value!r}"
+
+
+def _flaw_of_label(y: object) -> str | None:
+    try:
+        as_label(y)
+    except ValueError as error:
+        return str(error)
+    return None

@@ -1,0 +1,223 @@
+"""What the model is told, and the line of the consensus log that says so.
+
+Every `LabelledExample` is made here, beside the one call on the model that it stands for; that
+keeps the log and the model equal. When to make it is the loop's business.
+
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from streamgp.interactive.messages import Challenge, LabelledExample, Rejected
+
+if TYPE_CHECKING:
+    from streamgp.base import Decision, Features, Label, Neighbour
+    from streamgp.interactive.records import Record, Word
+
+
+class SkepticalLearner(Protocol):
+    """What the loop asks of a model.
+
+    The prediction and the two decisions are pure. Features that the model cannot use raise
+    `ValueError` or `TypeError` in `observe_one` or `predict_proba_one`; an example that it cannot
+    learn raises `ValueError` in `settle_one` or `relabel_one`, and leaves the model as it was.
+    The dictionaries returned are the loop's to keep.
+
+    """
+
+    @property
+    def n_learned(self) -> int:
+        """Number of examples the model holds."""
+
+    def observe_one(self, x: Features) -> None:
+        """Take note of an event; called once per event, before its prediction."""
+
+    def predict_proba_one(self, x: Features) -> dict[Label, float]:
+        """Return the probability of each known label, `{}` before the first."""
+
+    def query_one(
+        self, x: Features, *, event_id: str | None = None, now: float | None = None
+    ) -> Decision:
+        """Decide whether to ask for the label; the budget has been consulted."""
+
+    def note_query(self, decision: Decision, *, asked: bool, now: float) -> None:
+        """Hear what came of a decision: whether a question was really asked."""
+
+    def note_unanswered(self, now: float) -> None:
+        """Hear that a label request ended without an answer."""
+
+    def challenge_one(
+        self,
+        x: Features,
+        y: Label,
+        *,
+        annotator: str | None = None,
+        event_id: str | None = None,
+    ) -> Decision:
+        """Decide whether to contest a label."""
+
+    def probability_wrong_one(
+        self, x: Features, y: Label, *, annotator: str | None = None
+    ) -> float:
+        """Return the probability that a given label is wrong."""
+
+    def neighbours_one(self, x: Features, n: int = 3) -> list[Neighbour]:
+        """Return the nearest labelled examples."""
+
+    def settle_one(
+        self,
+        x: Features,
+        y: Label,
+        *,
+        given: Label,
+        challenged: bool,
+        annotator: str | None = None,
+        event_id: str | None = None,
+    ) -> None:
+        """Learn the final label; `given` was the first answer, by `annotator`."""
+
+    def relabel_one(self, event_id: str, y: Label) -> None:
+        """Replace the label of a learned example."""
+
+    def forget_one(self, event_id: str) -> None:
+        """Forget a learned example."""
+
+
+class Consensus:
+    """The consensus log of one model, as it is written.
+
+    Parameters
+    ----------
+    model
+        The model that learns.
+    n_neighbours
+        Labelled examples shown beside a challenge.
+
+    Attributes
+    ----------
+    sequence
+        Number of the last line.
+
+    """
+
+    def __init__(self, model: SkepticalLearner, n_neighbours: int = 3) -> None:
+        self.model = model
+        self.n_neighbours = n_neighbours
+        self.sequence = 0
+
+    def contest(
+        self, record: Record, word: Word, now: float, expires_at: float | None
+    ) -> Challenge | None:
+        """Challenge a word, or return None: it is credible, or the model suggests nothing else."""
+        event, model = record.event, self.model
+        decision = model.challenge_one(
+            event.x, word.y, annotator=word.annotator, event_id=event.event_id
+        )
+        if not decision.ask:
+            return None
+        proba = model.predict_proba_one(event.x)
+        suggested = max(proba, key=proba.__getitem__, default=word.y)
+        if suggested == word.y:
+            return None
+        return Challenge(
+            request_id=record.challenge_id(record.n_challenges + 1),
+            event_id=event.event_id,
+            key=event.key,
+            x=event.x,
+            reason=decision.criterion,
+            score=decision.score,
+            threshold=decision.threshold,
+            requested_at=now,
+            expires_at=expires_at,
+            given=word.y,
+            suggested=suggested,
+            probability_wrong=model.probability_wrong_one(
+                event.x, word.y, annotator=word.annotator
+            ),
+            annotator=word.annotator,
+            neighbours=tuple(model.neighbours_one(event.x, self.n_neighbours)),
+        )
+
+    def settle(
+        self, record: Record, given: Word, final: Word, now: float, *, challenged: bool
+    ) -> LabelledExample | Rejected:
+        """Learn the label of an event that has none yet; the record changes accordingly."""
+        event = record.event
+        record.standing = final.answer_id
+        try:
+            self.model.settle_one(
+                event.x,
+                final.y,
+                given=given.y,
+                challenged=challenged,
+                annotator=given.annotator,
+                event_id=event.event_id,
+            )
+        except ValueError as error:
+            record.state = "refused"
+            record.word = None
+            return self._unlearnable(record, final, error, now)
+        record.state = "learned"
+        record.word = final
+        return self._line(record, final, now)
+
+    def revise(self, record: Record, final: Word, now: float) -> LabelledExample | Rejected:
+        """Replace the label of a learned event; if the model refuses, nothing changes."""
+        try:
+            self.model.relabel_one(record.event.event_id, final.y)
+        except ValueError as error:
+            return self._unlearnable(record, final, error, now)
+        record.state = "learned"
+        record.word = final
+        record.standing = final.answer_id
+        record.revision += 1
+        return self._line(record, final, now)
+
+    def withdraw(
+        self, record: Record, answer_id: str, annotator: str | None, now: float
+    ) -> LabelledExample:
+        """Take the label of a learned event back."""
+        self.model.forget_one(record.event.event_id)
+        record.state = "withdrawn"
+        record.word = None
+        record.standing = answer_id
+        record.revision += 1
+        self.sequence += 1
+        return LabelledExample(
+            event_id=record.event.event_id,
+            key=record.event.key,
+            revision=record.revision,
+            sequence=self.sequence,
+            x=record.event.x,
+            y=None,
+            origin="withdrawn",
+            annotator=annotator,
+            learned_at=now,
+        )
+
+    def _line(self, record: Record, word: Word, now: float) -> LabelledExample:
+        self.sequence += 1
+        return LabelledExample(
+            event_id=record.event.event_id,
+            key=record.event.key,
+            revision=record.revision,
+            sequence=self.sequence,
+            x=record.event.x,
+            y=word.y,
+            origin=word.origin,
+            annotator=word.annotator,
+            learned_at=now,
+            late=word.late,
+            privileged=word.privileged,
+        )
+
+    @staticmethod
+    def _unlearnable(record: Record, word: Word, error: ValueError, now: float) -> Rejected:
+        return Rejected(
+            subject=word.answer_id,
+            key=record.event.key,
+            fault="unlearnable",
+            reason=str(error),
+            at=now,
+        )

@@ -1,0 +1,233 @@
+"""What an input does to the conversation about one event: the steps of the loop's table.
+
+Inputs arrive here checked and found to concern the record; `loop.py` does that, keeps the records,
+and holds the table that this module carries out.
+
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamgp.interactive.alarms import Alarms
+from streamgp.interactive.border import as_label
+from streamgp.interactive.consensus import Consensus, SkepticalLearner
+from streamgp.interactive.messages import Answer, Cancel, Expired, LabelRequest, Message, Origin
+from streamgp.interactive.records import Record, Word
+
+if TYPE_CHECKING:
+    from streamgp.base import Decision
+    from streamgp.interactive.messages import Request
+
+
+class EndedError(Exception):
+    """What an answer refers to has already ended, or was never open; the loop rejects it."""
+
+
+class Moderator:
+    """Conducts the conversation about each event; the only place where a record's state changes.
+
+    Parameters
+    ----------
+    model
+        The model that is taught.
+    expires_after_s
+        Seconds after which an unanswered request expires; None for never.
+
+    Attributes
+    ----------
+    deadlines
+        Expiry of each open request that has one, by event id: set where a request opens, cleared
+        where it ends.
+
+    """
+
+    def __init__(self, model: SkepticalLearner, expires_after_s: float | None) -> None:
+        self.deadlines: Alarms[str] = Alarms()
+        self._model = model
+        self._consensus = Consensus(model)
+        self._expires_after_s = expires_after_s
+
+    def ask(self, record: Record, decision: Decision, now: float) -> LabelRequest:
+        """Open the label request of an event."""
+        event = record.event
+        request = LabelRequest(
+            request_id=record.label_request_id,
+            event_id=event.event_id,
+            key=event.key,
+            x=event.x,
+            reason=decision.criterion,
+            score=decision.score,
+            threshold=decision.threshold,
+            requested_at=now,
+            expires_at=self._expiry(now),
+        )
+        record.state = "asked"
+        record.was_asked = True
+        self._open(record, request)
+        return request
+
+    def hear(self, record: Record, word: Word, now: float) -> Message:
+        """Contest a first word, or learn it."""
+        self._close(record)
+        challenge = self._consensus.contest(record, word, now, self._expiry(now))
+        if challenge is None:
+            return self._consensus.settle(record, word, word, now, challenged=False)
+        record.state = "challenged"
+        record.word = word
+        record.standing = word.answer_id
+        record.n_challenges += 1
+        self._open(record, challenge)
+        return challenge
+
+    def label(self, record: Record, answer: Answer, now: float) -> list[Message]:
+        """Take a label that supersedes nothing.
+
+        Raises
+        ------
+        EndedError
+            If the request that it answers has ended, or the event has its label.
+
+        """
+        state, request_id = record.state, answer.request_id
+        last_challenge = record.challenge_id(record.n_challenges)
+        if state == "challenged" and request_id in (None, last_challenge):
+            return [self._resolve(record, answer, now)]
+        if state == "kept" and request_id == last_challenge:
+            return self._revise(record, answer, now)
+        answers_request = request_id == record.label_request_id
+        if state == "asked" or (answers_request and state in ("expired", "withdrawn")):
+            return [self.hear(record, _word(record, answer, "asked"), now)]
+        if request_id is not None:
+            raise EndedError(f"request {request_id!r} has already ended; supersede the last answer")
+        if record.word is not None:
+            event_id = record.event.event_id
+            raise EndedError(f"event {event_id!r} has its label; supersede the answer that gave it")
+        return [self.hear(record, _word(record, answer, "volunteered"), now)]
+
+    def decline(self, record: Record, answer: Answer, now: float) -> list[Message]:
+        """Take an answer that gives no label and supersedes nothing.
+
+        Raises
+        ------
+        EndedError
+            If there is no open request that it declines.
+
+        """
+        request = record.open_request
+        if request is None or answer.request_id not in (None, request.request_id):
+            event_id = record.event.event_id
+            raise EndedError(f"event {event_id!r} has no such open request to decline")
+        if record.state == "challenged":
+            return [self._keep_word(record, now)]
+        self._end_unanswered(record, now)
+        record.state = "declined"
+        record.standing = answer.answer_id
+        return []
+
+    def correct(self, record: Record, answer: Answer, now: float) -> list[Message]:
+        """Take an answer that supersedes the standing one."""
+        word = record.word
+        if record.state in ("learned", "kept"):
+            if answer.declined:
+                return [self._consensus.withdraw(record, answer.answer_id, answer.annotator, now)]
+            return self._revise(record, answer, now)
+        if not answer.declined:
+            if record.state == "challenged":
+                return [self._resolve(record, answer, now)]
+            origin: Origin = "asked" if record.was_asked else "volunteered"
+            return [self.hear(record, _word(record, answer, origin), now)]
+        if word is not None and word.origin == "asked":
+            # Taken back while contested: the label request ends without an answer after all.
+            self._end_unanswered(record, now)
+        self._close(record)
+        if record.state != "withdrawn":
+            record.state = "declined"
+        record.word = None
+        record.standing = answer.answer_id
+        return []
+
+    def cancel(self, record: Record, why: str, now: float) -> list[Message]:
+        """End the open request of an event because nobody needs the answer any more."""
+        request = record.request
+        assert request is not None  # an open request is kept in its record
+        cancel = Cancel(request_id=request.request_id, key=request.key, why=why, at=now)
+        if record.state == "challenged":
+            return [cancel, self._keep_word(record, now)]
+        self._end_unanswered(record, now)
+        record.state = "cancelled"
+        return [cancel]
+
+    def expire(self, record: Record, now: float) -> list[Message]:
+        """End the open request of an event because nobody answered it in time."""
+        request = record.request
+        assert request is not None  # an open request is kept in its record
+        expired = Expired(
+            request_id=request.request_id, event_id=request.event_id, key=request.key, at=now
+        )
+        if record.state == "challenged":
+            message = self._keep_word(record, now)
+            if record.word is not None:
+                record.state = "kept"
+            return [expired, message]
+        self._end_unanswered(record, now)
+        record.state = "expired"
+        return [expired]
+
+    def _resolve(self, record: Record, answer: Answer, now: float) -> Message:
+        """Learn the second answer, which is final."""
+        given = record.word
+        assert given is not None  # a challenged event has the word that is contested
+        self._close(record)
+        final = _word(record, answer, "upheld" if answer.y == given.y else "revised")
+        return self._consensus.settle(record, given, final, now, challenged=True)
+
+    def _revise(self, record: Record, answer: Answer, now: float) -> list[Message]:
+        """Replace a learned label, unless the new one is the same."""
+        assert record.word is not None  # a learned event has a label
+        if answer.y == record.word.y:
+            record.state = "learned"
+            record.standing = answer.answer_id
+            return []
+        return [self._consensus.revise(record, _word(record, answer, "revised"), now)]
+
+    def _keep_word(self, record: Record, now: float) -> Message:
+        """Learn a contested label as it was given: nobody answered the challenge."""
+        word = record.word
+        assert word is not None  # a challenged event has the word that is contested
+        self._close(record)
+        return self._consensus.settle(record, word, word, now, challenged=False)
+
+    def _end_unanswered(self, record: Record, now: float) -> None:
+        self._close(record)
+        self._model.note_unanswered(now)
+
+    def _expiry(self, now: float) -> float | None:
+        return None if self._expires_after_s is None else now + self._expires_after_s
+
+    def _open(self, record: Record, request: Request) -> None:
+        record.request = request
+        if request.expires_at is not None:
+            self.deadlines.set(record.event.event_id, request.expires_at)
+
+    def _close(self, record: Record) -> None:
+        self.deadlines.clear(record.event.event_id)
+
+
+def _word(record: Record, answer: Answer, origin: Origin) -> Word:
+    """Read an answer as the label of an event whose state has not changed yet."""
+    contested = record.word if record.state == "challenged" else None
+    privileged = answer.privileged
+    if privileged is None and contested is not None:
+        privileged = contested.privileged
+    return Word(
+        y=as_label(answer.y),
+        origin=origin,
+        answer_id=answer.answer_id,
+        annotator=answer.annotator,
+        # A second answer cannot repair the lateness of the first. Corrections are never late:
+        # the request that they go back to was answered.
+        late=(contested is not None and contested.late)
+        or (record.state in ("expired", "kept") and record.is_late(answer.answered_at)),
+        privileged=privileged,
+    )

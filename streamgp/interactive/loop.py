@@ -1,0 +1,371 @@
+"""The interactive loop: one conversation about each event, as a state machine without I/O.
+
+Events, answers, the time and cancellations go in; messages come out. Files, brokers and tests
+drive the same object. What an input does depends on the state of the event that it is about:
+
+    unknown     never seen, or forgotten after the answer horizon
+    seen        predicted; nobody was asked
+    asked       a label request is open
+    expired     nobody answered the label request in time; a late answer is still welcome
+    declined    the annotator could not answer, or took an answer back before it was learned
+    cancelled   the label request was taken back
+    challenged  a label was given and contested; the challenge is open
+    learned     the label is in the consensus log
+    kept        the same, the challenge having expired; a late answer to it is still welcome
+    withdrawn   the label was in the consensus log and was taken back
+    refused     the learner could not take the example
+
+The inputs. A mark at the end says what the model makes of it: `?` the rule wants to ask, `!` the
+label is contested, `#` the learner refuses the example.
+
+    event       an event                        event+      an event that brings its label
+    label       a label, for the label request  unasked     a label, naming no request
+    same        for the last challenge: the     other       for the last challenge: another
+                contested label once more                   label
+    restate     supersedes the answer that      replace     supersedes it with another label
+                stands with the same label      takeback    supersedes it and declines
+    decline     declines the last request       cancel      the last request is cancelled
+    deadline    the expiry of the last request  horizon     the answer horizon of the event
+                passes                                      passes
+
+The transitions. The first line that fits counts; `*` is everything, an input without its mark
+stands for itself with any mark, `=` leaves the state as it is. Everything not described by a
+message changes nothing.
+
+    state                        input                     next        messages
+    ---------------------------  ------------------------  ----------  ---------------------
+    unknown                      event?                    asked       Prediction LabelRequest
+    unknown                      event+!                   challenged  Prediction Challenge
+    unknown                      event+#                   refused     Prediction unlearnable
+    unknown                      event+                    learned     Prediction LabelledExample
+    unknown                      event                     seen        Prediction
+    unknown                      deadline horizon          =           -
+    unknown                      *                         =           unknown
+    *                            event event+              =           duplicate
+
+    asked expired withdrawn      label!                    challenged  Challenge
+    asked expired withdrawn      label#                    refused     unlearnable
+    asked expired withdrawn      label                     learned     LabelledExample
+    seen                         label                     =           unknown
+    *                            label                     =           ended
+
+    challenged                   unasked#                  refused     unlearnable
+    challenged                   unasked                   learned     LabelledExample
+    learned kept                 unasked                   =           ended
+    *                            unasked!                  challenged  Challenge
+    *                            unasked#                  refused     unlearnable
+    *                            unasked                   learned     LabelledExample
+
+    challenged                   same# other#              refused     unlearnable
+    challenged                   same other                learned     LabelledExample
+    kept                         same                      learned     -
+    kept                         other#                    =           unlearnable
+    kept                         other                     learned     LabelledExample
+    learned withdrawn refused    same other                =           ended
+    *                            same other                =           unknown
+
+    asked                        decline                   declined    -
+    challenged                   decline#                  refused     unlearnable
+    challenged                   decline                   learned     LabelledExample
+    seen                         decline                   =           unknown
+    *                            decline                   =           ended
+
+    challenged                   restate# replace#         refused     unlearnable
+    challenged                   restate replace           learned     LabelledExample
+    challenged                   takeback                  declined    -
+    learned kept                 restate                   learned     -
+    learned kept                 replace#                  =           unlearnable
+    learned kept                 replace                   learned     LabelledExample
+    learned kept                 takeback                  withdrawn   LabelledExample
+    declined withdrawn refused   restate! replace!         challenged  Challenge
+    declined withdrawn refused   restate# replace#         refused     unlearnable
+    declined withdrawn refused   restate replace           learned     LabelledExample
+    refused                      takeback                  declined    -
+    declined withdrawn           takeback                  =           -
+    *                            restate replace takeback  =           unknown
+
+    asked                        deadline                  expired     Expired
+    challenged                   deadline#                 refused     Expired unlearnable
+    challenged                   deadline                  kept        Expired LabelledExample
+    *                            deadline                  =           -
+
+    asked                        horizon                   unknown     Expired
+    challenged                   horizon#                  unknown     Expired unlearnable
+    challenged                   horizon                   unknown     Expired LabelledExample
+    *                            horizon                   unknown     -
+
+    asked                        cancel                    cancelled   Cancel
+    challenged                   cancel#                   refused     Cancel unlearnable
+    challenged                   cancel                    learned     Cancel LabelledExample
+    seen                         cancel                    =           unknown
+    *                            cancel                    =           ended
+
+A word in lower case is a `Rejected` with that fault; a request that was never made is unknown in
+every state. Before an answer is weighed, the time passes
+for its event: an answer given after the expiry of an open request first ends it, with the same
+messages in the same call, and an answer given after the horizon is rejected as late.
+
+"""
+
+from __future__ import annotations
+
+from streamgp.interactive.border import (
+    as_label,
+    check_now,
+    check_span,
+    flaw_of_answer,
+    flaw_of_event,
+    rejected,
+)
+from streamgp.interactive.consensus import SkepticalLearner
+from streamgp.interactive.conversation import EndedError, Moderator
+from streamgp.interactive.memory import Memory, MisfitError
+from streamgp.interactive.messages import Answer, Event, Fault, Message, Prediction
+from streamgp.interactive.records import Record, Word
+
+__all__ = ["InteractiveLoop", "SkepticalLearner"]
+
+
+class InteractiveLoop:
+    """Predict every event, ask for labels, contest doubtful ones, learn what remains.
+
+    Each method takes one input, and `now`: the record's own time for events and answers, the wall
+    clock (or log time) for `on_time`. It returns the messages to be sent, in their order, and does
+    nothing else: no I/O, no clock. The time may go backwards between events, as it does in real
+    logs.
+
+    The loop keeps every event until its answer horizon has passed, by reference: do not change an
+    event's `x` after handing it over.
+
+    Parameters
+    ----------
+    model
+        A skeptical learner, `SkepticalClassifier` for one. The loop is its only teacher.
+    expires_after_s
+        Seconds after which an unanswered request expires; None for never. An answer at the very
+        moment of expiry is in time; a later one is still learned, and marked as late.
+    answer_horizon_s
+        Seconds after its occurrence for which an event is remembered; then it is forgotten, an
+        open request about it expires, and answers to it are rejected. None remembers every event
+        for ever: the memory grows with the stream.
+
+    Attributes
+    ----------
+    model
+        The model.
+
+    Examples
+    --------
+    >>> from streamgp import isgp
+    >>> from streamgp.interactive import Answer, Event, InteractiveLoop
+    >>> loop = InteractiveLoop(isgp(seed=1), expires_after_s=60.0)
+    >>> event = Event(event_id="e1", x={"wap1": -64.0}, occurred_at=100.0, y="kitchen")
+    >>> prediction, example = loop.on_event(event, now=100.0)
+    >>> prediction.y, example.y, example.origin, example.sequence
+    (None, 'kitchen', 'volunteered', 1)
+    >>> answer = Answer(
+    ...     answer_id="a1", event_id="e1", supersedes="e1", y="hall", answered_at=105.0
+    ... )
+    >>> [example] = loop.on_answer(answer, now=105.0)
+    >>> example.y, example.origin, example.sequence, example.revision
+    ('hall', 'revised', 2, 1)
+
+    """
+
+    # _memory     conversation about each event within the horizon, and when that ends.
+    # _moderator  changes these records, teaches the model, and keeps the deadlines of requests.
+
+    def __init__(
+        self,
+        model: SkepticalLearner,
+        *,
+        expires_after_s: float | None = None,
+        answer_horizon_s: float | None = None,
+    ) -> None:
+        check_span("expires_after_s", expires_after_s)
+        check_span("answer_horizon_s", answer_horizon_s)
+        self.model = model
+        self.expires_after_s = expires_after_s
+        self.answer_horizon_s = answer_horizon_s
+        self._memory = Memory(answer_horizon_s)
+        self._moderator = Moderator(model, expires_after_s)
+
+    def on_event(self, event: Event, now: float) -> list[Message]:
+        """Predict an event, and ask for its label or learn the label that it brings.
+
+        Parameters
+        ----------
+        event
+            The event.
+        now
+            The event's own time, in seconds.
+
+        Returns
+        -------
+        For an accepted event exactly one `Prediction`, then what follows from it. (An event whose
+        id was used before and is beyond the horizon by now first ends the old conversation.)
+
+        """
+        if not isinstance(event, Event):
+            raise TypeError(f"on_event takes an Event, got {event!r}")
+        check_now(now)
+        flaw = flaw_of_event(event)
+        if flaw is not None:
+            return [rejected(event.event_id, event.key, "malformed", flaw, now)]
+        event_id, x, model = event.event_id, event.x, self.model
+        messages: list[Message] = []
+        known = self._memory.get(event_id)
+        if known is not None:
+            if not self._memory.is_beyond(known, event.occurred_at):
+                reason = f"event {event_id!r} was seen before; give every event an id of its own"
+                return [rejected(event_id, event.key, "duplicate", reason, now)]
+            messages = self._forget(known, now)
+        try:
+            model.observe_one(x)
+            proba = model.predict_proba_one(x)
+        except (ValueError, TypeError) as error:
+            return [*messages, rejected(event_id, event.key, "malformed", str(error), now)]
+        decision = model.query_one(x, event_id=event_id, now=now)
+        if event.y is not None and decision.ask:
+            decision = decision.refused_by("volunteered")
+        messages.append(
+            Prediction(
+                event_id=event_id,
+                key=event.key,
+                y=max(proba, key=proba.__getitem__) if proba else None,
+                proba=proba,
+                decision=decision,
+                n_learned=model.n_learned,
+                at=now,
+            )
+        )
+        model.note_query(decision, asked=decision.ask, now=now)
+        record = self._memory.add(event)
+        if event.y is not None:
+            word = Word(y=as_label(event.y), origin="volunteered", answer_id=event_id)
+            messages.append(self._moderator.hear(record, word, now))
+        elif decision.ask:
+            messages.append(self._moderator.ask(record, decision, now))
+        return messages
+
+    def on_answer(self, answer: Answer, now: float) -> list[Message]:
+        """Learn from an answer, contest it, or say why it cannot be used.
+
+        An answer that names no request answers the open one, or volunteers a label. A label that
+        came with its event is superseded by naming the event's id. Superseding a label with
+        itself changes nothing and yields no message.
+
+        Parameters
+        ----------
+        answer
+            The answer.
+        now
+            The answer's own time, in seconds.
+
+        """
+        if not isinstance(answer, Answer):
+            raise TypeError(f"on_answer takes an Answer, got {answer!r}")
+        check_now(now)
+        answer_id = answer.answer_id
+        flaw = flaw_of_answer(answer)
+        if flaw is not None:
+            return [rejected(answer_id, answer.key, "malformed", flaw, now)]
+        record = self._memory.get(answer.event_id)
+        if record is not None and self._memory.is_beyond(record, answer.answered_at):
+            after_s = answer.answered_at - record.event.occurred_at
+            reason = (
+                f"answered {after_s} s after the event, expected at most {self.answer_horizon_s} s"
+            )
+            late = rejected(answer_id, answer.key, "late", reason, now)
+            return [*self._forget(record, now), late]
+        try:
+            record = self._memory.record_for(answer)
+        except MisfitError as misfit:
+            return [rejected(answer_id, answer.key, misfit.fault, misfit.reason, now)]
+        messages: list[Message] = []
+        if record.open_request is not None and record.is_late(answer.answered_at):
+            messages = self._moderator.expire(record, now)
+        try:
+            if answer.supersedes is not None:
+                messages += self._moderator.correct(record, answer, now)
+            elif answer.declined:
+                messages += self._moderator.decline(record, answer, now)
+            else:
+                messages += self._moderator.label(record, answer, now)
+        except EndedError as ended:
+            fault: Fault = "unknown" if record.state == "seen" else "ended"
+            return [*messages, rejected(answer_id, answer.key, fault, str(ended), now)]
+        self._memory.accept(answer, record)
+        return messages
+
+    def on_time(self, now: float) -> list[Message]:
+        """End the requests that expired, and forget the events beyond the horizon, before `now`.
+
+        Parameters
+        ----------
+        now
+            The wall clock, or log time in a replay, in seconds. What is due at this very moment is
+            not ended yet.
+
+        """
+        check_now(now)
+        messages: list[Message] = []
+        deadlines, horizons = self._moderator.deadlines, self._memory.horizons
+        while True:
+            deadline, horizon = deadlines.first(), horizons.first()
+            if deadline is not None and deadline < now and (horizon is None or deadline <= horizon):
+                messages += self._moderator.expire(self._memory[deadlines.pop()], now)
+            elif horizon is not None and horizon < now:
+                messages += self._forget(self._memory[horizons.pop()], now)
+            else:
+                return messages
+
+    def on_cancel(
+        self,
+        request_id: str,
+        now: float,
+        *,
+        key: str | None = None,
+        why: str = "cancelled by the caller",
+    ) -> list[Message]:
+        """Take an open question back; a contested label is then learned as it was given.
+
+        Parameters
+        ----------
+        request_id
+            The request.
+        now
+            The time, in seconds.
+        key
+            Key of the request; only repeated in a rejection.
+        why
+            The reason, for whoever sees the question vanish.
+
+        """
+        check_now(now)
+        record = self._memory.of_request(request_id)
+        if record is None:
+            reason = f"request {request_id!r} was never made, or its event is forgotten"
+            return [rejected(request_id, key, "unknown", reason, now)]
+        request = record.open_request
+        if request is None or request.request_id != request_id:
+            reason = f"request {request_id!r} has already ended"
+            return [rejected(request_id, key, "ended", reason, now)]
+        return self._moderator.cancel(record, why, now)
+
+    def next_deadline(self) -> float | None:
+        """Return the earliest moment after which `on_time` has something to do, or None.
+
+        Calling `on_time(t)` with any t past that moment does it: at the moment itself an answer
+        is still in time. Forgetting an event counts, though it may yield no message.
+        """
+        deadline, horizon = self._moderator.deadlines.first(), self._memory.horizons.first()
+        if deadline is None or horizon is None:
+            return horizon if deadline is None else deadline
+        return min(deadline, horizon)
+
+    def _forget(self, record: Record, now: float) -> list[Message]:
+        """Forget an event, ending its open request."""
+        messages = [] if record.open_request is None else self._moderator.expire(record, now)
+        self._memory.forget(record)
+        return messages

@@ -1,0 +1,122 @@
+"""Which events and answers the loop remembers, and whether an answer fits them.
+
+The states of the conversations are not changed here; see `conversation.py`.
+
+"""
+
+from __future__ import annotations
+
+from streamgp.interactive.alarms import Alarms
+from streamgp.interactive.messages import Answer, Event, Fault
+from streamgp.interactive.records import Record, event_id_of
+
+
+class MisfitError(Exception):
+    """An answer does not fit what is remembered; the loop rejects it."""
+
+    def __init__(self, fault: Fault, reason: str) -> None:
+        super().__init__(reason)
+        self.fault: Fault = fault
+        self.reason = reason
+
+
+class Memory:
+    """The conversations within the answer horizon.
+
+    Parameters
+    ----------
+    answer_horizon_s
+        Seconds after its occurrence for which an event is remembered; None for ever.
+
+    Attributes
+    ----------
+    horizons
+        The end of each record, by event id; empty if events are remembered for ever.
+
+    """
+
+    # _records   conversation about each event, by event id.
+    # _answers   event of every accepted answer, by answer id; entries leave with their record.
+
+    def __init__(self, answer_horizon_s: float | None) -> None:
+        self.horizons: Alarms[str] = Alarms()
+        self._horizon_s = answer_horizon_s
+        self._records: dict[str, Record] = {}
+        self._answers: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __getitem__(self, event_id: str) -> Record:
+        return self._records[event_id]
+
+    def get(self, event_id: str) -> Record | None:
+        """Return the record of an event, or None."""
+        return self._records.get(event_id)
+
+    def of_request(self, request_id: str) -> Record | None:
+        """Return the record that a request was made about, or None if there was none such."""
+        record = self._records.get(event_id_of(request_id) or "")
+        return record if record is not None and record.was_made(request_id) else None
+
+    def add(self, event: Event) -> Record:
+        """Remember an event."""
+        record = self._records[event.event_id] = Record(event)
+        if self._horizon_s is not None:
+            self.horizons.set(event.event_id, event.occurred_at + self._horizon_s)
+        return record
+
+    def accept(self, answer: Answer, record: Record) -> None:
+        """Remember that an answer was handled."""
+        self._answers[answer.answer_id] = answer.event_id
+        record.answer_ids.append(answer.answer_id)
+
+    def forget(self, record: Record) -> None:
+        """Forget an event and the answers about it."""
+        event_id = record.event.event_id
+        self.horizons.clear(event_id)
+        for answer_id in record.answer_ids:
+            del self._answers[answer_id]
+        del self._records[event_id]
+
+    def is_beyond(self, record: Record, at: float) -> bool:
+        """Whether a moment lies beyond the horizon of an event."""
+        return self._horizon_s is not None and at > record.event.occurred_at + self._horizon_s
+
+    def record_for(self, answer: Answer) -> Record:
+        """Return the record that an answer is about.
+
+        Raises
+        ------
+        MisfitError
+            If the answer was handled before, or names an event, key, request or earlier answer
+            that does not fit.
+
+        """
+        event_id, request_id, superseded = answer.event_id, answer.request_id, answer.supersedes
+        if answer.answer_id in self._answers:
+            raise MisfitError("duplicate", f"answer {answer.answer_id!r} was handled before")
+        record = self._records.get(event_id)
+        if record is None:
+            ago = "" if self._horizon_s is None else f", or over {self._horizon_s} s ago"
+            raise MisfitError("unknown", f"event {event_id!r} was never seen{ago}")
+        if answer.key != record.event.key:
+            expected = record.event.key
+            raise MisfitError(
+                "malformed", f"key must be that of the event, {expected!r}, got {answer.key!r}"
+            )
+        if request_id is not None and not record.was_made(request_id):
+            if self.of_request(request_id) is not None:
+                raise MisfitError(
+                    "malformed", f"request {request_id!r} is not about event {event_id!r}"
+                )
+            raise MisfitError("unknown", f"request {request_id!r} was never made")
+        if superseded is not None and superseded != record.standing:
+            if self._answers.get(superseded) == event_id:
+                raise MisfitError(
+                    "ended", f"answer {superseded!r} stands no longer; supersede the last"
+                )
+            raise MisfitError(
+                "unknown", f"answer {superseded!r} gave no label to event {event_id!r}"
+            )
+        return record

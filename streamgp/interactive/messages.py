@@ -1,0 +1,185 @@
+"""The messages of the interactive loop: what goes in, what comes out.
+
+All are frozen and carry only plain values. Times are POSIX seconds (UTC); `x` is always as
+received, never scaled. Ids are derived from their cause, never random: the label request of event
+`e` is `e/label`, its n-th challenge `e/challenge/n`.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from streamgp.base import Decision, Features, Label, Neighbour
+
+Origin: TypeAlias = Literal["asked", "upheld", "revised", "volunteered", "withdrawn"]
+"""How a label came into the consensus log.
+
+`asked`: given on request and uncontested. `upheld`: challenged and kept. `revised`: changed after
+a challenge, or superseded later. `volunteered`: came along unasked. `withdrawn`: taken back.
+"""
+
+Fault: TypeAlias = Literal["malformed", "duplicate", "unknown", "late", "ended", "unlearnable"]
+"""Why an input was rejected.
+
+`malformed`: cannot be understood. `duplicate`: was seen before. `unknown`: refers to nothing known
+within the answer horizon. `late`: came after the answer horizon. `ended`: its request has already
+ended. `unlearnable`: the learner cannot take this example.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """An observation to predict.
+
+    `y` is a label that came along unasked: it is learned, and may be challenged. `truth` is for
+    metrics and simulated annotators only; no learner ever sees it.
+    """
+
+    event_id: str
+    key: str | None = None
+    x: Features
+    occurred_at: float
+    y: Label | None = None
+    truth: Label | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What the learner said about one event before it saw any label of it.
+
+    `y` is None, and `proba` empty, before the first label. `n_learned` is the number of examples
+    the learner held.
+    """
+
+    event_id: str
+    key: str | None = None
+    y: Label | None
+    proba: Mapping[Label, float]
+    decision: Decision
+    n_learned: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelRequest:
+    """A question for a label. `event_id` need not be the event that came last."""
+
+    request_id: str
+    event_id: str
+    key: str | None = None
+    x: Features
+    reason: str
+    score: float
+    threshold: float
+    requested_at: float
+    expires_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Challenge:
+    """A second question: are you sure that the label is `given`, and not `suggested`?"""
+
+    request_id: str
+    event_id: str
+    key: str | None = None
+    x: Features
+    reason: str
+    score: float
+    threshold: float
+    requested_at: float
+    expires_at: float | None = None
+    given: Label
+    suggested: Label
+    probability_wrong: float
+    annotator: str | None = None
+    neighbours: tuple[Neighbour, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancel:
+    """A question is taken back: nobody needs to answer it any more."""
+
+    request_id: str
+    key: str | None = None
+    why: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What an annotator said.
+
+    Exactly one of `y` and `declined` is given. It refers to a request, or with `request_id` None
+    to an event (a label that nobody asked for). `supersedes` names the annotator's own earlier
+    answer that this one replaces; a declined answer that supersedes takes the label back.
+    """
+
+    answer_id: str
+    request_id: str | None = None
+    event_id: str
+    key: str | None = None
+    y: Label | None = None
+    declined: bool = False
+    annotator: str | None = None
+    answered_at: float
+    privileged: Mapping[str, Any] | None = None
+    supersedes: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.declined == (self.y is not None):
+            raise ValueError(
+                "an answer has a label or is declined, "
+                f"got y={self.y!r} and declined={self.declined!r}"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledExample:
+    """One line of the consensus log: an example as it was learned.
+
+    `revision` counts the corrections of this event's label; `sequence` orders the examples of one
+    key. `y` is None only where `origin` is withdrawn.
+    """
+
+    event_id: str
+    key: str | None = None
+    revision: int = 0
+    sequence: int
+    x: Features
+    y: Label | None
+    origin: Origin
+    annotator: str | None = None
+    learned_at: float
+    late: bool = False
+    privileged: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expired:
+    """A request ended because nobody answered it in time."""
+
+    request_id: str
+    event_id: str
+    key: str | None = None
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """An input that could not be used: `subject` says which one, `reason` why and what to do."""
+
+    subject: str
+    key: str | None = None
+    fault: Fault
+    reason: str
+    at: float
+
+
+Input: TypeAlias = Event | Answer | Cancel
+Message: TypeAlias = (
+    Prediction | LabelRequest | Challenge | Cancel | LabelledExample | Expired | Rejected
+)
+Request: TypeAlias = LabelRequest | Challenge

@@ -1,0 +1,141 @@
+"""What the loop remembers of one event, and how requests are named.
+
+The names are derived from the event: nothing has to be looked up to find the event of a request.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from streamgp.base import Label
+from streamgp.interactive.messages import Event, Origin, Request
+
+State: TypeAlias = Literal[
+    "seen",
+    "asked",
+    "expired",
+    "declined",
+    "cancelled",
+    "challenged",
+    "learned",
+    "kept",
+    "withdrawn",
+    "refused",
+]
+"""Where the conversation about one event stands; explained at the head of `loop.py`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word:
+    """A label as somebody gave it.
+
+    `origin` is what the consensus log will say of it. `late` is whether it was given after its
+    request had expired. `answer_id` is the event's own id for a label that came with the event.
+    """
+
+    y: Label
+    origin: Origin
+    answer_id: str
+    annotator: str | None = None
+    late: bool = False
+    privileged: Mapping[str, Any] | None = None
+
+
+class Record:
+    """The conversation about one event.
+
+    Examples
+    --------
+    >>> record = Record(Event(event_id="e1", x={}, occurred_at=0.0))
+    >>> record.label_request_id, record.challenge_id(1)
+    ('e1/label', 'e1/challenge/1')
+    >>> record.state, record.open_request
+    ('seen', None)
+
+    """
+
+    # event         as received; never changes.
+    # state         changed only by the loop, as its table says.
+    # request       the last question about the event; open exactly while the state is asked or
+    #               challenged. Kept afterwards, to judge late answers.
+    # word          the label that stands: contested while challenged, learned in learned and
+    #               kept; otherwise None.
+    # standing      id of the answer that may be superseded: it gave `word`, or it declined,
+    #               withdrew, or could not be learned. None while nobody has answered.
+    # was_asked     whether a label request was ever made.
+    # n_challenges  challenges so far; the last one is number n_challenges.
+    # revision      corrections of the label so far.
+    # answer_ids    accepted answers, forgotten with the event.
+    __slots__ = (
+        "answer_ids",
+        "event",
+        "n_challenges",
+        "request",
+        "revision",
+        "standing",
+        "state",
+        "was_asked",
+        "word",
+    )
+
+    def __init__(self, event: Event) -> None:
+        self.event = event
+        self.state: State = "seen"
+        self.request: Request | None = None
+        self.word: Word | None = None
+        self.standing: str | None = None
+        self.was_asked = False
+        self.n_challenges = 0
+        self.revision = 0
+        self.answer_ids: list[str] = []
+
+    @property
+    def label_request_id(self) -> str:
+        return f"{self.event.event_id}/label"
+
+    def challenge_id(self, number: int) -> str:
+        return f"{self.event.event_id}/challenge/{number}"
+
+    @property
+    def open_request(self) -> Request | None:
+        """The question about the event that waits for an answer."""
+        return self.request if self.state in ("asked", "challenged") else None
+
+    def was_made(self, request_id: str) -> bool:
+        """Whether a request of this name was ever made about the event."""
+        if request_id == self.label_request_id:
+            return self.was_asked
+        head, _, number = request_id.rpartition("/")
+        return (
+            head == f"{self.event.event_id}/challenge"
+            # Only the canonical spelling: int() would also take " 1", "+1" and "01".
+            and any(number == str(n) for n in range(1, self.n_challenges + 1))
+        )
+
+    def is_late(self, answered_at: float) -> bool:
+        """Whether an answer to the last request comes after its expiry."""
+        request = self.request
+        return (
+            request is not None
+            and request.expires_at is not None
+            and answered_at > request.expires_at
+        )
+
+
+def event_id_of(request_id: str) -> str | None:
+    """Return the id of the event that a request asks about, or None if it names no request.
+
+    Examples
+    --------
+    >>> event_id_of("trip/7/label"), event_id_of("trip/7/challenge/2"), event_id_of("trip/7")
+    ('trip/7', 'trip/7', None)
+
+    """
+    event_id, slash, kind = request_id.rpartition("/")
+    if slash and kind == "label":
+        return event_id
+    head, slash, kind = event_id.rpartition("/")
+    return head if slash and kind == "challenge" else None

@@ -1,0 +1,125 @@
+"""A small learner that keeps every example and decides as it is told: the loop's counterpart."""
+
+# ruff: noqa: ARG002 - a protocol fixes the arguments
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from streamgp.base import Decision, Features, Label, Neighbour
+from streamgp.interactive import LabelledExample, Message
+
+
+def decision(ask: bool) -> Decision:
+    return Decision.of(1.0 if ask else 0.0, 0.5, "Scripted")
+
+
+class ScriptedLearner:
+    """Predicts the class it holds most often, or `proba`; asks, contests and refuses on command.
+
+    `told` is what it was told to learn, in order, as (event id, label or None for forgetting).
+    `calls` are all notes and lessons with their arguments.
+    """
+
+    def __init__(
+        self,
+        asks: bool | Callable[[str], bool] = True,
+        contests: bool | Callable[[str], bool] = False,
+        refuses: bool | Callable[[str], bool] = False,
+        proba: dict[Label, float] | None = None,
+    ) -> None:
+        self.asks, self.contests, self.refuses, self.proba = asks, contests, refuses, proba
+        self.held: dict[str, tuple[Features, Label]] = {}
+        self.told: list[tuple[str, Label | None]] = []
+        self.calls: list[tuple[Any, ...]] = []
+        self.n_observed = 0
+
+    def clone(self) -> ScriptedLearner:
+        return type(self)(self.asks, self.contests, self.refuses, self.proba)
+
+    @staticmethod
+    def _says(rule: bool | Callable[[str], bool], event_id: str | None) -> bool:
+        return rule(str(event_id)) if callable(rule) else rule
+
+    @property
+    def n_learned(self) -> int:
+        return len(self.held)
+
+    def observe_one(self, x: Features) -> None:
+        if "bad" in x:
+            raise x["bad"]
+        self.n_observed += 1
+
+    def predict_proba_one(self, x: Features) -> dict[Label, float]:
+        if self.proba is not None:
+            return dict(self.proba)
+        counts: dict[Label, float] = {}
+        for _, y in self.held.values():
+            counts[y] = counts.get(y, 0.0) + 1.0 / len(self.held)
+        return counts
+
+    def query_one(
+        self, x: Features, *, event_id: str | None = None, now: float | None = None
+    ) -> Decision:
+        return decision(self._says(self.asks, event_id))
+
+    def note_query(self, decision: Decision, *, asked: bool, now: float) -> None:
+        self.calls.append(("note_query", decision, asked, now))
+
+    def note_unanswered(self, now: float) -> None:
+        self.calls.append(("note_unanswered", now))
+
+    def challenge_one(
+        self,
+        x: Features,
+        y: Label,
+        *,
+        annotator: str | None = None,
+        event_id: str | None = None,
+    ) -> Decision:
+        return decision(self._says(self.contests, event_id))
+
+    def probability_wrong_one(
+        self, x: Features, y: Label, *, annotator: str | None = None
+    ) -> float:
+        return 0.75
+
+    def neighbours_one(self, x: Features, n: int = 3) -> list[Neighbour]:
+        return [
+            Neighbour(event_id=event_id, x=x, y=y, distance=1.0)
+            for event_id, (x, y) in self.held.items()
+        ][:n]
+
+    def settle_one(
+        self,
+        x: Features,
+        y: Label,
+        *,
+        given: Label,
+        challenged: bool,
+        annotator: str | None = None,
+        event_id: str | None = None,
+    ) -> None:
+        assert event_id is not None
+        assert event_id not in self.held, f"{event_id} was learned twice"
+        if self._says(self.refuses, event_id):
+            raise ValueError("cannot learn this; use another learner")
+        self.held[event_id] = (x, y)
+        self.told.append((event_id, y))
+        self.calls.append(("settle_one", event_id, y, given, challenged, annotator))
+
+    def relabel_one(self, event_id: str, y: Label) -> None:
+        if self._says(self.refuses, event_id):
+            raise ValueError("cannot learn this; use another learner")
+        self.held[event_id] = (self.held[event_id][0], y)
+        self.told.append((event_id, y))
+
+    def forget_one(self, event_id: str) -> None:
+        del self.held[event_id]
+        self.told.append((event_id, None))
+
+
+def log_of(messages: list[Message]) -> list[tuple[str, Label | None]]:
+    """What the consensus messages say the model was told."""
+    return [(m.event_id, m.y) for m in messages if isinstance(m, LabelledExample)]

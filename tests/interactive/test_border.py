@@ -1,0 +1,59 @@
+import enum
+
+import numpy as np
+import pytest
+
+from streamgp.interactive.border import as_label, is_time
+
+
+class Room(enum.StrEnum):
+    HALL = "hall"
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+
+
+@pytest.mark.parametrize(
+    ("given", "plain"),
+    [
+        ("hall", "hall"),
+        (True, True),
+        (3, 3),
+        (1.5, 1.5),
+        (Room.HALL, "hall"),
+        (Level.LOW, 1),
+        (np.int8(3), 3),
+        (np.float32(0.5), 0.5),
+        (np.float64(0.5), 0.5),
+        (np.bool_(False), False),
+        (np.str_("hall"), "hall"),
+    ],
+)
+def test_label_becomes_plain(given, plain):
+    label = as_label(given)
+    assert label == plain
+    assert type(label) is type(plain)
+
+
+@pytest.mark.parametrize(
+    "given", [None, [], b"hall", 1j, np.array([1, 2]).tolist(), float("nan"), np.float64("inf")]
+)
+def test_anything_else_is_no_label(given):
+    with pytest.raises(ValueError, match="a label must be a finite number, a bool or a text, got"):
+        as_label(given)
+
+
+def test_an_array_is_no_label():
+    with pytest.raises(ValueError, match="a label must be a finite number"):
+        as_label(np.array([1.0, 2.0]))
+
+
+@pytest.mark.parametrize("value", [0, 1.5, -1e9, np.float64(2.0), 10**20])
+def test_finite_numbers_are_times(value):
+    assert is_time(value)
+
+
+@pytest.mark.parametrize("value", [True, None, "1", float("nan"), float("inf"), 10**400])
+def test_anything_else_is_no_time(value):
+    assert not is_time(value)

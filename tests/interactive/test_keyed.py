@@ -1,0 +1,172 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scripted import ScriptedLearner
+
+from streamgp.interactive import (
+    Answer,
+    Event,
+    InteractiveLoop,
+    KeyedLoops,
+    LabelledExample,
+    Prediction,
+)
+
+KEYS = [None, "ann", "bob"]
+
+
+def event(key, event_id="e", at=0.0, **fields):
+    return Event(event_id=event_id, key=key, x={"f": 1.0}, occurred_at=at, **fields)
+
+
+def answer(key, y="a", at=1.0, event_id="e", answer_id="a1"):
+    return Answer(answer_id=answer_id, event_id=event_id, key=key, y=y, answered_at=at)
+
+
+@pytest.fixture
+def loops():
+    return KeyedLoops(ScriptedLearner(), expires_after_s=10.0, answer_horizon_s=100.0)
+
+
+def test_every_key_has_a_learner_of_its_own(loops):
+    for key in KEYS:
+        prediction, _ = loops.on_event(event(key), 0.0)
+        [example] = loops.on_answer(answer(key), 1.0)
+        assert (prediction.n_learned, example.key, example.sequence) == (0, key, 1)
+    assert list(loops.loops) == KEYS
+    assert len(loops.loops) == 3
+    assert len({id(loop.model) for loop in loops.loops.values()}) == 3
+    assert loops.model.n_learned == 0
+
+
+def test_unknown_key_is_rejected_and_gets_no_learner(loops):
+    [rejected] = loops.on_answer(answer("eve"), 1.0)
+    assert (rejected.subject, rejected.key, rejected.fault, rejected.reason) == (
+        "a1",
+        "eve",
+        "unknown",
+        "no event of key 'eve' was ever seen",
+    )
+    [rejected] = loops.on_cancel("e/label", 1.0, key="eve")
+    assert (rejected.subject, rejected.key, rejected.fault) == ("e/label", "eve", "unknown")
+    assert len(loops.loops) == 0
+
+
+def test_malformed_input_of_a_new_key_gets_no_learner(loops):
+    [rejected] = loops.on_event(event("eve", event_id=""), 0.0)
+    assert (rejected.fault, rejected.key) == ("malformed", "eve")
+    [rejected] = loops.on_event(event(["eve"]), 0.0)
+    assert (rejected.fault, rejected.key) == ("malformed", None)
+    [rejected] = loops.on_answer(answer(["eve"]), 0.0)
+    assert (rejected.fault, rejected.key) == ("malformed", None)
+    assert len(loops.loops) == 0
+
+
+def test_cancellation_finds_the_loop_of_its_key(loops):
+    for key in KEYS:
+        loops.on_event(event(key), 0.0)
+    [cancel] = loops.on_cancel("e/label", 1.0, key="bob", why="enough")
+    assert (cancel.key, cancel.why) == ("bob", "enough")
+    [rejected] = loops.on_cancel("e/label", 1.0, key="bob")
+    assert (rejected.key, rejected.fault) == ("bob", "ended")
+
+
+def test_time_passes_in_every_key_in_the_order_of_the_deadlines(loops):
+    for key, at in ((None, 3.0), ("ann", 1.0), ("bob", 2.0)):
+        loops.on_event(event(key, at=at), at)
+    assert loops.next_deadline() == 11.0
+    assert loops.on_time(11.0) == []
+    assert [m.key for m in loops.on_time(12.5)] == ["ann", "bob"]
+    assert loops.next_deadline() == 13.0
+    assert [m.key for m in loops.on_time(200.0)] == [None]
+    assert loops.next_deadline() is None
+
+
+def test_misuse_raises(loops):
+    with pytest.raises(TypeError, match="on_event takes an Event, got None"):
+        loops.on_event(None, 0.0)
+    with pytest.raises(TypeError, match="on_answer takes an Answer, got None"):
+        loops.on_answer(None, 0.0)
+    for call in (
+        lambda: loops.on_event(event(None), float("nan")),
+        lambda: loops.on_answer(answer(None), float("nan")),
+        lambda: loops.on_time(float("nan")),
+        lambda: loops.on_cancel("e/label", float("nan")),
+    ):
+        with pytest.raises(ValueError, match="now must be a finite number of seconds, got nan"):
+            call()
+    with pytest.raises(ValueError, match="answer_horizon_s must be a positive number of seconds"):
+        KeyedLoops(ScriptedLearner(), answer_horizon_s=-1.0)
+    with pytest.raises(ValueError, match="expires_after_s must be a positive number of seconds"):
+        KeyedLoops(ScriptedLearner(), expires_after_s=0.0)
+
+
+STEP = st.tuples(
+    st.sampled_from(KEYS),
+    st.sampled_from(["event", "answer", "cancel"]),
+    st.sampled_from(["e1", "e2"]),
+    st.sampled_from(["a", "b"]),
+)
+
+
+def play(loops, steps):
+    """Each key's inputs have the times 1, 2, 3, ...; returns the messages of each key."""
+    clock = dict.fromkeys(KEYS, 0.0)
+    out = {key: [] for key in KEYS}
+    for key, kind, event_id, y in steps:
+        clock[key] += 1.0
+        now = clock[key]
+        if kind == "event":
+            out[key] += loops.on_event(event(key, event_id, now), now)
+        elif kind == "answer":
+            given = answer(key, y, now, event_id, answer_id=f"a{now}")
+            out[key] += loops.on_answer(given, now)
+        else:
+            out[key] += loops.on_cancel(f"{event_id}/label", now, key=key)
+    for message in loops.on_time(50.0):
+        out[message.key].append(message)
+    return out
+
+
+@given(st.lists(STEP, max_size=30), st.randoms(use_true_random=False))
+def test_interleaving_of_keys_only_permutes_messages(steps, random):
+    queues = {key: [s for s in steps if s[0] == key] for key in KEYS}
+    order = [s[0] for s in steps]
+    random.shuffle(order)
+    shuffled = [queues[key].pop(0) for key in order]
+    learner = ScriptedLearner(contests=lambda event_id: event_id == "e2")
+    one, other = (
+        play(KeyedLoops(learner, expires_after_s=5.0, answer_horizon_s=20.0), s)
+        for s in (steps, shuffled)
+    )
+    assert one == other
+
+
+@given(st.lists(STEP, max_size=30))
+def test_each_key_sounds_like_a_loop_of_its_own(steps):
+    learner = ScriptedLearner(contests=lambda event_id: event_id == "e2")
+    spans = {"expires_after_s": 5.0, "answer_horizon_s": 20.0}
+    together = play(KeyedLoops(learner, **spans), steps)
+    for key in KEYS:
+        mine = [s for s in steps if s[0] == key]
+        if any(kind == "event" for _, kind, *_ in mine):
+            # A key is known from its first event on.
+            first = next(n for n, s in enumerate(mine) if s[1] == "event")
+            alone = play(InteractiveLoop(learner.clone(), **spans), mine)[key]
+            n_before = first
+            assert together[key][n_before:] == alone[n_before:]
+
+
+def test_next_deadline_is_the_earliest_of_all_keys():
+    loops = KeyedLoops(ScriptedLearner(), expires_after_s=10.0)
+    for n in range(200):
+        key = f"k{n % 7}"
+        now = float(n)
+        loops.on_time(now)
+        messages = loops.on_event(event(key, f"e{n}", now), now)
+        assert isinstance(messages[0], Prediction)
+        if n % 3:
+            [example] = loops.on_answer(answer(key, "a", now, f"e{n}", f"a{n}"), now)
+            assert isinstance(example, LabelledExample)
+        deadlines = [d for loop in loops.loops.values() if (d := loop.next_deadline()) is not None]
+        assert loops.next_deadline() == min(deadlines, default=None)

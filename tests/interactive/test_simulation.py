@@ -1,0 +1,90 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgp.interactive import Answer, AnswerQueue, Event, LabelRequest, SimulatedAnnotator
+
+
+def request(event_id, key=None):
+    return LabelRequest(
+        request_id=f"{event_id}/label",
+        event_id=event_id,
+        key=key,
+        x={},
+        reason="",
+        score=1.0,
+        threshold=0.0,
+        requested_at=0.0,
+    )
+
+
+class Clerk:
+    """Answers after the delay that stands in the event id; remembers which labels it saw."""
+
+    def __init__(self):
+        self.seen = []
+
+    def see(self, truth):
+        self.seen.append(truth)
+
+    def answer(self, request, truth, now):
+        return Answer(
+            answer_id=f"{request.request_id}/answer",
+            event_id=request.event_id,
+            y=truth,
+            declined=truth is None,
+            answered_at=now + float(request.event_id.split("-")[1]),
+        )
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5))))
+def test_answers_come_in_order_of_time_then_of_asking(questions):
+    queue = AnswerQueue(Clerk())
+    for n, (now, delay) in enumerate(questions):
+        queue.ask(request(f"{n}-{delay}"), float(now))
+    expected = sorted((now + delay, n) for n, (now, delay) in enumerate(questions))
+    assert len(queue) == len(questions)
+    assert queue.next_at() == (expected[0][0] if expected else None)
+    came = [(a.answered_at, int(a.event_id.split("-")[0])) for a in queue.due(100.0)]
+    assert came == expected
+    assert queue.next_at() is None
+
+
+def test_only_answers_given_by_then_are_due():
+    queue = AnswerQueue(Clerk())
+    for delay in (1, 2, 3):
+        queue.ask(request(f"e-{delay}"), 0.0)
+    assert [a.answered_at for a in queue.due(2.0)] == [1.0, 2.0]
+    assert list(queue.due(2.5)) == []
+    assert queue.next_at() == 3.0
+
+
+def test_question_asked_meanwhile_is_answered_in_the_same_round():
+    queue = AnswerQueue(Clerk())
+    queue.ask(request("a-1"), 0.0)
+    queue.ask(request("b-3"), 0.0)
+    came = []
+    for answer in queue.due(5.0):
+        came.append(answer.event_id)
+        if answer.event_id == "a-1":
+            queue.ask(request("c-1"), answer.answered_at)
+    assert came == ["a-1", "c-1", "b-3"]
+
+
+def test_annotator_sees_the_truth_of_every_event_that_has_one():
+    clerk = Clerk()
+    queue = AnswerQueue(clerk)
+    for n, truth in enumerate(["a", None, False, "a"]):
+        queue.see(Event(event_id=f"{n}-0", x={}, occurred_at=0.0, truth=truth))
+    for n in range(5):
+        queue.ask(request(f"{n}-0"), 0.0)
+    assert clerk.seen == ["a", False, "a"]
+    assert [a.y for a in queue.due(0.0)] == ["a", None, False, "a", None]
+
+
+def test_truths_of_different_keys_are_kept_apart():
+    queue = AnswerQueue(SimulatedAnnotator())
+    for key in ("ann", "bob"):
+        queue.see(Event(event_id="e", key=key, x={}, occurred_at=0.0, truth=key))
+    for key in ("ann", "bob"):
+        queue.ask(request("e", key), 0.0)
+    assert [(a.key, a.y) for a in queue.due(0.0)] == [("ann", "ann"), ("bob", "bob")]
