@@ -1,0 +1,306 @@
+"""The interactive loop played over a River dataset, as River's own evaluators are played.
+
+Durations are measured here and nowhere else; everything printed is shaped like River's output.
+
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from streamgp.interactive import (
+    AnswerQueue,
+    Challenge,
+    Event,
+    InteractiveLoop,
+    LabelRequest,
+    Prediction,
+    SimulatedAnnotator,
+    Tally,
+)
+
+if TYPE_CHECKING:
+    from river import metrics
+
+    from streamgp.base import Label
+    from streamgp.interactive import Annotator, Message
+
+_PIPELINE_WARM_UP = 200  # the default of SkepticalClassifier
+
+Moment: TypeAlias = "str | Callable[[dict[Any, Any]], float | dt.date] | None"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class InteractiveResult:
+    """What came out of a conversation with a simulated annotator.
+
+    Parameters
+    ----------
+    metric
+        The metric that was passed, updated.
+    n_events
+        Events played.
+    n_scored
+        Events that the metric heard of: they have a label, and the model made a prediction.
+    n_asked
+        Labels asked for, without challenges.
+    n_challenges
+        Labels challenged.
+    challenge_precision
+        Share of the challenged labels that were wrong; None if none was challenged.
+    n_repaired
+        Challenged labels that were wrong as given, and right in the end.
+    n_spoiled
+        Challenged labels that were right as given, and wrong in the end.
+    n_declined
+        Questions that the annotator declined.
+    n_expired
+        Questions that expired unanswered.
+    n_rejected
+        Events and labels that the model could not use.
+    n_learned
+        Labels held in the end.
+    wrong_kept
+        Share of the labels held in the end that are wrong; None if there are none.
+
+    """
+
+    metric: metrics.base.Metric
+    n_events: int
+    n_scored: int
+    n_asked: int
+    n_challenges: int
+    challenge_precision: float | None
+    n_repaired: int
+    n_spoiled: int
+    n_declined: int
+    n_expired: int
+    n_rejected: int
+    n_learned: int
+    wrong_kept: float | None
+
+    def __repr__(self) -> str:
+        challenges = f"{self.n_challenges:,d} challenges"
+        if self.challenge_precision is not None:
+            challenges += (
+                f" ({self.challenge_precision:.1%} justified, {self.n_repaired:,d} repaired, "
+                f"{self.n_spoiled:,d} spoiled)"
+            )
+        learned = f"{self.n_learned:,d} labels learned"
+        if self.wrong_kept is not None:
+            learned += f" ({self.wrong_kept:.1%} wrong)"
+        parts = [f"{self.n_asked:,d} labels asked", challenges, learned]
+        for count, what in (
+            (self.n_declined, "declined"),
+            (self.n_expired, "expired"),
+            (self.n_rejected, "rejected"),
+        ):
+            if count:
+                parts.append(f"{count:,d} {what}")
+        return f"{self.metric}\n{self.n_events:,d} events: {', '.join(parts)}"
+
+
+def interactive_val_score(
+    dataset: Iterable[Any],
+    model: Any,
+    metric: metrics.base.Metric,
+    *,
+    annotator: Annotator | None = None,
+    moment: Moment = None,
+    expires_after_s: float | None = None,
+    answer_horizon_s: float | None = None,
+    print_every: int = 0,
+    show_time: bool = False,
+    show_memory: bool = False,
+) -> InteractiveResult:
+    """Evaluate a model in conversation with an annotator who may err.
+
+    Every event is predicted and scored against its clean label, which the model never sees. The
+    model asks; the annotator answers after a delay, rightly or wrongly; the model learns the
+    answer, or challenges it, and the annotator answers again. Events whose label is None are
+    predicted and not scored, and the annotator declines to label them. Like River's evaluators,
+    this leaves an event without a prediction (before the first label) unscored.
+
+    Parameters
+    ----------
+    dataset
+        The stream: `(x, y)` pairs or `(x, y, keywords)` triples. Neither `x` nor the keywords are
+        changed; the keywords are not used, as nothing but features and labels reaches a model
+        through a conversation.
+    model
+        A skeptical classifier, which learns in place. Any other River classifier is a template
+        for one that always asks and never challenges; if it is a pipeline, its transformers learn
+        from the first 200 events.
+    metric
+        A classification metric or a sum of them. One that needs probabilities gets them.
+    annotator
+        Who answers. None stands for one who answers at once and never errs.
+    moment
+        Time of an event, in seconds or as a date and time (taken as UTC if it names no zone): a
+        feature's name or a function of `x`. None stands for the number of the event.
+    expires_after_s
+        Seconds after which a question expires, as in `InteractiveLoop`.
+    answer_horizon_s
+        Seconds for which an event is remembered, as in `InteractiveLoop`.
+    print_every
+        Events between two printed lines; 0 for none.
+    show_time
+        Whether to print the time elapsed.
+    show_memory
+        Whether to print the memory used by the model.
+
+    Returns
+    -------
+    The metric, and counts of questions and answers.
+
+    Examples
+    --------
+    >>> from river import metrics
+    >>> from streamgp import SimulatedAnnotator, datasets, interactive_val_score, isgp
+    >>> result = interactive_val_score(
+    ...     datasets.WiFiRooms().take(600),
+    ...     isgp(seed=1),
+    ...     metrics.Accuracy(),
+    ...     annotator=SimulatedAnnotator(error_rate=0.2, seed=1),
+    ...     print_every=300,
+    ... )
+    [300] Accuracy: 100.00% – ... samples used
+    [600] Accuracy: 9...% – ... samples used
+    >>> result
+    Accuracy: 9...%
+    600 events: ... labels asked, ... challenges (...), ... labels learned (...% wrong)
+
+    """
+    learner: Any = _skeptical(model)
+    if not metric.works_with(model):
+        raise ValueError(f"{type(metric).__name__} metric is not compatible with {model}")
+    if print_every < 0:
+        raise ValueError(f"print_every must be at least 0, got {print_every!r}")
+    game = _Game(
+        InteractiveLoop(
+            learner, expires_after_s=expires_after_s, answer_horizon_s=answer_horizon_s
+        ),
+        metric,
+        SimulatedAnnotator(seed=0) if annotator is None else annotator,
+    )
+    started = time.perf_counter()
+
+    def report(n: int) -> None:
+        line = f"[{n:,d}] {metric} – {game.tally.n_learned:,d} samples used"
+        if show_time:
+            minutes, seconds = divmod(int(time.perf_counter() - started), 60)
+            line += f" – {minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d}"
+        if show_memory:
+            from river.utils.pretty import humanize_bytes
+
+            line += f" – {humanize_bytes(learner._raw_memory_usage)}"
+        print(line)
+
+    n = 0
+    for x, y, *_ in dataset:
+        # The loop keeps x; a dataset may hand out the same dictionary again, refilled.
+        event = Event(event_id=str(n), x=dict(x), occurred_at=_moment_of(x, n, moment), truth=y)
+        game.play(event)
+        n += 1
+        if print_every and n % print_every == 0:
+            report(n)
+    game.finish()
+    if print_every and n > print_every and n % print_every:
+        report(n)
+    counts = game.tally.summary()
+    return InteractiveResult(
+        metric=metric,
+        **{name: counts[name] for name in InteractiveResult.__slots__ if name != "metric"},
+    )
+
+
+class _Game:
+    """A loop, its annotator and its judge."""
+
+    def __init__(
+        self, loop: InteractiveLoop, metric: metrics.base.Metric, annotator: Annotator
+    ) -> None:
+        self.tally = Tally()
+        self._loop = loop
+        self._queue = AnswerQueue(annotator)
+        self._metric = metric
+        self._wants_labels = bool(getattr(metric, "requires_labels", True))
+        self._truth: Label | None = None
+
+    def play(self, event: Event) -> None:
+        """Play an event, after the answers that came before it and before those it causes."""
+        at = event.occurred_at
+        self._hear_answers(at)
+        self._pass_time(at)
+        self._queue.see(event)
+        self.tally.event(event)
+        self._truth = event.truth
+        self._follow(self._loop.on_event(event, at), at)
+        self._hear_answers(at)
+
+    def finish(self) -> None:
+        """Play the answers that are still on their way."""
+        while (at := self._queue.next_at()) is not None:
+            self._hear_answers(at)
+
+    def _hear_answers(self, until: float) -> None:
+        for answer in self._queue.due(until):
+            self._pass_time(answer.answered_at)
+            self.tally.answer(answer)
+            self._follow(self._loop.on_answer(answer, answer.answered_at), answer.answered_at)
+
+    def _pass_time(self, until: float) -> None:
+        deadline = self._loop.next_deadline()
+        if deadline is not None and deadline < until:
+            self._follow(self._loop.on_time(until), until)
+
+    def _follow(self, messages: list[Message], now: float) -> None:
+        for message in messages:
+            self.tally.message(message)
+            if isinstance(message, Prediction):
+                self._score(message)
+            elif isinstance(message, LabelRequest | Challenge):
+                self._queue.ask(message, now)
+
+    def _score(self, prediction: Prediction) -> None:
+        if self._truth is None or prediction.y is None:
+            return
+        guess: Any = prediction.y if self._wants_labels else prediction.proba
+        self._metric.update(y_true=self._truth, y_pred=guess)
+
+
+def _skeptical(model: Any) -> Any:
+    """Return a skeptical classifier as it is, any other classifier wrapped in one."""
+    if all(hasattr(model, name) for name in ("query_one", "challenge_one", "settle_one")):
+        return model
+    from river import base, compose
+
+    from streamgp.query import AlwaysAsk, NeverChallenge
+    from streamgp.query.skeptical import SkepticalClassifier
+
+    if not isinstance(model, base.Classifier):
+        raise TypeError(f"model must be a River classifier, got {type(model).__name__}")
+    # The transformers of a pipeline need events to learn from; a bare classifier gets x as it is.
+    warm_up = _PIPELINE_WARM_UP if isinstance(model, compose.Pipeline) else 0
+    return SkepticalClassifier(model, AlwaysAsk(), NeverChallenge(), warm_up=warm_up, seed=0)
+
+
+def _moment_of(x: Mapping[Any, Any], n: int, moment: Moment) -> float:
+    if moment is None:
+        return float(n)
+    value = x[moment] if isinstance(moment, str) else moment(cast("dict[Any, Any]", x))
+    if isinstance(value, dt.datetime):
+        utc = value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value
+        return utc.timestamp()
+    if isinstance(value, dt.date):
+        return dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC).timestamp()
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"moment must give a number of seconds or a datetime, got {value!r}"
+        ) from None

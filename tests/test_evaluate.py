@@ -1,0 +1,304 @@
+import copy
+import datetime as dt
+import re
+
+import pytest
+from river import compose, evaluate, linear_model, metrics, naive_bayes, preprocessing
+
+from streamgp import InteractiveResult, SimulatedAnnotator, datasets, interactive_val_score, isgp
+from streamgp.interactive import Challenge
+from streamgp.query import AlwaysAsk, AlwaysChallenge, NeverChallenge
+from streamgp.query.skeptical import SkepticalClassifier
+
+
+def rooms(n=200, step=7):
+    """Readings of all rooms in turn."""
+    rows = list(datasets.WiFiRooms())
+    return [rows[(i * 500 + i * step) % 2000] for i in range(n)]
+
+
+class Spy:
+    """An annotator who notes every question with its time."""
+
+    def __init__(self, **arguments):
+        self.annotator = SimulatedAnnotator(**arguments)
+        self.asked = []
+
+    def see(self, truth):
+        self.annotator.see(truth)
+
+    def answer(self, request, truth, now):
+        self.asked.append((request, truth, now))
+        return self.annotator.answer(request, truth, now)
+
+
+@pytest.mark.parametrize("metric", [metrics.Accuracy(), metrics.LogLoss(), metrics.MacroF1()])
+def test_always_asking_a_perfect_annotator_is_progressive_validation(metric):
+    rows, river = rooms(), metric.clone()
+    evaluate.progressive_val_score(rows, naive_bayes.GaussianNB(), river)
+    result = interactive_val_score(rows, naive_bayes.GaussianNB(), metric)
+    assert result.metric is metric
+    assert metric.get() == pytest.approx(river.get(), rel=1e-12)
+    assert result.n_asked == result.n_learned == result.n_events == 200
+    assert result.n_scored == 199  # nothing is predicted before the first label
+    assert result.n_challenges == result.n_declined == result.n_expired == result.n_rejected == 0
+    assert result.challenge_precision is None
+    assert result.wrong_kept == 0.0
+
+
+def test_metrics_are_updated_together_with_what_each_of_them_needs():
+    apart = [metrics.Accuracy(), metrics.LogLoss()]
+    for metric in apart:
+        interactive_val_score(rooms(), naive_bayes.GaussianNB(), metric)
+    union = metrics.Accuracy() + metrics.LogLoss()
+    interactive_val_score(rooms(), naive_bayes.GaussianNB(), union)
+    assert union.get() == [metric.get() for metric in apart]
+
+
+def test_pipeline_with_a_scaler_is_always_asked():
+    model = preprocessing.StandardScaler() | naive_bayes.GaussianNB()
+    result = interactive_val_score(rooms(), model, metrics.Accuracy())
+    assert result.n_asked == result.n_learned == 200
+    assert result.metric.get() > 0.9
+
+
+def test_metric_hears_the_truth_and_the_model_the_annotator():
+    """An annotator who always errs teaches the model to be always wrong."""
+    liar = SimulatedAnnotator(error_rate=1.0, classes=[False, True])
+    rows = [({"a": n % 2 + 0.1 * (n % 7)}, bool(n % 2)) for n in range(200)]
+    result = interactive_val_score(
+        rows, naive_bayes.GaussianNB(), metrics.Accuracy(), annotator=liar
+    )
+    assert result.wrong_kept == 1.0
+    assert result.metric.get() < 0.05
+
+
+def test_counts_of_a_careless_annotator_add_up():
+    annotator = SimulatedAnnotator(error_rate=0.3, decline_rate=0.1, seed=1)
+    result = interactive_val_score(
+        datasets.WiFiRooms().take(800), isgp(seed=1), metrics.Accuracy(), annotator=annotator
+    )
+    assert isinstance(result, InteractiveResult)
+    assert result.n_events == 800
+    assert 0 < result.n_asked < 400
+    assert result.n_challenges > 0
+    assert 0.0 < result.challenge_precision <= 1.0
+    assert result.n_repaired + result.n_spoiled <= result.n_challenges
+    assert result.n_learned <= result.n_asked
+    assert 0.0 < result.wrong_kept < 0.3
+
+
+def test_challenge_is_a_second_question_with_a_delay_of_its_own():
+    model = SkepticalClassifier(
+        naive_bayes.GaussianNB(), AlwaysAsk(), AlwaysChallenge(), warm_up=0, seed=1
+    )
+    spy = Spy(delay=3.5, classes=["a", "b"], error_rate=1.0, seed=1)
+    rows = [({"f": float(n % 2)}, "ab"[n % 2]) for n in range(40)]
+    result = interactive_val_score(rows, model, metrics.Accuracy(), annotator=spy)
+    asked_at = {r.request_id: now for r, _, now in spy.asked}
+    contested = [r for r, _, _ in spy.asked if isinstance(r, Challenge)]
+    assert len(contested) == result.n_challenges > 0
+    for challenge in contested:
+        assert asked_at[challenge.request_id] == asked_at[f"{challenge.event_id}/label"] + 3.5
+
+
+def test_nothing_is_predicted_until_the_first_answer_has_arrived():
+    result = interactive_val_score(
+        rooms(50),
+        naive_bayes.GaussianNB(),
+        metrics.Accuracy(),
+        annotator=SimulatedAnnotator(delay=10.0),
+    )
+    # An answer given at the time of an event comes before that event.
+    assert result.n_scored == 40
+    assert result.n_learned == 50
+
+
+def test_answers_on_their_way_at_the_end_are_heard():
+    result = interactive_val_score(
+        rooms(20),
+        naive_bayes.GaussianNB(),
+        metrics.Accuracy(),
+        annotator=SimulatedAnnotator(delay=1e6),
+    )
+    assert (result.n_scored, result.n_learned) == (0, 20)
+
+
+def test_unlabelled_events_are_predicted_never_scored_and_declined():
+    rows = [(x, None if n % 4 == 3 else y) for n, (x, y) in enumerate(rooms(100))]
+    result = interactive_val_score(rows, naive_bayes.GaussianNB(), metrics.Accuracy())
+    assert (result.n_events, result.n_scored) == (100, 74)
+    assert (result.n_asked, result.n_declined, result.n_learned) == (100, 25, 75)
+
+
+def test_questions_expire_and_late_answers_are_still_learned():
+    result = interactive_val_score(
+        rooms(30),
+        naive_bayes.GaussianNB(),
+        metrics.Accuracy(),
+        annotator=SimulatedAnnotator(delay=5.0),
+        expires_after_s=3.0,
+    )
+    assert (result.n_expired, result.n_learned, result.n_rejected) == (30, 30, 0)
+    forgetful = interactive_val_score(
+        rooms(30),
+        naive_bayes.GaussianNB(),
+        metrics.Accuracy(),
+        annotator=SimulatedAnnotator(delay=5.0),
+        answer_horizon_s=4.0,
+    )
+    assert (forgetful.n_expired, forgetful.n_learned, forgetful.n_rejected) == (30, 0, 30)
+
+
+def test_data_of_the_user_are_not_changed():
+    rows = [(x, y, {"w": 2.0, "privileged": {"n": n}}) for n, (x, y) in enumerate(rooms(60))]
+    before = copy.deepcopy(rows)
+    interactive_val_score(rows, isgp(seed=1), metrics.Accuracy())
+    assert rows == before
+
+
+def test_dataset_may_refill_one_dictionary():
+    def refilled():
+        x = {}
+        for row, y in rooms(60):
+            x.clear()
+            x.update(row)
+            yield x, y
+
+    annotator = SimulatedAnnotator(delay=3.0)
+    fresh, same = (
+        interactive_val_score(
+            rows, naive_bayes.GaussianNB(), metrics.LogLoss(), annotator=annotator
+        )
+        for rows in (rooms(60), refilled())
+    )
+    assert fresh.metric.get() == same.metric.get()
+
+
+def test_skeptical_classifier_learns_in_place():
+    model = isgp(seed=1)
+    result = interactive_val_score(rooms(60), model, metrics.Accuracy())
+    assert model.n_learned == result.n_learned > 0
+
+
+def test_same_seeds_give_the_same_result():
+    one, other = (
+        interactive_val_score(
+            rooms(200),
+            isgp(seed=3),
+            metrics.MacroF1(),
+            annotator=SimulatedAnnotator(error_rate=0.2, seed=5),
+        )
+        for _ in range(2)
+    )
+    assert repr(one) == repr(other)
+
+
+UTC = dt.UTC
+EAST = dt.timezone(dt.timedelta(hours=2))
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        (12, 12.0),
+        (12.5, 12.5),
+        (dt.datetime(1970, 1, 1, 0, 1), 60.0),
+        (dt.datetime(1970, 1, 1, 0, 1, tzinfo=UTC), 60.0),
+        (dt.datetime(1970, 1, 1, 2, 1, tzinfo=EAST), 60.0),
+        (dt.date(1970, 1, 2), 86400.0),
+    ],
+)
+@pytest.mark.parametrize("by_name", [True, False])
+def test_moment_is_a_number_or_a_datetime_in_utc(value, seconds, by_name):
+    model = compose.Discard("t") | naive_bayes.GaussianNB()
+    spy = Spy()
+    interactive_val_score(
+        [({"t": value, "f": 1.0}, "a")],
+        model,
+        metrics.Accuracy(),
+        annotator=spy,
+        moment="t" if by_name else lambda x: x["t"],
+    )
+    assert [now for _, _, now in spy.asked] == [seconds]
+
+
+def test_moment_is_the_number_of_the_event_by_default():
+    spy = Spy()
+    interactive_val_score(rooms(3), naive_bayes.GaussianNB(), metrics.Accuracy(), annotator=spy)
+    assert [now for _, _, now in spy.asked] == [0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("value", ["noon", None])
+def test_moment_that_is_no_time_raises(value):
+    message = f"moment must give a number of seconds or a datetime, got {value!r}"
+    with pytest.raises(TypeError, match=message):
+        interactive_val_score(
+            [({"t": value}, "a")], naive_bayes.GaussianNB(), metrics.Accuracy(), moment="t"
+        )
+
+
+def test_printed_lines_have_the_shape_of_river(capsys):
+    rows = rooms(250)
+    arguments = {"print_every": 100, "show_time": True, "show_memory": True}
+    model = SkepticalClassifier(
+        naive_bayes.GaussianNB(), AlwaysAsk(), NeverChallenge(), warm_up=0, seed=1
+    )
+    evaluate.progressive_val_score(rows, model.clone(), metrics.Accuracy(), **arguments)
+    river = capsys.readouterr().out
+    interactive_val_score(rows, model, metrics.Accuracy(), **arguments)
+    ours = capsys.readouterr().out
+    # What was measured may differ, and wrapping makes the models differ in size.
+    vague = re.compile(r"\d\d:\d\d:\d\d – [\d,.]+ \w+$", re.MULTILINE)
+    assert vague.sub("", ours) == vague.sub("", river)
+    assert len(vague.findall(ours)) == 3
+    assert ours.startswith("[100] Accuracy: ")
+
+
+def test_nothing_is_printed_by_default(capsys):
+    interactive_val_score(rooms(20), naive_bayes.GaussianNB(), metrics.Accuracy())
+    assert capsys.readouterr().out == ""
+
+
+def test_result_reads_as_a_sentence():
+    result = InteractiveResult(
+        metric=metrics.Accuracy(),
+        n_events=2000,
+        n_scored=1999,
+        n_asked=254,
+        n_challenges=57,
+        challenge_precision=0.632,
+        n_repaired=32,
+        n_spoiled=1,
+        n_declined=3,
+        n_expired=0,
+        n_rejected=2,
+        n_learned=251,
+        wrong_kept=0.035,
+    )
+    assert (
+        str(result)
+        == repr(result)
+        == (
+            "Accuracy: 0.00%\n"
+            "2,000 events: 254 labels asked, "
+            "57 challenges (63.2% justified, 32 repaired, 1 spoiled), 251 labels learned "
+            "(3.5% wrong), 3 declined, 2 rejected"
+        )
+    )
+
+
+def test_empty_dataset_gives_an_empty_result():
+    result = interactive_val_score([], isgp(seed=1), metrics.Accuracy(), print_every=1)
+    assert (
+        str(result) == "Accuracy: 0.00%\n0 events: 0 labels asked, 0 challenges, 0 labels learned"
+    )
+
+
+def test_misuse_raises():
+    with pytest.raises(TypeError, match="model must be a River classifier, got LinearRegression"):
+        interactive_val_score([], linear_model.LinearRegression(), metrics.Accuracy())
+    with pytest.raises(ValueError, match="MAE metric is not compatible with"):
+        interactive_val_score([], naive_bayes.GaussianNB(), metrics.MAE())
+    with pytest.raises(ValueError, match="print_every must be at least 0, got -1"):
+        interactive_val_score([], naive_bayes.GaussianNB(), metrics.Accuracy(), print_every=-1)
