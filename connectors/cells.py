@@ -1,0 +1,202 @@
+"""What one cell of a table means: a number, a time, a label or a key.
+
+A missing cell (empty, null or NaN) is None; a cell that means nothing raises `ValueError` with a
+text that goes on after the column's name. Text cells come from CSV, typed ones from JSON lines and
+Parquet.
+
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from math import isfinite
+from typing import Any
+
+from streamgp.base import Label
+
+_INTEGER = re.compile(r"[+-]?(?:0|[1-9][0-9]{0,17})")
+_LARGEST = 2**63 - 1
+_BOOLEANS = {"true": 1, "false": 0}
+
+
+def is_missing(cell: Any) -> bool:
+    """Say whether there is nothing in a cell.
+
+    Examples
+    --------
+    >>> [is_missing(cell) for cell in (None, " ", float("nan"), "NaN", 0, "0")]
+    [True, True, True, True, False, False]
+
+    """
+    if cell is None:
+        return True
+    if isinstance(cell, str):
+        text = cell.strip()
+        return not text or text.lower() == "nan"
+    return isinstance(cell, float | Decimal) and cell != cell
+
+
+def is_number(cell: Any) -> bool:
+    """Say whether a cell that is not missing holds a number or a boolean, finite or not.
+
+    Examples
+    --------
+    >>> [is_number(cell) for cell in (3, "-0.5", "true", "inf", "warm", "1_000", [])]
+    [True, True, True, True, False, False, False]
+
+    """
+    if isinstance(cell, str):
+        return cell.strip().lower() in _BOOLEANS or _is_float(cell)
+    return isinstance(cell, bool | int | float | Decimal)
+
+
+def is_integer_text(text: str) -> bool:
+    """Say whether a text is an integer that reads back the same: `-7`, not `007` or `1_000`."""
+    return _INTEGER.fullmatch(text.strip()) is not None
+
+
+def float_of_text(cell: str) -> float | None:
+    """Return the number in a text, 1 and 0 for true and false.
+
+    Examples
+    --------
+    >>> [float_of_text(cell) for cell in ("0.5", " 1e3 ", "NaN", "TRUE")]
+    [0.5, 1000.0, None, 1]
+    >>> float_of_text("warm")
+    Traceback (most recent call last):
+    ValueError: must be a number, got 'warm'
+
+    """
+    try:
+        value = float(cell)
+    except ValueError:
+        text = cell.strip().lower()
+        if text in _BOOLEANS:
+            return _BOOLEANS[text]
+        if not text:
+            return None
+        raise ValueError(f"must be a number, got {cell!r:.60}") from None
+    if "_" in cell:  # Python reads 1_000, nobody else does
+        raise ValueError(f"must be a number, got {cell!r:.60}")
+    if isfinite(value):
+        return value
+    if value != value:
+        return None
+    raise ValueError(f"must be finite, got {cell!r:.60}")
+
+
+def integer_of_text(cell: str) -> float | None:
+    """Return the number in a text, as an integer if it is one."""
+    if len(cell) < 18 and "_" not in cell:
+        try:
+            return int(cell)
+        except ValueError:
+            pass
+    return float_of_text(cell)
+
+
+def number_of(cell: Any) -> float | None:
+    """Return the number in a typed cell.
+
+    Examples
+    --------
+    >>> [number_of(cell) for cell in (3, 0.5, True, "0.5", float("nan"), None)]
+    [3, 0.5, 1, 0.5, None, None]
+
+    """
+    kind = cell.__class__
+    if kind is float:
+        if isfinite(cell):
+            return cell  # type: ignore[no-any-return]
+        if cell != cell:
+            return None
+        raise ValueError(f"must be finite, got {cell!r}")
+    if kind is int:
+        if abs(cell) <= _LARGEST:
+            return cell  # type: ignore[no-any-return]
+        raise ValueError(f"must be a number of at most 64 bits, got {str(cell)[:60]}")
+    if cell is None:
+        return None
+    if kind is bool:
+        return int(cell)
+    if kind is str:
+        return float_of_text(cell)
+    if kind is Decimal:
+        return number_of(float(cell))
+    raise ValueError(f"must be a number, got {cell!r:.60}")
+
+
+def time_of(cell: Any) -> float:
+    """Return POSIX seconds; a time without a zone is UTC.
+
+    Examples
+    --------
+    >>> time_of("2015-02-02T14:19:00Z"), time_of("2015-02-02 14:19:00"), time_of("1422886740.5")
+    (1422886740.0, 1422886740.0, 1422886740.5)
+
+    """
+    try:
+        if isinstance(cell, str):
+            text = cell.strip()
+            at = float(text) if text[-1:].isdigit() and _is_float(text) else _posix(text)
+        elif isinstance(cell, datetime):
+            at = (cell if cell.tzinfo else cell.replace(tzinfo=UTC)).timestamp()
+        elif isinstance(cell, date):
+            at = datetime(cell.year, cell.month, cell.day, tzinfo=UTC).timestamp()
+        elif isinstance(cell, int | float | Decimal) and not isinstance(cell, bool):
+            at = float(cell)
+        else:
+            at = float("nan")
+    except (ValueError, OverflowError):
+        at = float("nan")
+    if isfinite(at):
+        return at
+    raise ValueError(f"must be POSIX seconds or an ISO 8601 time, got {cell!r:.60}")
+
+
+def _is_float(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text
+
+
+def _posix(text: str) -> float:
+    moment = datetime.fromisoformat(text)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def label_of(cell: Any) -> Label | None:
+    """Return the label in a typed cell; an integral float is an integer.
+
+    Examples
+    --------
+    >>> [label_of(cell) for cell in (True, 2.0, "2", float("nan"))]
+    [True, 2, '2', None]
+
+    """
+    if is_missing(cell):
+        return None
+    if isinstance(cell, str):
+        return cell.strip()
+    if isinstance(cell, bool):
+        return cell
+    if isinstance(cell, int) and abs(cell) <= _LARGEST:
+        return cell
+    if isinstance(cell, float) and isfinite(cell):
+        return int(cell) if cell.is_integer() and abs(cell) <= 2**53 else cell
+    raise ValueError(f"must be a label (text, integer or boolean), got {cell!r:.60}")
+
+
+def key_of(cell: Any) -> str:
+    """Return a key as text."""
+    if isinstance(cell, str):
+        return cell.strip()
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    if isinstance(cell, bool | int | float):
+        return str(cell)
+    raise ValueError(f"must be a key (text or integer), got {cell!r:.60}")

@@ -1,0 +1,122 @@
+"""Messages in a directory, one JSON object a line, in the order in which they were sent.
+
+The same messages give the same bytes. What was in the files before is replaced.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from connectors.broker import Received
+from connectors.codec import MAX_BYTES, DecodeError, decode, encode
+from streamgp.interactive.messages import (
+    Answer,
+    Cancel,
+    Challenge,
+    Expired,
+    Input,
+    LabelledExample,
+    LabelRequest,
+    Message,
+    Prediction,
+    Rejected,
+)
+
+FILES: dict[type, str] = {
+    Prediction: "predictions.jsonl",
+    LabelRequest: "requests.jsonl",
+    Challenge: "requests.jsonl",
+    Cancel: "requests.jsonl",
+    Expired: "requests.jsonl",
+    Answer: "answers.jsonl",
+    LabelledExample: "consensus.jsonl",
+    Rejected: "rejected.jsonl",
+}
+"""Where each message goes."""
+
+_BUFFER = 1 << 18
+
+
+class MessageFiles:
+    """A sink that writes every message to its file.
+
+    Parameters
+    ----------
+    directory
+        Where the files are written; created if it is not there. All files are created at once, so
+        that an empty one says that there was nothing to say.
+
+    Raises
+    ------
+    ValueError
+        If nothing can be written there.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as directory:
+    ...     files = MessageFiles(directory)
+    ...     files.send(Expired(request_id="e1/label", event_id="e1", at=3.0))
+    ...     files.close()
+    ...     print(Path(directory, "requests.jsonl").read_text(), end="")
+    {"type":"expired","version":1,"request_id":"e1/label","event_id":"e1","at":3.0}
+
+    """
+
+    def __init__(self, directory: str | Path) -> None:
+        self.directory = Path(directory)
+        self._files: dict[str, IO[bytes]] = {}
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            for name in dict.fromkeys(FILES.values()):
+                self._files[name] = open(self.directory / name, "wb", _BUFFER)  # noqa: SIM115
+        except (FileExistsError, NotADirectoryError) as error:
+            raise ValueError(
+                f"messages must go to a directory, but {error.filename} is a file; name another one"
+            ) from None
+        except OSError as error:
+            self.close()
+            raise ValueError(
+                f"cannot write messages to {error.filename}: {error.strerror}; "
+                "name a directory that is writable"
+            ) from None
+        self._by_type = {kind: self._files[name] for kind, name in FILES.items()}
+
+    def send(self, message: Input | Message, *, cause: Received | None = None) -> None:  # noqa: ARG002
+        """Write one message."""
+        file = self._by_type.get(type(message))
+        if file is None:
+            raise TypeError(f"message must be an answer or an output, got {message!r:.60}")
+        file.write(encode(message) + b"\n")
+
+    def flush(self) -> None:
+        """Return when everything sent is in the files."""
+        for file in self._files.values():
+            file.flush()
+
+    def close(self) -> None:
+        """Flush and close the files."""
+        for file in self._files.values():
+            file.close()
+
+
+def read_messages(path: str | Path) -> Iterator[Input | Message]:
+    """Read the messages of one file.
+
+    Raises
+    ------
+    DecodeError
+        If a line is no message; the text says which line.
+
+    """
+    with open(path, "rb") as file:
+        number = 0
+        while line := file.readline(MAX_BYTES + 2):
+            number += 1
+            try:
+                yield decode(line.removesuffix(b"\n"))
+            except DecodeError as error:
+                raise DecodeError(f"{path}, line {number}: {error}") from None

@@ -1,0 +1,262 @@
+"""Drive a loop: poll a source, hand over, send what comes out, flush, commit.
+
+This is the only place that knows what time it is. With a clock, timers follow the clock, also when
+nothing comes in. Without one they follow the records: before a record of time t, whatever was due
+before t ends, a millisecond after it was due; after the last record nothing more happens.
+
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import inf, nextafter
+from time import perf_counter
+from types import FrameType
+from typing import Protocol
+
+from connectors.broker import Received, Sink, Source
+from streamgp.interactive.messages import Answer, Cancel, Event, Message, Rejected
+
+LONGEST_WAIT_S = 1.0
+TICK_S = 1e-3
+
+
+class Loop(Protocol):
+    """What is driven: an `InteractiveLoop`, or `KeyedLoops`."""
+
+    def on_event(self, event: Event, now: float) -> list[Message]:
+        """Take an event."""
+        ...
+
+    def on_answer(self, answer: Answer, now: float) -> list[Message]:
+        """Take an answer."""
+        ...
+
+    def on_cancel(
+        self, request_id: str, now: float, *, key: str | None = None, why: str = ...
+    ) -> list[Message]:
+        """Take a question back."""
+        ...
+
+    def on_time(self, now: float) -> list[Message]:
+        """End whatever was due before `now`."""
+        ...
+
+    def next_deadline(self) -> float | None:
+        """Return the moment after which `on_time` has something to do."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """What a run did.
+
+    Attributes
+    ----------
+    n_events, n_answers, n_cancels
+        Inputs handed to the loop.
+    n_rejected
+        Inputs that could not be handed over; the loop's own rejections are among what was sent.
+    n_sent
+        Messages sent.
+    loop_s
+        Seconds spent inside the loop, all inputs and timers together.
+    last_at
+        The latest time of any record handed over, None if there was none.
+    interrupted
+        Whether the user ended it (Ctrl-C).
+
+    """
+
+    n_events: int
+    n_answers: int
+    n_cancels: int
+    n_rejected: int
+    n_sent: int
+    loop_s: float
+    last_at: float | None
+    interrupted: bool
+
+    @property
+    def microseconds_per_event(self) -> float | None:
+        """Time inside the loop divided by events, None without events."""
+        return 1e6 * self.loop_s / self.n_events if self.n_events else None
+
+
+def run(
+    loop: Loop,
+    source: Source,
+    sink: Sink,
+    *,
+    clock: Callable[[], float] | None = None,
+    on_input: Callable[[Received], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+) -> RunResult:
+    """Drive a loop until the source is exhausted, or until it is stopped.
+
+    What was polled together is handed over, flushed and committed together. Ctrl-C finishes the
+    records at hand, flushes, commits, and returns with `interrupted`; a second one returns at
+    once, without commit. Any other error passes through: what was not committed comes again.
+
+    Parameters
+    ----------
+    loop
+        What is driven.
+    source
+        Where inputs come from.
+    sink
+        Where messages go.
+    clock
+        Tells the time, `time.time` for one; None lets the records tell it.
+    on_input
+        Called with every record before it is handed over.
+    should_stop
+        Asked before every poll.
+
+    Raises
+    ------
+    TypeError
+        If the source delivers what is no input of a loop.
+
+    """
+    drive = _Drive(loop, sink, on_input)
+    with _ctrl_c() as pressed:
+        try:
+            while not (pressed() or source.exhausted or (should_stop and should_stop())):
+                if clock is not None:
+                    drive.end_before(clock())
+                received = source.poll(_wait(loop, clock))
+                for one in received:
+                    drive.take(one, log_time=clock is None)
+                if received or drive.unflushed:
+                    drive.flush()
+                    source.commit()
+            if clock is None and drive.last_at is not None:
+                drive.end_before(drive.last_at)  # what was due earlier in a log out of order
+                if drive.unflushed:
+                    drive.flush()
+                    source.commit()
+        except KeyboardInterrupt:
+            drive.flush()
+            return drive.result(interrupted=True)
+        return drive.result(interrupted=pressed())
+
+
+class _Drive:
+    """The loop, the sink and the counts of one run."""
+
+    def __init__(self, loop: Loop, sink: Sink, on_input: Callable[[Received], None] | None) -> None:
+        self._loop = loop
+        self._sink = sink
+        self._on_input = on_input
+        self._counts = dict.fromkeys((Event, Answer, Cancel, Rejected), 0)
+        self._n_sent = 0
+        self._loop_s = 0.0
+        self.last_at: float | None = None
+        self.unflushed = False
+
+    def take(self, received: Received, *, log_time: bool) -> None:
+        """Hand one record over and send what comes out."""
+        message, at = received.message, received.at
+        if self._on_input is not None:
+            self._on_input(received)
+        if isinstance(message, Rejected):
+            self._counts[Rejected] += 1
+            self._send([message], received)
+            return
+        if not isinstance(message, Event | Answer | Cancel):
+            raise TypeError(
+                f"source must deliver Event, Answer, Cancel or Rejected, "
+                f"got {type(message).__name__}"
+            )
+        if log_time:
+            self.end_before(at)
+        loop = self._loop
+        start = perf_counter()
+        if isinstance(message, Event):
+            messages = loop.on_event(message, at)
+        elif isinstance(message, Answer):
+            messages = loop.on_answer(message, at)
+        else:
+            messages = loop.on_cancel(message.request_id, at, key=message.key, why=message.why)
+        self._loop_s += perf_counter() - start
+        self._counts[type(message)] += 1
+        self.last_at = at if self.last_at is None else max(self.last_at, at)
+        self._send(messages, received)
+
+    def end_before(self, now: float) -> None:
+        """End everything that was due before `now`, in turn."""
+        while (deadline := self._loop.next_deadline()) is not None and deadline < now:
+            start = perf_counter()
+            messages = self._loop.on_time(min(now, _just_after(deadline)))
+            self._loop_s += perf_counter() - start
+            self._send(messages, None)
+
+    def _send(self, messages: list[Message], cause: Received | None) -> None:
+        for message in messages:
+            self._sink.send(message, cause=cause)
+        self._n_sent += len(messages)
+        self.unflushed = self.unflushed or bool(messages)
+
+    def flush(self) -> None:
+        """Let everything sent leave."""
+        self._sink.flush()
+        self.unflushed = False
+
+    def result(self, *, interrupted: bool) -> RunResult:
+        """Return what was done."""
+        return RunResult(
+            n_events=self._counts[Event],
+            n_answers=self._counts[Answer],
+            n_cancels=self._counts[Cancel],
+            n_rejected=self._counts[Rejected],
+            n_sent=self._n_sent,
+            loop_s=self._loop_s,
+            last_at=self.last_at,
+            interrupted=interrupted,
+        )
+
+
+def _just_after(deadline: float) -> float:
+    """Return a moment past a deadline, also where a float has no digits left for a millisecond."""
+    return max(deadline + TICK_S, nextafter(deadline, inf))
+
+
+def _wait(loop: Loop, clock: Callable[[], float] | None) -> float:
+    """Return how long to wait for input: not beyond the next deadline, nor so long as to hang."""
+    if clock is None:
+        return LONGEST_WAIT_S
+    deadline = loop.next_deadline()
+    if deadline is None:
+        return LONGEST_WAIT_S
+    return min(LONGEST_WAIT_S, max(0.0, _just_after(deadline) - clock()))
+
+
+@contextmanager
+def _ctrl_c() -> Iterator[Callable[[], bool]]:
+    """Note the first Ctrl-C instead of raising, so that no record is left half done.
+
+    The second raises again. Where signals belong to somebody else (another thread, or a handler
+    of the program's own) nothing is changed.
+    """
+    pressed = threading.Event()
+    ours = (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
+
+    def note(_signal: int, _frame: FrameType | None) -> None:
+        pressed.set()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    if ours:
+        signal.signal(signal.SIGINT, note)
+    try:
+        yield pressed.is_set
+    finally:
+        if ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)

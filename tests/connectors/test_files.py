@@ -1,0 +1,122 @@
+import pytest
+
+from connectors.codec import DecodeError, decode, encode
+from connectors.files import FILES, MessageFiles, read_messages
+from streamgp.base import Decision
+from streamgp.interactive.messages import (
+    Answer,
+    Cancel,
+    Challenge,
+    Event,
+    Expired,
+    LabelledExample,
+    LabelRequest,
+    Prediction,
+    Rejected,
+)
+
+REQUEST = {
+    "request_id": "e1/label",
+    "event_id": "e1",
+    "x": {"light": 0.5},
+    "reason": "unsure",
+    "score": 1.0,
+    "threshold": 0.0,
+    "requested_at": 1.0,
+}
+PREDICTION = Prediction(
+    event_id="e1", y=None, proba={}, decision=Decision.of(1.0, 0.0, "c"), n_learned=0, at=1.0
+)
+QUESTIONS = [
+    LabelRequest(**REQUEST),
+    Challenge(**REQUEST, given="home", suggested="work", probability_wrong=0.9),
+    Cancel(request_id="e1/label", why="gone", at=2.0),
+    Expired(request_id="e1/label", event_id="e1", at=3.0),
+]
+ANSWER = Answer(answer_id="a1", event_id="e1", y="home", answered_at=2.0)
+EXAMPLE = LabelledExample(event_id="e1", sequence=1, x={}, y=1, origin="asked", learned_at=2.0)
+REJECTED = Rejected(subject="row 3", fault="malformed", reason="why", at=3.0)
+
+
+def test_every_message_is_written_to_its_file_in_order(tmp_path):
+    files = MessageFiles(tmp_path / "new" / "directory")
+    for message in [PREDICTION, *QUESTIONS, ANSWER, EXAMPLE, REJECTED]:
+        files.send(message)
+    files.close()
+    found = {p.name: list(read_messages(p)) for p in (tmp_path / "new" / "directory").iterdir()}
+    assert found == {
+        "predictions.jsonl": [PREDICTION],
+        "requests.jsonl": QUESTIONS,
+        "answers.jsonl": [ANSWER],
+        "consensus.jsonl": [EXAMPLE],
+        "rejected.jsonl": [REJECTED],
+    }
+
+
+def test_a_line_is_an_encoded_message(tmp_path):
+    files = MessageFiles(tmp_path)
+    files.send(ANSWER)
+    files.send(ANSWER)
+    files.close()
+    assert (tmp_path / "answers.jsonl").read_bytes() == 2 * (encode(ANSWER) + b"\n")
+
+
+def test_flush_leaves_everything_on_disk(tmp_path):
+    files = MessageFiles(tmp_path)
+    files.send(ANSWER)
+    assert (tmp_path / "answers.jsonl").read_bytes() == b""
+    files.flush()
+    assert list(read_messages(tmp_path / "answers.jsonl")) == [ANSWER]
+    files.close()
+
+
+def test_files_of_an_earlier_run_are_replaced_and_others_stay(tmp_path):
+    (tmp_path / "answers.jsonl").write_text("old")
+    (tmp_path / "notes.txt").write_text("mine")
+    MessageFiles(tmp_path).close()
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == {
+        **dict.fromkeys(FILES.values(), b""),
+        "notes.txt": b"mine",
+    }
+
+
+def test_a_file_is_no_directory(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("")
+    match = "^messages must go to a directory, but .*file is a file; name another one$"
+    with pytest.raises(ValueError, match=match):
+        MessageFiles(path)
+    with pytest.raises(ValueError, match=r"is a file; name another one$|Not a directory"):
+        MessageFiles(path / "below")
+
+
+def test_a_directory_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "requests.jsonl").mkdir()
+    match = r"^cannot write messages to .*requests\.jsonl: Is a directory; name a directory that"
+    with pytest.raises(ValueError, match=match):
+        MessageFiles(tmp_path)
+
+
+def test_events_are_not_written(tmp_path):
+    files = MessageFiles(tmp_path)
+    event = Event(event_id="e1", x={}, occurred_at=0.0)
+    with pytest.raises(TypeError, match=r"^message must be an answer or an output, got Event"):
+        files.send(event)
+    files.close()
+
+
+def test_a_line_that_is_no_message_is_named(tmp_path):
+    path = tmp_path / "answers.jsonl"
+    path.write_bytes(encode(ANSWER) + b"\nhello\n")
+    messages = read_messages(path)
+    assert next(messages) == ANSWER
+    with pytest.raises(
+        DecodeError, match=r"answers\.jsonl, line 2: message must be JSON, got malf"
+    ):
+        next(messages)
+
+
+def test_the_last_line_may_lack_its_end(tmp_path):
+    path = tmp_path / "answers.jsonl"
+    path.write_bytes(encode(ANSWER))
+    assert list(read_messages(path)) == [decode(encode(ANSWER))]
