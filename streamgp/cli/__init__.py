@@ -1,0 +1,1 @@
+"""The command line: the only place that builds learner, loop and connectors together."""

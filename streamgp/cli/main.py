@@ -1,0 +1,127 @@
+"""The command `streamgp`: its subcommands, and how every command ends.
+
+The modules imported here are light; what takes long to load (numpy, River, rich) is imported by a
+command when it runs, so that help appears at once.
+
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from streamgp import __version__
+from streamgp.cli.demo import demo
+from streamgp.cli.init import init
+from streamgp.cli.replay import replay
+from streamgp.cli.validation import ConfigError
+
+WRONG_USE = 2
+INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+
+
+class _Streamgp(click.Group):
+    """A group whose expected errors are one line on stderr and exit status 2."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,  # noqa: ARG002 (always answered with an exit status)
+        **extra: Any,
+    ) -> NoReturn:
+        try:
+            status = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message(), err=True)
+            sys.exit(WRONG_USE)
+        except click.UsageError as error:
+            path = error.ctx.command_path if error.ctx else "streamgp"
+            sys.exit(_fail(f"{error.format_message().rstrip('.')} (see `{path} --help`)"))
+        except click.ClickException as error:
+            sys.exit(_fail(error.format_message()))
+        except click.Abort:  # what click makes of Ctrl-C
+            click.echo("interrupted", err=True)
+            sys.exit(INTERRUPTED)
+        except ConfigError as error:
+            sys.exit(_fail(str(error)))
+        sys.exit(status if isinstance(status, int) else 0)
+
+
+def _fail(message: str) -> int:
+    click.echo(f"Error: {' '.join(message.split())}", err=True)
+    return WRONG_USE
+
+
+@click.group(cls=_Streamgp, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="streamgp %(version)s")
+def cli() -> None:
+    """Online learning from people who make mistakes.
+
+    A learner predicts every event of a stream, asks an annotator for a label when it is unsure,
+    and challenges the annotator when a given label is probably wrong.
+
+    \b
+    See it at work:               streamgp demo
+    Replay a log of your own:     streamgp replay log.csv --label activity
+    Change how it works:          streamgp init > streamgp.toml
+                                  streamgp replay log.csv --label activity \\
+                                      --config streamgp.toml
+
+    Exit status: 0 done, 2 wrong use or unreadable input (one line on stderr says what),
+    130 ended by Ctrl-C (what was done so far is kept).
+    """
+
+
+cli.add_command(demo)
+cli.add_command(replay)
+cli.add_command(init)
+
+
+def main() -> NoReturn:
+    """Run the command line."""
+    # One BLAS thread: results do not then depend on how a sum was split among cores, and at the
+    # sizes of one event more threads only wait for each other. numpy reads this when it loads.
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+    if __name__ == "__main__" or Path(sys.argv[0]).stem == "streamgp":
+        _fix_hashes()
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:  # a terminal without µ gets a question mark, not a traceback
+            reconfigure(errors="replace")
+    try:
+        cli.main(prog_name="streamgp")
+    finally:
+        _flush_quietly()
+
+
+def _fix_hashes() -> None:
+    """Start over with hashes that are the same in every process, unless the user chose some.
+
+    Some of River's learners (nearest neighbours, the Mondrian forest) add up over sets of feature
+    names, so that their last digits, and in the end their decisions, follow the order of hashes.
+    Python takes the seed of hashes only when it starts.
+    """
+    if "PYTHONHASHSEED" not in os.environ:
+        os.environ["PYTHONHASHSEED"] = "0"
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
+def _flush_quietly() -> None:
+    """Write out what is left; a reader that has gone (`| head`) is no error worth a message."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The interpreter flushes once more at exit; give it something that takes the bytes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+"""The command `streamgp replay`: its options, and how they override the configuration file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from msgspec.structs import replace as changed
+
+from streamgp.cli.config import consistent, load, parse_annotator
+from streamgp.cli.settings import Config, PresetName
+
+
+def _columns(
+    _context: click.Context, _parameter: click.Parameter, value: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Split at commas, so that `--ignore a,b` and `--ignore a --ignore b` are the same."""
+    names = tuple(name.strip() for text in value for name in text.split(","))
+    if not all(names):
+        raise click.BadParameter("column names must not be empty")
+    return names
+
+
+@click.command()
+@click.argument("log", type=click.Path(path_type=Path))
+@click.option(
+    "--label",
+    metavar="COLUMN",
+    help="Column that holds the true label. Required, here "
+    "or in the configuration file. An empty cell is an event that nobody can label.",
+)
+@click.option(
+    "--time",
+    metavar="COLUMN",
+    help="Column that holds the time: POSIX seconds or ISO "
+    "8601. Without it the row number counts as seconds.",
+)
+@click.option(
+    "--key",
+    metavar="COLUMN",
+    help="Column that says whose row it is (a user, a device): every key has a learner of its own.",
+)
+@click.option(
+    "--ignore",
+    metavar="COLUMN",
+    multiple=True,
+    callback=_columns,
+    help="Column that is no feature. May be given several times, or name several: A,B.",
+)
+@click.option(
+    "--features",
+    metavar="A,B,...",
+    multiple=True,
+    callback=_columns,
+    help="The only columns that are features.",
+)
+@click.option(
+    "--annotator",
+    metavar="NAME=VALUE,...",
+    help="The simulated annotator, who reads "
+    "the answers from the label column. error_rate: share of wrong answers; delay: "
+    "seconds until an answer comes; decline_rate: share of requests left unanswered; "
+    "stubborn=true: repeats the first answer when challenged; seed. Without this option: "
+    "never wrong, and at once.",
+)
+@click.option(
+    "--config",
+    "config_file",
+    metavar="FILE.toml",
+    type=click.Path(path_type=Path),
+    help="Learner, rules, budget, annotator and columns; `streamgp init` prints one. "
+    "Options given here override it.",
+)
+@click.option(
+    "--preset",
+    type=click.Choice(["default", "paper"]),
+    help="Where the values come from that are not given: default, or the ISGP paper's.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    metavar="N",
+    help="Seed of all draws, the annotator's included unless it has its own. "
+    "The same seed and log give the same run.  [default: 1]",
+)
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N rows.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Directory to write "
+    "to: predictions.jsonl, requests.jsonl, answers.jsonl, consensus.jsonl, "
+    "rejected.jsonl, summary.json and timing.json. It is made if it is not there; of what "
+    "it holds only files of these names are replaced.",
+)
+def replay(log: Path, config_file: Path | None, out: Path | None, **options: Any) -> None:
+    """Replay a recorded LOG as if it happened now.
+
+    Every row is predicted; when the learner is unsure it asks a simulated annotator, who is wrong
+    as often as you say, and challenges answers that it finds suspicious. Progress goes to stderr,
+    the table of results to stdout.
+
+    LOG is CSV, JSON lines or Parquet (Parquet needs the extra: pip install "streamgp[parquet]"),
+    plain or compressed with gzip or zstd. An empty cell is a missing value. A row that cannot be
+    read is counted and written to rejected.jsonl; the run goes on.
+
+    \b
+    Examples:
+      streamgp replay rooms.csv.gz --label room
+      streamgp replay rooms.csv.gz --label room \\
+          --annotator error_rate=0.2,delay=300,decline_rate=0.05,seed=1
+      streamgp replay phones.parquet --label activity --time timestamp \\
+          --key user --ignore session --limit 5000 --out results
+      streamgp init > my.toml
+      streamgp replay rooms.csv.gz --label room --config my.toml
+    """
+    config = with_options(Config() if config_file is None else load(config_file), **options)
+    consistent(config, source="command line")
+    if config.log.label is None:
+        raise click.UsageError(
+            "name the column that holds the label: --label COLUMN, or label in section [log] of "
+            "the configuration file"
+        )
+    from streamgp.cli.replaying import replay_log
+
+    # Whatever is wrong with the learner stands in the file: no option speaks of it.
+    click.get_current_context().exit(
+        replay_log(log, config, out, source=str(config_file or "configuration"))
+    )
+
+
+def with_options(
+    config: Config,
+    *,
+    label: str | None = None,
+    time: str | None = None,
+    key: str | None = None,
+    ignore: tuple[str, ...] = (),
+    features: tuple[str, ...] = (),
+    annotator: str | None = None,
+    preset: PresetName | None = None,
+    seed: int | None = None,
+    limit: int | None = None,
+) -> Config:
+    """Let what was given on the command line replace what the file says.
+
+    Examples
+    --------
+    >>> with_options(Config(seed=3), label="room", seed=7).seed
+    7
+    >>> with_options(Config(seed=3), label="room").seed
+    3
+
+    """
+    given = {
+        "label": label,
+        "time": time,
+        "key": key,
+        "ignore": ignore or None,
+        "features": features or None,
+        "limit": limit,
+    }
+    log = changed(config.log, **{name: value for name, value in given.items() if value is not None})
+    said = config.annotator if annotator is None else parse_annotator(annotator, config.annotator)
+    return changed(
+        config,
+        preset=config.preset if preset is None else preset,
+        seed=config.seed if seed is None else seed,
+        annotator=said,
+        log=log,
+    )

@@ -1,0 +1,97 @@
+"""What a replay leaves behind: the summary, the timing and the text for the terminal.
+
+Only `timing.json` holds durations, and nothing holds a path or the time of day, so that the same
+log and seed give the same bytes everywhere else.
+
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from connectors.files import FILES
+from streamgp import __version__
+from streamgp.cli.scenario import Played, row_of
+from streamgp.cli.settings import Config, resolved
+from streamgp.report import table
+
+SUMMARY = "summary.json"
+TIMING = "timing.json"
+FILE_NAMES = (*dict.fromkeys(FILES.values()), SUMMARY, TIMING)
+
+N_KEYS_SHOWN = 20
+
+
+def write_results(
+    out: Path, *, log: Path, config: Config, notes: list[str], played: Played, wall_s: float
+) -> None:
+    """Write `summary.json` and `timing.json` beside the messages.
+
+    Parameters
+    ----------
+    out
+        The directory.
+    log
+        The log; only its name is written.
+    config
+        The configuration; written with everything the preset decides.
+    notes
+        What the log's reader had to say, such as columns left out.
+    played
+        The run.
+    wall_s
+        How long everything took, reading and writing included.
+
+    """
+    summary: dict[str, Any] = {
+        "streamgp": __version__,
+        "log": log.name,
+        "configuration": msgspec.to_builtins(resolved(config)),
+        "notes": notes,
+        "interrupted": played.result.interrupted,
+        "results": played.tally.summary(),
+    }
+    if config.log.key is not None:
+        summary["keys"] = {str(key): tally.summary() for key, tally in played.by_key.items()}
+    timing = {
+        "n_events": played.result.n_events,
+        "loop_s": played.result.loop_s,
+        "microseconds_per_event": played.result.microseconds_per_event,
+        "wall_s": wall_s,
+    }
+    for name, content in ((SUMMARY, summary), (TIMING, timing)):
+        text = json.dumps(content, indent=2, allow_nan=False)
+        (out / name).write_text(text + "\n", encoding="utf-8")
+
+
+def results_text(config: Config, played: Played) -> str:
+    """Return the table, with a line for each key if there are keys, and the counts below it."""
+    if config.log.key is None:
+        text = table([played.row(_learner_name(config))])
+    else:
+        first = list(played.by_key.items())[:N_KEYS_SHOWN]
+        n_keys = len(played.by_key)
+        shown = "" if n_keys <= N_KEYS_SHOWN else f", {N_KEYS_SHOWN} of them shown"
+        # Time is measured for the loop as a whole.
+        rows = [row_of(str(key), tally, None) for key, tally in first]
+        text = table([*rows, played.row(f"all {n_keys} keys{shown}")], first=config.log.key)
+    return f"{text}\n{_counts(played)}"
+
+
+def _learner_name(config: Config) -> str:
+    name = config.learner.name
+    return "skeptical GP" if name == "gp" else f"skeptical {name.rpartition('.')[2]}"
+
+
+def _counts(played: Played) -> str:
+    tally = played.tally
+    return (
+        f"{tally.n_events} events, {tally.n_answered} answers, {tally.n_declined} declined, "
+        f"{tally.n_expired} expired, {tally.n_rejected} rejected\n"
+        f"{tally.n_learned} labels learned; challenges repaired {tally.n_repaired} wrong ones "
+        f"and spoiled {tally.n_spoiled} right ones"
+    )

@@ -1,0 +1,218 @@
+"""The settings: what the sections of a configuration are called and what they may hold.
+
+Only names, types, ranges and defaults stand here; `config` reads them from a file, `build` makes
+objects of them. A setting that is None is taken from the preset, or, where the preset has none
+either, is switched off.
+
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import Meta
+from msgspec.structs import replace
+
+Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
+Seconds: TypeAlias = Annotated[float, Meta(gt=0)]
+Count: TypeAlias = Annotated[int, Meta(ge=1)]
+# numpy, inside some River learners, takes no larger seed.
+Seed: TypeAlias = Annotated[int, Meta(ge=0, le=2**32 - 1)]
+Text: TypeAlias = Annotated[str, Meta(min_length=1)]
+PresetName: TypeAlias = Literal["default", "paper"]
+
+T = TypeVar("T")
+
+DEFAULT_SEED = 1
+
+
+class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A section of the file; an unknown key in it is an error."""
+
+
+class _Rule(_Section, frozen=True, kw_only=True, tag_field="rule"):
+    """A section whose `rule` says which further keys it has."""
+
+
+class Paper(_Rule, frozen=True, kw_only=True, tag="paper"):
+    """The rule of the ISGP paper."""
+
+
+class Always(_Rule, frozen=True, kw_only=True, tag="always"):
+    """Always ask, or challenge every disagreement."""
+
+
+class Never(_Rule, frozen=True, kw_only=True, tag="never"):
+    """Never ask, or never challenge."""
+
+
+class SkepticalQuery(_Rule, frozen=True, kw_only=True, tag="skeptical"):
+    """Ask with c times the probability that the prediction is wrong."""
+
+    c: Annotated[float, Meta(ge=0)] = 1.0
+
+
+class Random(_Rule, frozen=True, kw_only=True, tag="random"):
+    """Ask for a fixed share of the events."""
+
+    rate: Share
+
+
+class Entropy(_Rule, frozen=True, kw_only=True, tag="entropy"):
+    """Ask when the entropy of the probabilities, in nats, exceeds a threshold."""
+
+    threshold: Annotated[float, Meta(ge=0)]
+
+
+class LeastConfidence(_Rule, frozen=True, kw_only=True, tag="least_confidence"):
+    """Ask when one minus the highest probability exceeds a threshold."""
+
+    threshold: Share
+
+
+class BestVersusSecond(_Rule, frozen=True, kw_only=True, tag="best_versus_second"):
+    """Ask when the two highest probabilities are too close."""
+
+    threshold: Share
+
+
+class SkepticalChallenge(_Rule, frozen=True, kw_only=True, tag="skeptical"):
+    """Challenge when the given label is wrong with more than this probability."""
+
+    threshold: Share = 0.1
+
+
+class Unlimited(_Rule, frozen=True, kw_only=True, tag="unlimited"):
+    """No limit on questions."""
+
+
+class AtMost(_Rule, frozen=True, kw_only=True, tag="at_most"):
+    """At most n questions, ever."""
+
+    n: Annotated[int, Meta(ge=0)]
+
+
+class AtMostPer(_Rule, frozen=True, kw_only=True, tag="at_most_per"):
+    """At most n questions in any span_s seconds."""
+
+    n: Annotated[int, Meta(ge=0)]
+    span_s: Seconds
+
+
+class Rate(_Rule, frozen=True, kw_only=True, tag="rate"):
+    """Questions for about this share of the events."""
+
+    rate: Share
+    window: Count = 50
+    horizon: Count = 8
+
+
+Query: TypeAlias = (
+    Paper | SkepticalQuery | Always | Never | Random | Entropy | LeastConfidence | BestVersusSecond
+)
+ChallengeRule: TypeAlias = Paper | SkepticalChallenge | Always | Never
+Budget: TypeAlias = Unlimited | AtMost | AtMostPer | Rate
+
+
+class Learner(_Section, frozen=True, kw_only=True):
+    """The Gaussian process ("gp"), or a River classifier by its path."""
+
+    name: Text = "gp"
+    length_scale: Annotated[float, Meta(gt=0)] | None = None
+    noise_variance: Annotated[float, Meta(gt=0)] | None = None
+    options: dict[str, Any] = {}
+
+
+class Annotator(_Section, frozen=True, kw_only=True):
+    """The simulated annotator; `delay` is in seconds of the log's time."""
+
+    error_rate: Share = 0.0
+    delay: Annotated[float, Meta(ge=0)] = 0.0
+    decline_rate: Share = 0.0
+    stubborn: bool = False
+    seed: Seed | None = None
+
+
+class Log(_Section, frozen=True, kw_only=True):
+    """The columns of the log."""
+
+    label: Text | None = None
+    time: Text | None = None
+    key: Text | None = None
+    ignore: tuple[Text, ...] = ()
+    features: tuple[Text, ...] | None = None
+    limit: Count | None = None
+
+
+class Loop(_Section, frozen=True, kw_only=True):
+    """How long a request waits, and how long an event can still be answered."""
+
+    expires_after_s: Seconds | None = None
+    answer_horizon_s: Seconds | None = None
+
+
+class Config(_Section, frozen=True, kw_only=True):
+    """The whole file."""
+
+    preset: PresetName = "default"
+    seed: Seed = DEFAULT_SEED
+    warm_up: Annotated[int, Meta(ge=0)] | None = None
+    learner: Learner = Learner()
+    query: Query | None = None
+    challenge: ChallengeRule | None = None
+    budget: Budget = Unlimited()
+    annotator: Annotator = Annotator()
+    log: Log = Log()
+    loop: Loop = Loop()
+
+
+# What the presets of `streamgp.isgp` decide; a test holds the two together.
+PRESETS: dict[str, Config] = {
+    "default": Config(
+        preset="default",
+        warm_up=200,
+        learner=Learner(noise_variance=0.5),
+        query=SkepticalQuery(),
+        challenge=SkepticalChallenge(),
+    ),
+    "paper": Config(
+        preset="paper",
+        warm_up=0,
+        learner=Learner(length_scale=2.0, noise_variance=1e-16),
+        query=Paper(),
+        challenge=Paper(),
+    ),
+}
+
+
+def resolved(config: Config) -> Config:
+    """Fill in what the preset decides, so that the result says everything.
+
+    Examples
+    --------
+    >>> resolved(Config()).challenge
+    SkepticalChallenge(threshold=0.1)
+    >>> resolved(Config(preset="paper", challenge=Never())).challenge
+    Never()
+
+    """
+    preset = PRESETS[config.preset]
+    learner = config.learner
+    if learner.name == "gp":
+        learner = replace(
+            learner,
+            length_scale=_first(learner.length_scale, preset.learner.length_scale),
+            noise_variance=_first(learner.noise_variance, preset.learner.noise_variance),
+        )
+    return replace(
+        config,
+        learner=learner,
+        warm_up=_first(config.warm_up, preset.warm_up),
+        query=_first(config.query, preset.query),
+        challenge=_first(config.challenge, preset.challenge),
+    )
+
+
+def _first(value: T, default: T) -> T:
+    return default if value is None else value

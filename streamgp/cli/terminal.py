@@ -1,0 +1,49 @@
+"""What a long command shows while it runs.
+
+Progress goes to stderr, and only to a terminal: a log file of a hundred bars helps nobody.
+
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+Show: TypeAlias = Callable[[str, float], None]
+
+# rich takes a lock for every update; a bar need not move more often than this.
+CALLS_PER_UPDATE = 20
+
+
+@contextlib.contextmanager
+def progress() -> Iterator[Show]:
+    """Show a bar on stderr while the block runs, if stderr is a terminal.
+
+    Yields what is to be called with a line of text and the share done, between 0 and 1.
+    """
+    if not sys.stderr.isatty():
+        yield lambda _line, _share: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    columns = (
+        # No markup: the text may hold the name of a file or a learner.
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting", total=1.0)
+        calls = 0
+
+        def show(line: str, share: float) -> None:
+            nonlocal calls
+            if calls % CALLS_PER_UPDATE == 0:
+                bar.update(task, description=line, completed=share)
+            calls += 1
+
+        yield show

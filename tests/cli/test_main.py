@@ -1,0 +1,170 @@
+"""The command as a whole: help at once, one line for what is wrong, quiet ends."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import streamgp
+from streamgp.cli.main import cli, main
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from streamgp.cli.main import main; main()", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8", **environment},
+    )
+
+
+def test_help_names_every_command_and_an_example() -> None:
+    result = CliRunner().invoke(cli, ["--help"])
+    assert result.exit_code == 0
+    for word in ("demo", "replay", "init", "streamgp replay log.csv --label activity"):
+        assert word in result.stdout
+
+
+@pytest.mark.parametrize("command", ["demo", "replay", "init"])
+def test_every_option_of_every_command_has_a_help_text(command: str) -> None:
+    result = CliRunner().invoke(cli, [command, "--help"])
+    assert result.exit_code == 0
+    assert f"streamgp {command}" in result.stdout
+    for parameter in cli.commands[command].params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, parameter.name
+            assert parameter.opts[0] in result.stdout
+
+
+def test_help_loads_nothing_heavy() -> None:
+    heavy = {"numpy", "scipy", "river", "rich", "matplotlib", "pyarrow"}
+    code = (
+        "import sys; from streamgp.cli.main import cli\n"
+        "for a in ([], ['demo'], ['replay'], ['init']):\n"
+        "    try: cli([*a, '--help'])\n"
+        "    except SystemExit: pass\n"
+        f"print(sorted({heavy} & set(sys.modules)))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.splitlines()[-1] == "[]"
+
+
+def test_version() -> None:
+    result = run("--version")
+    assert result.stdout == f"streamgp {streamgp.__version__}\n"
+    assert result.returncode == 0
+
+
+def test_without_arguments_help_is_shown_on_stderr() -> None:
+    result = run()
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "Usage: streamgp" in result.stderr
+
+
+# click words its messages differently from version to version; what they are about stays.
+WRONG = {
+    ("--foo",): ("--foo", "`streamgp --help`"),
+    ("replai",): ("replai", "`streamgp --help`"),
+    ("replay",): ("LOG", "`streamgp replay --help`"),
+    ("replay", "--limit", "x"): ("--limit", "`streamgp replay --help`"),
+    ("init", "more"): ("more", "`streamgp init --help`"),
+}
+
+
+@pytest.mark.parametrize("arguments", WRONG, ids=" ".join)
+def test_wrong_use_is_one_line_and_status_2(arguments: tuple[str, ...]) -> None:
+    result = run(*arguments)
+    subject, remedy = WRONG[arguments]
+    assert result.returncode == 2
+    assert result.stderr.startswith("Error: ")
+    assert result.stderr.endswith(f" (see {remedy})\n")
+    assert subject in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+
+
+def test_ctrl_c_outside_a_run_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_context: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli.commands["init"], "invoke", interrupted)
+    result = CliRunner().invoke(cli, ["init"])
+    assert result.exit_code == 130
+    assert result.stderr.strip() == "interrupted"
+
+
+def test_error_of_our_own_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_context: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(cli.commands["init"], "invoke", broken)
+    assert isinstance(CliRunner().invoke(cli, ["init"]).exception, ZeroDivisionError)
+
+
+def test_reader_that_goes_away_is_no_error_worth_a_message() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        process = subprocess.run(
+            [sys.executable, "-c", "from streamgp.cli.main import main; main()", "init"],
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    finally:
+        os.close(writer)
+    assert process.stderr == b""
+
+
+def test_terminal_without_unicode_gets_no_traceback() -> None:
+    result = run("--help", PYTHONIOENCODING="ascii")
+    assert result.returncode == 0
+
+
+def test_one_blas_thread_unless_the_user_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["streamgp", "--version"])
+    monkeypatch.setenv("PYTHONHASHSEED", "0")  # or main would start this test run over
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        monkeypatch.setenv(name, "")  # so that it is put back afterwards
+        monkeypatch.delenv(name)
+    with pytest.raises(SystemExit):
+        main()
+    assert os.environ["OMP_NUM_THREADS"] == "3"
+    assert os.environ["OPENBLAS_NUM_THREADS"] == os.environ["MKL_NUM_THREADS"] == "1"
+
+
+def test_hashes_are_the_same_in_every_process_unless_the_user_says_otherwise(
+    tmp_path: Path,
+) -> None:
+    script = tmp_path / "streamgp"
+    script.write_text(
+        "import sys\n"
+        "from streamgp.cli import main\n"
+        "main.cli.main = lambda **_: print(hash('wap1'), sys.argv[1:])\n"
+        "main.main()\n"
+    )
+
+    def printed(**environment: str) -> str:
+        return subprocess.run(
+            [sys.executable, str(script), "demo"],
+            env={**clean, **environment},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
+    clean["PYTHONPATH"] = os.pathsep.join(sys.path)
+    assert printed() == printed() == printed(PYTHONHASHSEED="0")
+    assert printed().endswith("['demo']\n")
+    assert printed() != printed(PYTHONHASHSEED="7")

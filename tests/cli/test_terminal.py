@@ -1,0 +1,34 @@
+"""Progress is shown on a terminal, and nowhere else."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from streamgp.cli.terminal import CALLS_PER_UPDATE, progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_bar_is_shown_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    with progress() as show:
+        for i in range(CALLS_PER_UPDATE + 1):
+            show("[reading] rooms", i / CALLS_PER_UPDATE)
+    assert "[reading] rooms" in screen.getvalue()
+    assert "100%" in screen.getvalue()
+
+
+def test_nothing_is_shown_where_no_terminal_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = io.StringIO()
+    monkeypatch.setattr("sys.stderr", file)
+    with progress() as show:
+        show("rooms", 0.5)
+    assert file.getvalue() == ""

@@ -1,0 +1,99 @@
+"""Tables keep their words whole; pictures are written where they are told to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from streamgp.report import Curve, Row, draw_curves, table
+
+
+def row(name: str = "skeptical GP", **changes: object) -> Row:
+    values: dict[str, object] = {
+        "n_events": 2000,
+        "accuracy": 0.9484,
+        "macro_f1": 0.9471,
+        "n_asked": 179,
+        "n_challenges": 52,
+        "challenge_precision": 0.596,
+        "wrong_kept": 0.07,
+        "microseconds": 81.4,
+    }
+    return Row(name=name, **{**values, **changes})  # type: ignore[arg-type]
+
+
+def test_table_fits_80_columns_and_cuts_no_word() -> None:
+    names = ["skeptical GP", "skeptical nearest neighbours", "GP, always challenging"]
+    big = row("big", n_asked=123456, n_challenges=1234567, microseconds=1234567.0)
+    text = table([*map(row, names), big])
+    assert max(map(cell_len, text.splitlines())) <= 80
+    words = set(text.split())
+    for word in " ".join(names).split():
+        assert word in words
+    assert {"learner", "accuracy", "macro", "F1", "labels", "asked", "challenges"} <= words
+    assert {"challenge", "precision"} <= words
+    assert {"wrong", "kept", "µs", "per", "event", "123456", "1234567", "60", "7", "%"} <= words
+    assert "…" not in text
+
+
+def test_long_key_widens_the_table_and_is_not_cut() -> None:
+    key = "0123456789abcdef" * 5
+    assert key in table([row(key)], first="user").split()
+
+
+def test_wide_terminal_keeps_names_on_one_line() -> None:
+    name = "a name of rather many words in a row"
+    assert name in table([row(name)], width=160)
+
+
+def test_unknown_numbers_are_dashes() -> None:
+    text = table([row(accuracy=None, macro_f1=None, challenge_precision=None, wrong_kept=None)])
+    assert text.splitlines()[-1].split() == [
+        "skeptical",
+        "GP",
+        "-",
+        "-",
+        "179",
+        "52",
+        "-",
+        "-",
+        "81",
+    ]
+
+
+def test_names_are_never_read_as_markup() -> None:
+    assert "[bold]x[/bold]" in table([row("[bold]x[/bold]")])
+
+
+def test_table_has_no_control_codes() -> None:
+    assert "\x1b" not in table([row()])
+
+
+CURVES = [
+    Curve(name=name, n_events=[1, 2, 3], accuracy=[0.0, 0.5, 0.6], questions=[1, 2, 2])
+    for name in ("one", "two")
+]
+
+
+@pytest.mark.parametrize(("ending", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
+def test_picture_is_written(tmp_path: Path, ending: str, start: bytes) -> None:
+    pytest.importorskip("matplotlib")
+    path = tmp_path / f"curves.{ending}"
+    draw_curves(CURVES, path, title="Rooms")
+    assert path.read_bytes().startswith(start)
+
+
+def test_picture_that_cannot_be_written_raises(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    with pytest.raises(FileNotFoundError):
+        draw_curves(CURVES, tmp_path / "missing" / "curves.png", title="Rooms")
+
+
+def test_missing_matplotlib_is_a_missing_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
+    with pytest.raises(ModuleNotFoundError):
+        draw_curves(CURVES, tmp_path / "curves.png", title="Rooms")
