@@ -6,6 +6,7 @@ Nothing here computes more than a line; everything here travels between layers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -23,19 +24,36 @@ Label: TypeAlias = bool | int | float | str
 def positive_parts(labels: Iterable[Label], means: list[float]) -> dict[Label, float]:
     """Positive parts of means divided by their sum: the class probabilities of a posterior.
 
+    Uniform if no mean is positive, with the largest mean first: the first of the most probable
+    classes is always the one of largest mean (ISGP Eq. 6).
+
     Examples
     --------
     >>> positive_parts(["home", "work", "gym"], [0.6, 0.2, -0.1])
     {'home': 0.75, 'work': 0.25, 'gym': 0.0}
     >>> positive_parts(["home", "work"], [-0.2, -0.1])
-    {'home': 0.5, 'work': 0.5}
+    {'work': 0.5, 'home': 0.5}
 
     """
-    total = sum([m for m in means if m > 0.0])
-    if total > 0.0:
-        pairs = zip(labels, means, strict=True)
-        return {label: m / total if m > 0.0 else 0.0 for label, m in pairs}
-    return dict.fromkeys(labels, 1.0 / len(means)) if means else {}
+    # Plain loops: with a handful of classes they beat comprehensions, and numpy by far.
+    total = 0.0
+    for m in means:
+        if m > 0.0:
+            total += m
+    pairs = zip(labels, means, strict=True)
+    if total <= 0.0:
+        ranked = sorted(pairs, key=lambda pair: -pair[1])
+        return {label: 1.0 / len(means) for label, _ in ranked}
+    proba: dict[Label, float] = {}
+    for label, m in pairs:
+        proba[label] = m / total if m > 0.0 else 0.0
+    return proba
+
+
+def check_label(y: object) -> None:
+    """Refuse to learn nothing: raise TypeError if `y` is None."""
+    if y is None:
+        raise TypeError("y must be a label, got None; do not learn events without a label")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +126,11 @@ class Decision:
     budget: str | None = None
 
     def __post_init__(self) -> None:
+        if not (math.isfinite(self.score) and math.isfinite(self.threshold)):
+            raise ValueError(
+                "score and threshold must be finite, got "
+                f"score={self.score!r}, threshold={self.threshold!r}"
+            )
         if self.ask != (self.score > self.threshold and self.budget is None):
             raise ValueError(
                 "ask must equal score > threshold and budget is None, got "
@@ -118,6 +141,8 @@ class Decision:
     @classmethod
     def of(cls, score: float, threshold: float, criterion: str) -> Decision:
         """Decide by comparison alone, before any budget has been consulted."""
+        # Learners that compute in numpy hand over its numbers, which do not travel.
+        score, threshold = float(score), float(threshold)
         return cls(ask=score > threshold, score=score, threshold=threshold, criterion=criterion)
 
     def refused_by(self, budget: str) -> Decision:

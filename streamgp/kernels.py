@@ -40,8 +40,8 @@ def _positive(name: str, value: float) -> None:
 
 
 # Half the squared distance from the origin, in length scales, beyond which the expanded square
-# would lose more than four digits to cancellation; differences are taken one by one there.
-_FAR = 1e4
+# would lose more than three digits to cancellation; differences are taken one by one there.
+_FAR = 1e3
 
 
 @dataclass(frozen=True, slots=True)

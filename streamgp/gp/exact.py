@@ -151,9 +151,7 @@ class ExactGP:
         self._rows[n] = solve.row
         self._Y[: self.n_targets, n] = y
         # Forward substitution of the new last row, GPML Alg. 2.1, line 3.
-        z = y - means
-        z /= d
-        self._Z[: self.n_targets, n] = z
+        np.divide(y - means, d, self._Z[: self.n_targets, n])
         self._factor.append(solve.v, d)
         self.n = n + 1
         self._last = None
@@ -172,11 +170,17 @@ class ExactGP:
         if self._origin is None or d <= len(self._origin):
             return
         self._X = _enlarged(self._X, (len(self._X), d))
-        self._origin = _enlarged(self._origin, (d,))
         # The new features of the origin are 0 as well, so that old points keep their distances.
-        rows = [self.kernel.embed(x) for x in self._X[: self.n]]
-        self._rows = _enlarged(np.array(rows), (len(self._X), len(rows[0])))
-        self._last = None
+        self._origin = _enlarged(self._origin, (d,))
+        self._embed_again()
+
+    def narrow(self, d: int) -> None:
+        """Take room for features back that no point has used."""
+        if self._origin is None or d >= len(self._origin):
+            return
+        self._X = self._X[:, :d].copy()
+        self._origin = self._origin[:d].copy()
+        self._embed_again()
 
     def relabel(self, i: int, y: Array) -> None:
         """Replace the targets of point `i`; the factor stays as it is."""
@@ -236,21 +240,31 @@ class ExactGP:
 
     def _means(self, solve: _Solve) -> Array:
         if solve.means is None:
-            solve.means = self._Z[: self.n_targets, : self.n] @ solve.v
+            # One dot product per target: a matrix product takes several rows at a time, and its
+            # last digits depend on how many there are.
+            solve.means = np.vecdot(self._Z[: self.n_targets, : self.n], solve.v)
         return solve.means
 
     def _residual(self, solve: _Solve) -> float:
         """Variance that an observation at this point has left, noise included."""
         residual = solve.variance + self.noise_variance
         prior = self.kernel.prior_variance(solve.row) + self.noise_variance
-        # v'v carries a rounding error of about n ε: what is below it is not known to be positive.
-        floor = 4.0 * _EPSILON * (self.n + 8) * prior
+        # What is below the rounding errors, about n ε of v'v and 1e-12 of a covariance, is not
+        # known to be positive.
+        floor = (1e-12 + 4.0 * _EPSILON * self.n) * prior
         if residual > floor:
             return residual
         raise NotPositiveDefiniteError(
             f"new point leaves residual variance {residual:.3}, expected more than {floor:.2}; "
             "raise noise_variance or drop repeated points"
         )
+
+    def _embed_again(self) -> None:
+        if len(self._X):
+            # One row, of whatever point, says how wide they are when there is none.
+            rows = np.array([self.kernel.embed(x) for x in self._X[: max(1, self.n)]])
+            self._rows = _enlarged(rows, (len(self._X), rows.shape[1]))
+        self._last = None
 
     def _reserve(self, capacity: int, d: int, width: int) -> None:
         self._X = _enlarged(self._X, (capacity, d))

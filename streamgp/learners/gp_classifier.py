@@ -12,7 +12,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from river import base
 
-from streamgp.base import Array, Features, Label, Posterior, positive_parts
+from streamgp.base import Array, Features, Label, Posterior, check_label, positive_parts
 from streamgp.features import Columns
 from streamgp.gp.exact import ExactGP
 from streamgp.kernels import Kernel, SquaredExponential
@@ -158,20 +158,23 @@ class GPClassifier(base.Classifier):
             If a feature is infinite, or the event id is already taken.
 
         """
-        if y is None:
-            raise TypeError("y must be a label, got None; do not learn events without a label")
+        check_label(y)
         if event_id is not None and event_id in self._points:
             raise ValueError(f"event {event_id!r} was already learned; use relabel_one")
-        gp = self._gp
-        vector = self._columns.exact_vector(x)
+        target = self._targets.get(y, len(self._labels))
+        gp, columns = self._gp, self._columns
+        vector = columns.known_vector(x)
         if vector is None or gp is None:
-            columns = self._columns.widened(x)
+            columns = columns.widened(x)
             vector = columns.vector(x)
             gp = gp or ExactGP(self._kernel_for(len(columns)), self.noise_variance)
             gp.widen(len(columns))
-            self._columns, self._gp = columns, gp
-        target = self._targets.get(y, gp.n_targets)
-        gp.append(vector, _indicator(max(gp.n_targets, target + 1), target))
+        try:
+            gp.append(vector, _indicator(max(gp.n_targets, target + 1), target))
+        except ValueError:
+            gp.narrow(len(self._columns))
+            raise
+        self._gp, self._columns = gp, columns
         if target == len(self._labels):
             self._add_label(y)
         if event_id is not None:
@@ -182,6 +185,7 @@ class GPClassifier(base.Classifier):
         """Change the label of an example that was learned; raises KeyError if it was not."""
         i = self._points[event_id]
         gp = self._learned()
+        check_label(y)
         if y not in self._targets:
             self._add_label(y)
             gp.add_target()
@@ -201,6 +205,7 @@ class GPClassifier(base.Classifier):
     def _means(self, x: Features) -> tuple[list[float], float]:
         gp = self._gp
         if gp is None:
+            self._columns.vector(x)  # refuses what could not be learned
             kernel = self._kernel_for(len(x))
             return [], kernel.prior_variance(kernel.embed(np.zeros(len(x))))
         means, variance = gp.predict(self._columns.vector(x))

@@ -113,7 +113,7 @@ class AtMostPer:
         if not (span_s > 0.0 and math.isfinite(span_s)):
             raise ValueError(f"span_s must be positive and finite, got {span_s!r}")
         self.span_s = span_s
-        self._asked_at: deque[float] = deque()
+        self._asked_at: list[float] = []
 
     def __repr__(self) -> str:
         return f"AtMostPer({self.n!r}, {self.span_s!r})"
@@ -125,10 +125,10 @@ class AtMostPer:
     def note(self, decision: Decision, asked: bool, now: float) -> None:  # noqa: ARG002
         """Remember when the question was asked."""
         if asked:
-            # No more than n questions can ever lie within one span.
             self._asked_at.append(now)
+            # The latest n decide whether a span is full. Time may go backwards between events.
             if len(self._asked_at) > self.n:
-                self._asked_at.popleft()
+                self._asked_at.remove(min(self._asked_at))
 
     def refund(self, now: float) -> None:
         """Nothing is given back."""
@@ -166,7 +166,7 @@ class RateBudget:
         self.window = _at_least("window", window, 1)
         self.horizon = _at_least("horizon", horizon, 1)
         self.seed = seed
-        self._scores: deque[float] = deque(maxlen=window)
+        self._scores: deque[float] = deque(maxlen=self.window)
         self._n = 0
         self._spent = 0
 

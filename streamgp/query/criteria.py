@@ -137,7 +137,7 @@ def least_confidence(p: Mapping[Label, float]) -> float:
 
 
 def best_versus_second(p: Mapping[Label, float]) -> float:
-    """Second largest probability divided by the largest: 0 sure, 1 a tie.
+    """Second largest probability divided by the largest: 0 sure, 1 a tie, even of zeros.
 
     Examples
     --------
@@ -148,4 +148,4 @@ def best_versus_second(p: Mapping[Label, float]) -> float:
     if len(p) < 2:
         return 0.0
     *_, second, best = sorted(p.values())
-    return second / best
+    return second / best if best > 0.0 else 1.0

@@ -16,6 +16,10 @@ from typing import Any, Protocol
 from river.base import Transformer
 
 from streamgp.base import FeatureName, Features, Label
+from streamgp.features import as_number, is_number
+
+# Largest value that is standardised: its square, and the sum of many of them, are finite.
+_LARGEST = 1e150
 
 
 class Scaling(Protocol):
@@ -66,7 +70,8 @@ class _Moments:
         """Return the mean and what to multiply by; a constant feature keeps its unit."""
         variance = self.m2 / self.n
         # Below this, the spread is rounding of a constant.
-        constant = variance <= (1e-12 * self.mean) ** 2
+        rounding = 1e-12 * self.mean
+        constant = variance <= rounding * rounding
         return self.mean, 1.0 if constant else 1.0 / math.sqrt(variance)
 
 
@@ -74,8 +79,8 @@ class StandardScaling:
     """Standardise numbers by the mean and standard deviation of the first `warm_up` events.
 
     A standard deviation of 0 counts as 1. A feature that has fewer than `warm_up / 2` values by
-    then, or appears later, is left out until it has `warm_up` values of its own. Text passes
-    unchanged; None and NaN are missing and dropped.
+    then, or appears later, is left out until it has `warm_up` values of its own. What is no number
+    passes unchanged; None and NaN are missing and dropped.
 
     Parameters
     ----------
@@ -110,13 +115,19 @@ class StandardScaling:
         Raises
         ------
         ValueError
-            If a feature is infinite; nothing is noted then.
+            If a feature is infinite or its square would be; nothing is noted then.
 
         """
-        if self._n >= self.warm_up and x.keys() <= self._means.keys():
+        if self._n >= self.warm_up and x.keys() <= self._means.keys() and _is_plain(x):
             self._n += 1
             return False
         numbers = _finite_numbers(x)
+        for name, value in numbers.items():
+            if abs(value) > _LARGEST:
+                raise ValueError(
+                    f"feature {name!r} must be at most {_LARGEST:.0e} to be standardised, "
+                    f"got {value!r}; leave it out if unknown"
+                )
         self._n += 1
         frozen = self._n > self.warm_up
         for name, value in numbers.items():
@@ -135,17 +146,19 @@ class StandardScaling:
             # NaN survives a sum.
             if not math.isnan(sum(scaled.values())):
                 return scaled
-        except (KeyError, TypeError):
+        except (KeyError, TypeError, OverflowError):
             pass
         return self._transform_with_care(x)
 
     def _transform_with_care(self, x: Features) -> Features:
         scaled: dict[FeatureName, Any] = {}
         for name, value in x.items():
-            if isinstance(value, str):
+            if _is_missing(value):
+                continue
+            if not is_number(value):
                 scaled[name] = value
-            elif name in self._means and not _is_missing(value):
-                scaled[name] = (value - self._means[name]) * self._factors[name]
+            elif name in self._means:
+                scaled[name] = (as_number(name, value) - self._means[name]) * self._factors[name]
         return scaled
 
     def _refresh(self) -> bool:
@@ -195,15 +208,22 @@ class PipelineScaling:
         self._used = copy.deepcopy(self._live)
 
     def observe(self, x: Features) -> bool:
-        """Take note of an event; True if the transformers in use have been renewed."""
+        """Take note of an event; True if the transformers in use have been renewed.
+
+        If a transformer raises, nothing is noted.
+        """
+        if self._n < self.warm_up:
+            # On a copy: a transformer that raises may have taken note of half an event.
+            live = copy.deepcopy(self._live)
+            seen: Any = x
+            for transformer in live:
+                if not transformer._supervised:
+                    transformer.learn_one(seen)
+                seen = transformer.transform_one(seen)
+            self._live = live
         self._n += 1
         if self._n > self.warm_up:
             return False
-        seen: Any = x
-        for transformer in self._live:
-            if not transformer._supervised:
-                transformer.learn_one(seen)
-            seen = transformer.transform_one(seen)
         if self._n < min(self._next, self.warm_up):
             return False
         self._next *= 2
@@ -214,11 +234,13 @@ class PipelineScaling:
         """Teach the label to the transformers that use it, while the warm-up lasts."""
         if self._n >= self.warm_up:
             return
+        live = copy.deepcopy(self._live)
         seen: Any = x
-        for transformer in self._live:
+        for transformer in live:
             if transformer._supervised:
                 transformer.learn_one(seen, y)  # type: ignore[call-arg]
             seen = transformer.transform_one(seen)
+        self._live = live
 
     def transform(self, x: Features) -> Features:
         """Return the features as the last transformer in use makes them."""
@@ -228,19 +250,27 @@ class PipelineScaling:
         return seen  # type: ignore[no-any-return]
 
 
+def _is_plain(x: Features) -> bool:
+    """Whether all values are ordinary numbers, none missing or infinite."""
+    try:
+        return math.isfinite(sum(x.values(), 0.0))
+    except (TypeError, OverflowError):
+        return False
+
+
+def check_finite(x: Features) -> None:
+    """Raise ValueError if a number among the features is infinite."""
+    if not _is_plain(x):
+        _finite_numbers(x)
+
+
 def _is_missing(value: Any) -> bool:
     return value is None or value != value
 
 
 def _finite_numbers(x: Features) -> dict[FeatureName, float]:
-    numbers = {}
-    for name, value in x.items():
-        if isinstance(value, str) or _is_missing(value):
-            continue
-        number = float(value)
-        if math.isinf(number):
-            raise ValueError(
-                f"feature {name!r} must be finite, got {value!r}; leave it out if unknown"
-            )
-        numbers[name] = number
-    return numbers
+    return {
+        name: as_number(name, value)
+        for name, value in x.items()
+        if is_number(value) and not _is_missing(value)
+    }

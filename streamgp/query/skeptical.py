@@ -7,12 +7,8 @@ conversation itself, with requests that wait for answers, is `streamgp.interacti
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import inspect
-import math
 import secrets
-from dataclasses import dataclass
 from typing import Any
 
 from river import base
@@ -20,19 +16,12 @@ from river.active.base import ActiveLearningClassifier
 
 from streamgp.base import Belief, Decision, Features, Label, Neighbour, Posterior
 from streamgp.draws import uniform
-from streamgp.gp.packed import NotPositiveDefiniteError
 from streamgp.query import criteria
 from streamgp.query.budgets import Budget, Unlimited
 from streamgp.query.rules import AskRule, ChallengeRule, SkepticalAsk, SkepticalChallenge
 from streamgp.query.scaling import NoScaling, PipelineScaling, Scaling, StandardScaling
+from streamgp.query.taught import TaughtLearner
 from streamgp.query.trust import ErrorRate
-
-
-@dataclass(slots=True)
-class _Example:
-    event_id: str | None
-    x: Features
-    y: Label
 
 
 class SkepticalClassifier(ActiveLearningClassifier):
@@ -85,15 +74,10 @@ class SkepticalClassifier(ActiveLearningClassifier):
 
     """
 
-    # _learner    the classifier in use: a function of _examples and _scaling
-    # _scaling    what has been learned of the features of all events
-    # _examples   labelled examples, raw, in the order learned; by event id, or by number
-    # _n_settled  examples ever learned; numbers those without an event id
-    # _n_events   events ever observed
-    # _budget     a copy of `budget`, which counts
-    # _errors     error rate of each annotator
-    # _memo       the last features and the belief about them, by value: a decision, a challenge and
-    #             a prediction about one event ask the learner once; None after any change
+    # _taught    the learner, its examples and the scaling
+    # _n_events  events ever observed
+    # _budget    a copy of `budget`, which counts
+    # _errors    error rate of each annotator
     def __init__(
         self,
         model: base.Classifier,
@@ -114,25 +98,14 @@ class SkepticalClassifier(ActiveLearningClassifier):
         self.warm_up = warm_up
         self.seed = seed
         self._seed = secrets.randbits(32) if seed is None else seed
-        self._template = learner
-        self._learner: Any = learner.clone()
-        self._has_posterior = _takes(learner.predict_proba_one, "with_dist")
-        self._takes_event_id = _takes(learner.learn_one, "event_id")
-        self._scaling = _scaling_for(transformers, warm_up)
+        self._taught = TaughtLearner(learner, _scaling_for(transformers, warm_up))
         self._query_rule: AskRule = SkepticalAsk() if query is None else query
         self._challenge_rule: ChallengeRule = (
             SkepticalChallenge() if challenge is None else challenge
         )
         self._budget: Budget = Unlimited() if budget is None else copy.deepcopy(budget)
-        self._examples: dict[str | int, _Example] = {}
-        self._n_settled = 0
         self._n_events = 0
         self._errors: dict[str | None, ErrorRate] = {}
-        self._memo: tuple[Features, Belief] | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        # What is only remembered for speed is no state: asking changes nothing.
-        return {**self.__dict__, "_memo": None}
 
     @property
     def _wrapped_model(self) -> base.Classifier:
@@ -141,12 +114,12 @@ class SkepticalClassifier(ActiveLearningClassifier):
     @property
     def learner(self) -> base.Classifier:
         """The classifier in use, behind the scaling."""
-        return self._learner  # type: ignore[no-any-return]
+        return self._taught.learner  # type: ignore[no-any-return]
 
     @property
     def n_learned(self) -> int:
         """Number of labelled examples on record."""
-        return len(self._examples)
+        return len(self._taught)
 
     def error_rate(self, annotator: str | None = None) -> float:
         """Estimate how often an annotator's first answers are wrong."""
@@ -156,7 +129,7 @@ class SkepticalClassifier(ActiveLearningClassifier):
 
     def predict_proba_one(self, x: Features, **_: Any) -> dict[Label, float]:  # type: ignore[override]
         """Probability of each known class, `{}` before the first label; changes nothing."""
-        return dict(criteria.probabilities(self._belief(x)))
+        return dict(criteria.probabilities(self._taught.belief(x)))
 
     def predict_one(self, x: Features, **_: Any) -> tuple[Label | None, bool]:  # type: ignore[override]
         """Predict the label of a new event and say whether to ask for it.
@@ -169,7 +142,7 @@ class SkepticalClassifier(ActiveLearningClassifier):
 
         """
         self.observe_one(x)
-        belief = self._belief(x)
+        belief = self._taught.belief(x)
         decision = self._decide(belief, event_id=None, now=None)
         self.note_query(decision, asked=decision.ask, now=self._n_events)
         scores = belief.mean if isinstance(belief, Posterior) else belief
@@ -190,7 +163,7 @@ class SkepticalClassifier(ActiveLearningClassifier):
             Time for the budget, in seconds; the number of the event if None.
 
         """
-        return self._decide(self._belief(x), event_id=event_id, now=now)
+        return self._decide(self._taught.belief(x), event_id=event_id, now=now)
 
     def observe_one(self, x: Features) -> None:
         """Take note of an event, once each, before predicting it: scaling learns from all events.
@@ -203,10 +176,8 @@ class SkepticalClassifier(ActiveLearningClassifier):
             If a feature is infinite.
 
         """
-        renewed = self._scaling.observe(x)
+        self._taught.observe(x)
         self._n_events += 1
-        if renewed:
-            self._rebuild()
 
     def note_query(self, decision: Decision, *, asked: bool, now: float) -> None:
         """Tell the budget, once for each event, whether it was asked about."""
@@ -227,7 +198,7 @@ class SkepticalClassifier(ActiveLearningClassifier):
         event_id: str | None = None,
     ) -> Decision:
         """Decide whether to challenge the label `y` that was given for `x`; changes nothing."""
-        belief = self._belief(x)
+        belief = self._taught.belief(x)
         return self._challenge_rule.decide(
             belief,
             y,
@@ -239,15 +210,16 @@ class SkepticalClassifier(ActiveLearningClassifier):
         self, x: Features, y: Label, *, annotator: str | None = None
     ) -> float:
         """Probability that the label `y`, given by this annotator for `x`, is wrong."""
-        return criteria.probability_wrong(self._belief(x), y, self.error_rate(annotator))
+        return criteria.probability_wrong(self._taught.belief(x), y, self.error_rate(annotator))
 
-    def learn_one(  # type: ignore[override]
+    def learn_one(
         self,
         x: Features,
         y: Label,
         annotation: Label | None = None,
         *,
         event_id: str | None = None,
+        **_: Any,
     ) -> None:
         """Learn a label as River's evaluator hands it over.
 
@@ -260,7 +232,7 @@ class SkepticalClassifier(ActiveLearningClassifier):
             If a Gaussian process cannot take the example; raise its `noise_variance`.
 
         """
-        if self._n_settled >= self._n_events:
+        if self._taught.n_taught >= self._n_events:
             # A learner that is only ever taught must see its events as well.
             self.observe_one(x)
         given = y if annotation is None else annotation
@@ -299,71 +271,34 @@ class SkepticalClassifier(ActiveLearningClassifier):
         ------
         NotPositiveDefiniteError
             If a Gaussian process cannot take the example. Nothing is learned then.
+        TypeError
+            If the label is missing.
         ValueError
             If the event was already learned.
 
         """
-        if event_id is not None and event_id in self._examples:
-            raise ValueError(f"event {event_id!r} was already learned; use relabel_one")
         w = float(y != given) if challenged else self.probability_wrong_one(
             x, given, annotator=annotator
         )  # fmt: skip
-        self._scaling.learn(x, y)
-        example = _Example(event_id, dict(x), y)
-        self._teach(self._learner, example)
-        self._examples[self._n_settled if event_id is None else event_id] = example
-        self._n_settled += 1
-        self._memo = None
+        self._taught.teach(x, y, event_id)
         self._errors.setdefault(annotator, ErrorRate()).note(w)
 
     def relabel_one(self, event_id: str, y: Label) -> None:
         """Change the label of an example; raises KeyError if it was not learned."""
-        self._examples[event_id].y = y
-        self._memo = None
-        if hasattr(self._learner, "relabel_one"):
-            # An example that a rebuild had to pass over is on record only.
-            with contextlib.suppress(KeyError):
-                self._learner.relabel_one(event_id, y)
-        else:
-            self._rebuild()
+        self._taught.relabel(event_id, y)
 
     def forget_one(self, event_id: str) -> None:
         """Forget an example; raises KeyError if it was not learned."""
-        del self._examples[event_id]
-        self._memo = None
-        if hasattr(self._learner, "forget_one"):
-            with contextlib.suppress(KeyError):
-                self._learner.forget_one(event_id)
-        else:
-            self._rebuild()
+        self._taught.forget(event_id)
 
     def neighbours_one(self, x: Features, n: int = 3) -> list[Neighbour]:
         """Return the labelled examples nearest to `x` as the learner sees it, nearest first."""
-        here = self._scaling.transform(x)
-        near = sorted(
-            (_distance(here, self._scaling.transform(e.x)), i)
-            for i, e in enumerate(self._examples.values())
-        )[:n]
-        examples = list(self._examples.values())
-        return [
-            Neighbour(event_id=e.event_id, x=e.x, y=e.y, distance=distance)
-            for distance, e in ((distance, examples[i]) for distance, i in near)
-        ]
+        return self._taught.neighbours(x, n)
 
     # --- inside
 
     def _ask_for_label(self, x: Any, y_pred: Any) -> bool:  # noqa: ARG002 - River's hook
         return self.query_one(x).ask
-
-    def _belief(self, x: Features) -> Belief:
-        memo = self._memo
-        if memo is not None and memo[0] == x:
-            return memo[1]
-        seen = self._scaling.transform(x)
-        options = {"with_dist": True} if self._has_posterior else {}
-        belief: Belief = self._learner.predict_proba_one(seen, **options)
-        self._memo = dict(x), belief
-        return belief
 
     def _decide(self, belief: Belief, *, event_id: str | None, now: float | None) -> Decision:
         decision = self._query_rule.decide(belief, self._draw(event_id, "ask"))
@@ -375,25 +310,6 @@ class SkepticalClassifier(ActiveLearningClassifier):
 
     def _draw(self, event_id: str | None, purpose: str) -> float:
         return uniform(self._seed, str(self._n_events) if event_id is None else event_id, purpose)
-
-    def _teach(self, learner: Any, example: _Example) -> None:
-        seen = self._scaling.transform(example.x)
-        if self._takes_event_id:
-            learner.learn_one(seen, example.y, event_id=example.event_id)
-        else:
-            learner.learn_one(seen, example.y)
-
-    def _rebuild(self) -> None:
-        """Teach a fresh learner all examples, through the statistics now in use."""
-        learner = self._template.clone()
-        for example in self._examples.values():
-            try:
-                self._teach(learner, example)
-            except NotPositiveDefiniteError:
-                # With other statistics an example can repeat an earlier one; it stays on record.
-                continue
-        self._learner = learner
-        self._memo = None
 
     @classmethod
     def _unit_test_params(cls) -> Any:
@@ -426,19 +342,3 @@ def _scaling_for(transformers: list[Any], warm_up: int) -> Scaling:
     if transformers:
         return PipelineScaling([t.clone() for t in transformers], warm_up)
     return StandardScaling(warm_up) if warm_up else NoScaling()
-
-
-def _takes(method: Any, argument: str) -> bool:
-    return argument in inspect.signature(method).parameters
-
-
-def _distance(a: Features, b: Features) -> float:
-    """Euclidean distance over the numbers; text differs by 0 or 1."""
-    total = 0.0
-    for name in a.keys() | b.keys():
-        u, v = a.get(name, 0.0), b.get(name, 0.0)
-        if isinstance(u, str) or isinstance(v, str):
-            total += u != v
-        else:
-            total += (u - v) ** 2
-    return math.sqrt(total)

@@ -1,0 +1,215 @@
+import math
+from statistics import NormalDist
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from streamgp.base import Posterior
+from streamgp.query import criteria
+
+PHI = NormalDist().cdf
+shares = st.floats(0.0, 1.0)
+means = st.floats(-3.0, 3.0)
+
+
+def posterior(variance=1.0, **mean):
+    return Posterior(mean=mean, variance=variance)
+
+
+@given(means, st.floats(1e-6, 100.0))
+def test_the_normal_distribution_function_is_that_of_the_standard_library(mean, variance):
+    expected = PHI(mean / math.sqrt(variance))
+    assert criteria.normal_cdf(mean, variance) == pytest.approx(expected, abs=1e-14)
+
+
+@pytest.mark.parametrize(("mean", "expected"), [(1e-300, 1.0), (-1e-300, 0.0), (0.0, 0.5)])
+def test_without_variance_the_distribution_function_is_a_step(mean, expected):
+    assert criteria.normal_cdf(mean, 0.0) == expected
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.floats(0.0, 1e308))
+def test_the_distribution_function_is_finite_for_all_numbers(mean, variance):
+    assert 0.0 <= criteria.normal_cdf(mean, variance) <= 1.0
+
+
+def test_doubt_is_the_probability_of_a_negative_score_of_the_best_class():
+    """ISGP Eq. 7 with mean 0.5 and standard deviation 0.5: 1 - Φ(1)."""
+    assert criteria.doubt(posterior(0.25, a=0.5, b=0.4)) == pytest.approx(1 - PHI(1.0))
+
+
+def test_doubt_is_one_half_far_from_the_data_and_more_only_if_every_mean_is_negative():
+    assert criteria.doubt(posterior(1.0, a=0.0, b=0.0)) == 0.5
+    assert criteria.doubt(posterior(1.0, a=-0.1, b=-0.2)) == pytest.approx(PHI(0.1))
+    assert criteria.doubt(posterior(1.0, a=-0.1, b=1e-9)) < 0.5
+
+
+def test_doubt_vanishes_beside_a_stored_point():
+    assert criteria.doubt(posterior(0.0, a=1.0, b=0.0)) == 0.0
+
+
+def test_doubt_does_not_grow_with_the_number_of_classes():
+    """A softmax over classes would ask for ever with six of them, and never with one."""
+    six = posterior(0.04, **{f"c{i}": float(i == 0) for i in range(6)})
+    assert criteria.doubt(six) == criteria.doubt(posterior(0.04, c0=1.0))
+    assert criteria.doubt(six) == pytest.approx(PHI(-5.0))
+
+
+def test_knowing_nothing_is_all_doubt():
+    assert criteria.doubt(posterior()) == criteria.doubt({}) == 1.0
+
+
+@given(st.lists(shares, min_size=1, max_size=5))
+def test_doubt_of_plain_probabilities_is_what_the_best_leaves(p):
+    assert criteria.doubt(dict(enumerate(p))) == 1.0 - max(p)
+
+
+def test_contradiction_compares_the_two_means():
+    """ISGP Eq. 8 with means 0.9 and 0.4, standard deviation 0.5: Φ(1)."""
+    belief = posterior(0.25, a=0.9, b=0.4)
+    assert criteria.contradiction(belief, "b") == pytest.approx(PHI(1.0))
+
+
+def test_contradiction_of_an_agreement_is_zero_where_the_formula_gives_one_half():
+    belief = posterior(0.25, a=0.9, b=0.4)
+    assert criteria.contradiction(belief, "a") == 0.0
+    assert criteria.contradiction({"a": 0.9, "b": 0.1}, "a") == 0.0
+    assert PHI(0.0) == 0.5
+
+
+def test_a_class_never_seen_has_mean_zero():
+    assert criteria.contradiction(posterior(0.25, a=0.5), "new") == pytest.approx(PHI(1.0))
+    assert criteria.contradiction({"a": 0.7, "b": 0.3}, "new") == 0.7
+
+
+def test_nothing_known_contradicts_nothing():
+    assert criteria.contradiction(posterior(), "a") == criteria.contradiction({}, "a") == 0.0
+
+
+@given(st.lists(means, min_size=1, max_size=5), st.integers(0, 6), st.floats(0.0, 2.0))
+def test_contradiction_lies_between_one_half_and_one_or_is_zero(m, given_label, variance):
+    belief = Posterior(mean=dict(enumerate(m)), variance=variance)
+    value = criteria.contradiction(belief, given_label)
+    best = m.index(max(m))
+    if given_label == best:
+        assert value == 0.0
+    elif given_label < len(m):
+        assert 0.5 <= value <= 1.0
+    else:
+        assert 0.0 <= value <= 1.0
+
+
+def by_enumeration(prior, given, e):
+    """P(truth != given | given): the annotator errs with rate e, evenly over the other classes."""
+    c = len(prior)
+    joint = {truth: p * ((1 - e) if truth == given else e / (c - 1)) for truth, p in prior.items()}
+    return 1.0 - joint[given] / sum(joint.values())
+
+
+@given(
+    st.lists(st.floats(0.01, 1.0), min_size=2, max_size=6),
+    st.integers(0, 5),
+    st.floats(0.01, 0.99),
+)
+def test_the_probability_of_being_wrong_equals_bayes_by_enumeration(weights, i, e):
+    assume(i < len(weights))
+    p = {k: w / sum(weights) for k, w in enumerate(weights)}
+    assert criteria.probability_wrong(p, i, e) == pytest.approx(by_enumeration(p, i, e), abs=1e-12)
+    # Means that sum to one are the same belief.
+    belief = Posterior(mean=p, variance=1.0)
+    assert criteria.probability_wrong(belief, i, e) == pytest.approx(
+        by_enumeration(p, i, e), abs=1e-12
+    )
+
+
+@given(st.floats(0.0, 0.5), st.floats(0.0, 0.4), st.floats(0.01, 0.99), st.booleans())
+def test_what_the_means_leave_of_one_belongs_to_classes_never_seen(a, b, e, new):
+    """Means a + b < 1: the enumeration has one more class with the rest."""
+    belief = posterior(0.3, a=a, b=b, c=-0.5)
+    given_label = "new" if new else "a"
+    q = 1.0 - a - b if new else a
+    c = 4 if new else 3
+    prior = {"given": q, **dict.fromkeys(range(c - 1), (1 - q) / (c - 1))}
+    found = criteria.probability_wrong(belief, given_label, e)
+    assert found == pytest.approx(by_enumeration(prior, "given", e), abs=1e-12)
+
+
+def test_positive_parts_beyond_one_are_divided_by_their_sum():
+    belief = posterior(0.3, a=1.2, b=0.3, c=-1.0)
+    prior = {"a": 0.8, "b": 0.2, "c": 0.0}
+    for y in "ab":
+        found = criteria.probability_wrong(belief, y, 0.2)
+        assert found == pytest.approx(by_enumeration(prior, y, 0.2))
+    # Nothing is left for a new class then.
+    assert criteria.probability_wrong(belief, "new", 0.2) == 1.0
+
+
+def test_a_new_class_far_from_everything_known_is_not_suspicious():
+    """Although its mean is 0: all means are, there."""
+    belief = posterior(1.0, a=0.01, b=0.0)
+    assert criteria.probability_wrong(belief, "new", 0.2) < 0.01
+    assert criteria.probability_wrong(belief, "b", 0.2) > 0.9
+
+
+def test_a_new_class_is_never_suspicious_to_plain_probabilities():
+    assert criteria.probability_wrong({"a": 1.0}, "new", 0.2) == 0.0
+
+
+def test_the_very_first_label_is_not_suspicious():
+    assert criteria.probability_wrong(posterior(), "a", 0.2) == 0.0
+    assert criteria.probability_wrong({}, "a", 0.2) == 0.0
+
+
+def test_one_known_class_counts_as_two():
+    """q = .5, e = .2, C = 2 by hand: .5 .2 / (.5 .8 + .5 .2)."""
+    assert criteria.probability_wrong(posterior(1.0, a=0.5), "a", 0.2) == pytest.approx(0.2)
+
+
+def test_an_impossible_label_is_wrong_for_certain():
+    assert criteria.probability_wrong({"a": 1.0, "b": 0.0}, "b", 1e-9) == 1.0
+
+
+@given(
+    st.dictionaries(st.integers(0, 4), means, max_size=5), st.integers(0, 5), st.floats(1e-9, 0.999)
+)
+def test_the_probability_of_being_wrong_is_one(m, y, e):
+    value = criteria.probability_wrong(Posterior(mean=m, variance=0.1), y, e)
+    assert 0.0 <= value <= 1.0
+
+
+@given(st.floats(0.01, 0.98), st.floats(0.01, 0.98), st.floats(0.01, 0.5))
+def test_a_less_reliable_annotator_is_more_often_wrong(q, e, more):
+    p = {"a": q, "b": 1 - q}
+    less, greater = (criteria.probability_wrong(p, "a", r) for r in (e, min(e + more, 0.99)))
+    assert less <= greater + 1e-12
+
+
+@pytest.mark.parametrize("n", [1, 2, 10])
+def test_the_entropy_of_equal_probabilities_is_the_logarithm_of_their_number(n):
+    p = dict.fromkeys(range(n), 1 / n)
+    assert criteria.entropy(p) == pytest.approx(math.log(n))
+
+
+def test_impossible_classes_add_no_entropy():
+    assert criteria.entropy({"a": 1.0, "b": 0.0}) == 0.0
+
+
+def test_best_versus_second_by_hand():
+    assert criteria.best_versus_second({"a": 0.2, "b": 0.5, "c": 0.3}) == pytest.approx(0.6)
+    assert criteria.best_versus_second({"a": 0.5, "b": 0.5}) == 1.0
+    assert criteria.best_versus_second({"a": 1.0, "b": 0.0}) == 0.0
+    assert criteria.best_versus_second({"a": 1.0}) == 0.0
+
+
+def test_classes_without_any_probability_are_a_tie():
+    assert criteria.best_versus_second({"a": 0.0, "b": 0.0}) == 1.0
+
+
+def test_least_confidence_is_what_the_best_leaves():
+    assert criteria.least_confidence({"a": 0.75, "b": 0.25}) == 0.25
+
+
+def test_probabilities_of_any_belief():
+    assert criteria.probabilities(posterior(a=3.0, b=1.0)) == {"a": 0.75, "b": 0.25}
+    p = {"a": 1.0}
+    assert criteria.probabilities(p) is p

@@ -1,0 +1,348 @@
+import copy
+import math
+import pickle
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from river import base, compose, feature_extraction, feature_selection, preprocessing, stats
+
+from streamgp.query.scaling import NoScaling, PipelineScaling, StandardScaling, check_finite
+
+values = st.floats(-1e6, 1e6)
+events = st.fixed_dictionaries({"a": values}, optional={"b": values, "c": values})
+
+
+def watched(scaling, xs):
+    return [scaling.observe(x) for x in xs]
+
+
+def rows(n, seed=0):
+    rng = np.random.default_rng(seed)
+    return [{"a": a, "b": 100 + 5 * b} for a, b in rng.normal(size=(n, 2)).tolist()]
+
+
+@given(st.integers(1, 20), st.lists(events, min_size=20, max_size=40), events)
+def test_after_the_warm_up_known_features_are_frozen(warm_up, xs, probe):
+    scaling = StandardScaling(warm_up)
+    watched(scaling, xs[:warm_up])
+    before = scaling.transform(probe)
+    watched(scaling, xs[warm_up:])
+    after = scaling.transform(probe)
+    assert {k: after[k] for k in before} == before
+    assert before.keys() <= after.keys() <= probe.keys()
+
+
+@given(st.integers(2, 30), st.integers(0, 30))
+def test_the_statistics_are_those_of_the_first_events(warm_up, more):
+    xs = rows(warm_up + more)
+    scaling = StandardScaling(warm_up)
+    watched(scaling, xs)
+    X = np.array([[x["a"], x["b"]] for x in xs[:warm_up]])
+    expected = (np.array([3.0, -4.0]) - X.mean(axis=0)) / X.std(axis=0)
+    scaled = scaling.transform({"a": 3.0, "b": -4.0})
+    assert [scaled["a"], scaled["b"]] == pytest.approx(expected.tolist(), rel=1e-9)
+
+
+def test_the_statistics_are_renewed_when_the_events_have_doubled_and_at_the_end():
+    changed = watched(StandardScaling(21), rows(40))
+    assert [i + 1 for i, renewed in enumerate(changed) if renewed] == [1, 2, 4, 8, 16, 21]
+    changed = watched(PipelineScaling([preprocessing.StandardScaler()], 21), rows(40))
+    assert [i + 1 for i, renewed in enumerate(changed) if renewed] == [1, 2, 4, 8, 16, 21]
+
+
+@given(st.integers(1, 30), st.lists(events, max_size=40), events)
+def test_a_transform_changes_exactly_when_it_is_announced(warm_up, xs, probe):
+    scaling = StandardScaling(warm_up)
+    for x in xs:
+        before = scaling.transform(probe)
+        if not scaling.observe(x):
+            assert scaling.transform(probe) == before
+
+
+@pytest.mark.parametrize("value", [0.0, 5.0, -1e9, 0.1])
+def test_a_constant_feature_keeps_its_unit(value):
+    """0.1 is no binary fraction: its running mean wavers in the last digit."""
+    scaling = StandardScaling(10)
+    watched(scaling, [{"a": value}] * 10)
+    scaled = scaling.transform({"a": value + 2.0})["a"]
+    assert scaled == pytest.approx(2.0, abs=1e-6)
+
+
+def test_a_small_spread_far_from_zero_is_a_spread():
+    scaling = StandardScaling(100)
+    rng = np.random.default_rng(0)
+    column = 1e6 + rng.normal(size=100)
+    watched(scaling, [{"a": v} for v in column.tolist()])
+    assert scaling.transform({"a": 1e6})["a"] == pytest.approx(
+        (1e6 - column.mean()) / column.std(), rel=1e-6
+    )
+
+
+def test_a_feature_without_statistics_is_left_out():
+    scaling = StandardScaling(4)
+    assert scaling.transform({"a": 1.0}) == {}
+    watched(scaling, rows(4))
+    assert scaling.transform({"new": 1.0, "a": 0.0}).keys() == {"a"}
+
+
+def test_a_late_feature_is_scaled_by_its_own_first_values_and_announced_once():
+    scaling = StandardScaling(4)
+    watched(scaling, rows(4))
+    late = [10.0, 20.0, 30.0, 40.0, 1000.0]
+    changed = watched(scaling, [{"a": 0.0, "late": v} for v in late])
+    assert changed == [False, False, False, True, False]
+    first = np.array(late[:4])
+    assert scaling.transform({"late": 0.0})["late"] == pytest.approx(-first.mean() / first.std())
+
+
+def test_a_late_feature_may_come_with_gaps():
+    scaling = StandardScaling(3)
+    watched(scaling, rows(3))
+    xs = [{"late": 1.0}, {"a": 1.0}, {"late": None}, {"late": 3.0}, {}, {"late": 2.0}]
+    assert watched(scaling, xs) == [False] * 5 + [True]
+    assert scaling.transform({"late": 2.0}) == {"late": 0.0}
+
+
+def test_a_feature_with_few_values_in_the_warm_up_waits_for_its_own():
+    """Those that it had count."""
+    scaling = StandardScaling(10)
+    xs = [{"a": float(i), **({"rare": float(i)} if i < 4 else {})} for i in range(10)]
+    watched(scaling, xs)
+    assert scaling.transform({"rare": 1.0}) == {}
+    assert watched(scaling, [{"rare": float(i)} for i in range(4, 10)]) == [False] * 5 + [True]
+    expected = (1.0 - np.arange(10).mean()) / np.arange(10).std()
+    assert scaling.transform({"rare": 1.0})["rare"] == pytest.approx(expected)
+
+
+def test_half_the_values_are_enough():
+    scaling = StandardScaling(10)
+    watched(scaling, [{"a": 0.0, "half": float(i)} if i % 2 else {"a": 0.0} for i in range(10)])
+    assert scaling.transform({"half": 5.0}) == {"half": 0.0}
+
+
+@pytest.mark.parametrize("missing", [None, math.nan, np.float64("nan")])
+def test_missing_values_count_for_nothing(missing):
+    one, other = StandardScaling(6), StandardScaling(6)
+    for i in range(8):
+        one.observe({"a": float(i), "b": missing if i % 2 else 2.0 * i})
+        other.observe({"a": float(i), **({} if i % 2 else {"b": 2.0 * i})})
+    assert one.transform({"a": 1.0, "b": missing}) == other.transform({"a": 1.0})
+    assert one.transform({"a": 1.0, "b": 1.0}) == other.transform({"a": 1.0, "b": 1.0})
+
+
+def test_text_passes():
+    scaling = StandardScaling(2)
+    watched(scaling, [{"a": 1.0, "place": "home"}, {"a": 3.0, "place": "work"}, {"a": 9.0}])
+    assert scaling.transform({"place": "gym", "a": 3.0}) == {"place": "gym", "a": 1.0}
+    assert list(scaling.transform({"place": "gym", "a": 3.0})) == ["place", "a"]
+
+
+@pytest.mark.parametrize(
+    "kind", [Decimal, np.float32, np.float64, np.int64, np.uint8, int, np.bool_, bool]
+)
+def test_every_kind_of_number_is_scaled(kind):
+    plain, other = StandardScaling(2), StandardScaling(2)
+    for v in (0, 1, 1, 0):
+        plain.observe({"a": float(v)})
+        other.observe({"a": kind(v)})
+    assert other.transform({"a": kind(1)}) == plain.transform({"a": 1.0}) == {"a": 1.0}
+
+
+def test_small_numpy_integers_do_not_overflow():
+    scaling = StandardScaling(1)
+    for _ in range(3):
+        scaling.observe({"a": np.uint8(200), "b": np.uint8(100)})
+    assert scaling.transform({"a": np.uint8(10), "b": np.uint8(255)}) == {"a": -190.0, "b": 155.0}
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (math.inf, "feature 'a' must be finite, got inf; leave it out if unknown"),
+        (-math.inf, "feature 'a' must be finite, got -inf; leave it out"),
+        (10**400, "feature 'a' must be finite, got 1000"),
+        (1e200, r"feature 'a' must be at most 1e\+150 to be standardised, got 1e\+200; leave it"),
+        (-1.7e308, r"feature 'a' must be at most 1e\+150 to be standardised"),
+    ],
+    ids=["inf", "-inf", "long", "large", "-large"],
+)
+@pytest.mark.parametrize("n", [0, 3])
+def test_a_value_that_would_spoil_the_statistics_is_refused_and_not_noted(value, message, n):
+    scaling = StandardScaling(10)
+    watched(scaling, rows(n))
+    before = pickle.dumps(scaling)
+    with pytest.raises(ValueError, match=message):
+        scaling.observe({"b": 1.0, "a": value})
+    assert pickle.dumps(scaling) == before
+
+
+@pytest.mark.parametrize("value", [[1.0], "on", b"1", object()])
+def test_what_is_no_number_passes_unchanged(value):
+    scaling = StandardScaling(10)
+    scaling.observe({"b": 1.0, "a": value})
+    assert scaling.transform({"b": 1.0, "a": value}) == {"b": 0.0, "a": value}
+
+
+@given(st.lists(st.dictionaries(st.sampled_from("abc"), st.floats(-1e150, 1e150)), max_size=30))
+def test_every_value_that_is_taken_is_scaled_to_a_finite_one(xs):
+    scaling = StandardScaling(8)
+    for x in xs:
+        scaling.observe(x)
+        assert all(math.isfinite(v) for v in scaling.transform(x).values())
+
+
+def test_infinity_is_found_among_missing_values_and_text():
+    check_finite({"a": None, "b": math.nan, "c": "on", "d": 1.7e308, "e": 1.7e308})
+    with pytest.raises(ValueError, match="feature 'd' must be finite, got inf"):
+        check_finite({"a": None, "b": math.nan, "c": "on", "d": math.inf})
+
+
+def test_without_scaling_features_stay_as_they_are():
+    scaling = NoScaling()
+    x = {"a": 1.0, "b": "on"}
+    assert not scaling.observe(x)
+    assert scaling.transform(x) == x
+
+
+class Counting(base.Transformer):
+    """Counts what it learns; its transform says how much that was."""
+
+    def __init__(self):
+        self.learned = []
+
+    def learn_one(self, x):
+        self.learned.append(dict(x))
+
+    def transform_one(self, x):
+        return {**x, "learned": len(self.learned)}
+
+
+class CountingLabels(base.SupervisedTransformer):
+    """The same for labels."""
+
+    def __init__(self):
+        self.learned = []
+
+    def learn_one(self, x, y):
+        self.learned.append((dict(x), y))
+
+    def transform_one(self, x):
+        return {**x, "labels": len(self.learned)}
+
+
+def test_transformers_see_every_event_of_the_warm_up_once():
+    scaling = PipelineScaling([Counting(), Counting()], 5)
+    xs = rows(9)
+    seen = []
+    for x in xs:
+        for _ in range(3):
+            scaling.transform(x)
+        scaling.observe(x)
+        scaling.learn(x, "p")
+        seen.append(scaling.transform({})["learned"])
+    assert seen == [1, 2, 2, 4, 5, 5, 5, 5, 5]
+    first, second = scaling._live
+    assert first.learned == xs[:5]
+    # The second one learns from what the first one makes of the event, once it has learned it.
+    assert second.learned == [{**x, "learned": i + 1} for i, x in enumerate(xs[:5])]
+
+
+def test_supervised_transformers_learn_with_the_labels_of_the_warm_up():
+    scaling = PipelineScaling([CountingLabels(), Counting()], 5)
+    xs = rows(9)
+    seen = []
+    for i, x in enumerate(xs):
+        scaling.observe(x)
+        if i % 2:
+            scaling.learn(x, f"y{i}")
+        seen.append(scaling.transform({})["labels"])
+    # A label is in use from the next renewal on; after the warm-up none is learned.
+    assert seen == [0, 0, 0, 1, 2, 2, 2, 2, 2]
+    assert [y for _, y in scaling._live[0].learned] == ["y1", "y3"]
+
+
+class Fussy(base.Transformer):
+    """Takes note of half an event before it finds fault."""
+
+    def __init__(self):
+        self.total = 0.0
+
+    def learn_one(self, x):
+        for value in x.values():
+            if value == "bad":
+                raise ValueError("bad value")
+            self.total += value
+
+    def transform_one(self, x):  # noqa: ARG002
+        return {"total": self.total}
+
+
+def test_a_transformer_that_raises_has_noted_nothing():
+    scaling = PipelineScaling([Counting(), Fussy()], 8)
+    watched(scaling, rows(3))
+    before = pickle.dumps(scaling)
+    with pytest.raises(ValueError, match="bad value"):
+        scaling.observe({"a": 1.0, "b": "bad"})
+    assert pickle.dumps(scaling) == before
+
+
+def supervised():
+    return feature_selection.SelectKBest(similarity=stats.PearsonCorr(), k=1)
+
+
+PIPELINES = {
+    "StandardScaler": lambda: [preprocessing.StandardScaler()],
+    "MinMaxScaler": lambda: [preprocessing.MinMaxScaler()],
+    "OneHotEncoder": lambda: [preprocessing.OneHotEncoder()],
+    "two steps": lambda: [preprocessing.StandardScaler(), preprocessing.MaxAbsScaler()],
+    "a union": lambda: [
+        compose.Select("a") + (compose.Select("b") | preprocessing.StandardScaler())
+    ],
+    "polynomials": lambda: [feature_extraction.PolynomialExtender(degree=2)],
+    "supervised": lambda: [preprocessing.StandardScaler(), supervised()],
+}
+
+
+@pytest.mark.parametrize("transformers", PIPELINES.values(), ids=PIPELINES.keys())
+def test_the_transformers_of_river_freeze(transformers):
+    scaling = PipelineScaling(transformers(), 10)
+    xs = rows(30)
+    for i, x in enumerate(xs[:10]):
+        scaling.observe(x)
+        scaling.learn(x, i % 2)
+    probe = {"a": 0.3, "b": 101.0}
+    before = scaling.transform(probe)
+    for i, x in enumerate(xs[10:]):
+        assert not scaling.observe(x)
+        scaling.learn(x, i % 2)
+    assert scaling.transform(probe) == before
+    assert probe == {"a": 0.3, "b": 101.0}
+
+
+def test_a_frozen_river_scaler_equals_one_that_saw_the_warm_up():
+    scaling, scaler = PipelineScaling([preprocessing.StandardScaler()], 10), None
+    scaler = preprocessing.StandardScaler()
+    xs = rows(30)
+    watched(scaling, xs)
+    for x in xs[:10]:
+        scaler.learn_one(x)
+    assert scaling.transform(xs[20]) == scaler.transform_one(xs[20])
+
+
+@pytest.mark.parametrize(
+    "build",
+    [lambda: StandardScaling(9), lambda: PipelineScaling([preprocessing.StandardScaler()], 9)],
+    ids=["standard", "pipeline"],
+)
+@pytest.mark.parametrize("n", [0, 5, 20])
+def test_a_copy_goes_on_alike(build, n):
+    scaling = build()
+    xs = rows(40)
+    watched(scaling, xs[:n])
+    for twin in (copy.deepcopy(scaling), pickle.loads(pickle.dumps(scaling))):
+        other = copy.deepcopy(scaling)
+        assert watched(twin, xs[n:]) == watched(other, xs[n:])
+        assert twin.transform(xs[0]) == other.transform(xs[0])

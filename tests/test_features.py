@@ -1,0 +1,142 @@
+import copy
+import math
+import pickle
+from collections import OrderedDict
+from decimal import Decimal
+from fractions import Fraction
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgp.features import Columns
+
+names = st.text(max_size=3)
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(st.dictionaries(names, numbers), st.randoms(use_true_random=False))
+def test_a_vector_holds_the_values_by_name_in_any_order(x, random):
+    columns = Columns().widened(x)
+    items = list(x.items())
+    random.shuffle(items)
+    assert columns.vector(dict(items)).tolist() == [x[name] for name in columns.names]
+
+
+@given(st.dictionaries(names, numbers), st.dictionaries(names, numbers))
+def test_widening_appends_and_keeps_the_old_columns(x, more):
+    old = Columns().widened(x)
+    new = old.widened(more)
+    assert new.names[: len(old)] == old.names
+    assert set(new.names) == x.keys() | more.keys()
+    assert new.vector(x).tolist() == [*old.vector(x).tolist(), *[0.0] * (len(new) - len(old))]
+
+
+@given(st.dictionaries(names, numbers, min_size=1))
+def test_the_fast_path_equals_the_careful_one(x):
+    columns = Columns().widened(x)
+    fast = columns.known_vector(x)
+    careful = columns.vector({**x, "a name of its own": 1.0})
+    assert careful.tobytes() == columns.vector(x).tobytes()
+    assert fast is None or fast.tobytes() == careful.tobytes()
+
+
+def test_columns_of_one_call_do_not_depend_on_the_order_of_the_features():
+    assert Columns().widened({"b": 1, "a": 2}).names == ("a", "b")
+
+
+def test_names_may_be_of_different_types():
+    x = {1: 0.5, "1": 1.5, ("a", 2): 2.5, None: 3.5}
+    columns = Columns().widened(x)
+    assert columns.vector(x).tolist() == [x[name] for name in columns.names]
+    assert columns.widened(dict(reversed(x.items()))) is columns
+
+
+@pytest.mark.parametrize("missing", [None, math.nan, np.nan, np.float32("nan")])
+def test_missing_values_are_zero(missing):
+    columns = Columns(["a", "b"])
+    assert columns.vector({"a": 1.0, "b": missing}).tolist() == [1.0, 0.0]
+    assert columns.vector({"a": 1.0}).tolist() == [1.0, 0.0]
+
+
+def test_features_without_a_column_are_left_out():
+    assert Columns(["a"]).vector({"a": 1.0, "b": 2.0}).tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [2, True, np.float32(2.5), np.int64(3), np.bool_(True), Decimal("2.5"), Fraction(1, 2)],
+    ids=lambda value: type(value).__name__,
+)
+def test_every_kind_of_number_is_a_number(value):
+    assert Columns(["a", "b"]).vector({"a": value, "b": 0.25}).tolist() == [float(value), 0.25]
+
+
+def test_small_numpy_integers_do_not_overflow():
+    x = {"a": np.uint8(200), "b": np.uint8(100), "c": np.int8(-128)}
+    assert Columns("abc").vector(x).tolist() == [200.0, 100.0, -128.0]
+
+
+def test_large_finite_values_survive_their_infinite_sum():
+    x = {"a": 1.7e308, "b": 1.7e308}
+    assert Columns("ab").vector(x).tolist() == [1.7e308, 1.7e308]
+
+
+@pytest.mark.parametrize("value", ["on", "1.5", b"1", [1.0], 1j, object(), {}])
+@pytest.mark.parametrize("alone", [True, False])
+def test_what_is_no_number_is_refused_by_name(value, alone):
+    x = {"light": value} if alone else {"light": value, "noise": 1.0}
+    with pytest.raises(TypeError, match=r"feature 'light' must be a number, got .*; encode it or"):
+        Columns(x).vector(x)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [math.inf, -math.inf, np.float64("inf"), 10**400, -(10**400)],
+    ids=["inf", "-inf", "numpy", "long", "-long"],
+)
+@pytest.mark.parametrize("alone", [True, False])
+def test_infinity_is_refused_by_name(value, alone):
+    x = {"light": value} if alone else {"light": value, "noise": 1.0}
+    with pytest.raises(ValueError, match=r"feature 'light' must be finite, got .*; leave it out"):
+        Columns(x).vector(x)
+
+
+@pytest.mark.parametrize(("value", "error"), [("on", TypeError), (math.inf, ValueError)])
+def test_features_without_a_column_must_be_finite_numbers_as_well(value, error):
+    """Otherwise an event would be predicted and asked about, and its label could not be learned."""
+    with pytest.raises(error, match="feature 'b' must be"):
+        Columns(["a"]).vector({"a": 1.0, "b": value})
+
+
+def test_opposite_infinities_are_not_a_missing_value():
+    with pytest.raises(ValueError, match="must be finite"):
+        Columns("ab").vector({"a": math.inf, "b": -math.inf})
+
+
+def test_no_features_are_an_empty_vector():
+    assert Columns().vector({}).shape == (0,)
+    assert Columns().vector({"a": 1.0}).shape == (0,)
+    assert Columns(["a"]).vector({}).tolist() == [0.0]
+
+
+@pytest.mark.parametrize("kind", [OrderedDict, MappingProxyType])
+def test_any_mapping_will_do(kind):
+    assert Columns("ab").vector(kind({"b": 2.0, "a": 1.0})).tolist() == [1.0, 2.0]
+
+
+def test_a_vector_does_not_follow_its_dictionary():
+    x = {"a": 1.0}
+    vector = Columns(["a"]).vector(x)
+    x["a"] = 2.0
+    assert vector.tolist() == [1.0]
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda c: pickle.loads(pickle.dumps(c))])
+def test_copies_convert_alike(copied):
+    columns = Columns(["b", 1, "a"])
+    twin = copied(columns)
+    assert twin.names == columns.names
+    assert twin.vector({"a": 1, "b": 2, 1: 3}).tolist() == [2.0, 3.0, 1.0]

@@ -1,0 +1,74 @@
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+import streamgp
+
+
+def loaded_by(statement):
+    """Top-level modules that a fresh interpreter has loaded after a statement."""
+    program = f"{statement}\nimport sys\nprint(*{{name.split('.')[0] for name in sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    return set(done.stdout.decode().split())
+
+
+def test_importing_the_package_loads_no_numerics():
+    loaded = loaded_by("import streamgp; dir(streamgp); streamgp.__version__; streamgp.__all__")
+    assert "streamgp" in loaded
+    assert not loaded & {"numpy", "scipy", "river", "pandas", "sklearn", "rich", "click", "msgspec"}
+
+
+def test_the_loop_loads_no_numerics_either():
+    loaded = loaded_by("from streamgp import InteractiveLoop, SimulatedAnnotator, Decision")
+    assert not loaded & {"numpy", "scipy", "river"}
+
+
+def test_a_learner_loads_no_test_dependency():
+    loaded = loaded_by("from streamgp import isgp; isgp()")
+    assert not loaded & {"sklearn", "hypothesis", "pytest", "matplotlib", "pyarrow"}
+
+
+@pytest.mark.parametrize("name", streamgp.__all__)
+def test_every_public_name_resolves(name):
+    public = getattr(streamgp, name)
+    assert public is getattr(streamgp, name)
+    assert public.__doc__
+    assert name.startswith(public.__name__.rpartition(".")[2])
+
+
+def test_a_star_import_brings_exactly_the_public_names():
+    names = {}
+    exec("from streamgp import *", names)
+    del names["__builtins__"]
+    assert sorted(names) == streamgp.__all__
+
+
+def test_dir_names_the_public_names_and_the_version():
+    assert set(streamgp.__all__) | {"__version__"} <= set(dir(streamgp))
+    assert streamgp.__all__ == sorted(streamgp.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'streamgp' has no attribute 'isgpp'"):
+        _ = streamgp.isgpp
+    with pytest.raises(ImportError, match="cannot import name 'isgpp'"):
+        exec("from streamgp import isgpp")
+
+
+@pytest.mark.parametrize("module", ["kernels", "query", "datasets", "metrics", "budgets"])
+def test_submodules_are_reached_as_attributes(module):
+    program = f"import streamgp; print(streamgp.{module}.__name__)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout.decode().strip().endswith(module)
+
+
+def test_query_names_all_resolve():
+    query = importlib.import_module("streamgp.query")
+    assert query.__all__ == sorted(query.__all__)
+    assert all(hasattr(query, name) for name in query.__all__)
+
+
+def test_the_kernels_and_the_gp_know_no_river():
+    assert "river" not in loaded_by("import streamgp.gp.exact, streamgp.kernels")
