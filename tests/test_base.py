@@ -31,7 +31,7 @@ def test_no_class_has_no_probabilities():
 @given(st.lists(small, min_size=1, max_size=20))
 def test_probabilities_sum_to_one_and_name_every_class(means):
     p = positive_parts(range(len(means)), means)
-    assert list(p) == list(range(len(means)))
+    assert p.keys() == set(range(len(means)))
     assert all(0.0 <= q <= 1.0 for q in p.values())
     assert math.isclose(sum(p.values()), 1.0, abs_tol=1e-9)
 
@@ -41,6 +41,13 @@ def test_a_larger_mean_never_has_a_smaller_probability(means):
     p = positive_parts(range(len(means)), means)
     order = sorted(range(len(means)), key=means.__getitem__)
     assert all(p[i] <= p[j] for i, j in itertools.pairwise(order))
+
+
+@given(st.lists(small.map(lambda m: round(m, 3)), min_size=1, max_size=20))
+def test_the_first_most_probable_class_is_the_first_of_largest_mean(means):
+    """Also where no mean is positive and all are equally probable."""
+    p = positive_parts(range(len(means)), means)
+    assert max(p, key=p.__getitem__) == means.index(max(means))
 
 
 @given(finite, finite)

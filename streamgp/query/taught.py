@@ -7,7 +7,6 @@ examples. What to ask and whom to believe is not decided here.
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -50,6 +49,7 @@ class TaughtLearner:
 
     # learner    a function of _examples and of the statistics in use
     # _examples  in the order taught; by event id, or by number (in a tuple) where there is none
+    # _passed_over  whether an example on record could not be taught again at the last rebuild
     # _memo      the last features and the belief about them, by value: a prediction, a decision
     #            and a challenge about one event ask the learner once; None after any change
     def __init__(self, template: Any, scaling: Scaling) -> None:
@@ -62,6 +62,7 @@ class TaughtLearner:
         self._takes_event_id = _takes(template.learn_one, "event_id")
         self._examples: dict[str | tuple[int], _Example] = {}
         self.n_taught = 0
+        self._passed_over = False
         self._memo: tuple[Features, Belief] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -142,7 +143,6 @@ class TaughtLearner:
         columns = Columns(dict.fromkeys(name for features in (here, *seen) for name in features))
         points: Array = np.array([columns.vector(features) for features in seen])
         with np.errstate(over="ignore"):  # beyond the largest float is infinitely far
-            with np.errstate(over="ignore"):  # what is infinitely far away is far away
             distances = np.linalg.norm(points - columns.vector(here), axis=1)
         return [
             Neighbour(
@@ -165,21 +165,23 @@ class TaughtLearner:
         """Make the learner follow a change of one example: by a method of its own, or rebuilt."""
         self._memo = None
         change: Callable[..., None] | None = getattr(self.learner, method, None)
-        if change is None:
+        # With examples that are on record only, there may be room for one of them now.
+        if change is None or self._passed_over:
             self._rebuild()
-            return
-        # An example that a rebuild had to pass over is on record only.
-        with contextlib.suppress(KeyError):
+        else:
             change(*arguments)
 
     def _rebuild(self) -> None:
         """Teach a fresh learner all examples, through the statistics now in use."""
         learner = self._template.clone()
+        self._passed_over = False
         for example in self._examples.values():
-            # With other statistics an example can repeat an earlier one, or be too large; it stays
-            # on record.
-            with contextlib.suppress(ValueError):
+            try:
                 self._teach(learner, example)
+            except ValueError:
+                # With other statistics an example can repeat an earlier one, or be too large; it
+                # stays on record.
+                self._passed_over = True
         self.learner = learner
         self._memo = None
 

@@ -698,6 +698,13 @@ def test_examples_that_collapsed_can_be_relabelled_and_forgotten(flattened):
     assert {n.event_id: n.y for n in flattened.neighbours_one({})} == {"e0": "zero", "e1": "other"}
 
 
+def test_the_twin_of_a_forgotten_example_takes_its_place(flattened):
+    flattened.forget_one("e0")
+    assert flattened.n_learned == 2
+    assert flattened.learner.n_learned == 1
+    assert flattened.predict_proba_one({"a": 3.0}) == {"y1": 1.0}
+
+
 class Late(naive_bayes.GaussianNB):
     """Refuses large values."""
 
