@@ -12,14 +12,13 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from streamgp import datasets, kernels, metrics, query
+    from streamgp import budgets, datasets, kernels, metrics, query
     from streamgp.base import Decision, Posterior
     from streamgp.evaluate import InteractiveResult, interactive_val_score
     from streamgp.gp.packed import NotPositiveDefiniteError
     from streamgp.interactive import InteractiveLoop, KeyedLoops, SimulatedAnnotator
     from streamgp.learners.gp_classifier import GPClassifier
     from streamgp.presets import isgp
-    from streamgp.query import budgets
     from streamgp.query.skeptical import SkepticalClassifier
 
 __version__ = "0.1.0"
@@ -38,7 +37,7 @@ _HOMES = {
     "isgp": "streamgp.presets",
 }
 _MODULES = {
-    "budgets": "streamgp.query.budgets",
+    "budgets": "streamgp.budgets",
     "datasets": "streamgp.datasets",
     "kernels": "streamgp.kernels",
     "metrics": "streamgp.metrics",

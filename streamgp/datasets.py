@@ -6,6 +6,7 @@ import csv
 import gzip
 import importlib.resources
 import io
+import secrets
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -105,9 +106,10 @@ class GaussianClasses(base.SyntheticDataset):
         self.std = std
         self.order = order
         self.seed = seed
+        self._seed = secrets.randbits(32) if seed is None else seed
 
     def __iter__(self) -> Iterator[tuple[dict[str, float], int]]:
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self._seed)
         labels = np.repeat(np.arange(len(_MEANS)), self.n_per_class)
         points = rng.normal(np.array(_MEANS)[labels] * _DISTANCE, self.std)
         if self.order == "random":

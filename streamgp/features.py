@@ -17,6 +17,9 @@ from scipy.linalg.blas import ddot
 
 from streamgp.base import Array, FeatureName, Features
 
+# Largest feature that is taken: its square, and the sum of many of them, are finite.
+LARGEST = 1e150
+
 
 class Columns:
     """The columns of a matrix whose rows are dictionaries of features.
@@ -88,7 +91,7 @@ class Columns:
         TypeError
             If a value is not a number.
         ValueError
-            If a value is infinite.
+            If a value is infinite, or larger than `LARGEST`.
 
         """
         vector = self.known_vector(x)
@@ -118,7 +121,7 @@ def as_number(name: FeatureName, value: Any) -> float:
     TypeError
         If it is not a number.
     ValueError
-        If it is infinite.
+        If it is infinite, or larger than `LARGEST`.
 
     """
     if value is None:
@@ -133,4 +136,9 @@ def as_number(name: FeatureName, value: Any) -> float:
         number = math.inf
     if math.isinf(number):
         raise ValueError(f"feature {name!r} must be finite, got {value!r}; leave it out if unknown")
+    if abs(number) > LARGEST:
+        raise ValueError(
+            f"feature {name!r} must be at most {LARGEST:.0e}, got {value!r}; "
+            "leave it out if unknown"
+        )
     return 0.0 if math.isnan(number) else number

@@ -21,7 +21,7 @@ class SkepticalLearner(Protocol):
 
     The prediction and the two decisions are pure. Features that the model cannot use raise
     `ValueError` or `TypeError` in `observe_one` or `predict_proba_one`; an example that it cannot
-    learn raises `ValueError` in `settle_one` or `relabel_one`, and leaves the model as it was.
+    learn raises one of them in `settle_one` or `relabel_one`, and leaves the model as it was.
     The dictionaries returned are the loop's to keep.
 
     """
@@ -154,7 +154,7 @@ class Consensus:
                 annotator=given.annotator,
                 event_id=event.event_id,
             )
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             record.state = "refused"
             record.word = None
             return self._unlearnable(record, final, error, now)
@@ -166,7 +166,7 @@ class Consensus:
         """Replace the label of a learned event; if the model refuses, nothing changes."""
         try:
             self.model.relabel_one(record.event.event_id, final.y)
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             return self._unlearnable(record, final, error, now)
         record.state = "learned"
         record.word = final
@@ -213,7 +213,7 @@ class Consensus:
         )
 
     @staticmethod
-    def _unlearnable(record: Record, word: Word, error: ValueError, now: float) -> Rejected:
+    def _unlearnable(record: Record, word: Word, error: Exception, now: float) -> Rejected:
         return Rejected(
             subject=word.answer_id,
             key=record.event.key,

@@ -79,6 +79,8 @@ class GPClassifier(base.Classifier):
             raise ValueError(
                 f"noise_variance must be non-negative and finite, got {noise_variance!r}"
             )
+        if kernel is not None and (isinstance(kernel, type) or not hasattr(kernel, "embed")):
+            raise TypeError(f"kernel must be one of streamgp.kernels, got {kernel!r}")
         self.kernel = kernel
         self.noise_variance = noise_variance
         self._columns = Columns()

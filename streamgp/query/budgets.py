@@ -194,6 +194,6 @@ class RateBudget:
 
 
 def _at_least(name: str, value: int, least: int) -> int:
-    if value < least or value != int(value):
+    if not (math.isfinite(value) and value >= least and value == int(value)):
         raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
     return int(value)

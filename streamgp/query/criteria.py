@@ -128,7 +128,7 @@ def entropy(p: Mapping[Label, float]) -> float:
     0.693147...
 
     """
-    return -sum(q * math.log(q) for q in p.values() if q > 0.0)
+    return sum((-q * math.log(q) for q in p.values() if q > 0.0), 0.0)
 
 
 def least_confidence(p: Mapping[Label, float]) -> float:

@@ -16,10 +16,7 @@ from typing import Any, Protocol
 from river.base import Transformer
 
 from streamgp.base import FeatureName, Features, Label
-from streamgp.features import as_number, is_number
-
-# Largest value that is standardised: its square, and the sum of many of them, are finite.
-_LARGEST = 1e150
+from streamgp.features import LARGEST, as_number, is_number
 
 
 class Scaling(Protocol):
@@ -115,19 +112,13 @@ class StandardScaling:
         Raises
         ------
         ValueError
-            If a feature is infinite or its square would be; nothing is noted then.
+            If a feature is infinite or too large; nothing is noted then.
 
         """
         if self._n >= self.warm_up and x.keys() <= self._means.keys() and _is_plain(x):
             self._n += 1
             return False
         numbers = _finite_numbers(x)
-        for name, value in numbers.items():
-            if abs(value) > _LARGEST:
-                raise ValueError(
-                    f"feature {name!r} must be at most {_LARGEST:.0e} to be standardised, "
-                    f"got {value!r}; leave it out if unknown"
-                )
         self._n += 1
         frozen = self._n > self.warm_up
         for name, value in numbers.items():
@@ -251,15 +242,15 @@ class PipelineScaling:
 
 
 def _is_plain(x: Features) -> bool:
-    """Whether all values are ordinary numbers, none missing or infinite."""
+    """Whether all values are ordinary numbers: none missing, infinite or too large."""
     try:
-        return math.isfinite(sum(x.values(), 0.0))
+        return abs(float(sum(x.values(), 0.0))) <= LARGEST
     except (TypeError, OverflowError):
         return False
 
 
 def check_finite(x: Features) -> None:
-    """Raise ValueError if a number among the features is infinite."""
+    """Raise ValueError if a number among the features is infinite or too large."""
     if not _is_plain(x):
         _finite_numbers(x)
 

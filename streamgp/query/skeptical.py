@@ -8,6 +8,7 @@ conversation itself, with requests that wait for answers, is `streamgp.interacti
 from __future__ import annotations
 
 import copy
+import inspect
 import secrets
 from typing import Any
 
@@ -89,8 +90,11 @@ class SkepticalClassifier(ActiveLearningClassifier):
         seed: int | None = None,
     ) -> None:
         transformers, learner = _split(model)
-        if warm_up < 0 or warm_up != int(warm_up):
+        if not (warm_up >= 0 and float(warm_up).is_integer()):
             raise ValueError(f"warm_up must be a whole number of at least 0, got {warm_up!r}")
+        _check_has("query", query, "decide", "draw", not_taking="given")
+        _check_has("challenge", challenge, "decide", "given")
+        _check_has("budget", budget, "allows", "decision")
         self.model = model
         self.query = query
         self.challenge = challenge
@@ -330,6 +334,20 @@ def _split(model: Any) -> tuple[list[Any], Any]:
             f"that ends in one, got {type(learner).__name__}"
         )
     return transformers, learner
+
+
+def _check_has(
+    name: str, value: object, method: str, taking: str, *, not_taking: str | None = None
+) -> None:
+    """Refuse an argument that could not do its work, before the first event finds out."""
+    if value is None:
+        return
+    taken = inspect.signature(getattr(value, method)).parameters if hasattr(value, method) else ()
+    if isinstance(value, type) or taking not in taken or not_taking in taken:
+        raise TypeError(
+            f"{name} must be an object of streamgp.query with a method {method} that takes "
+            f"{taking!r}, got {value!r}"
+        )
 
 
 def _scaling_for(transformers: list[Any], warm_up: int) -> Scaling:

@@ -142,8 +142,7 @@ class TaughtLearner:
         seen = [_numbers(self.scaling.transform(example.x)) for example in examples]
         columns = Columns(dict.fromkeys(name for features in (here, *seen) for name in features))
         points: Array = np.array([columns.vector(features) for features in seen])
-        with np.errstate(over="ignore"):  # beyond the largest float is infinitely far
-            distances = np.linalg.norm(points - columns.vector(here), axis=1)
+        distances = np.linalg.norm(points - columns.vector(here), axis=1)
         return [
             Neighbour(
                 event_id=examples[i].event_id,

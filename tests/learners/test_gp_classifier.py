@@ -259,7 +259,7 @@ def test_a_missing_label_is_refused_and_changes_nothing(method, arguments):
     [
         ({"a": 1.0, "new": 0.0}, "q", NotPositiveDefiniteError, "raise noise_variance"),
         ({"a": 1.0}, "never seen", NotPositiveDefiniteError, "raise noise_variance"),
-        ({"a": 1.0, "new": 1e200}, "q", ValueError, "scale the features"),
+        ({"a": 1.0, "new": 1e200}, "q", ValueError, "must be at most"),
         ({"a": 1.0, "new": math.inf}, "q", ValueError, "feature 'new' must be finite, got inf"),
         ({"a": 1.0, "new": "on"}, "q", TypeError, "feature 'new' must be a number, got 'on'"),
         ({"a": 3.0, "new": 1.0}, ["q"], TypeError, "unhashable"),
@@ -336,3 +336,9 @@ def test_scikit_learn_agrees():
 def test_the_noise_must_be_non_negative_and_finite(value):
     with pytest.raises(ValueError, match="noise_variance must be non-negative and finite, got"):
         GPClassifier(noise_variance=value)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", SquaredExponential])
+def test_a_kernel_of_the_wrong_kind_is_refused_at_once(kernel):
+    with pytest.raises(TypeError, match=r"kernel must be one of streamgp\.kernels, got"):
+        GPClassifier(kernel)

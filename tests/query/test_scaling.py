@@ -164,8 +164,8 @@ def test_small_numpy_integers_do_not_overflow():
         (math.inf, "feature 'a' must be finite, got inf; leave it out if unknown"),
         (-math.inf, "feature 'a' must be finite, got -inf; leave it out"),
         (10**400, "feature 'a' must be finite, got 1000"),
-        (1e200, r"feature 'a' must be at most 1e\+150 to be standardised, got 1e\+200; leave it"),
-        (-1.7e308, r"feature 'a' must be at most 1e\+150 to be standardised"),
+        (1e200, r"feature 'a' must be at most 1e\+150, got 1e\+200; leave it"),
+        (-1.7e308, r"feature 'a' must be at most 1e\+150"),
     ],
     ids=["inf", "-inf", "long", "large", "-large"],
 )
@@ -195,7 +195,7 @@ def test_every_value_that_is_taken_is_scaled_to_a_finite_one(xs):
 
 
 def test_infinity_is_found_among_missing_values_and_text():
-    check_finite({"a": None, "b": math.nan, "c": "on", "d": 1.7e308, "e": 1.7e308})
+    check_finite({"a": None, "b": math.nan, "c": "on", "d": 1e150, "e": 1e150})
     with pytest.raises(ValueError, match="feature 'd' must be finite, got inf"):
         check_finite({"a": None, "b": math.nan, "c": "on", "d": math.inf})
 

@@ -785,7 +785,7 @@ def test_absent_missing_and_huge_values_have_a_distance():
     model.learn_one({"a": 4.0, "b": math.nan}, "q")
     near = model.neighbours_one({"b": None})
     assert [(n.y, n.distance) for n in near] == [("p", 3.0), ("q", 4.0)]
-    assert model.neighbours_one({"a": 1e200})[0].distance == math.inf
+    assert model.neighbours_one({"a": 1e150})[0].distance == pytest.approx(1e150)
 
 
 def test_neighbours_belong_to_the_caller():
@@ -817,3 +817,19 @@ def test_every_argument_is_readable_under_its_name():
 def test_the_defaults_are_those_of_isgp():
     one, other = SkepticalClassifier(GPClassifier(), seed=1), isgp(seed=1)
     assert converse(one, stream(40)) == converse(other, stream(40))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"query": SkepticalAsk},
+        {"query": SkepticalChallenge()},
+        {"challenge": SkepticalAsk()},
+        {"challenge": "skeptical"},
+        {"budget": 3},
+    ],
+)
+def test_arguments_of_the_wrong_kind_are_refused_at_once(arguments):
+    [name] = arguments
+    with pytest.raises(TypeError, match=f"{name} must be an object of streamgp.query with"):
+        SkepticalClassifier(naive_bayes.GaussianNB(), **arguments)

@@ -1,0 +1,81 @@
+import pickle
+
+import pytest
+from river import naive_bayes
+
+from streamgp import GPClassifier
+from streamgp.kernels import SquaredExponential
+from streamgp.query.scaling import NoScaling, StandardScaling
+from streamgp.query.taught import TaughtLearner
+
+
+@pytest.mark.parametrize("template", [GPClassifier(), naive_bayes.GaussianNB()])
+def test_the_template_stays_unlearned(template):
+    taught = TaughtLearner(template, NoScaling())
+    taught.teach({"a": 1.0}, "p", "e1")
+    assert not template.predict_proba_one({"a": 1.0})
+    assert len(taught) == taught.n_taught == 1
+
+
+def test_a_belief_is_asked_for_once_and_forgotten_after_any_change():
+    taught = TaughtLearner(GPClassifier(), NoScaling())
+    taught.teach({"a": 1.0}, "p", "e1")
+    belief = taught.belief({"a": 1.0})
+    assert taught.belief({"a": 1.0}) is belief
+    for change in (
+        lambda: taught.teach({"a": 2.0}, "q", "e2"),
+        lambda: taught.relabel("e2", "p"),
+        lambda: taught.forget("e2"),
+    ):
+        change()
+        assert taught.belief({"a": 1.0}) is not belief
+        belief = taught.belief({"a": 1.0})
+
+
+def test_a_remembered_belief_is_no_state():
+    taught = TaughtLearner(GPClassifier(), NoScaling())
+    taught.teach({"a": 1.0}, "p", None)
+    before = pickle.dumps(taught)
+    taught.belief({"a": 3.0})
+    assert pickle.dumps(taught) == before
+
+
+def test_a_belief_does_not_follow_features_that_change_in_the_hands_of_the_caller():
+    taught = TaughtLearner(GPClassifier(), NoScaling())
+    taught.teach({"a": 0.0}, "p", None)
+    x = {"a": 0.0}
+    near = taught.belief(x).variance
+    x["a"] = 9.0
+    assert taught.belief(x).variance > near
+
+
+def test_new_statistics_rebuild_the_learner_from_the_raw_examples():
+    taught = TaughtLearner(GPClassifier(SquaredExponential()), StandardScaling(warm_up=2))
+    taught.observe({"a": 0.0})
+    taught.teach({"a": 0.0}, "p", "e1")
+    first = taught.learner
+    taught.observe({"a": 10.0})  # mean 5, standard deviation 5
+    assert taught.learner is not first
+    expected = GPClassifier(SquaredExponential())
+    expected.learn_one({"a": -1.0}, "p")
+    assert taught.belief({"a": 10.0}) == expected.predict_proba_one({"a": 1.0}, with_dist=True)
+
+
+@pytest.mark.parametrize("template", [GPClassifier(), naive_bayes.GaussianNB()])
+def test_a_forgotten_example_leaves_the_learner_as_if_never_taught(template):
+    taught, other = (TaughtLearner(template, NoScaling()) for _ in range(2))
+    for learner in (taught, other):
+        learner.teach({"a": 1.0}, "p", "e1")
+    taught.teach({"a": 2.0}, "p", "e2")
+    taught.forget("e2")
+    assert taught.belief({"a": 1.5}) == other.belief({"a": 1.5})
+
+
+def test_a_refused_example_is_not_on_record():
+    kernel = SquaredExponential()
+    taught = TaughtLearner(GPClassifier(kernel, noise_variance=0.0), StandardScaling(warm_up=2))
+    taught.observe({"a": 1.0})
+    taught.teach({"a": 1.0, "late": 1.0}, "p", "e1")
+    with pytest.raises(ValueError, match="residual variance"):
+        taught.teach({"a": 1.0, "late": 2.0}, "q", "e2")
+    assert len(taught) == 1
