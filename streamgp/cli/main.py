@@ -90,7 +90,8 @@ def main() -> NoReturn:
     # sizes of one event more threads only wait for each other. numpy reads this when it loads.
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
-    if __name__ == "__main__" or Path(sys.argv[0]).stem == "streamgp":
+    script = Path(sys.argv[0])
+    if "streamgp" in (script.stem, script.parent.name) or __name__ == "__main__":
         _fix_hashes()
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)

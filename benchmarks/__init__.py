@@ -1,0 +1,15 @@
+"""What streamgp promises, measured: run one with `python -m benchmarks.NAME --help`.
+
+Every benchmark prints its rows and its acceptance list, writes both as JSON on request, and
+measures ratios within one run where it can, so that a slow or busy machine changes little.
+
+"""
+
+from __future__ import annotations
+
+import os
+
+# Read when numpy loads, so it has to stand here: all benchmarks run on one BLAS thread, as
+# `streamgp` itself does.
+for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")

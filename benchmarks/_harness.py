@@ -1,0 +1,243 @@
+"""What all benchmarks share: arguments, machine and versions, tables, JSON, exit status.
+
+A benchmark is a function from `Options` to an `Outcome`; what it measures is its own business.
+
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import math
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+VERSION = 1
+_PACKAGES = ("streamgp", "river", "numpy", "scipy", "scikit-learn", "pyarrow")
+
+Row: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What was asked for on the command line.
+
+    Parameters
+    ----------
+    data
+        Folder of the data sets, or None.
+    seed
+        Seed of the first repetition; the others follow from it.
+    quick
+        Whether to measure less.
+
+    """
+
+    data: Path | None = None
+    seed: int = 1
+    quick: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """A measured value beside its limit; the name says on which side it has to be."""
+
+    name: str
+    value: float | None
+    limit: float
+    ok: bool
+
+
+def at_least(name: str, value: float | None, limit: float) -> Acceptance:
+    """Accept values that reach the limit; None, for nothing measured, does not."""
+    ok = value is not None and value >= limit
+    return Acceptance(name=f"{name} (at least)", value=value, limit=limit, ok=ok)
+
+
+def at_most(name: str, value: float | None, limit: float) -> Acceptance:
+    """Accept values that do not exceed the limit; None, for nothing measured, is not accepted."""
+    ok = value is not None and value <= limit
+    return Acceptance(name=f"{name} (at most)", value=value, limit=limit, ok=ok)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a benchmark has measured.
+
+    Parameters
+    ----------
+    rows
+        Flat objects. Rows with the same keys are shown as one table.
+    acceptance
+        Values with their limits.
+    skipped
+        What was left out, and why.
+    notes
+        Sentences to be read with the tables.
+
+    """
+
+    rows: list[Row]
+    acceptance: list[Acceptance] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def run(
+    name: str,
+    measure: Callable[[Options], Outcome],
+    *,
+    about: str | None,
+    argv: Sequence[str] | None = None,
+) -> int:
+    """Parse the arguments, measure, show, write; return the exit status.
+
+    Parameters
+    ----------
+    name
+        Name of the benchmark.
+    measure
+        What it does.
+    about
+        What it measures, for `--help`.
+    argv
+        Arguments; None for those of the process.
+
+    """
+    arguments = _parser(name, about).parse_args(argv)
+    options = Options(data=arguments.data, seed=arguments.seed, quick=arguments.quick)
+    outcome = measure(options)
+    print(_shown(outcome), end="")
+    if arguments.json is not None:
+        text = json.dumps(_document(name, options, outcome), indent=1, allow_nan=False)
+        arguments.json.write_text(text + "\n")
+    missed = not all(a.ok for a in outcome.acceptance)
+    return int(arguments.check and missed)
+
+
+def standard_error(values: Sequence[float]) -> float:
+    """Return the standard error of a mean; 0 for a single value."""
+    n = len(values)
+    if n < 2:
+        return 0.0
+    mean = sum(values) / n
+    return math.sqrt(sum((v - mean) ** 2 for v in values) / (n - 1) / n)
+
+
+def progress(what: str) -> None:
+    """Say on standard error what is being measured, so that nobody waits in the dark."""
+    print(f"... {what}", file=sys.stderr, flush=True)
+
+
+def _parser(name: str, about: str | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=f"python -m benchmarks.{name}",
+        description=about,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--data", type=Path, metavar="DIR", help="folder of the data sets")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="first seed (default 1)")
+    parser.add_argument("--quick", action="store_true", help="measure less, within a minute")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a limit is missed")
+    return parser
+
+
+def _document(name: str, options: Options, outcome: Outcome) -> dict[str, Any]:
+    return {
+        "benchmark": name,
+        "version": VERSION,
+        "quick": options.quick,
+        "seed": options.seed,
+        "machine": _machine(),
+        "versions": _versions(),
+        "rows": outcome.rows,
+        "acceptance": [asdict(a) for a in outcome.acceptance],
+    }
+
+
+def _machine() -> dict[str, Any]:
+    return {
+        "system": platform.system(),
+        "architecture": platform.machine(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
+
+
+def _versions() -> dict[str, str]:
+    import streamgp
+
+    versions = {"python": platform.python_version(), "streamgp": streamgp.__version__}
+    for package in _PACKAGES[1:]:
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def _shown(outcome: Outcome) -> str:
+    parts = [_table(rows) for rows in _by_keys(outcome.rows)]
+    if outcome.acceptance:
+        parts.append(_table([_accepted(a) for a in outcome.acceptance]))
+    parts += [note + "\n" for note in outcome.notes]
+    parts += [f"skipped: {what}\n" for what in outcome.skipped]
+    return "\n".join(parts)
+
+
+def _accepted(a: Acceptance) -> Row:
+    verdict = "ok" if a.ok else "MISSED"
+    return {"acceptance": a.name, "value": a.value, "limit": a.limit, "": verdict}
+
+
+def _by_keys(rows: Iterable[Row]) -> list[list[Row]]:
+    tables: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        tables.setdefault(tuple(row), []).append(row)
+    return list(tables.values())
+
+
+def _table(rows: Sequence[Row]) -> str:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    for name in rows[0]:
+        numeric = not any(isinstance(row[name], str) for row in rows)
+        # A blank of a title breaks it into lines: narrow columns, whole words.
+        title = Text(name.replace("_", " ").replace(" ", "\n") if numeric else name)
+        grid.add_column(
+            title, justify="right" if numeric else "left", no_wrap=True, vertical="bottom"
+        )
+    for row in rows:
+        grid.add_row(*(Text(_cell(value)) for value in row.values()))
+    console = Console(width=200, color_system=None, emoji=False, file=sys.stdout)
+    with console.capture() as capture:
+        console.print(grid)
+    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return str(value)

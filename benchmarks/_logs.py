@@ -1,0 +1,171 @@
+"""Recorded logs of a data folder as lists of events, and the orders in which they are played.
+
+A log is what a file holds, in the order of the file. Nothing is scaled; missing values are absent.
+
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from streamgp.base import Features
+from streamgp.datasets import WiFiRooms
+
+Labelled: TypeAlias = tuple[Features, int | str]
+
+
+class MissingLogError(Exception):
+    """A log cannot be read here; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """A recorded log.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    events
+        Features and label of each event, as recorded.
+    orders
+        How it is played: `random`, `sequential` (class after class, the classes in random order)
+        and, where the rows follow each other in time, `recorded`.
+
+    """
+
+    name: str
+    events: list[Labelled]
+    orders: tuple[str, ...]
+
+    @property
+    def classes(self) -> list[int | str]:
+        """All labels, in the order in which they appear."""
+        return list(dict.fromkeys(y for _, y in self.events))
+
+    def played(self, order: str, seed: int) -> list[Labelled]:
+        """Return the events in one order; the seed decides what is random in it."""
+        if order == "recorded":
+            return self.events
+        rng = np.random.default_rng(seed)
+        shuffled = [self.events[i] for i in rng.permutation(len(self.events)).tolist()]
+        if order == "random":
+            return shuffled
+        rank = dict(zip(self.classes, rng.permutation(len(self.classes)).tolist(), strict=True))
+        return sorted(shuffled, key=lambda event: rank[event[1]])
+
+
+_SHUFFLED = ("random", "sequential")
+_ALL = ("random", "sequential", "recorded")
+_WIFI = ("random", "recorded")  # recorded class after class
+
+
+def read(name: str, data: Path | None, n: int) -> Log:
+    """Read the first `n` labelled events of a log.
+
+    Parameters
+    ----------
+    name
+        One of `NAMES`; `wifi_rooms` comes with streamgp and needs no folder.
+    data
+        The data folder, or None.
+    n
+        Number of events.
+
+    Raises
+    ------
+    MissingLogError
+        If there is no folder, no such file, or nothing to read it with.
+
+    """
+    if name == "wifi_rooms":
+        return Log(name=name, events=list(WiFiRooms().take(n)), orders=_WIFI)
+    if data is None:
+        raise MissingLogError(f"{name} (needs --data)")
+    file, reader, orders = _LOGS[name]
+    path = data / file
+    if not path.is_file():
+        raise MissingLogError(f"{name} (no {file} in the data folder)")
+    try:
+        return Log(name=name, events=reader(path, n), orders=orders)
+    except ModuleNotFoundError as error:
+        raise MissingLogError(f"{name} (needs {error.name}; install the extra bench)") from None
+
+
+def _arrays(path: Path, n: int, *, suffix: str = "") -> list[Labelled]:
+    with np.load(path) as arrays:
+        X, y = arrays[f"X{suffix}"][:n], arrays[f"y{suffix}"][:n]
+        names = [str(name) for name in arrays["feature_names"]]
+    return [
+        (dict(zip(names, x, strict=True)), int(label))
+        for x, label in zip(X.astype(float).tolist(), y.tolist(), strict=True)
+    ]
+
+
+def _occupancy(path: Path, n: int) -> list[Labelled]:
+    events: list[Labelled] = []
+    with gzip.open(path, "rt") as lines:
+        for row in csv.DictReader(lines):
+            y = int(row.pop("Occupancy"))
+            del row["timestamp"], row["file"]
+            events.append(({k: float(v) for k, v in row.items()}, y))
+            if len(events) == n:
+                break
+    return events
+
+
+def _wisdm(path: Path, n: int) -> list[Labelled]:
+    return _table(path, n, label="class", drop={"UNIQUE_ID", "user"})
+
+
+def _extrasensory(path: Path, n: int, *, user: int) -> list[Labelled]:
+    drop = {"timestamp", "user", "device", "cv_fold", "activity", "label_source"}
+    return _table(path, n, label="place", drop=drop, user=user)
+
+
+def _table(
+    path: Path, n: int, *, label: str, drop: set[str], user: int | None = None
+) -> list[Labelled]:
+    from pyarrow import parquet
+
+    filters = None if user is None else [("user", "=", user)]
+    table = parquet.read_table(path, filters=filters)
+    events: list[Labelled] = []
+    for row in table.to_pylist():
+        y = row.pop(label)
+        if y == "unknown":
+            continue
+        events.append(({k: float(v) for k, v in row.items() if _is_feature(k, v, drop)}, y))
+        if len(events) == n:
+            break
+    return events
+
+
+def _is_feature(name: str, value: Any, drop: set[str]) -> bool:
+    if name in drop or name.startswith("label:") or value is None:
+        return False
+    return not math.isnan(value)
+
+
+_Reader: TypeAlias = Callable[[Path, int], list[Labelled]]
+_EXTRASENSORY = "sensor_logs/extrasensory_core.parquet"
+_LOGS: dict[str, tuple[str, _Reader, tuple[str, ...]]] = {
+    "wisdm": ("sensor_logs/wisdm_10s.parquet", _wisdm, _SHUFFLED),
+    "occupancy": ("sensor_logs/occupancy.csv.gz", _occupancy, _ALL),
+    "elec2": ("streams/elec2.npz", _arrays, _ALL),
+    "keystroke": ("streams/keystroke.npz", _arrays, _SHUFFLED),
+    "pendigits": ("classification/pendigits.npz", partial(_arrays, suffix="_train"), _SHUFFLED),
+    "letter": ("classification/letter.npz", partial(_arrays, suffix="_train"), _SHUFFLED),
+    "places_1": (_EXTRASENSORY, partial(_extrasensory, user=1), _ALL),
+    "places_24": (_EXTRASENSORY, partial(_extrasensory, user=24), _ALL),
+}
+NAMES = ("wifi_rooms", *_LOGS)

@@ -1,0 +1,203 @@
+"""Every benchmark runs, in the smallest way that is still true, and writes what it promises."""
+
+import csv
+import gzip
+import json
+import sys
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+if not (ROOT / "benchmarks").is_dir():
+    pytest.skip("benchmarks/ is not beside the tests", allow_module_level=True)
+sys.path.append(str(ROOT))  # at the end: an installed streamgp comes first
+
+from benchmarks import _harness as harness  # noqa: E402
+from benchmarks import _logs, gp_speed, loop, scaling, wifi  # noqa: E402
+from benchmarks._inverse import InverseGPClassifier  # noqa: E402
+from streamgp import GPClassifier, kernels  # noqa: E402
+
+GPS = {name: build for name, build in wifi.LEARNERS.items() if "River" not in name}
+
+
+def document(tmp_path, name, measure, *arguments):
+    """Run a benchmark as its command does; return the JSON it writes and its exit status."""
+    path = tmp_path / f"{name}.json"
+    status = harness.run(name, measure, about=None, argv=["--json", str(path), *arguments])
+    return json.loads(path.read_text()), status
+
+
+def check(document, name, *, quick):
+    assert list(document) == [
+        "benchmark", "version", "quick", "seed", "machine", "versions", "rows", "acceptance"
+    ]  # fmt: skip
+    assert (document["benchmark"], document["version"], document["quick"]) == (name, 1, quick)
+    assert {"python", "streamgp", "numpy", "scipy", "river"} <= document["versions"].keys()
+    assert document["rows"]
+    flat = (str, int, float, type(None))
+    assert all(isinstance(v, flat) for row in document["rows"] for v in row.values())
+    for accepted in document["acceptance"]:
+        assert list(accepted) == ["name", "value", "limit", "ok"]
+        above = accepted["value"] >= accepted["limit"]
+        assert accepted["ok"] == (above == ("(at least)" in accepted["name"]))
+
+
+def test_wifi_meets_its_limits(tmp_path):
+    result, status = document(tmp_path, "wifi", partial(wifi.measure, learners=GPS), "--check")
+    check(result, "wifi", quick=False)
+    assert status == 0
+    assert len(result["acceptance"]) == 5
+
+
+def test_wifi_shows_all_learners_and_widens_the_limits_of_a_quick_run(tmp_path):
+    small = partial(wifi.measure, n_seeds=2, n_events=120)
+    result, _ = document(tmp_path, "wifi", small, "--quick", "--seed", "3")
+    check(result, "wifi", quick=True)
+    assert result["seed"] == 3
+    assert [row["learner"] for row in result["rows"]] == list(wifi.LEARNERS)
+    labels = result["acceptance"][1]
+    assert labels["limit"] > 300
+    assert "300 widened by 2 standard errors" in labels["name"]
+
+
+def test_gp_speed_compares_steps_solves_readings_and_inverses(tmp_path):
+    small = partial(gp_speed.measure, plan={50: (4, 2), 500: (4, 1)})
+    result, _ = document(tmp_path, "gp_speed", small, "--quick")
+    check(result, "gp_speed", quick=True)
+    assert [row["points"] for row in result["rows"]] == [50, 500]
+    assert all(value > 0 for row in result["rows"] for value in row.values())
+    assert [a["name"] for a in result["acceptance"]] == [
+        "explicit inverse / step at 500 points (at least)"
+    ]
+
+
+def test_the_explicit_inverse_predicts_what_the_classifier_predicts():
+    events = gp_speed._events(40, seed=1)
+    rival = InverseGPClassifier(list(events[0][0]), range(10), 40, length_scale=3.0)
+    learner = GPClassifier(kernels.SquaredExponential(3.0))
+    rival.learn_at_once(events[:20])
+    for x, y in events[:20]:
+        learner.learn_one(x, y)
+    for x, y in events[20:]:
+        expected = learner.predict_proba_one(x)
+        proba = rival.predict_proba_one(x)
+        assert {label: proba[label] for label in expected} == pytest.approx(expected, abs=1e-9)
+        rival.learn_one(x, y)
+        learner.learn_one(x, y)
+
+
+def test_loop_measures_what_is_above_the_learner(tmp_path):
+    small = partial(loop.measure, n_events=200, n_starts=1)
+    result, _ = document(tmp_path, "loop", small, "--quick")
+    check(result, "loop", quick=True)
+    steps = [row for row in result["rows"] if "step" in row]
+    assert [row["above_us"] for row in steps] == [
+        pytest.approx(row["loop_us"] - row["learner_us"]) for row in steps
+    ]
+
+
+def test_scaling_compares_at_equal_questions_and_never_on_wifi(tmp_path):
+    data = tmp_path / "streams"
+    data.mkdir()
+    rng = np.random.default_rng(1)
+    y = rng.integers(2, size=150)
+    X = rng.normal(size=(150, 2)) + 3 * y[:, None]
+    np.savez(data / "keystroke.npz", X=X, y=y, feature_names=["a", "b"])
+    default = scaling.Choice().a
+    plan = scaling.Plan(
+        logs=("keystroke", "elec2", "wifi_rooms"),
+        n_events=150,
+        n_seeds=1,
+        scales=(0.5, default),
+        warm_ups=(20, 200),
+        knobs=(0.5,),
+    )
+    small = partial(scaling.measure, plan=plan)
+    result, _ = document(tmp_path, "scaling", small, "--quick", "--data", str(tmp_path))
+    check(result, "scaling", quick=True)
+    compared = [row for row in result["rows"] if row.get("logs") == "compared"]
+    assert len(compared) == 6
+    defaults = [r for r in compared if (r["refit"], r["a"], r["N"]) == ("doubling", default, 200)]
+    assert [row["advantage"] for row in defaults] == [pytest.approx(0.0)]
+    alone = [row for row in result["rows"] if row.get("log") == "keystroke"]
+    questions = [row["questions_a=0.5"] for row in alone]
+    compared_half = [r for r in compared if (r["refit"], r["a"], r["N"]) == ("doubling", 0.5, 200)]
+    assert compared_half[0]["n_questions"] == pytest.approx(sum(questions) / len(questions))
+
+
+def test_sets_that_are_not_there_are_skipped_and_named(tmp_path, capsys):
+    plan = scaling.Plan(
+        logs=("occupancy", "wifi_rooms"), n_events=60, n_seeds=1, scales=(0.5,),
+        warm_ups=(200,), knobs=(),
+    )  # fmt: skip
+    small = partial(scaling.measure, plan=plan)
+    result, status = document(tmp_path, "scaling", small, "--check")
+    assert "skipped: occupancy (needs --data)" in capsys.readouterr().out
+    assert status == 0
+    assert {row.get("log", "wifi_rooms") for row in result["rows"]} == {"wifi_rooms"}
+    document(tmp_path, "scaling", small, "--data", str(tmp_path))
+    said = capsys.readouterr().out
+    assert "skipped: occupancy (no sensor_logs/occupancy.csv.gz in the data folder)" in said
+
+
+def test_check_fails_on_a_missed_limit_only_when_asked_for(tmp_path, capsys):
+    def measure(_options):
+        return harness.Outcome(
+            rows=[{"what": "speed", "value": 2.0}],
+            acceptance=[harness.at_most("speed", 2.0, 1.0), harness.at_least("size", None, 1.0)],
+        )
+
+    result, status = document(tmp_path, "none", measure)
+    assert (status, [a["ok"] for a in result["acceptance"]]) == (0, [False, False])
+    assert document(tmp_path, "none", measure, "--check")[1] == 1
+    assert "MISSED" in capsys.readouterr().out
+
+
+def test_standard_error_is_that_of_a_mean():
+    assert harness.standard_error([1.0, 3.0]) == pytest.approx(1.0)
+    assert harness.standard_error([5.0]) == 0.0
+
+
+def test_occupancy_is_read_without_time_and_file(tmp_path):
+    folder = tmp_path / "sensor_logs"
+    folder.mkdir()
+    with gzip.open(folder / "occupancy.csv.gz", "wt", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["timestamp", "Light", "Occupancy", "file"])
+        rows.writerows([["2015-02-02 14:19:00", "585.2", "1", "datatest"]] * 3)
+    log = _logs.read("occupancy", tmp_path, 2)
+    assert log.events == [({"Light": 585.2}, 1)] * 2
+
+
+def test_places_leave_out_unknown_ones_other_users_and_missing_values(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    folder = tmp_path / "sensor_logs"
+    folder.mkdir()
+    table = pa.table(
+        {
+            "user": [1, 1, 2, 1],
+            "timestamp": [1, 2, 3, 4],
+            "place": ["home", "unknown", "home", "car"],
+            "label:LYING": [1, 0, 0, 1],
+            "light": [1.0, 2.0, 3.0, float("nan")],
+            "noise": [0.5, 0.5, 0.5, 0.25],
+        }
+    )
+    parquet.write_table(table, folder / "extrasensory_core.parquet")
+    log = _logs.read("places_1", tmp_path, 10)
+    assert log.events == [({"light": 1.0, "noise": 0.5}, "home"), ({"noise": 0.25}, "car")]
+
+
+def test_sequential_order_plays_class_after_class_and_keeps_all_events():
+    log = _logs.read("wifi_rooms", None, 2000)
+    played = log.played("sequential", seed=2)
+    rooms = [y for _, y in played]
+    assert len(set(rooms)) == sum(a != b for a, b in pairwise(rooms)) + 1
+    assert sorted(map(repr, played)) == sorted(map(repr, log.events))
+    assert log.played("recorded", seed=2) == log.events
+    assert log.played("random", seed=2) == log.played("random", seed=2) != log.events

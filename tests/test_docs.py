@@ -1,0 +1,180 @@
+"""The documents and the code say the same."""
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+import pytest
+from msgspec import inspect
+
+from connectors import decode, encode
+from connectors.broker import INPUT_TOPIC, OUTPUT_TOPIC
+from connectors.codec import TYPES
+from connectors.files import FILES
+from streamgp.base import Decision, Neighbour
+from streamgp.cli import config, settings
+from streamgp.cli.validation import expected as expected_words
+from streamgp.cli.validation import shown
+from streamgp.interactive.messages import Fault, Origin
+
+DOCS = Path(__file__).parents[1] / "docs"
+if not DOCS.is_dir():
+    pytest.skip("docs/ is not beside the tests", allow_module_level=True)
+
+MESSAGES = (DOCS / "messages.md").read_text(encoding="utf-8")
+
+
+def section(text: str, heading: str) -> str:
+    """Return what stands under a heading, up to the next one."""
+    found = re.search(rf"^#+ {re.escape(heading)}\n(.*?)(?=^#|\Z)", text, re.M | re.S)
+    assert found, f"no heading {heading!r}"
+    return found[1]
+
+
+def rows(text: str) -> list[list[str]]:
+    """Return the cells of all tables in a text, without their heads."""
+    lines = re.findall(r"^\| (.*) \|$", text, re.M)
+    cells = [[cell.strip() for cell in line.split(" | ")] for line in lines]
+    return [row for row in cells if row[0].startswith("`")]
+
+
+@pytest.mark.parametrize("tag", TYPES)
+def test_table_lists_the_fields_of_a_message_in_their_order(tag):
+    fields = dataclasses.fields(TYPES[tag])
+    text = section(MESSAGES, TYPES[tag].__name__)
+    listed = rows(text)
+    assert [name.strip("`") for name, _, _ in listed] == [field.name for field in fields]
+    assert f"`{tag}`" in text
+
+
+@pytest.mark.parametrize("tag", TYPES)
+def test_table_says_what_a_field_is_when_left_out(tag):
+    words = {"None": "null", "False": "false", "0": "0", "()": "none"}
+    fields = dataclasses.fields(TYPES[tag])
+    listed = [row[2] for row in rows(section(MESSAGES, TYPES[tag].__name__))]
+    expected = [
+        "*required*" if field.default is dataclasses.MISSING else words[repr(field.default)]
+        for field in fields
+    ]
+    assert listed == expected
+
+
+@pytest.mark.parametrize(
+    ("heading", "words"),
+    [
+        ("Prediction", [field.name for field in dataclasses.fields(Decision)]),
+        ("Challenge", [field.name for field in dataclasses.fields(Neighbour)]),
+        ("LabelledExample", get_args(Origin)),
+        ("Rejected", get_args(Fault)),
+    ],
+)
+def test_words_inside_of_messages_are_explained(heading, words):
+    text = section(MESSAGES, heading)
+    assert [word for word in words if f"`{word}`" not in text] == []
+
+
+def test_json_examples_are_messages_as_they_are_written():
+    block = re.search(r"```json\n(.*?)```", MESSAGES, re.S)
+    lines = block[1].splitlines()
+    assert len(lines) > 5
+    for line in lines:
+        assert encode(decode(line.encode())).decode() == line
+
+
+def test_topics_and_files_are_those_of_the_code():
+    listed = rows(section(MESSAGES, "On the wire"))
+    assert {row[0].strip("`") for row in listed} == set(TYPES)
+    for row in listed:
+        kind = TYPES[row[0].strip("`")]
+        topics = [t for t in (OUTPUT_TOPIC.get(kind), INPUT_TOPIC.get(kind)) if t is not None]
+        assert re.findall(r"`([a-z-]+)`", row[1]) == topics
+        assert row[2:] == ([f"`{FILES[kind]}`"] if kind in FILES else [])
+
+
+CONFIGURATION = (DOCS / "configuration.md").read_text(encoding="utf-8")
+SECTIONS = {
+    "Top level": settings.Config,
+    "[learner]": settings.Learner,
+    "[annotator]": settings.Annotator,
+    "[log]": settings.Log,
+    "[loop]": settings.Loop,
+}
+RULES = {
+    "[query]": settings.Query,
+    "[challenge]": settings.ChallengeRule,
+    "[budget]": settings.Budget,
+}
+
+
+def default_of(field: inspect.Field) -> str:
+    if field.required:
+        return "*required*"
+    if field.default is msgspec.NODEFAULT:
+        return "none"
+    return "[]" if field.default == () else shown(field.default)
+
+
+@pytest.mark.parametrize("heading", SECTIONS)
+def test_configuration_lists_the_settings_of_a_section(heading):
+    fields = inspect.type_info(SECTIONS[heading]).fields
+    sections = {name.strip("[]") for name in [*SECTIONS, *RULES]}
+    expected = [
+        (field.encode_name, expected_words(field.type), default_of(field))
+        for field in fields
+        if field.encode_name not in sections
+    ]
+    listed = rows(section(CONFIGURATION, heading))
+    words = {"*preset*": "None", "*off*": "None", "*the seed above*": "None"}
+    assert [(k.strip("`"), allowed, words.get(d, d)) for k, allowed, d, _ in listed] == expected
+
+
+def test_configuration_has_a_section_for_every_section_of_the_code():
+    fields = {field.encode_name for field in inspect.type_info(settings.Config).fields}
+    in_code = {f"[{name}]" for name in fields if f"[{name}]" in {*SECTIONS, *RULES}}
+    top_level = {row[0].strip("`") for row in rows(section(CONFIGURATION, "Top level"))}
+    assert in_code == {*SECTIONS, *RULES} - {"Top level"}
+    assert fields - top_level == {name.strip("[]") for name in in_code}
+
+
+@pytest.mark.parametrize("heading", RULES)
+def test_configuration_lists_the_rules_and_their_settings(heading):
+    kinds = [inspect.type_info(kind) for kind in get_args(RULES[heading])]
+    expected = {}
+    for kind in kinds:
+        settings_of_rule = [
+            (field.encode_name, expected_words(field.type), default_of(field))
+            for field in kind.fields
+        ]
+        expected[kind.tag] = settings_of_rule
+    listed: dict[str, list[tuple[str, str, str]]] = {}
+    for line in re.findall(r"^\|(.*)\|$", section(CONFIGURATION, heading), re.M)[2:]:
+        rule, name, allowed, default, _ = (cell.strip().strip("`") for cell in line.split("|"))
+        if rule:
+            last = listed.setdefault(rule, [])
+        if name:
+            last.append((name, allowed, default))
+    assert listed == expected
+
+
+def test_configuration_example_is_valid():
+    block = re.search(r"```toml\n(.*?)```", CONFIGURATION, re.S)
+    assert config.parse(block[1], source="example").log.label == "room"
+
+
+def test_configuration_lists_the_files_that_are_written():
+    listed = {row[0].strip("`") for row in rows(section(CONFIGURATION, "What is written"))}
+    assert listed == {*FILES.values(), "summary.json", "timing.json"}
+
+
+@pytest.mark.parametrize("path", sorted(DOCS.rglob("*.md")), ids=lambda path: path.name)
+def test_links_between_documents_lead_somewhere(path):
+    targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8"))
+    missing = [t for t in targets if "://" not in t and not (path.parent / t).exists()]
+    assert missing == []
+
+
+@pytest.mark.parametrize("path", sorted((DOCS / "decisions").glob("*.md")), ids=lambda p: p.name)
+def test_decisions_are_short(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 40

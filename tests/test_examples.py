@@ -1,0 +1,41 @@
+import ast
+import doctest
+import runpy
+import textwrap
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+if not EXAMPLES.is_dir():
+    pytest.skip("examples/ is not beside the tests", allow_module_level=True)
+
+DRAWING = "draw_skeptical_learning.py"
+PRINTING = sorted(path.name for path in EXAMPLES.glob("*.py") if path.name != DRAWING)
+
+
+def promised(path: Path) -> str:
+    """Return what the docstring says that the example prints."""
+    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    assert docstring is not None
+    _, _, output = docstring.partition("Prints:\n\n")
+    return textwrap.dedent(output) + "\n"
+
+
+@pytest.mark.parametrize("name", PRINTING)
+def test_example_prints_what_its_docstring_says(name, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+    printed = capsys.readouterr().out
+    expected = promised(EXAMPLES / name)
+    assert expected.strip()
+    assert doctest.OutputChecker().check_output(expected, printed, doctest.ELLIPSIS), printed
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_picture_of_the_docs_can_be_drawn(monkeypatch, tmp_path):
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "picture.png"
+    monkeypatch.setattr("sys.argv", [DRAWING, str(path)])
+    runpy.run_path(str(EXAMPLES / DRAWING), run_name="__main__")
+    assert path.read_bytes().startswith(b"\x89PNG")
