@@ -32,10 +32,11 @@ from benchmarks._inverse import InverseGPClassifier
 from streamgp import GPClassifier
 from streamgp.base import Array, Features, Label
 from streamgp.kernels import SquaredExponential
+from streamgp.learners.gp_classifier import LENGTH_SCALE_PER_ROOT_FEATURE
 
 _N_FEATURES = 20
 _N_CLASSES = 10
-_LENGTH_SCALE = 0.75 * _N_FEATURES**0.5
+_LENGTH_SCALE = LENGTH_SCALE_PER_ROOT_FEATURE * _N_FEATURES**0.5
 
 # Number of points -> steps of the inverse in a row, repetitions. There are three times as many
 # steps with a measure and twice as many undisturbed ones; few at 50 points, to stay near 50.

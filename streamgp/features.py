@@ -44,7 +44,9 @@ class Columns:
 
     """
 
-    __slots__ = ("_known", "_pack", "_pick", "names")
+    # names   in order; _known is the same as a set, _pick and _pack go from a dictionary to bytes
+    # _last   the last values and their vector: learning comes after predicting the same event
+    __slots__ = ("_known", "_last", "_pack", "_pick", "names")
 
     def __init__(self, names: Iterable[FeatureName] = ()) -> None:
         self.names = tuple(names)
@@ -53,6 +55,7 @@ class Columns:
         # filling an array, whatever the order of the keys.
         self._pack = struct.Struct(f"{len(self.names)}d").pack
         self._pick = _picker(self.names)
+        self._last: tuple[tuple[Any, ...], Array] | None = None
 
     def __len__(self) -> int:
         return len(self.names)
@@ -74,11 +77,17 @@ class Columns:
                 values = tuple([x.get(name, 0.0) for name in self.names])
             else:
                 return None
+            last = self._last
+            if last is not None and last[0] == values:
+                return last[1]
             vector: Array = np.frombuffer(self._pack(*values))
-        except (KeyError, TypeError, OverflowError, struct.error):
+        except (KeyError, TypeError, ValueError, OverflowError, struct.error):
             return None
         # Infinity and NaN survive a sum of squares; one that overflows only takes the longer way.
-        return vector if not self.names or math.isfinite(ddot(vector, vector)) else None
+        if self.names and not math.isfinite(ddot(vector, vector)):
+            return None
+        self._last = values, vector
+        return vector
 
     def vector(self, x: Features) -> Array:
         """Convert features to a vector of shape (d,), not to be written to.

@@ -23,12 +23,12 @@ _EPSILON = float(np.finfo(float).eps)
 class _Solve:
     """What one pass over the factor found out about one point."""
 
-    __slots__ = ("key", "means", "point", "row", "v", "variance")
+    __slots__ = ("key", "means", "prior", "row", "v", "variance")
 
-    def __init__(self, key: bytes, point: Array, row: Array, v: Array, variance: float) -> None:
+    def __init__(self, key: bytes, row: Array, prior: float, v: Array, variance: float) -> None:
         self.key = key
-        self.point = point
         self.row = row
+        self.prior = prior
         self.v = v
         self.variance = variance
         self.means: Array | None = None
@@ -77,21 +77,21 @@ class ExactGP:
     """
 
     # _factor  L of K + noise_variance I, extended by one row per point
-    # _X       points (n, d), relative to _origin
-    # _rows    the same points as the kernel stores them; a function of _X
-    # _Y       targets, one row each (m, n)
+    # _points, _targets  what was learned, as it was handed over; needed only when a point is
+    #          changed, so that appending to lists is the cheapest way to keep them
+    # _rows    the points as the kernel stores them, relative to _origin (n, w)
     # _Z       L⁻¹ y of each target, one row each (m, n); one row each, so that adding a target
     #          changes no bit of the others
     # _origin  the first point for stationary kernels (distances survive large offsets), else 0
     # _last    the last solve, valid until the points change; its means, until a target changes
     __slots__ = (
-        "_X",
-        "_Y",
         "_Z",
         "_factor",
         "_last",
         "_origin",
+        "_points",
         "_rows",
+        "_targets",
         "kernel",
         "n",
         "n_targets",
@@ -108,9 +108,9 @@ class ExactGP:
         self.n = 0
         self.n_targets = 0
         self._factor = PackedCholesky()
-        self._X: Array = np.empty((0, 0))
+        self._points: list[Array] = []
+        self._targets: list[Array] = []
         self._rows: Array = np.empty((0, 0))
-        self._Y: Array = np.zeros((0, 0))
         self._Z: Array = np.zeros((0, 0))
         self._origin: Array | None = None
         self._last: _Solve | None = None
@@ -128,7 +128,8 @@ class ExactGP:
     def append(self, x: Array, y: Array) -> None:
         """Learn the targets `y` of shape (m,) at the point `x` of shape (d,).
 
-        A longer `y` brings new functions, which were zero wherever they have been observed.
+        A longer `y` brings new functions, which were zero wherever they have been observed. Both
+        arrays are kept, not copied: do not write to them afterwards.
 
         Raises
         ------
@@ -145,11 +146,13 @@ class ExactGP:
             self.add_target()
         means = self._means(solve)
         n = self.n
-        if n == len(self._X):
-            self._reserve(max(16, 2 * n), len(x), len(solve.row))
-        self._X[n] = solve.point
+        if n == len(self._rows):
+            capacity = max(16, 2 * n)
+            self._rows = _enlarged(self._rows, (capacity, len(solve.row)))
+            self._Z = _enlarged(self._Z, (len(self._Z), capacity))
         self._rows[n] = solve.row
-        self._Y[: self.n_targets, n] = y
+        self._points.append(x)
+        self._targets.append(y)
         # Forward substitution of the new last row, GPML Alg. 2.1, line 3.
         np.divide(y - means, d, self._Z[: self.n_targets, n])
         self._factor.append(solve.v, d)
@@ -159,9 +162,7 @@ class ExactGP:
     def add_target(self) -> None:
         """Add a function that was zero wherever it has been observed."""
         if self.n_targets == len(self._Z):
-            more = max(4, 2 * self.n_targets)
-            self._Y = _enlarged(self._Y, (more, self._Y.shape[1]))
-            self._Z = _enlarged(self._Z, (more, self._Z.shape[1]))
+            self._Z = _enlarged(self._Z, (max(4, 2 * self.n_targets), self._Z.shape[1]))
         self.n_targets += 1
         self._forget_means()
 
@@ -169,7 +170,6 @@ class ExactGP:
         """Make room for points with `d` features; the old points have 0 in the new ones."""
         if self._origin is None or d <= len(self._origin):
             return
-        self._X = _enlarged(self._X, (len(self._X), d))
         # The new features of the origin are 0 as well, so that old points keep their distances.
         self._origin = _enlarged(self._origin, (d,))
         self._embed_again()
@@ -178,27 +178,28 @@ class ExactGP:
         """Take room for features back that no point has used."""
         if self._origin is None or d >= len(self._origin):
             return
-        self._X = self._X[:, :d].copy()
-        self._origin = self._origin[:d].copy()
+        self._origin = self._origin[:d]
         self._embed_again()
 
     def relabel(self, i: int, y: Array) -> None:
         """Replace the targets of point `i`; the factor stays as it is."""
-        changed = np.flatnonzero(self._Y[: self.n_targets, i] != y)
-        self._Y[: self.n_targets, i] = y
-        for j in changed:
-            self._Z[j, : self.n] = self._factor.solve(self._Y[j, : self.n].copy())
+        old = _padded(self._targets[i], self.n_targets)
+        self._targets[i] = y
+        Y = self._all_targets()
+        for j in np.flatnonzero(old != y):
+            self._Z[j, : self.n] = self._factor.solve(Y[:, j].copy())
         self._forget_means()
 
     def remove(self, i: int) -> None:
         """Forget point `i`, exactly: later points are learned again."""
-        later = [(self._X[j] + self._origin, self._Y[: self.n_targets, j].copy())
-                 for j in range(i + 1, self.n)]  # fmt: skip
+        later = list(zip(self._points[i + 1 :], self._targets[i + 1 :], strict=True))
+        del self._points[i:], self._targets[i:]
         self._factor.truncate(i)
         self.n = i
         self._last = None
+        d = 0 if self._origin is None else len(self._origin)
         for x, y in later:
-            self.append(x, y)
+            self.append(_padded(x, d), _padded(y, self.n_targets))
 
     def log_evidence(self) -> float:
         """Log marginal likelihood of all targets together, in nats (GPML Eq. 2.30)."""
@@ -217,7 +218,7 @@ class ExactGP:
         inverse = solve_triangular(self._factor.dense(), np.eye(n), lower=True)
         precision = np.einsum("ij,ij->j", inverse, inverse)  # the diagonal of Γ = L⁻ᵀ L⁻¹
         alpha = inverse.T @ self._Z[: self.n_targets, :n].T
-        means = self._Y[: self.n_targets, :n].T - alpha / precision[:, None]
+        means = self._all_targets() - alpha / precision[:, None]
         return means, np.maximum(1.0 / precision - self.noise_variance, 0.0)
 
     def _solve(self, x: Array) -> _Solve:
@@ -226,16 +227,15 @@ class ExactGP:
         if last is not None and last.key == key:
             return last
         n = self.n
-        point = x if self._origin is None else x - self._origin
-        row = self.kernel.embed(point)
-        variance = self.kernel.prior_variance(row)
+        row = self.kernel.embed(x if self._origin is None else x - self._origin)
+        variance = prior = self.kernel.prior_variance(row)
         if n:
             v = self._factor.solve(self.kernel.vector(self._rows[:n], row))
             # Rounding can take an exhausted variance below zero.
             variance = max(0.0, variance - ddot(v, v))
         else:
             v = np.empty(0)
-        self._last = _Solve(key, point, row, v, variance)
+        self._last = _Solve(key, row, prior, v, variance)
         return self._last
 
     def _means(self, solve: _Solve) -> Array:
@@ -248,7 +248,7 @@ class ExactGP:
     def _residual(self, solve: _Solve) -> float:
         """Variance that an observation at this point has left, noise included."""
         residual = solve.variance + self.noise_variance
-        prior = self.kernel.prior_variance(solve.row) + self.noise_variance
+        prior = solve.prior + self.noise_variance
         # What is below the rounding errors, about n ε of v'v and 1e-12 of a covariance, is not
         # known to be positive.
         floor = (1e-12 + 4.0 * _EPSILON * self.n) * prior
@@ -259,18 +259,20 @@ class ExactGP:
             "raise noise_variance or drop repeated points"
         )
 
-    def _embed_again(self) -> None:
-        if len(self._X):
-            # One row, of whatever point, says how wide they are when there is none.
-            rows = np.array([self.kernel.embed(x) for x in self._X[: max(1, self.n)]])
-            self._rows = _enlarged(rows, (len(self._X), rows.shape[1]))
-        self._last = None
+    def _all_targets(self) -> Array:
+        """Return the targets of all points, shape (n, m)."""
+        rows = [_padded(y, self.n_targets) for y in self._targets]
+        return np.array(rows).reshape(self.n, self.n_targets)
 
-    def _reserve(self, capacity: int, d: int, width: int) -> None:
-        self._X = _enlarged(self._X, (capacity, d))
-        self._rows = _enlarged(self._rows, (capacity, width))
-        self._Y = _enlarged(self._Y, (len(self._Y), capacity))
-        self._Z = _enlarged(self._Z, (len(self._Z), capacity))
+    def _embed_again(self) -> None:
+        """Store the points once more, in the present number of features."""
+        origin = self._origin
+        assert origin is not None  # a process without points has nothing to widen
+        # One row, of whatever point, says how wide they are when there is none.
+        points = [_padded(x, len(origin)) - origin for x in self._points] or [origin]
+        rows = np.array([self.kernel.embed(point) for point in points])
+        self._rows = _enlarged(rows, (max(len(rows), len(self._rows)), rows.shape[1]))
+        self._last = None
 
     def _forget_means(self) -> None:
         if self._last is not None:
@@ -281,3 +283,7 @@ def _enlarged(array: Array, shape: tuple[int, ...]) -> Array:
     larger = np.zeros(shape)
     larger[tuple(slice(size) for size in array.shape)] = array
     return larger
+
+
+def _padded(x: Array, d: int) -> Array:
+    return x[:d] if len(x) >= d else _enlarged(x, (d,))

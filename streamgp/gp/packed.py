@@ -109,7 +109,8 @@ class PackedCholesky:
         offset = n * (n + 1) // 2
         if start:
             block.panel[n] = v[:start]
-        block.triangle[offset : offset + n] = v[start:]
+            v = v[start:]
+        block.triangle[offset : offset + n] = v
         block.triangle[offset + n] = d
         block.n = n + 1
         self.n += 1

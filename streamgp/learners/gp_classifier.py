@@ -210,7 +210,9 @@ class GPClassifier(base.Classifier):
             self._columns.vector(x)  # refuses what could not be learned
             kernel = self._kernel_for(len(x))
             return [], kernel.prior_variance(kernel.embed(np.zeros(len(x))))
-        means, variance = gp.predict(self._columns.vector(x))
+        columns = self._columns
+        vector = columns.known_vector(x)
+        means, variance = gp.predict(columns.vector(x) if vector is None else vector)
         return means.tolist(), variance
 
     def _kernel_for(self, d: int) -> Kernel:
