@@ -8,6 +8,7 @@ factor is the one that gave the variance.
 from __future__ import annotations
 
 import math
+from typing import TypeAlias
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -20,18 +21,9 @@ from streamgp.kernels import Kernel
 _EPSILON = float(np.finfo(float).eps)
 
 
-class _Solve:
-    """What one pass over the factor found out about one point."""
-
-    __slots__ = ("key", "means", "prior", "row", "v", "variance")
-
-    def __init__(self, key: bytes, row: Array, prior: float, v: Array, variance: float) -> None:
-        self.key = key
-        self.row = row
-        self.prior = prior
-        self.v = v
-        self.variance = variance
-        self.means: Array | None = None
+# What one pass over the factor found out about one point: its bytes, its row, its prior variance,
+# v = L⁻¹ k and its posterior variance. A bare tuple, which is made faster than an object.
+_Solve: TypeAlias = tuple[bytes, Array, float, Array, float]
 
 
 class ExactGP:
@@ -83,11 +75,13 @@ class ExactGP:
     # _Z       L⁻¹ y of each target, one row each (m, n); one row each, so that adding a target
     #          changes no bit of the others
     # _origin  the first point for stationary kernels (distances survive large offsets), else 0
-    # _last    the last solve, valid until the points change; its means, until a target changes
+    # _last    the last solve, None once the points have changed
+    # _means   means of the last solve, None once a target has changed
     __slots__ = (
         "_Z",
         "_factor",
         "_last",
+        "_means",
         "_origin",
         "_points",
         "_rows",
@@ -114,16 +108,17 @@ class ExactGP:
         self._Z: Array = np.zeros((0, 0))
         self._origin: Array | None = None
         self._last: _Solve | None = None
+        self._means: Array | None = None
 
     def __getstate__(self) -> tuple[None, dict[str, object]]:
         # What is only remembered for speed is no state: predicting changes nothing.
         state = {name: getattr(self, name) for name in self.__slots__}
-        return None, {**state, "_last": None}
+        return None, {**state, "_last": None, "_means": None}
 
     def predict(self, x: Array) -> tuple[Array, float]:
         """Posterior means (m,), not to be written to, and latent variance at `x` of shape (d,)."""
-        solve = self._solve(x)
-        return self._means(solve), solve.variance
+        _, _, _, v, variance = self._solve(x)
+        return self._means_of(v), variance
 
     def append(self, x: Array, y: Array) -> None:
         """Learn the targets `y` of shape (m,) at the point `x` of shape (d,).
@@ -140,22 +135,22 @@ class ExactGP:
         if self._origin is None:
             self._origin = x.copy() if self.kernel.stationary else np.zeros(len(x))
             self._last = None
-        solve = self._solve(x)
-        d = math.sqrt(self._residual(solve))
+        _, row, prior, v, variance = self._solve(x)
+        d = math.sqrt(self._residual(prior, variance))
         while self.n_targets < len(y):
             self.add_target()
-        means = self._means(solve)
+        means = self._means_of(v)
         n = self.n
         if n == len(self._rows):
             capacity = max(16, 2 * n)
-            self._rows = _enlarged(self._rows, (capacity, len(solve.row)))
+            self._rows = _enlarged(self._rows, (capacity, len(row)))
             self._Z = _enlarged(self._Z, (len(self._Z), capacity))
-        self._rows[n] = solve.row
+        self._rows[n] = row
         self._points.append(x)
         self._targets.append(y)
         # Forward substitution of the new last row, GPML Alg. 2.1, line 3.
         np.divide(y - means, d, self._Z[: self.n_targets, n])
-        self._factor.append(solve.v, d)
+        self._factor.append(v, d)
         self.n = n + 1
         self._last = None
 
@@ -164,7 +159,7 @@ class ExactGP:
         if self.n_targets == len(self._Z):
             self._Z = _enlarged(self._Z, (max(4, 2 * self.n_targets), self._Z.shape[1]))
         self.n_targets += 1
-        self._forget_means()
+        self._means = None
 
     def widen(self, d: int) -> None:
         """Make room for points with `d` features; the old points have 0 in the new ones."""
@@ -188,7 +183,7 @@ class ExactGP:
         Y = self._all_targets()
         for j in np.flatnonzero(old != y):
             self._Z[j, : self.n] = self._factor.solve(Y[:, j].copy())
-        self._forget_means()
+        self._means = None
 
     def remove(self, i: int) -> None:
         """Forget point `i`, exactly: later points are learned again."""
@@ -224,7 +219,7 @@ class ExactGP:
     def _solve(self, x: Array) -> _Solve:
         key = x.tobytes()
         last = self._last
-        if last is not None and last.key == key:
+        if last is not None and last[0] == key:
             return last
         n = self.n
         row = self.kernel.embed(x if self._origin is None else x - self._origin)
@@ -235,23 +230,23 @@ class ExactGP:
             variance = max(0.0, variance - ddot(v, v))
         else:
             v = np.empty(0)
-        self._last = _Solve(key, row, prior, v, variance)
+        self._last = key, row, prior, v, variance
+        self._means = None
         return self._last
 
-    def _means(self, solve: _Solve) -> Array:
-        if solve.means is None:
+    def _means_of(self, v: Array) -> Array:
+        if self._means is None:
             # One dot product per target: a matrix product takes several rows at a time, and its
             # last digits depend on how many there are.
-            solve.means = np.vecdot(self._Z[: self.n_targets, : self.n], solve.v)
-        return solve.means
+            self._means = np.vecdot(self._Z[: self.n_targets, : self.n], v)
+        return self._means
 
-    def _residual(self, solve: _Solve) -> float:
-        """Variance that an observation at this point has left, noise included."""
-        residual = solve.variance + self.noise_variance
-        prior = solve.prior + self.noise_variance
+    def _residual(self, prior: float, variance: float) -> float:
+        """Variance that an observation has left, noise included."""
+        residual = variance + self.noise_variance
         # What is below the rounding errors, about n ε of v'v and 1e-12 of a covariance, is not
         # known to be positive.
-        floor = (1e-12 + 4.0 * _EPSILON * self.n) * prior
+        floor = (1e-12 + 4.0 * _EPSILON * self.n) * (prior + self.noise_variance)
         if residual > floor:
             return residual
         raise NotPositiveDefiniteError(
@@ -273,10 +268,6 @@ class ExactGP:
         rows = np.array([self.kernel.embed(point) for point in points])
         self._rows = _enlarged(rows, (max(len(rows), len(self._rows)), rows.shape[1]))
         self._last = None
-
-    def _forget_means(self) -> None:
-        if self._last is not None:
-            self._last.means = None
 
 
 def _enlarged(array: Array, shape: tuple[int, ...]) -> Array:
