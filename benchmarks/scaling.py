@@ -4,7 +4,8 @@
 `SkepticalClassifier` learns its scaling from the first `N` events. Both trade labels for accuracy,
 so accuracies are compared at equal numbers of questions: the advantage of a choice is its
 accuracy minus what the defaults reach with as many questions (labels and challenges), read off the
-curve that they draw when their knob `c` of `SkepticalAsk` is turned. All else is as `isgp` has it.
+curve that they draw when their knob `c` of `SkepticalAsk` is turned; beyond its ends the curve is
+held level, which flatters choices that ask very much. All else is as `isgp` has it.
 
 Logs of the data folder, the first 2000 events of each, in random order, class after class, and as
 recorded where rows follow each other in time; 20 % wrong answers; three seeds. Every log has the

@@ -31,7 +31,7 @@ from streamgp.report import Row
 SKEPTICAL = "skeptical GP"
 NEVER = "GP, never challenging"
 _SEEDS = 5
-_QUICK_SEEDS = 3
+_QUICK_SEEDS = 4
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -16,7 +16,7 @@ from streamgp.query.criteria import doubt, probability_wrong
 
 COLOURS = {"home": "#2c6fbb", "work": "#d97706"}
 INK, RED = "#222222", "#b3202c"
-CENTRES = {"home": (-1.3, -0.4), "work": (1.25, 0.3)}
+CENTRES = {"home": (-1.4, -0.4), "work": (1.35, 0.3)}
 WIDTH, HEIGHT = 3.2, 2.3
 ERROR_RATE = 0.2  # of the annotator, before anything is known
 
@@ -42,9 +42,9 @@ def draw_beliefs(axes: Axes, model: GPClassifier, points: dict[str, np.ndarray])
         origin="lower",
         interpolation="bicubic",
     )
-    axes.contour(a, b, doubts, levels=(0.2,), colors=INK, linewidths=1.0, linestyles="dashed")
+    axes.contour(a, b, doubts, levels=(0.1,), colors=INK, linewidths=1.0, linestyles="dashed")
     axes.plot(
-        [], [], color=INK, linewidth=1.0, linestyle="dashed", label="outside: doubt above 0.2"
+        [], [], color=INK, linewidth=1.0, linestyle="dashed", label="outside: doubt above 0.1"
     )
     for label, places in points.items():
         axes.scatter(
