@@ -196,9 +196,8 @@ def _shown(outcome: Outcome) -> str:
     parts = [_table(rows) for rows in _by_keys(outcome.rows)]
     if outcome.acceptance:
         parts.append(_table([_accepted(a) for a in outcome.acceptance]))
-    parts += [note + "\n" for note in outcome.notes]
-    parts += [f"skipped: {what}\n" for what in outcome.skipped]
-    return "\n".join(parts)
+    sentences = [*outcome.notes, *(f"skipped: {what}" for what in outcome.skipped)]
+    return "\n".join(parts) + "".join(f"\n{sentence}" for sentence in sentences) + "\n"
 
 
 def _accepted(a: Acceptance) -> Row:
