@@ -213,15 +213,34 @@ class RandomAsk:
         return Decision.of(self.rate, draw, type(self).__name__)
 
 
-def _cold_start(p: Mapping[Label, float], draw: float, criterion: str) -> Decision | None:
-    """Ask while nothing is known, and now and then while one class is: see `ONE_CLASS_RATE`."""
-    if not p:
-        return Decision.of(1.0, 0.0, criterion)
-    return Decision.of(ONE_CLASS_RATE, draw, criterion) if len(p) == 1 else None
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """Ask when a measure of the class probabilities exceeds a threshold.
+
+    While nothing is known it asks always, while one class is known now and then: see
+    `ONE_CLASS_RATE`.
+    """
+
+    threshold: float
+
+    def __post_init__(self) -> None:
+        _check_rate("threshold", self.threshold)
+
+    def decide(self, belief: Belief, draw: float) -> Decision:
+        """Compare the measure with the threshold."""
+        p, name = criteria.probabilities(belief), type(self).__name__
+        if not p:
+            return Decision.of(1.0, 0.0, name)
+        if len(p) == 1:
+            return Decision.of(ONE_CLASS_RATE, draw, name)
+        return Decision.of(self._measure(p), self.threshold, name)
+
+    def _measure(self, p: Mapping[Label, float]) -> float:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
-class Entropy:
+class Entropy(_Measured):
     """Ask when the entropy of the class probabilities exceeds a threshold.
 
     Parameters
@@ -231,19 +250,15 @@ class Entropy:
 
     """
 
-    threshold: float
+    def _measure(self, p: Mapping[Label, float]) -> float:
+        return criteria.entropy(p)
 
     def __post_init__(self) -> None:
         _check_non_negative("threshold", self.threshold)
 
-    def decide(self, belief: Belief, draw: float) -> Decision:
-        """Compare the entropy with the threshold."""
-        p, name = criteria.probabilities(belief), type(self).__name__
-        return _cold_start(p, draw, name) or Decision.of(criteria.entropy(p), self.threshold, name)
-
 
 @dataclass(frozen=True, slots=True)
-class LeastConfidence:
+class LeastConfidence(_Measured):
     """Ask when `1 - max p` exceeds a threshold.
 
     Parameters
@@ -253,21 +268,12 @@ class LeastConfidence:
 
     """
 
-    threshold: float
-
-    def __post_init__(self) -> None:
-        _check_rate("threshold", self.threshold)
-
-    def decide(self, belief: Belief, draw: float) -> Decision:
-        """Compare the missing confidence with the threshold."""
-        p, name = criteria.probabilities(belief), type(self).__name__
-        return _cold_start(p, draw, name) or Decision.of(
-            criteria.least_confidence(p), self.threshold, name
-        )
+    def _measure(self, p: Mapping[Label, float]) -> float:
+        return criteria.least_confidence(p)
 
 
 @dataclass(frozen=True, slots=True)
-class BestVersusSecond:
+class BestVersusSecond(_Measured):
     """Ask when the second best class comes close to the best: when `p2 / p1` exceeds a threshold.
 
     Parameters
@@ -277,14 +283,5 @@ class BestVersusSecond:
 
     """
 
-    threshold: float
-
-    def __post_init__(self) -> None:
-        _check_rate("threshold", self.threshold)
-
-    def decide(self, belief: Belief, draw: float) -> Decision:
-        """Compare the ratio with the threshold."""
-        p, name = criteria.probabilities(belief), type(self).__name__
-        return _cold_start(p, draw, name) or Decision.of(
-            criteria.best_versus_second(p), self.threshold, name
-        )
+    def _measure(self, p: Mapping[Label, float]) -> float:
+        return criteria.best_versus_second(p)
