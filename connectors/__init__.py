@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from connectors.logs import LogSource
     from connectors.memory import MemoryBroker
     from connectors.runner import RunResult, run
-    from connectors.tables import TableError
+    from connectors.streams import TableError
 
 _HOMES = {
     "AnnotatedLog": "connectors.annotated",
@@ -31,7 +31,7 @@ _HOMES = {
     "RunResult": "connectors.runner",
     "Sink": "connectors.broker",
     "Source": "connectors.broker",
-    "TableError": "connectors.tables",
+    "TableError": "connectors.streams",
     "decode": "connectors.codec",
     "encode": "connectors.codec",
     "open_broker": "connectors.broker",

@@ -26,7 +26,9 @@ from connectors.cells import (
     number_of,
     time_of,
 )
-from connectors.tables import BadRow, Row, Table, TableError, place_of
+from connectors.rows import BadRow, Row, place_of
+from connectors.streams import TableError
+from connectors.tables import Table
 from streamgp.base import FeatureName, Label
 from streamgp.interactive.messages import Event, Rejected
 

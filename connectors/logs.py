@@ -8,7 +8,9 @@ from pathlib import Path
 
 from connectors.broker import Received
 from connectors.columns import Roles, RowReader
-from connectors.tables import BadRow, Row, Rows, TableError, open_table
+from connectors.rows import BadRow, Row, Rows
+from connectors.streams import TableError
+from connectors.tables import open_table
 
 N_FIRST = 100
 BATCH = 256

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from connectors.rows import Row, Rows, refuse_duplicates
 from connectors.streams import BinaryFile, TableError
-from connectors.tables import Row, Rows, refuse_duplicates
 
 _BATCH = 1024
 

@@ -8,49 +8,15 @@ A table is read once, from the front, in constant memory. What makes one row unu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Protocol
 
-from connectors.streams import DAMAGES, BinaryFile
-from connectors.streams import TableError as TableError  # readers of tables catch it
+from connectors.parquet import ParquetTable
+from connectors.rows import Rows
+from connectors.streams import DAMAGES, BinaryFile, TableError
+from connectors.text_tables import CsvTable, JsonTable
 
 PEEK = 1 << 16
-
-
-class Row(NamedTuple):
-    """One row: its number from 1, its first and last line (0 where there are none), its cells."""
-
-    number: int
-    start: int
-    end: int
-    cells: dict[str, Any]
-
-
-class BadRow(NamedTuple):
-    """A row that cannot be read: its number from 1, its first and last line, and why."""
-
-    number: int
-    start: int
-    end: int
-    reason: str
-
-
-def place_of(row: Row | BadRow) -> str:
-    """Say where a row stands.
-
-    Examples
-    --------
-    >>> [place_of(BadRow(7, *lines, "")) for lines in [(8, 8), (8, 9), (0, 0)]]
-    ['line 8', 'lines 8 to 9', 'row 7']
-
-    """
-    if not row.start:
-        return f"row {row.number}"
-    return f"line {row.start}" if row.start == row.end else f"lines {row.start} to {row.end}"
-
-
-Rows: TypeAlias = Iterator[Row | BadRow]
 
 
 class Table(Protocol):
@@ -103,26 +69,15 @@ def _open_by_content(file: BinaryFile, head: bytes) -> Table:
     if not head.strip():
         raise TableError(f"{file.path} is empty; expected a table with a header and rows")
     if head.startswith(b"PAR1"):
-        from connectors.parquet import ParquetTable
-
         return ParquetTable(file)
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise TableError(f"{file.path} is UTF-16 text; save it as UTF-8")
     kinds = "CSV, JSON lines or Parquet, plain or compressed with gzip or zstd"
     if b"\0" in head:
         raise TableError(f"{file.path} is binary; expected {kinds}")
-    from connectors.text_tables import CsvTable, JsonTable
-
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if start.startswith(b"[{") or (start.startswith(b"[") and file.names_json):
         raise TableError(f"{file.path} is a JSON array; expected one JSON object on each line")
     if start.startswith(b"{") or file.names_json:
         return JsonTable(file)
     return CsvTable(file)
-
-
-def refuse_duplicates(columns: list[str], path: Path) -> None:
-    """Refuse a table two of whose columns have the same name."""
-    twice = sorted({name for name in columns if columns.count(name) > 1})
-    if twice:
-        raise TableError(f"{path} has several columns named {twice[0]!r}; rename all but one")

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
+from connectors.rows import BadRow, Row, Rows, refuse_duplicates
 from connectors.streams import DAMAGES, BinaryFile, TableError
-from connectors.tables import BadRow, Row, Rows, refuse_duplicates
 
 MAX_LINE = 1 << 24
 

@@ -11,7 +11,7 @@ import click
 from connectors.broker import Received
 from connectors.files import MessageFiles
 from connectors.logs import LogSource
-from connectors.tables import TableError
+from connectors.streams import TableError
 from streamgp.cli import build
 from streamgp.cli.results import FILE_NAMES, SUMMARY, TIMING, results_text, write_results
 from streamgp.cli.scenario import play

@@ -17,7 +17,7 @@ from connectors.cells import (
 )
 from connectors.codec import decode, encode
 from connectors.logs import BATCH, LogSource
-from connectors.tables import TableError
+from connectors.streams import TableError
 from streamgp.interactive.messages import Event, Rejected
 
 CSV = """light,noise,name,at,who,room

@@ -6,7 +6,9 @@ import tracemalloc
 
 import pytest
 
-from connectors.tables import BadRow, Row, TableError, open_table
+from connectors.rows import BadRow, Row
+from connectors.streams import TableError
+from connectors.tables import open_table
 
 if sys.version_info >= (3, 14):
     from compression import zstd
