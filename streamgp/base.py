@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = "NDArray[np.float64]"
 FeatureName: TypeAlias = Hashable
-Features: TypeAlias = Mapping[FeatureName, Any]
+# The key is Any because mappings are invariant in it: a user's dict[str, float] must fit.
+Features: TypeAlias = Mapping[Any, Any]
 Label: TypeAlias = bool | int | float | str
 
 
@@ -35,7 +36,7 @@ def positive_parts(labels: Iterable[Label], means: list[float]) -> dict[Label, f
     {'work': 0.5, 'home': 0.5}
 
     """
-    # Plain loops: with a handful of classes they beat comprehensions, and numpy by far.
+    # A plain loop: with a handful of classes it beats numpy by far.
     total = 0.0
     for m in means:
         if m > 0.0:
@@ -44,10 +45,7 @@ def positive_parts(labels: Iterable[Label], means: list[float]) -> dict[Label, f
     if total <= 0.0:
         ranked = sorted(pairs, key=lambda pair: -pair[1])
         return {label: 1.0 / len(means) for label, _ in ranked}
-    proba: dict[Label, float] = {}
-    for label, m in pairs:
-        proba[label] = m / total if m > 0.0 else 0.0
-    return proba
+    return {label: m / total if m > 0.0 else 0.0 for label, m in pairs}
 
 
 def check_label(y: object) -> None:

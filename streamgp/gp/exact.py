@@ -226,8 +226,9 @@ class ExactGP:
         variance = prior = self.kernel.prior_variance(row)
         if n:
             v = self._factor.solve(self.kernel.vector(self._rows[:n], row))
-            # Rounding can take an exhausted variance below zero.
-            variance = max(0.0, variance - ddot(v, v))
+            variance -= ddot(v, v)
+            if variance < 0.0:  # rounding, where it is exhausted
+                variance = 0.0
         else:
             v = np.empty(0)
         self._last = key, row, prior, v, variance
