@@ -74,11 +74,13 @@ class ExactGP:
     # _rows    the points as the kernel stores them, relative to _origin (n, w)
     # _Z       L⁻¹ y of each target, one row each (m, n); one row each, so that adding a target
     #          changes no bit of the others
-    # _origin  the first point for stationary kernels (distances survive large offsets), else 0
+    # _d       number of features, None before the first point
+    # _origin  what points are measured from, so that distances survive large offsets; None for 0
     # _last    the last solve, None once the points have changed
     # _means   means of the last solve, None once a target has changed
     __slots__ = (
         "_Z",
+        "_d",
         "_factor",
         "_last",
         "_means",
@@ -106,6 +108,7 @@ class ExactGP:
         self._targets: list[Array] = []
         self._rows: Array = np.empty((0, 0))
         self._Z: Array = np.zeros((0, 0))
+        self._d: int | None = None
         self._origin: Array | None = None
         self._last: _Solve | None = None
         self._means: Array | None = None
@@ -132,8 +135,9 @@ class ExactGP:
             If the point is, up to rounding, determined by the old ones. Nothing is learned then.
 
         """
-        if self._origin is None:
-            self._origin = x.copy() if self.kernel.stationary else np.zeros(len(x))
+        if self._d is None:
+            self._d = len(x)
+            self._origin = self._origin_for(x)
             self._last = None
         _, row, prior, v, variance = self._solve(x)
         d = math.sqrt(self._residual(prior, variance))
@@ -163,18 +167,13 @@ class ExactGP:
 
     def widen(self, d: int) -> None:
         """Make room for points with `d` features; the old points have 0 in the new ones."""
-        if self._origin is None or d <= len(self._origin):
-            return
-        # The new features of the origin are 0 as well, so that old points keep their distances.
-        self._origin = _enlarged(self._origin, (d,))
-        self._embed_again()
+        if self._d is not None and d > self._d:
+            self._resize(d)
 
     def narrow(self, d: int) -> None:
         """Take room for features back that no point has used."""
-        if self._origin is None or d >= len(self._origin):
-            return
-        self._origin = self._origin[:d]
-        self._embed_again()
+        if self._d is not None and d < self._d:
+            self._resize(d)
 
     def relabel(self, i: int, y: Array) -> None:
         """Replace the targets of point `i`; the factor stays as it is."""
@@ -192,9 +191,8 @@ class ExactGP:
         self._factor.truncate(i)
         self.n = i
         self._last = None
-        d = 0 if self._origin is None else len(self._origin)
         for x, y in later:
-            self.append(_padded(x, d), _padded(y, self.n_targets))
+            self.append(_padded(x, self._d or 0), _padded(y, self.n_targets))
 
     def log_evidence(self) -> float:
         """Log marginal likelihood of all targets together, in nats (GPML Eq. 2.30)."""
@@ -260,12 +258,22 @@ class ExactGP:
         rows = [_padded(y, self.n_targets) for y in self._targets]
         return np.array(rows).reshape(self.n, self.n_targets)
 
-    def _embed_again(self) -> None:
-        """Store the points once more, in the present number of features."""
-        origin = self._origin
-        assert origin is not None  # a process without points has nothing to widen
+    def _origin_for(self, x: Array) -> Array | None:
+        """Measure from the first point if it is so far from 0 that it knows nothing of it."""
+        kernel = self.kernel
+        row, zero = kernel.embed(x), kernel.embed(np.zeros(len(x)))
+        near = kernel.vector(zero[None], row)[0] > 1e-20 * kernel.prior_variance(row)
+        return None if near or not kernel.stationary else x.copy()
+
+    def _resize(self, d: int) -> None:
+        """Store the points once more, in another number of features."""
+        self._d = d
+        origin = np.zeros(d) if self._origin is None else _padded(self._origin, d)
+        if self._origin is not None:
+            # 0 in a new feature, so that old points keep their distances.
+            self._origin = origin
         # One row, of whatever point, says how wide they are when there is none.
-        points = [_padded(x, len(origin)) - origin for x in self._points] or [origin]
+        points = [_padded(x, d) - origin for x in self._points] or [origin]
         rows = np.array([self.kernel.embed(point) for point in points])
         self._rows = _enlarged(rows, (max(len(rows), len(self._rows)), rows.shape[1]))
         self._last = None
