@@ -21,7 +21,7 @@ class ParquetTable:
             from pyarrow import parquet
         except ImportError:
             raise TableError(
-                f"{file.path} is a Parquet file; install streamgp[parquet] to read it"
+                f"{file.path} is a Parquet file; pip install pyarrow to read it"
             ) from None
         self._file = file
         self._arrow = pyarrow

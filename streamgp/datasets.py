@@ -13,6 +13,8 @@ from typing import Any, Literal
 import numpy as np
 from river.datasets import base
 
+from streamgp.base import FeatureName
+
 # Grid cells of the six class means, jittered, in units of their distance.
 _MEANS = ((0.0, 0.0), (1.05, 0.15), (2.0, -0.1), (0.1, 1.0), (0.95, 1.15), (2.1, 0.95))
 _DISTANCE = 5.0
@@ -43,7 +45,7 @@ class WiFiRooms(base.Dataset):
             task=base.MULTI_CLF, n_features=7, n_samples=2000, n_classes=4
         )
 
-    def __iter__(self) -> Iterator[tuple[dict[str, float], int]]:
+    def __iter__(self) -> Iterator[tuple[dict[FeatureName, Any], int]]:
         packed = importlib.resources.files("streamgp") / "data" / "wifi_rooms.csv.gz"
         text = gzip.decompress(packed.read_bytes()).decode("ascii")
         for row in csv.DictReader(io.StringIO(text)):
@@ -108,7 +110,7 @@ class GaussianClasses(base.SyntheticDataset):
         self.seed = seed
         self._seed = secrets.randbits(32) if seed is None else seed
 
-    def __iter__(self) -> Iterator[tuple[dict[str, float], int]]:
+    def __iter__(self) -> Iterator[tuple[dict[FeatureName, Any], int]]:
         rng = np.random.default_rng(self._seed)
         labels = np.repeat(np.arange(len(_MEANS)), self.n_per_class)
         points = rng.normal(np.array(_MEANS)[labels] * _DISTANCE, self.std)

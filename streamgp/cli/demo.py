@@ -37,7 +37,7 @@ Mondrian and adaptive random forest, in the same SkepticalClassifier.
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="Where to draw the learning curves: .png, .svg or .pdf. Needs matplotlib "
-    f'(pip install "streamgp[plot]").  [default: {DEFAULT_PICTURE}, if matplotlib is installed]',
+    f"(pip install matplotlib).  [default: {DEFAULT_PICTURE}, if matplotlib is installed]",
 )
 @click.option("--no-picture", is_flag=True, help="Draw nothing.")
 def demo(seed: int, picture: Path | None, no_picture: bool) -> None:
@@ -82,13 +82,13 @@ def _check_picture(picture: Path, no_picture: bool) -> None:
         raise click.UsageError(f"--picture must end in one of {endings}, got {str(picture)!r}")
     if not _has_matplotlib():
         raise click.ClickException(
-            '--picture needs matplotlib; install it with: pip install "streamgp[plot]"'
+            "--picture needs matplotlib; install it with: pip install matplotlib"
         )
 
 
 def _draw(runs: list[LearnerRun], picture: Path | None) -> None:
     if not _has_matplotlib():
-        click.echo('For a picture of the learning curves: pip install "streamgp[plot]"')
+        click.echo("For a picture of the learning curves: pip install matplotlib")
         return
     from streamgp.report import draw_curves
 

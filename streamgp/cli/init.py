@@ -45,7 +45,7 @@ noise_variance = {noise_variance}
 #   "random"              rate = 0.1 (share of the events)
 #   "entropy"             threshold = 0.5 (nats)
 #   "least_confidence"    threshold = 0.3 (one minus the highest probability)
-#   "best_versus_second"  threshold = 0.3 (how small the lead of the best must be)
+#   "best_versus_second"  threshold = 0.3 (second best probability over best)
 # "skeptical": a coin with c times the probability of being wrong; more c, more questions.
 {query}
 
@@ -58,7 +58,7 @@ noise_variance = {noise_variance}
 {challenge}
 
 [budget]
-# How many questions may be asked. The other rules, and their settings:
+# How many labels may be asked for; challenges are not counted. The other rules, and their settings:
 #   "at_most"      n = 100
 #   "at_most_per"  n = 5, span_s = 3600.0 (at most 5 in any hour)
 #   "rate"         rate = 0.1, window = 50, horizon = 8 (about this share of the events)

@@ -101,7 +101,7 @@ def replay(log: Path, config_file: Path | None, out: Path | None, **options: Any
     as often as you say, and challenges answers that it finds suspicious. Progress goes to stderr,
     the table of results to stdout.
 
-    LOG is CSV, JSON lines or Parquet (Parquet needs the extra: pip install "streamgp[parquet]"),
+    LOG is CSV, JSON lines or Parquet (Parquet needs pyarrow: pip install pyarrow),
     plain or compressed with gzip or zstd. An empty cell is a missing value. A row that cannot be
     read is counted and written to rejected.jsonl; the run goes on.
 

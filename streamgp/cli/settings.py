@@ -84,17 +84,17 @@ class SkepticalChallenge(_Rule, frozen=True, kw_only=True, tag="skeptical"):
 
 
 class Unlimited(_Rule, frozen=True, kw_only=True, tag="unlimited"):
-    """No limit on questions."""
+    """No limit on label requests."""
 
 
 class AtMost(_Rule, frozen=True, kw_only=True, tag="at_most"):
-    """At most n questions, ever."""
+    """At most n answered label requests in all."""
 
     n: Annotated[int, Meta(ge=0)]
 
 
 class AtMostPer(_Rule, frozen=True, kw_only=True, tag="at_most_per"):
-    """At most n questions in any span_s seconds."""
+    """At most n label requests in any span_s seconds."""
 
     n: Annotated[int, Meta(ge=0)]
     span_s: Seconds

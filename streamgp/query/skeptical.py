@@ -38,6 +38,10 @@ class SkepticalClassifier(ActiveLearningClassifier):
     freeze. Whenever the statistics in use change, the learner is rebuilt from the raw labelled
     examples, which are kept.
 
+    The default rules rely on the learner to know when it does not know. One that is sure of all it
+    says, as naive Bayes is, may stop asking before it has seen all classes; give it
+    `query=Entropy(threshold=0.0)` and `budget=RateBudget(...)`.
+
     Parameters
     ----------
     model
@@ -149,13 +153,14 @@ class SkepticalClassifier(ActiveLearningClassifier):
         belief = self._taught.belief(x)
         decision = self._decide(belief, event_id=None, now=None)
         self.note_query(decision, asked=decision.ask, now=self._n_events)
-        scores = belief.mean if isinstance(belief, Posterior) else belief
-        return (max(scores, key=scores.__getitem__) if scores else None), decision.ask
+        return _predicted(belief), decision.ask
 
     def query_one(
         self, x: Features, *, event_id: str | None = None, now: float | None = None
     ) -> Decision:
         """Decide whether to ask for the label of `x`; changes nothing.
+
+        The draw of a randomised rule belongs to the event, not to `x`: the same id, the same draw.
 
         Parameters
         ----------
@@ -201,14 +206,20 @@ class SkepticalClassifier(ActiveLearningClassifier):
         annotator: str | None = None,
         event_id: str | None = None,
     ) -> Decision:
-        """Decide whether to challenge the label `y` that was given for `x`; changes nothing."""
+        """Decide whether to challenge the label `y` that was given for `x`; changes nothing.
+
+        A label that is the prediction is never challenged, however weak both are: there is nothing
+        else to suggest. The decision then names `agreement` as what refused.
+        """
         belief = self._taught.belief(x)
-        return self._challenge_rule.decide(
+        decision = self._challenge_rule.decide(
             belief,
             y,
             probability_wrong=criteria.probability_wrong(belief, y, self.error_rate(annotator)),
             draw=self._draw(event_id, "challenge"),
         )
+        agrees = decision.ask and _predicted(belief) in (y, None)
+        return decision.refused_by("agreement") if agrees else decision
 
     def probability_wrong_one(
         self, x: Features, y: Label, *, annotator: str | None = None
@@ -320,6 +331,12 @@ class SkepticalClassifier(ActiveLearningClassifier):
         from river.naive_bayes import GaussianNB
 
         yield {"model": GaussianNB(), "seed": 1}  # type: ignore[no-untyped-call]
+
+
+def _predicted(belief: Belief) -> Label | None:
+    """Return the class of largest mean or probability (ISGP Eq. 6), None if none is known."""
+    scores = belief.mean if isinstance(belief, Posterior) else belief
+    return max(scores, key=scores.__getitem__) if scores else None
 
 
 def _split(model: Any) -> tuple[list[Any], Any]:

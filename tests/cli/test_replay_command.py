@@ -442,7 +442,7 @@ def test_parquet_without_pyarrow_says_what_to_install(
     path = tmp_path / "log.parquet"
     path.write_bytes(b"PAR1" + bytes(100) + b"PAR1")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    assert "install streamgp[parquet]" in wrong(path, "--label", "room")
+    assert "pip install pyarrow" in wrong(path, "--label", "room")
 
 
 def test_log_that_is_damaged_further_on_keeps_what_came_before(tmp_path: Path) -> None:

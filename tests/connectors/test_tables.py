@@ -327,7 +327,7 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without_pyarrow)
     path = write(tmp_path, b"PAR1....PAR1", "log.parquet")
-    match = r"log\.parquet is a Parquet file; install streamgp\[parquet\] to read it$"
+    match = r"log\.parquet is a Parquet file; pip install pyarrow to read it$"
     with pytest.raises(TableError, match=match):
         open_table(path)
 

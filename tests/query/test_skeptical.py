@@ -420,7 +420,7 @@ def test_every_annotator_has_an_error_rate():
     assert model.error_rate("good") == model.error_rate() == 0.2
 
 
-def test_a_bad_annotator_is_challenged_sooner():
+def test_a_bad_annotator_is_doubted_more():
     model = SkepticalClassifier(GPClassifier(), challenge=SkepticalChallenge(0.3), seed=1)
     converse(model, stream(80))
     for i in range(10):
@@ -428,10 +428,12 @@ def test_a_bad_annotator_is_challenged_sooner():
             {"a": 0.0, "b": 0.0}, 0, given=1, challenged=True, annotator="bad", event_id=f"b{i}"
         )
     x = {"a": 1.0, "b": -25.0}
-    y = max(model.predict_proba_one(x), key=model.predict_proba_one(x).get)
+    proba = model.predict_proba_one(x)
     assert model.error_rate("bad") > 0.7
-    assert model.challenge_one(x, y, annotator="bad").ask
-    assert not model.challenge_one(x, y, annotator="good").ask
+    y = max(proba, key=proba.get)
+    suspicion = model.probability_wrong_one(x, y, annotator="bad")
+    assert suspicion == model.challenge_one(x, y, annotator="bad").score > 0.3
+    assert model.challenge_one(x, y, annotator="good").score < 0.3
 
 
 def test_the_probability_of_a_wrong_label_is_that_of_the_criteria():
@@ -833,3 +835,16 @@ def test_arguments_of_the_wrong_kind_are_refused_at_once(arguments):
     [name] = arguments
     with pytest.raises(TypeError, match=f"{name} must be an object of streamgp.query with"):
         SkepticalClassifier(naive_bayes.GaussianNB(), **arguments)
+
+
+def test_a_label_that_is_the_prediction_is_not_challenged_however_weak_both_are():
+    rule = SkepticalChallenge(threshold=0.05)
+    model = SkepticalClassifier(GPClassifier(), challenge=rule, warm_up=0, seed=1)
+    for a, y in [(0.0, "p"), (0.4, "q"), (0.8, "r")]:
+        model.learn_one({"a": a}, y)
+    x = {"a": 0.1}
+    assert max(model.predict_proba_one(x), key=model.predict_proba_one(x).get) == "p"
+    decision = model.challenge_one(x, "p")
+    assert decision.score == model.probability_wrong_one(x, "p") > decision.threshold
+    assert (decision.ask, decision.budget) == (False, "agreement")
+    assert model.challenge_one(x, "r").ask
