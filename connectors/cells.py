@@ -181,7 +181,7 @@ def label_of(cell: Any) -> Label | None:
     if is_missing(cell):
         return None
     if isinstance(cell, str):
-        return cell.strip()
+        return _text(cell)
     if isinstance(cell, bool):
         return cell
     if isinstance(cell, int) and abs(cell) <= _LARGEST:
@@ -194,9 +194,17 @@ def label_of(cell: Any) -> Label | None:
 def key_of(cell: Any) -> str:
     """Return a key as text."""
     if isinstance(cell, str):
-        return cell.strip()
+        return _text(cell)
     if isinstance(cell, float) and cell.is_integer():
         return str(int(cell))
     if isinstance(cell, bool | int | float):
         return str(cell)
     raise ValueError(f"must be a key (text or integer), got {cell!r:.60}")
+
+
+def _text(cell: str) -> str:
+    try:
+        cell.encode()
+    except UnicodeEncodeError:  # JSON can escape half a surrogate pair
+        raise ValueError(f"must be valid Unicode, got {cell!r:.60}") from None
+    return cell.strip()

@@ -91,6 +91,9 @@ class MessageFiles:
         if file is None:
             raise TypeError(f"message must be an answer or an output, got {message!r:.60}")
         file.write(encode(message) + b"\n")
+        if not isinstance(message, Prediction):
+            # Few and precious: should the process be killed, what was learned is on record.
+            file.flush()
 
     def flush(self) -> None:
         """Return when everything sent is in the files."""

@@ -49,9 +49,9 @@ def positive_parts(labels: Iterable[Label], means: list[float]) -> dict[Label, f
 
 
 def check_label(y: object) -> None:
-    """Refuse to learn nothing: raise TypeError if `y` is None."""
-    if y is None:
-        raise TypeError("y must be a label, got None; do not learn events without a label")
+    """Refuse to learn nothing: raise TypeError if `y` is None or NaN."""
+    if y is None or y != y:
+        raise TypeError(f"y must be a label, got {y!r}; do not learn events without a label")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

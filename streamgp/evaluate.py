@@ -203,7 +203,8 @@ def interactive_val_score(
     n = 0
     for x, y, *_ in dataset:
         # The loop keeps x; a dataset may hand out the same dictionary again, refilled.
-        event = Event(event_id=str(n), x=dict(x), occurred_at=_moment_of(x, n, moment), truth=y)
+        truth = None if y != y else y  # NaN, as tables write it: nobody knows the label
+        event = Event(event_id=str(n), x=dict(x), occurred_at=_moment_of(x, n, moment), truth=truth)
         game.play(event)
         n += 1
         if print_every and n % print_every == 0:

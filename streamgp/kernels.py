@@ -35,7 +35,8 @@ class Kernel(Protocol):
 
 
 def _positive(name: str, value: float) -> None:
-    if not (value > 0.0 and math.isfinite(value)):
+    # The inverse of the smallest numbers is infinite.
+    if not (value > 0.0 and math.isfinite(value) and math.isfinite(1.0 / value)):
         raise ValueError(f"{name} must be positive and finite, got {value!r}")
 
 

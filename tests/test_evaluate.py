@@ -1,5 +1,6 @@
 import copy
 import datetime as dt
+import math
 import re
 
 import pytest
@@ -302,3 +303,9 @@ def test_misuse_raises():
         interactive_val_score([], naive_bayes.GaussianNB(), metrics.MAE())
     with pytest.raises(ValueError, match="print_every must be at least 0, got -1"):
         interactive_val_score([], naive_bayes.GaussianNB(), metrics.Accuracy(), print_every=-1)
+
+
+def test_a_label_that_is_nan_is_none():
+    dataset = [({"a": 1.0}, "p"), ({"a": 2.0}, math.nan), ({"a": 1.0}, "p")]
+    result = interactive_val_score(dataset, isgp(seed=1), metrics.Accuracy())
+    assert (result.n_events, result.n_learned) == (3, result.n_asked - result.n_declined)

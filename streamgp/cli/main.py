@@ -51,6 +51,10 @@ class _Streamgp(click.Group):
             sys.exit(INTERRUPTED)
         except ConfigError as error:
             sys.exit(_fail(str(error)))
+        except BrokenPipeError:
+            raise  # nobody reads on: said by nobody, to nobody
+        except OSError as error:
+            sys.exit(_fail(f"cannot write the results: {error.strerror or error}"))
         sys.exit(status if isinstance(status, int) else 0)
 
 
@@ -117,9 +121,11 @@ def _fix_hashes() -> None:
 
 def _flush_quietly() -> None:
     """Write out what is left; a reader that has gone (`| head`) is no error worth a message."""
+    if sys.stdout is None:  # closed by the shell: `>&-`
+        return
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError:
         # The interpreter flushes once more at exit; give it something that takes the bytes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

@@ -22,6 +22,13 @@ def _columns(
     return names
 
 
+def _directory(_context: click.Context, _option: click.Parameter, value: str | None) -> Path | None:
+    # An empty text would mean the current directory; it comes from an unset variable.
+    if value == "":
+        raise click.BadParameter("expected a directory, got an empty text")
+    return None if value is None else Path(value)
+
+
 @click.command()
 @click.argument("log", type=click.Path(path_type=Path))
 @click.option(
@@ -87,7 +94,7 @@ def _columns(
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N rows.")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    callback=_directory,
     metavar="DIR",
     help="Directory to write "
     "to: predictions.jsonl, requests.jsonl, answers.jsonl, consensus.jsonl, "

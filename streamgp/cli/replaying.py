@@ -83,6 +83,9 @@ def replay_log(path: Path, config: Config, out: Path | None, *, source: str) -> 
     if log.error is not None:
         click.echo(f"Error: {log.error} (what came before it is kept)", err=True)
         return 2
+    if not played.result.n_events and sink.n_rejected:
+        click.echo(f"Error: no row of {path} could be read; see the reasons above", err=True)
+        return 2
     if played.result.interrupted:
         click.echo("interrupted; what was done so far is kept", err=True)
         return 130
@@ -167,9 +170,12 @@ def _open_files(out: Path, log: Path) -> MessageFiles:
             f"{log} would be overwritten by what is written to {out}; name another directory"
         )
     try:
-        return MessageFiles(out)
+        files = MessageFiles(out)
     except ValueError as error:
         raise click.ClickException(str(error)) from None
+    for name in (SUMMARY, TIMING):  # of an earlier run: they do not belong to what follows
+        (out / name).unlink(missing_ok=True)
+    return files
 
 
 def _say_what_was_rejected(sink: _Sink, out: Path | None) -> None:

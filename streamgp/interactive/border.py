@@ -71,6 +71,8 @@ def as_label(y: object) -> Label:
 
     """
     plain: Any = y
+    if isinstance(plain, str) and not _is_text(plain):
+        raise ValueError(f"a label must be valid Unicode, got {y!r}")
     if type(plain) in _PLAIN:
         return plain  # type: ignore[no-any-return]
     if type(plain).__module__ == "numpy" and getattr(plain, "shape", None) == ():
@@ -97,9 +99,9 @@ def flaw_of_event(event: Event) -> str | None:
     "event_id must be a text of at least one character, got ''"
 
     """
-    if not (isinstance(event.event_id, str) and event.event_id):
+    if not (_is_text(event.event_id) and event.event_id):
         return _no_id("event_id", event.event_id)
-    if not (event.key is None or isinstance(event.key, str)):
+    if not (event.key is None or _is_text(event.key)):
         return f"key must be a text or None, got {event.key!r}"
     if not isinstance(event.x, Mapping):
         return f"x must be a mapping from feature names to values, got {event.x!r}"
@@ -119,7 +121,7 @@ def flaw_of_answer(answer: Answer) -> str | None:
     """
     ids = {"answer_id": answer.answer_id, "event_id": answer.event_id}
     for name, value in ids.items():
-        if not (isinstance(value, str) and value):
+        if not (_is_text(value) and value):
             return _no_id(name, value)
     names = {
         "request_id": answer.request_id,
@@ -128,7 +130,7 @@ def flaw_of_answer(answer: Answer) -> str | None:
         "supersedes": answer.supersedes,
     }
     for name, text in names.items():
-        if not (text is None or isinstance(text, str)):
+        if not (text is None or _is_text(text)):
             return f"{name} must be a text or None, got {text!r}"
     if not (answer.privileged is None or isinstance(answer.privileged, Mapping)):
         return f"privileged must be a mapping or None, got {answer.privileged!r}"
@@ -140,12 +142,23 @@ def flaw_of_answer(answer: Answer) -> str | None:
 def rejected(subject: object, key: object, fault: Fault, reason: str, now: float) -> Rejected:
     """Reject an input; its id and key are repeated as far as they can be."""
     return Rejected(
-        subject=subject if isinstance(subject, str) else repr(subject),
-        key=key if isinstance(key, str) else None,
+        subject=subject if isinstance(subject, str) and _is_text(subject) else repr(subject),
+        key=key if isinstance(key, str) and _is_text(key) else None,
         fault=fault,
         reason=reason,
         at=now,
     )
+
+
+def _is_text(value: object) -> bool:
+    """Whether a value is a text that can be written: half a surrogate pair cannot."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _no_id(name: str, value: object) -> str:

@@ -15,7 +15,7 @@ from streamgp.interactive.border import (
     rejected,
 )
 from streamgp.interactive.loop import InteractiveLoop, SkepticalLearner
-from streamgp.interactive.messages import Answer, Event, Message
+from streamgp.interactive.messages import Answer, Event, Message, Rejected
 
 
 class CloneableLearner(SkepticalLearner, Protocol):
@@ -91,12 +91,15 @@ class KeyedLoops:
             flaw = flaw_of_event(event)
             if flaw is not None:
                 return [rejected(event.event_id, event.key, "malformed", flaw, now)]
-            loop = self._loops[event.key] = InteractiveLoop(
+            loop = InteractiveLoop(
                 self.model.clone(),
                 expires_after_s=self.expires_after_s,
                 answer_horizon_s=self.answer_horizon_s,
             )
         messages = loop.on_event(event, now)
+        if event.key not in self._loops and isinstance(messages[0], Rejected):
+            return messages  # garbage under a new key leaves no learner behind
+        self._loops[event.key] = loop
         self._watch(event.key, loop)
         return messages
 
@@ -116,7 +119,7 @@ class KeyedLoops:
         return messages
 
     def on_time(self, now: float) -> list[Message]:
-        """End what is due before `now` in every key, the earliest deadline first."""
+        """End what is due before `now`, key after key, beginning with the earliest deadline."""
         check_now(now)
         messages: list[Message] = []
         while (deadline := self._deadlines.first()) is not None and deadline < now:
@@ -136,7 +139,7 @@ class KeyedLoops:
     ) -> list[Message]:
         """Take a question of one key back."""
         check_now(now)
-        loop = self._loops.get(key)
+        loop = self._loops.get(key) if isinstance(key, str | None) else None
         if loop is None:
             return [rejected(request_id, key, "unknown", _no_key(key), now)]
         messages = loop.on_cancel(request_id, now, key=key, why=why)

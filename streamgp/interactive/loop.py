@@ -184,6 +184,11 @@ class InteractiveLoop:
     ) -> None:
         check_span("expires_after_s", expires_after_s)
         check_span("answer_horizon_s", answer_horizon_s)
+        if not (hasattr(model, "observe_one") and hasattr(model, "settle_one")):
+            raise TypeError(
+                "model must be a skeptical learner, such as SkepticalClassifier(...), "
+                f"got {type(model).__name__}"
+            )
         self.model = model
         self.expires_after_s = expires_after_s
         self.answer_horizon_s = answer_horizon_s
@@ -343,6 +348,9 @@ class InteractiveLoop:
 
         """
         check_now(now)
+        if not isinstance(request_id, str):
+            reason = f"request_id must be a text, got {request_id!r}"
+            return [rejected(request_id, key, "malformed", reason, now)]
         record = self._memory.of_request(request_id)
         if record is None:
             reason = f"request {request_id!r} was never made, or its event is forgotten"

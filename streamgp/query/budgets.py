@@ -10,11 +10,16 @@ an answer, so there are never more challenges than answers.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from typing import Protocol
 
 from streamgp.base import Decision
 from streamgp.draws import uniform
+
+# Times of questions that are kept, so that the limit holds when the time goes backwards; the last n
+# would do where it never does.
+_REMEMBERED = 1000
 
 
 class Budget(Protocol):
@@ -119,16 +124,20 @@ class AtMostPer:
         return f"AtMostPer({self.n!r}, {self.span_s!r})"
 
     def allows(self, decision: Decision, now: float) -> bool:  # noqa: ARG002
-        """Whether fewer than `n` questions lie less than a span back."""
-        return sum(now - at < self.span_s for at in self._asked_at) < self.n
+        """Whether fewer than `n` questions lie less than a span away, in either direction.
+
+        Time may go backwards between events, and a clock may have run ahead for a while.
+        """
+        first = bisect_right(self._asked_at, now - self.span_s)
+        last = bisect_left(self._asked_at, now + self.span_s)
+        return last - first < self.n
 
     def note(self, decision: Decision, asked: bool, now: float) -> None:  # noqa: ARG002
         """Remember when the question was asked."""
         if asked:
-            self._asked_at.append(now)
-            # The latest n decide whether a span is full. Time may go backwards between events.
-            if len(self._asked_at) > self.n:
-                self._asked_at.remove(min(self._asked_at))
+            insort(self._asked_at, now)
+            if len(self._asked_at) > max(_REMEMBERED, 2 * self.n):
+                del self._asked_at[0]
 
     def refund(self, now: float) -> None:
         """Nothing is given back."""

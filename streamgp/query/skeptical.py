@@ -10,12 +10,13 @@ from __future__ import annotations
 import copy
 import inspect
 import secrets
+from numbers import Integral
 from typing import Any
 
 from river import base
 from river.active.base import ActiveLearningClassifier
 
-from streamgp.base import Belief, Decision, Features, Label, Neighbour, Posterior
+from streamgp.base import Belief, Decision, Features, Label, Neighbour, Posterior, check_label
 from streamgp.draws import uniform
 from streamgp.query import criteria
 from streamgp.query.budgets import Budget, Unlimited
@@ -96,6 +97,8 @@ class SkepticalClassifier(ActiveLearningClassifier):
         transformers, learner = _split(model)
         if not (warm_up >= 0 and float(warm_up).is_integer()):
             raise ValueError(f"warm_up must be a whole number of at least 0, got {warm_up!r}")
+        if not (seed is None or isinstance(seed, Integral)):
+            raise TypeError(f"seed must be a whole number or None, got {seed!r}")
         _check_has("query", query, "decide", "draw", not_taking="given")
         _check_has("challenge", challenge, "decide", "given")
         _check_has("budget", budget, "allows", "decision")
@@ -292,6 +295,7 @@ class SkepticalClassifier(ActiveLearningClassifier):
             If the event was already learned.
 
         """
+        check_label(given)
         w = float(y != given) if challenged else self.probability_wrong_one(
             x, given, annotator=annotator
         )  # fmt: skip

@@ -18,6 +18,10 @@ from streamgp.base import Array, Belief, Features, Label, Neighbour, check_label
 from streamgp.features import Columns, is_number
 from streamgp.query.scaling import Scaling, check_finite
 
+# What River's transformers and classifiers raise over features that they do not expect, besides
+# ValueError and TypeError.
+_FOREIGN = (LookupError, ArithmeticError, AttributeError)
+
 
 @dataclass(slots=True)
 class _Example:
@@ -86,7 +90,11 @@ class TaughtLearner:
         # The belief is remembered, so this costs nothing unless the statistics in use change.
         check_finite(x)
         self.belief(x)
-        if self.scaling.observe(x):
+        try:
+            renewed = self.scaling.observe(x)
+        except _FOREIGN as error:
+            raise self._refusal(error) from error
+        if renewed:
             self._rebuild()
 
     def belief(self, x: Features) -> Belief:
@@ -94,8 +102,11 @@ class TaughtLearner:
         memo = self._memo
         if memo is not None and memo[0] == x:
             return memo[1]
-        seen = self.scaling.transform(x)
-        belief: Belief = self.learner.predict_proba_one(seen, **self._options)
+        try:
+            seen = self.scaling.transform(x)
+            belief: Belief = self.learner.predict_proba_one(seen, **self._options)
+        except _FOREIGN as error:
+            raise self._refusal(error) from error
         self._memo = dict(x), belief
         return belief
 
@@ -115,9 +126,15 @@ class TaughtLearner:
         check_label(y)
         if event_id is not None and event_id in self._examples:
             raise ValueError(f"event {event_id!r} was already learned; use relabel_one")
-        self.scaling.learn(x, y)
+        if y not in (False, True) and not self._template._multiclass:
+            raise ValueError(
+                f"{type(self._template).__name__} knows the labels False and True only, got {y!r}; "
+                "wrap it in river.multiclass.OneVsRestClassifier"
+            )
         example = _Example(event_id, dict(x), y)
         self._teach(self.learner, example)
+        # What transformers learn of labels is used from the next renewal on.
+        self.scaling.learn(x, y)
         self._examples[(self.n_taught,) if event_id is None else event_id] = example
         self.n_taught += 1
         self._memo = None
@@ -154,11 +171,15 @@ class TaughtLearner:
         ]
 
     def _teach(self, learner: Any, example: _Example) -> None:
-        seen = self.scaling.transform(example.x)
-        if self._takes_event_id:
-            learner.learn_one(seen, example.y, event_id=example.event_id)
-        else:
-            learner.learn_one(seen, example.y)
+        options = {"event_id": example.event_id} if self._takes_event_id else {}
+        try:
+            learner.learn_one(self.scaling.transform(example.x), example.y, **options)
+        except _FOREIGN as error:
+            raise self._refusal(error) from error
+
+    def _refusal(self, error: Exception) -> ValueError:
+        name = type(self._template).__name__
+        return ValueError(f"{name} or its transformers cannot use these features: {error!r}")
 
     def _change(self, method: str, *arguments: Any) -> None:
         """Make the learner follow a change of one example: by a method of its own, or rebuilt."""

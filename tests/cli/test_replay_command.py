@@ -485,3 +485,56 @@ def test_ctrl_c_keeps_and_shows_what_was_done(
     assert f"{n_events} events" in result.stdout
     assert "interrupted; what was done so far is kept" in result.stderr
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_empty_directory_name_is_wrong_use(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("a,room\n1,x\n2,y\n")
+    result = CliRunner().invoke(cli, ["replay", str(path), "--label", "room", "--out", ""])
+    assert result.exit_code == 2
+    assert "expected a directory, got an empty text" in result.stderr
+
+
+def test_a_log_without_one_readable_row_is_an_error(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_bytes(b"a,room\n1,k\xfcche\n2,k\xfcche\n")
+    result = CliRunner().invoke(cli, ["replay", str(path), "--label", "room"])
+    assert result.exit_code == 2
+    assert f"Error: no row of {path} could be read" in result.stderr
+
+
+def test_a_text_that_cannot_be_written_rejects_its_row(tmp_path):
+    path, out = tmp_path / "log.jsonl", tmp_path / "out"
+    rows = ['{"k": "u", "a": 1, "room": "x"}', '{"k": "\\ud800", "a": 2, "room": "x"}']
+    path.write_text("\n".join(rows) + "\n")
+    arguments = ["replay", str(path), "--label", "room", "--key", "k", "--out", str(out)]
+    result = CliRunner().invoke(cli, arguments)
+    assert result.exit_code == 0, result.stderr
+    assert "must be valid Unicode" in (out / "rejected.jsonl").read_text()
+
+
+def test_results_of_an_earlier_run_are_gone_from_the_start(tmp_path, monkeypatch):
+    path, out = tmp_path / "log.csv", tmp_path / "out"
+    path.write_text("a,room\n1,x\n2,y\n")
+    arguments = ["replay", str(path), "--label", "room", "--out", str(out)]
+    assert CliRunner().invoke(cli, arguments).exit_code == 0
+    monkeypatch.setattr("streamgp.cli.replaying.play", lambda *_, **__: 1 / 0)
+    assert isinstance(CliRunner().invoke(cli, arguments).exception, ZeroDivisionError)
+    assert not {"summary.json", "timing.json"} & {p.name for p in out.iterdir()}
+
+
+def test_output_that_cannot_be_written_is_one_line(tmp_path):
+    if not Path("/dev/full").exists():
+        pytest.skip("needs /dev/full")
+    path = tmp_path / "log.csv"
+    path.write_text("a,room\n1,x\n2,y\n")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "streamgp", "replay", str(path), "--label", "room"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("Error: cannot write the results: No space left")

@@ -61,12 +61,17 @@ def test_a_line_is_an_encoded_message(tmp_path):
     assert (tmp_path / "answers.jsonl").read_bytes() == 2 * (encode(ANSWER) + b"\n")
 
 
-def test_flush_leaves_everything_on_disk(tmp_path):
+def test_all_but_predictions_are_on_disk_at_once_and_these_after_a_flush(tmp_path):
+    prediction = Prediction(
+        event_id="e", y=None, proba={}, decision=Decision.of(1.0, 0.0, "A"), n_learned=0, at=0.0
+    )
     files = MessageFiles(tmp_path)
     files.send(ANSWER)
-    assert (tmp_path / "answers.jsonl").read_bytes() == b""
-    files.flush()
+    files.send(prediction)
     assert list(read_messages(tmp_path / "answers.jsonl")) == [ANSWER]
+    assert (tmp_path / "predictions.jsonl").read_bytes() == b""
+    files.flush()
+    assert list(read_messages(tmp_path / "predictions.jsonl")) == [prediction]
     files.close()
 
 

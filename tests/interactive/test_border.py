@@ -3,7 +3,8 @@ import enum
 import numpy as np
 import pytest
 
-from streamgp.interactive.border import as_label, is_time
+from streamgp.interactive.border import as_label, flaw_of_event, is_time, rejected
+from streamgp.interactive.messages import Event
 
 
 class Room(enum.StrEnum):
@@ -57,3 +58,15 @@ def test_finite_numbers_are_times(value):
 @pytest.mark.parametrize("value", [True, None, "1", float("nan"), float("inf"), 10**400])
 def test_anything_else_is_no_time(value):
     assert not is_time(value)
+
+
+def test_half_a_surrogate_pair_is_rejected_wherever_it_stands():
+    broken = "\ud800"
+    for event in (
+        Event(event_id=broken, x={}, occurred_at=0.0),
+        Event(event_id="e", key=broken, x={}, occurred_at=0.0),
+        Event(event_id="e", x={}, occurred_at=0.0, y=broken),
+    ):
+        assert "ud800" in flaw_of_event(event)
+    message = rejected(broken, broken, "malformed", "why", 0.0)
+    assert (message.subject, message.key) == (repr(broken), None)

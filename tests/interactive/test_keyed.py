@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted import ScriptedLearner
 
+from streamgp import isgp
 from streamgp.interactive import (
     Answer,
     Event,
@@ -170,3 +171,15 @@ def test_next_deadline_is_the_earliest_of_all_keys():
             assert isinstance(example, LabelledExample)
         deadlines = [d for loop in loops.loops.values() if (d := loop.next_deadline()) is not None]
         assert loops.next_deadline() == min(deadlines, default=None)
+
+
+def test_garbage_under_a_new_key_leaves_no_learner_behind():
+    loops = KeyedLoops(isgp(seed=1))
+    [message] = loops.on_event(Event(event_id="e", key="k", x={"a": "text"}, occurred_at=0.0), 0.0)
+    assert (message.fault, dict(loops.loops)) == ("malformed", {})
+
+
+@pytest.mark.parametrize("key", [[], 5])
+def test_cancelling_under_a_key_that_is_none_is_rejected(key):
+    [message] = KeyedLoops(isgp(seed=1)).on_cancel("e/label", 0.0, key=key)
+    assert message.fault == "unknown"

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scripted import ScriptedLearner, log_of
 
+from streamgp import GPClassifier, isgp
 from streamgp.interactive import (
     Answer,
     Cancel,
@@ -649,3 +650,14 @@ def test_the_loop_loads_neither_river_nor_numpy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+@pytest.mark.parametrize("model", [None, GPClassifier()])
+def test_a_model_that_cannot_converse_is_refused_at_once(model):
+    with pytest.raises(TypeError, match="model must be a skeptical learner, such as"):
+        InteractiveLoop(model)
+
+
+def test_cancelling_what_is_no_request_is_rejected():
+    [message] = InteractiveLoop(isgp(seed=1)).on_cancel(5, 0.0)
+    assert (message.fault, message.subject) == ("malformed", "5")

@@ -193,3 +193,9 @@ def test_whole_numbers_may_be_floats():
     assert repr(AtMostPer(3.0, 60)) == "AtMostPer(3, 60)"
     assert repr(RateBudget(0.1, window=20.0)) == "RateBudget(0.1, window=20, horizon=8)"
     assert repr(Unlimited()) == "Unlimited()"
+
+
+def test_a_clock_that_ran_ahead_for_a_while_locks_nothing():
+    budget = AtMostPer(2, 3600.0)
+    assert play(budget, [(WISH, t) for t in (0.0, 10.0, 4e9, 4e9 + 1)]) == [0.0, 10.0, 4e9, 4e9 + 1]
+    assert play(budget, [(WISH, 1e4 * t) for t in range(1, 60)]) == [1e4 * t for t in range(1, 60)]

@@ -848,3 +848,19 @@ def test_a_label_that_is_the_prediction_is_not_challenged_however_weak_both_are(
     assert decision.score == model.probability_wrong_one(x, "p") > decision.threshold
     assert (decision.ask, decision.budget) == (False, "agreement")
     assert model.challenge_one(x, "r").ask
+
+
+@pytest.mark.parametrize("seed", ["a", [1], math.nan, 1.5])
+def test_a_seed_is_a_whole_number(seed):
+    with pytest.raises(TypeError, match="seed must be a whole number or None, got"):
+        isgp(seed=seed)
+
+
+@pytest.mark.parametrize("label", [None, math.nan])
+def test_nobody_learns_nothing(label):
+    model = isgp(seed=1)
+    with pytest.raises(TypeError, match="y must be a label, got"):
+        model.learn_one({"a": 1.0}, label)
+    with pytest.raises(TypeError, match="y must be a label, got nan"):
+        model.learn_one({"a": 1.0}, "p", annotation=math.nan)
+    assert model.n_learned == 0

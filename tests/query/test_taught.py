@@ -1,11 +1,11 @@
 import pickle
 
 import pytest
-from river import naive_bayes
+from river import compose, feature_extraction, linear_model, naive_bayes, stats
 
-from streamgp import GPClassifier
+from streamgp import GPClassifier, NotPositiveDefiniteError, SkepticalClassifier
 from streamgp.kernels import SquaredExponential
-from streamgp.query.scaling import NoScaling, StandardScaling
+from streamgp.query.scaling import NoScaling, PipelineScaling, StandardScaling
 from streamgp.query.taught import TaughtLearner
 
 
@@ -79,3 +79,38 @@ def test_a_refused_example_is_not_on_record():
     with pytest.raises(ValueError, match="residual variance"):
         taught.teach({"a": 1.0, "late": 2.0}, "q", "e2")
     assert len(taught) == 1
+
+
+def test_what_a_foreign_transformer_raises_says_whose_fault_it_is():
+    pipeline = compose.FuncTransformer(temperature) | GPClassifier()
+    model = SkepticalClassifier(pipeline, seed=1)
+    model.learn_one({"t": 20.0}, "p")
+    with pytest.raises(ValueError, match=r"GPClassifier or its transformers cannot use these"):
+        model.observe_one({"pressure": 1013.0})
+    assert model.predict_proba_one({"t": 20.0}) == {"p": 1.0}
+
+
+def temperature(x):
+    return {"a": x["t"]}
+
+
+def test_a_classifier_of_two_classes_says_so_at_the_first_other_label():
+    taught = TaughtLearner(linear_model.LogisticRegression(), NoScaling())
+    taught.teach({"a": 1.0}, True, None)
+    with pytest.raises(
+        ValueError, match=r"LogisticRegression knows the labels False and True only"
+    ):
+        taught.teach({"a": 1.0}, "kitchen", None)
+    assert len(taught) == 1
+
+
+def test_a_refused_label_reaches_no_transformer():
+    transformer = feature_extraction.TargetAgg(by="g", how=stats.Mean())
+    scaling = PipelineScaling([transformer], warm_up=10)
+    taught = TaughtLearner(GPClassifier(noise_variance=0.0), scaling)
+    taught.observe({"g": "x"})
+    taught.teach({"g": "x"}, 1, None)
+    before = pickle.dumps(taught)
+    with pytest.raises(NotPositiveDefiniteError):
+        taught.teach({"g": "x"}, 1, None)
+    assert pickle.dumps(taught) == before
