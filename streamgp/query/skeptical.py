@@ -47,6 +47,8 @@ class SkepticalClassifier(ActiveLearningClassifier):
     ----------
     model
         A classifier, or a pipeline that ends in one. It serves as a template and stays unlearned.
+        Transformers should leave the numbers at unit scale if a `GPClassifier` without a kernel of
+        its own follows; one that knows only two classes needs `river.multiclass` around it.
     query
         When to ask for a label: a rule of `streamgp.query`. None stands for `SkepticalAsk()`.
     challenge
