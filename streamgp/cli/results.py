@@ -19,6 +19,7 @@ from streamgp.cli.scenario import Played, row_of
 from streamgp.cli.settings import Config, resolved
 from streamgp.report import table
 
+_WIDEST_KEY = 20
 SUMMARY = "summary.json"
 TIMING = "timing.json"
 FILE_NAMES = (*dict.fromkeys(FILES.values()), SUMMARY, TIMING)
@@ -77,9 +78,15 @@ def results_text(config: Config, played: Played) -> str:
         n_keys = len(played.by_key)
         shown = "" if n_keys <= N_KEYS_SHOWN else f", {N_KEYS_SHOWN} of them shown"
         # Time is measured for the loop as a whole.
-        rows = [row_of(str(key), tally, None) for key, tally in first]
+        rows = [row_of(_on_one_line(str(key)), tally, None) for key, tally in first]
         text = table([*rows, played.row(f"all {n_keys} keys{shown}")], first=config.log.key)
     return f"{text}\n{_counts(played)}"
+
+
+def _on_one_line(key: str) -> str:
+    """Return a key as it fits into a table: no line breaks, and not too long."""
+    plain = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in key)
+    return plain if len(plain) <= _WIDEST_KEY else plain[: _WIDEST_KEY - 1] + "…"
 
 
 def _learner_name(config: Config) -> str:

@@ -538,3 +538,13 @@ def test_output_that_cannot_be_written_is_one_line(tmp_path):
         )
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith("Error: cannot write the results: No space left")
+
+
+def test_keys_of_any_length_and_with_line_breaks_keep_the_table_in_shape(tmp_path):
+    path = tmp_path / "log.jsonl"
+    rows = [{"k": k, "a": i, "room": "x"} for i, k in enumerate(["two\nlines", "k" * 100])]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    result = CliRunner().invoke(cli, ["replay", str(path), "--label", "room", "--key", "k"])
+    assert "two\N{REPLACEMENT CHARACTER}lines" in result.stdout
+    assert "k" * 19 + "…" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
