@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from streamgp.base import Label
     from streamgp.interactive import Annotator, Message
 
-_PIPELINE_WARM_UP = 200  # the default of SkepticalClassifier
-
 Moment: TypeAlias = "str | Callable[[dict[Any, Any]], float | dt.date] | None"
 
 
@@ -286,8 +284,8 @@ def _skeptical(model: Any) -> Any:
     if not isinstance(model, base.Classifier):
         raise TypeError(f"model must be a River classifier, got {type(model).__name__}")
     # The transformers of a pipeline need events to learn from; a bare classifier gets x as it is.
-    warm_up = _PIPELINE_WARM_UP if isinstance(model, compose.Pipeline) else 0
-    return SkepticalClassifier(model, AlwaysAsk(), NeverChallenge(), warm_up=warm_up, seed=0)
+    options: dict[str, Any] = {} if isinstance(model, compose.Pipeline) else {"warm_up": 0}
+    return SkepticalClassifier(model, AlwaysAsk(), NeverChallenge(), seed=0, **options)
 
 
 def _moment_of(x: Mapping[Any, Any], n: int, moment: Moment) -> float:

@@ -26,6 +26,12 @@ _EPSILON = float(np.finfo(float).eps)
 _Solve: TypeAlias = tuple[bytes, Array, float, Array, float]
 
 
+def check_noise_variance(value: float) -> None:
+    """Raise ValueError if a noise variance is negative or not finite."""
+    if not (value >= 0.0 and math.isfinite(value)):
+        raise ValueError(f"noise_variance must be non-negative and finite, got {value!r}")
+
+
 class ExactGP:
     """Posterior of `m` functions with zero prior mean, one kernel and one noise variance.
 
@@ -95,10 +101,7 @@ class ExactGP:
     )
 
     def __init__(self, kernel: Kernel, noise_variance: float) -> None:
-        if not (noise_variance >= 0.0 and math.isfinite(noise_variance)):
-            raise ValueError(
-                f"noise_variance must be non-negative and finite, got {noise_variance!r}"
-            )
+        check_noise_variance(noise_variance)
         self.kernel = kernel
         self.noise_variance = noise_variance
         self.n = 0
@@ -268,12 +271,13 @@ class ExactGP:
     def _resize(self, d: int) -> None:
         """Store the points once more, in another number of features."""
         self._d = d
-        origin = np.zeros(d) if self._origin is None else _padded(self._origin, d)
+        points = [_padded(x, d) for x in self._points]
         if self._origin is not None:
             # 0 in a new feature, so that old points keep their distances.
-            self._origin = origin
+            self._origin = _padded(self._origin, d)
+            points = [x - self._origin for x in points]
         # One row, of whatever point, says how wide they are when there is none.
-        points = [_padded(x, d) - origin for x in self._points] or [origin]
+        points = points or [np.zeros(d)]
         rows = np.array([self.kernel.embed(point) for point in points])
         self._rows = _enlarged(rows, (max(len(rows), len(self._rows)), rows.shape[1]))
         self._last = None

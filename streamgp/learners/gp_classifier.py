@@ -14,7 +14,7 @@ from river import base
 
 from streamgp.base import Array, Features, Label, Posterior, check_label, positive_parts
 from streamgp.features import Columns
-from streamgp.gp.exact import ExactGP
+from streamgp.gp.exact import ExactGP, check_noise_variance
 from streamgp.kernels import Kernel, SquaredExponential
 
 # Default length scale: this times the square root of the number of features, standardised.
@@ -75,10 +75,7 @@ class GPClassifier(base.Classifier):
     # _labels   class of each target; _targets is its inverse
     # _ids      event id of each point, or None; _points is its inverse
     def __init__(self, kernel: Kernel | None = None, noise_variance: float = 0.5) -> None:
-        if not (noise_variance >= 0.0 and math.isfinite(noise_variance)):
-            raise ValueError(
-                f"noise_variance must be non-negative and finite, got {noise_variance!r}"
-            )
+        check_noise_variance(noise_variance)
         if kernel is not None and (isinstance(kernel, type) or not hasattr(kernel, "embed")):
             raise TypeError(f"kernel must be one of streamgp.kernels, got {kernel!r}")
         self.kernel = kernel

@@ -123,14 +123,9 @@ class TaughtLearner:
             If the event was already taught.
 
         """
-        check_label(y)
+        self._check(y)
         if event_id is not None and event_id in self._examples:
             raise ValueError(f"event {event_id!r} was already learned; use relabel_one")
-        if y not in (False, True) and not self._template._multiclass:
-            raise ValueError(
-                f"{type(self._template).__name__} knows the labels False and True only, got {y!r}; "
-                "wrap it in river.multiclass.OneVsRestClassifier"
-            )
         example = _Example(event_id, dict(x), y)
         self._teach(self.learner, example)
         # What transformers learn of labels is used from the next renewal on.
@@ -141,7 +136,7 @@ class TaughtLearner:
 
     def relabel(self, event_id: str, y: Label) -> None:
         """Change the label of an example; raises KeyError if it was not taught."""
-        check_label(y)
+        self._check(y)
         self._examples[event_id].y = y
         self._change("relabel_one", event_id, y)
 
@@ -169,6 +164,15 @@ class TaughtLearner:
             )
             for i in np.argsort(distances, kind="stable")[:n].tolist()
         ]
+
+    def _check(self, y: Label) -> None:
+        """Refuse a label that the learner cannot take, before anything is changed."""
+        check_label(y)
+        if y not in (False, True) and not self._template._multiclass:
+            raise ValueError(
+                f"{type(self._template).__name__} knows the labels False and True only, got {y!r}; "
+                "wrap it in river.multiclass.OneVsRestClassifier"
+            )
 
     def _teach(self, learner: Any, example: _Example) -> None:
         options = {"event_id": example.event_id} if self._takes_event_id else {}
@@ -198,7 +202,7 @@ class TaughtLearner:
         for example in self._examples.values():
             try:
                 self._teach(learner, example)
-            except ValueError:
+            except (ValueError, TypeError):
                 # With other statistics an example can repeat an earlier one, or be too large; it
                 # stays on record.
                 self._passed_over = True

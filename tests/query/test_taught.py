@@ -114,3 +114,12 @@ def test_a_refused_label_reaches_no_transformer():
     with pytest.raises(NotPositiveDefiniteError):
         taught.teach({"g": "x"}, 1, None)
     assert pickle.dumps(taught) == before
+
+
+def test_a_label_that_cannot_be_learned_cannot_replace_another_either():
+    taught = TaughtLearner(linear_model.LogisticRegression(), NoScaling())
+    taught.teach({"a": 1.0}, True, "e1")
+    before = pickle.dumps(taught)
+    with pytest.raises(ValueError, match="knows the labels False and True only"):
+        taught.relabel("e1", "kitchen")
+    assert pickle.dumps(taught) == before
