@@ -20,6 +20,8 @@ FeatureName: TypeAlias = Hashable
 # The key is Any because mappings are invariant in it: a user's dict[str, float] must fit.
 Features: TypeAlias = Mapping[Any, Any]
 Label: TypeAlias = bool | int | float | str
+State: TypeAlias = dict[str, Any]
+"""What an object must not forget over a restart: text keys and plain JSON values, at any depth."""
 
 
 def positive_parts(labels: Iterable[Label], means: list[float]) -> dict[Label, float]:
@@ -152,6 +154,26 @@ class Decision:
             criterion=self.criterion,
             budget=budget,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """An event with its label, as it is learned.
+
+    Parameters
+    ----------
+    event_id
+        The event, or None if it is learned without an id.
+    x
+        Features as received.
+    y
+        Label.
+
+    """
+
+    event_id: str | None
+    x: Features
+    y: Label
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -179,12 +179,20 @@ class ExactGP:
             self._resize(d)
 
     def relabel(self, i: int, y: Array) -> None:
-        """Replace the targets of point `i`; the factor stays as it is."""
-        old = _padded(self._targets[i], self.n_targets)
+        """Replace the targets of point `i`; the factor stays as it is.
+
+        To the last bit as if `y` had been learned in the first place: what follows from it is
+        computed once more by the same steps, point after point.
+        """
+        changed = np.flatnonzero(_padded(self._targets[i], self.n_targets) != y)
         self._targets[i] = y
-        Y = self._all_targets()
-        for j in np.flatnonzero(old != y):
-            self._Z[j, : self.n] = self._factor.solve(Y[:, j].copy())
+        for r in range(i, self.n):
+            v, d = self._factor.row(r)
+            targets = self._targets[r]
+            for j in changed.tolist():
+                mean = np.vecdot(self._Z[j, :r], v)
+                # GPML Alg. 2.1, line 3, as in `append`.
+                self._Z[j, r] = ((targets[j] if j < len(targets) else 0.0) - mean) / d
         self._means = None
 
     def remove(self, i: int) -> None:

@@ -122,6 +122,16 @@ class PackedCholesky:
         self._blocks[-1].n = n - self._blocks[-1].start
         self.n = n
 
+    def row(self, i: int) -> tuple[Array, float]:
+        """Return row `i` as it was appended: `v` of shape (i,) and the diagonal `d`."""
+        block = next(b for b in reversed(self._blocks) if b.start <= i)
+        r = i - block.start
+        offset = r * (r + 1) // 2
+        v = block.triangle[offset : offset + r]
+        if block.start:
+            v = np.concatenate([block.panel[r], v])
+        return v, float(block.triangle[offset + r])
+
     def diagonal(self) -> Array:
         """Return the diagonal of `L`, shape (n,)."""
         parts = []

@@ -21,7 +21,9 @@ from streamgp.interactive.messages import (
     Rejected,
     Request,
 )
+from streamgp.interactive.saving import examples_in
 from streamgp.interactive.simulation import AnswerQueue
+from streamgp.interactive.snapshot import SnapshotError
 from streamgp.interactive.tally import Tally
 
 __all__ = [
@@ -45,5 +47,7 @@ __all__ = [
     "Request",
     "SimulatedAnnotator",
     "SkepticalLearner",
+    "SnapshotError",
     "Tally",
+    "examples_in",
 ]

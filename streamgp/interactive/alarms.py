@@ -65,6 +65,11 @@ class Alarms(Generic[Name]):
         """Forget the moment of a name, if it has one."""
         self._live.pop(name, None)
 
+    def items(self) -> list[tuple[Name, float]]:
+        """Return every name with its moment, in the order in which they were set."""
+        ordered = sorted(self._live.items(), key=lambda item: item[1][1])
+        return [(name, at) for name, (at, _) in ordered]
+
     def first(self) -> float | None:
         """Return the earliest moment, or None."""
         heap = self._heap

@@ -74,8 +74,11 @@ class SkepticalLearner(Protocol):
         challenged: bool,
         annotator: str | None = None,
         event_id: str | None = None,
-    ) -> None:
-        """Learn the final label; `given` was the first answer, by `annotator`."""
+    ) -> float:
+        """Learn the final label; `given` was the first answer, by `annotator`.
+
+        Returns how much that answer counts as wrong, between 0 and 1.
+        """
 
     def relabel_one(self, event_id: str, y: Label) -> None:
         """Replace the label of a learned example."""
@@ -146,7 +149,7 @@ class Consensus:
         event = record.event
         record.standing = final.answer_id
         try:
-            self.model.settle_one(
+            w = self.model.settle_one(
                 event.x,
                 final.y,
                 given=given.y,
@@ -160,7 +163,7 @@ class Consensus:
             return self._unlearnable(record, final, error, now)
         record.state = "learned"
         record.word = final
-        return self._line(record, final, now)
+        return self._line(record, final, now, probability_wrong=w)
 
     def revise(self, record: Record, final: Word, now: float) -> LabelledExample | Rejected:
         """Replace the label of a learned event; if the model refuses, nothing changes."""
@@ -196,7 +199,9 @@ class Consensus:
             learned_at=now,
         )
 
-    def _line(self, record: Record, word: Word, now: float) -> LabelledExample:
+    def _line(
+        self, record: Record, word: Word, now: float, *, probability_wrong: float | None = None
+    ) -> LabelledExample:
         self.sequence += 1
         return LabelledExample(
             event_id=record.event.event_id,
@@ -209,6 +214,7 @@ class Consensus:
             annotator=word.annotator,
             learned_at=now,
             late=word.late,
+            probability_wrong=probability_wrong,
             privileged=word.privileged,
         )
 

@@ -13,7 +13,7 @@ from streamgp.interactive.alarms import Alarms
 from streamgp.interactive.border import as_label
 from streamgp.interactive.consensus import Consensus, SkepticalLearner
 from streamgp.interactive.messages import Answer, Cancel, Expired, LabelRequest, Message, Origin
-from streamgp.interactive.records import Record, Word
+from streamgp.interactive.records import Question, Record, Word
 
 if TYPE_CHECKING:
     from streamgp.base import Decision
@@ -39,13 +39,15 @@ class Moderator:
     deadlines
         Expiry of each open request that has one, by event id: set where a request opens, cleared
         where it ends.
+    consensus
+        Writes the consensus log.
 
     """
 
     def __init__(self, model: SkepticalLearner, expires_after_s: float | None) -> None:
         self.deadlines: Alarms[str] = Alarms()
         self._model = model
-        self._consensus = Consensus(model)
+        self.consensus = Consensus(model)
         self._expires_after_s = expires_after_s
 
     def ask(self, record: Record, decision: Decision, now: float) -> LabelRequest:
@@ -70,9 +72,9 @@ class Moderator:
     def hear(self, record: Record, word: Word, now: float) -> Message:
         """Contest a first word, or learn it."""
         self._close(record)
-        challenge = self._consensus.contest(record, word, now, self._expiry(now))
+        challenge = self.consensus.contest(record, word, now, self._expiry(now))
         if challenge is None:
-            return self._consensus.settle(record, word, word, now, challenged=False)
+            return self.consensus.settle(record, word, word, now, challenged=False)
         record.state = "challenged"
         record.word = word
         record.standing = word.answer_id
@@ -130,7 +132,7 @@ class Moderator:
         word = record.word
         if record.state in ("learned", "kept"):
             if answer.declined:
-                return [self._consensus.withdraw(record, answer.answer_id, answer.annotator, now)]
+                return [self.consensus.withdraw(record, answer.answer_id, answer.annotator, now)]
             return self._revise(record, answer, now)
         if not answer.declined:
             if record.state == "challenged":
@@ -151,7 +153,7 @@ class Moderator:
         """End the open request of an event because nobody needs the answer any more."""
         request = record.request
         assert request is not None  # an open request is kept in its record
-        cancel = Cancel(request_id=request.request_id, key=request.key, why=why, at=now)
+        cancel = Cancel(request_id=request.request_id, key=record.event.key, why=why, at=now)
         if record.state == "challenged":
             return [cancel, self._keep_word(record, now)]
         self._end_unanswered(record, now)
@@ -162,8 +164,9 @@ class Moderator:
         """End the open request of an event because nobody answered it in time."""
         request = record.request
         assert request is not None  # an open request is kept in its record
+        event = record.event
         expired = Expired(
-            request_id=request.request_id, event_id=request.event_id, key=request.key, at=now
+            request_id=request.request_id, event_id=event.event_id, key=event.key, at=now
         )
         if record.state == "challenged":
             message = self._keep_word(record, now)
@@ -180,7 +183,7 @@ class Moderator:
         assert given is not None  # a challenged event has the word that is contested
         self._close(record)
         final = _word(record, answer, "upheld" if answer.y == given.y else "revised")
-        return self._consensus.settle(record, given, final, now, challenged=True)
+        return self.consensus.settle(record, given, final, now, challenged=True)
 
     def _revise(self, record: Record, answer: Answer, now: float) -> list[Message]:
         """Replace a learned label, unless the new one is the same."""
@@ -189,14 +192,14 @@ class Moderator:
             record.state = "learned"
             record.standing = answer.answer_id
             return []
-        return [self._consensus.revise(record, _word(record, answer, "revised"), now)]
+        return [self.consensus.revise(record, _word(record, answer, "revised"), now)]
 
     def _keep_word(self, record: Record, now: float) -> Message:
         """Learn a contested label as it was given: nobody answered the challenge."""
         word = record.word
         assert word is not None  # a challenged event has the word that is contested
         self._close(record)
-        return self._consensus.settle(record, word, word, now, challenged=False)
+        return self.consensus.settle(record, word, word, now, challenged=False)
 
     def _end_unanswered(self, record: Record, now: float) -> None:
         self._close(record)
@@ -206,7 +209,7 @@ class Moderator:
         return None if self._expires_after_s is None else now + self._expires_after_s
 
     def _open(self, record: Record, request: Request) -> None:
-        record.request = request
+        record.request = Question(request_id=request.request_id, expires_at=request.expires_at)
         if request.expires_at is not None:
             self.deadlines.set(record.event.event_id, request.expires_at)
 

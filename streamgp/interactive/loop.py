@@ -109,6 +109,8 @@ messages in the same call, and an answer given after the horizon is rejected as 
 
 from __future__ import annotations
 
+from typing import Any
+
 from streamgp.interactive.border import (
     as_label,
     check_now,
@@ -122,8 +124,18 @@ from streamgp.interactive.conversation import EndedError, Moderator
 from streamgp.interactive.memory import Memory, MisfitError
 from streamgp.interactive.messages import Answer, Event, Fault, Message, Prediction
 from streamgp.interactive.records import Record, Word
+from streamgp.interactive.saving import (
+    check_resumable,
+    examples_of,
+    plain_examples,
+    plain_record,
+    record_of,
+)
+from streamgp.interactive.snapshot import INCONSISTENT, Snapshot, SnapshotError
 
 __all__ = ["InteractiveLoop", "SkepticalLearner"]
+
+_KIND = "a loop"
 
 
 class InteractiveLoop:
@@ -371,6 +383,95 @@ class InteractiveLoop:
         if deadline is None or horizon is None:
             return horizon if deadline is None else deadline
         return min(deadline, horizon)
+
+    @property
+    def n_open(self) -> int:
+        """Number of requests that wait for an answer."""
+        return sum(record.open_request is not None for record in self._memory)
+
+    def snapshot(self) -> bytes:
+        """Return everything that the loop and its model must not forget.
+
+        A loop restored from it answers every further input as this one would, to the last bit.
+        The model of a snapshot is its labelled examples and what its decisions depend on besides;
+        they are learned once more when it is restored. Truths of events are not kept.
+
+        Raises
+        ------
+        TypeError
+            If the model cannot be saved.
+        ValueError
+            If a feature is neither a number nor a text.
+
+        """
+        model: Any = self.model
+        check_resumable(model)
+        examples = model.examples()
+        learned = {example.event_id: example for example in examples}
+        plain, blob = plain_examples(examples)
+        body = {
+            "expires_after_s": self.expires_after_s,
+            "answer_horizon_s": self.answer_horizon_s,
+            "sequence": self._moderator.consensus.sequence,
+            "model": model.state(),
+            "examples": plain,
+            "records": [plain_record(record, learned.get) for record in self._memory],
+            "deadlines": self._moderator.deadlines.items(),
+        }
+        return Snapshot(
+            kind=_KIND, fingerprint=model.fingerprint(), body=body, blobs=[blob]
+        ).to_bytes()
+
+    @classmethod
+    def restore(cls, data: bytes, model: SkepticalLearner) -> InteractiveLoop:
+        """Return the loop that a snapshot was taken from.
+
+        Parameters
+        ----------
+        data
+            What `snapshot` returned.
+        model
+            A model of the same configuration that has seen nothing; the loop takes it.
+
+        Raises
+        ------
+        SnapshotError
+            If the bytes are no snapshot of a loop, or damaged, or the model is configured in
+            another way.
+
+        Examples
+        --------
+        >>> from streamgp import isgp
+        >>> loop = InteractiveLoop(isgp(seed=1))
+        >>> event = Event(event_id="e1", x={"wap1": -64.0}, occurred_at=0.0, y="kitchen")
+        >>> messages = loop.on_event(event, now=0.0)
+        >>> again = InteractiveLoop.restore(loop.snapshot(), isgp(seed=1))
+        >>> again.model.n_learned
+        1
+
+        """
+        check_resumable(model)
+        resumable: Any = model
+        snapshot = Snapshot.from_bytes(data)
+        snapshot.check(_KIND, resumable.fingerprint())
+        body = snapshot.body
+        try:
+            loop = cls(
+                model,
+                expires_after_s=body["expires_after_s"],
+                answer_horizon_s=body["answer_horizon_s"],
+            )
+            examples = examples_of(body["examples"], *snapshot.blobs)
+            resumable.load_state(body["model"], examples)
+            learned = {example.event_id: example for example in examples}
+            for plain in body["records"]:
+                loop._memory.take_over(record_of(plain, learned.get))
+            for event_id, at in body["deadlines"]:
+                loop._moderator.deadlines.set(event_id, at)
+            loop._moderator.consensus.sequence = body["sequence"]
+        except INCONSISTENT as error:
+            raise SnapshotError(f"snapshot cannot be restored: {error}") from error
+        return loop
 
     def _forget(self, record: Record, now: float) -> list[Message]:
         """Forget an event, ending its open request."""

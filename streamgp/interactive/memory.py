@@ -6,6 +6,8 @@ The states of the conversations are not changed here; see `conversation.py`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from streamgp.interactive.alarms import Alarms
 from streamgp.interactive.messages import Answer, Event, Fault
 from streamgp.interactive.records import Record, event_id_of
@@ -47,6 +49,9 @@ class Memory:
     def __len__(self) -> int:
         return len(self._records)
 
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self._records.values())
+
     def __getitem__(self, event_id: str) -> Record:
         return self._records[event_id]
 
@@ -61,9 +66,16 @@ class Memory:
 
     def add(self, event: Event) -> Record:
         """Remember an event."""
-        record = self._records[event.event_id] = Record(event)
+        return self.take_over(Record(event))
+
+    def take_over(self, record: Record) -> Record:
+        """Remember a conversation, with the answers it has had."""
+        event = record.event
+        self._records[event.event_id] = record
         if self._horizon_s is not None:
             self.horizons.set(event.event_id, event.occurred_at + self._horizon_s)
+        for answer_id in record.answer_ids:
+            self._answers[answer_id] = event.event_id
         return record
 
     def accept(self, answer: Answer, record: Record) -> None:

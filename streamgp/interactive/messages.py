@@ -142,6 +142,11 @@ class LabelledExample:
 
     `revision` counts the corrections of this event's label; `sequence` orders the examples of one
     key. `y` is None only where `origin` is withdrawn.
+
+    `probability_wrong` is how much the first answer counts as wrong in the error estimate of
+    whoever gave it: for an uncontested one the probability that it was wrong, after a challenge 1
+    if it was changed and 0 if not. It is None where no first answer was learned: in corrections
+    and withdrawals.
     """
 
     event_id: str
@@ -154,6 +159,7 @@ class LabelledExample:
     annotator: str | None = None
     learned_at: float
     late: bool = False
+    probability_wrong: float | None = None
     privileged: Mapping[str, Any] | None = None
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from streamgp.base import Label
-from streamgp.interactive.messages import Event, Origin, Request
+from streamgp.interactive.messages import Event, Origin
 
 State: TypeAlias = Literal[
     "seen",
@@ -44,6 +44,14 @@ class Word:
     privileged: Mapping[str, Any] | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is remembered of a label request or a challenge once it was sent."""
+
+    request_id: str
+    expires_at: float | None
+
+
 class Record:
     """The conversation about one event.
 
@@ -57,7 +65,7 @@ class Record:
 
     """
 
-    # event         as received; never changes.
+    # event         as received, but for its label and truth after a restart; never changes.
     # state         changed only by the loop, as its table says.
     # request       the last question about the event; open exactly while the state is asked or
     #               challenged. Kept afterwards, to judge late answers.
@@ -84,7 +92,7 @@ class Record:
     def __init__(self, event: Event) -> None:
         self.event = event
         self.state: State = "seen"
-        self.request: Request | None = None
+        self.request: Question | None = None
         self.word: Word | None = None
         self.standing: str | None = None
         self.was_asked = False
@@ -100,7 +108,7 @@ class Record:
         return f"{self.event.event_id}/challenge/{number}"
 
     @property
-    def open_request(self) -> Request | None:
+    def open_request(self) -> Question | None:
         """The question about the event that waits for an answer."""
         return self.request if self.state in ("asked", "challenged") else None
 

@@ -7,6 +7,7 @@ Dictionaries and labels in, probabilities or a posterior out; the mathematics is
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -169,7 +170,7 @@ class GPClassifier(base.Classifier):
             gp = gp or ExactGP(self._kernel_for(len(columns)), self.noise_variance)
             gp.widen(len(columns))
         try:
-            gp.append(vector, _indicator(max(gp.n_targets, target + 1), target))
+            gp.append(vector, _indicator(max(len(self._labels), target + 1), target))
         except ValueError:
             gp.narrow(len(self._columns))
             raise
@@ -180,14 +181,29 @@ class GPClassifier(base.Classifier):
             self._points[event_id] = len(self._ids)
         self._ids.append(event_id)
 
+    def know(self, labels: Iterable[Label]) -> None:
+        """Make classes known before the first example of them: they have a mean of 0.
+
+        Examples
+        --------
+        >>> model = GPClassifier()
+        >>> model.know(["asleep", "awake"])
+        >>> model.predict_proba_one({"light": 1.0})
+        {'asleep': 0.5, 'awake': 0.5}
+
+        """
+        for y in labels:
+            check_label(y)
+            if y not in self._targets:
+                self._add_label(y)
+                if self._gp is not None:
+                    self._gp.add_target()
+
     def relabel_one(self, event_id: str, y: Label) -> None:
         """Change the label of an example that was learned; raises KeyError if it was not."""
         i = self._points[event_id]
         gp = self._learned()
-        check_label(y)
-        if y not in self._targets:
-            self._add_label(y)
-            gp.add_target()
+        self.know([y])
         gp.relabel(i, _indicator(gp.n_targets, self._targets[y]))
 
     def forget_one(self, event_id: str) -> None:
@@ -206,7 +222,7 @@ class GPClassifier(base.Classifier):
         if gp is None:
             self._columns.vector(x)  # refuses what could not be learned
             kernel = self._kernel_for(len(x))
-            return [], kernel.prior_variance(kernel.embed(np.zeros(len(x))))
+            return [0.0] * len(self._labels), kernel.prior_variance(kernel.embed(np.zeros(len(x))))
         columns = self._columns
         vector = columns.known_vector(x)
         means, variance = gp.predict(columns.vector(x) if vector is None else vector)

@@ -14,7 +14,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from typing import Protocol
 
-from streamgp.base import Decision
+from streamgp.base import Decision, State
 from streamgp.draws import uniform
 
 # Times of questions that are kept, so that the limit holds when the time goes backwards; the last n
@@ -34,6 +34,12 @@ class Budget(Protocol):
     def refund(self, now: float) -> None:
         """Take note that a question ended without an answer."""
 
+    def state(self) -> State:
+        """Return what must survive a restart, as plain JSON values."""
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+
 
 class Unlimited:
     """No limit."""
@@ -50,6 +56,13 @@ class Unlimited:
 
     def refund(self, now: float) -> None:
         """Nothing to give back."""
+
+    def state(self) -> State:
+        """Nothing to keep."""
+        return {}
+
+    def load_state(self, state: State) -> None:
+        """Nothing to take over."""
 
 
 class AtMost:
@@ -88,6 +101,14 @@ class AtMost:
     def refund(self, now: float) -> None:  # noqa: ARG002
         """Give one question back."""
         self._spent = max(0, self._spent - 1)
+
+    def state(self) -> State:
+        """Return the number of questions spent."""
+        return {"spent": self._spent}
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+        self._spent = int(state["spent"])
 
 
 class AtMostPer:
@@ -141,6 +162,14 @@ class AtMostPer:
 
     def refund(self, now: float) -> None:
         """Nothing is given back."""
+
+    def state(self) -> State:
+        """Return the times of the last questions."""
+        return {"asked_at": list(self._asked_at)}
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+        self._asked_at = [float(at) for at in state["asked_at"]]
 
 
 class RateBudget:
@@ -200,6 +229,15 @@ class RateBudget:
     def refund(self, now: float) -> None:  # noqa: ARG002
         """Give one question back."""
         self._spent = max(0, self._spent - 1)
+
+    def state(self) -> State:
+        """Return the last scores and the counts."""
+        return {"scores": list(self._scores), "n": self._n, "spent": self._spent}
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+        self._scores.extend(float(score) for score in state["scores"])
+        self._n, self._spent = int(state["n"]), int(state["spent"])
 
 
 def _at_least(name: str, value: int, least: int) -> int:

@@ -15,8 +15,9 @@ from typing import Any, Protocol
 
 from river.base import Transformer
 
-from streamgp.base import FeatureName, Features, Label
+from streamgp.base import FeatureName, Features, Label, State
 from streamgp.features import LARGEST, as_number, is_number
+from streamgp.plain import features_of, plain_features, plain_name
 
 
 class Scaling(Protocol):
@@ -30,6 +31,12 @@ class Scaling(Protocol):
 
     def transform(self, x: Features) -> Features:
         """Return the features as the learner sees them; changes nothing."""
+
+    def state(self) -> State:
+        """Return what must survive a restart."""
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
 
 
 class NoScaling:
@@ -45,6 +52,13 @@ class NoScaling:
     def transform(self, x: Features) -> Features:
         """Return the very same features."""
         return x
+
+    def state(self) -> State:
+        """Nothing to keep."""
+        return {}
+
+    def load_state(self, state: State) -> None:
+        """Nothing to take over."""
 
 
 class _Moments:
@@ -152,6 +166,26 @@ class StandardScaling:
                 scaled[name] = (as_number(name, value) - self._means[name]) * self._factors[name]
         return scaled
 
+    def state(self) -> State:
+        """Return the statistics in use, and the running ones of features that are not frozen."""
+        return {
+            "n": self._n,
+            "next": self._next,
+            "moments": [[plain_name(name), m.n, m.mean, m.m2] for name, m in self._moments.items()],
+            "in_use": [
+                [plain_name(name), mean, self._factors[name]] for name, mean in self._means.items()
+            ],
+        }
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+        self._n, self._next = int(state["n"]), int(state["next"])
+        for name, n, mean, m2 in state["moments"]:
+            moments = self._moments[name] = _Moments()
+            moments.n, moments.mean, moments.m2 = int(n), float(mean), float(m2)
+        for name, mean, factor in state["in_use"]:
+            self._means[name], self._factors[name] = float(mean), float(factor)
+
     def _refresh(self) -> bool:
         if self._n < min(self._next, self.warm_up):
             return False
@@ -191,12 +225,15 @@ class PipelineScaling:
     # _next  number of events at which the transformers in use are renewed next
     # _live  transformers that learn from every event of the warm-up
     # _used  what they were at the last renewal
+    # _heard  all that they learned from, in order: [x] or [x, y]; a River transformer has no other
+    #         state that could be written down
     def __init__(self, transformers: Sequence[Transformer], warm_up: int) -> None:
         self.warm_up = warm_up
         self._n = 0
         self._next = 1
         self._live = list(transformers)
         self._used = copy.deepcopy(self._live)
+        self._heard: list[list[Any]] = []
 
     def observe(self, x: Features) -> bool:
         """Take note of an event; True if the transformers in use have been renewed.
@@ -212,6 +249,7 @@ class PipelineScaling:
                     transformer.learn_one(seen)
                 seen = transformer.transform_one(seen)
             self._live = live
+            self._heard.append([dict(x)])
         self._n += 1
         if self._n > self.warm_up:
             return False
@@ -232,6 +270,7 @@ class PipelineScaling:
                 transformer.learn_one(seen, y)  # type: ignore[call-arg]
             seen = transformer.transform_one(seen)
         self._live = live
+        self._heard.append([dict(x), y])
 
     def transform(self, x: Features) -> Features:
         """Return the features as the last transformer in use makes them."""
@@ -239,6 +278,22 @@ class PipelineScaling:
         for transformer in self._used:
             seen = transformer.transform_one(seen)
         return seen  # type: ignore[no-any-return]
+
+    def state(self) -> State:
+        """Return the events and labels of the warm-up, from which transformers are made anew."""
+        return {
+            "n": self._n,
+            "heard": [[plain_features(x), *rest] for x, *rest in self._heard],
+        }
+
+    def load_state(self, state: State) -> None:
+        """Hear once more what the state has heard."""
+        for features, *label in state["heard"]:
+            if label:
+                self.learn(features_of(features), label[0])
+            else:
+                self.observe(features_of(features))
+        self._n = int(state["n"])
 
 
 def _is_plain(x: Features) -> bool:

@@ -10,14 +10,26 @@ from __future__ import annotations
 import copy
 import inspect
 import secrets
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
 from river import base
 from river.active.base import ActiveLearningClassifier
 
-from streamgp.base import Belief, Decision, Features, Label, Neighbour, Posterior, check_label
+from streamgp.base import (
+    Belief,
+    Decision,
+    Example,
+    Features,
+    Label,
+    Neighbour,
+    Posterior,
+    State,
+    check_label,
+)
 from streamgp.draws import uniform
+from streamgp.fingerprint import fingerprint
 from streamgp.query import criteria
 from streamgp.query.budgets import Budget, Unlimited
 from streamgp.query.rules import AskRule, ChallengeRule, SkepticalAsk, SkepticalChallenge
@@ -269,7 +281,7 @@ class SkepticalClassifier(ActiveLearningClassifier):
         challenged: bool,
         annotator: str | None = None,
         event_id: str | None = None,
-    ) -> None:
+    ) -> float:
         """Learn the label that a conversation has ended with.
 
         Parameters
@@ -287,6 +299,11 @@ class SkepticalClassifier(ActiveLearningClassifier):
         event_id
             Id of the event, to relabel or forget it later.
 
+        Returns
+        -------
+        How much the first answer counts as wrong in the error estimate of the annotator: the
+        probability that it was; after a challenge 1 if it was changed and 0 if not.
+
         Raises
         ------
         NotPositiveDefiniteError
@@ -303,6 +320,7 @@ class SkepticalClassifier(ActiveLearningClassifier):
         )  # fmt: skip
         self._taught.teach(x, y, event_id)
         self._errors.setdefault(annotator, ErrorRate()).note(w)
+        return w
 
     def relabel_one(self, event_id: str, y: Label) -> None:
         """Change the label of an example; raises KeyError if it was not learned."""
@@ -315,6 +333,77 @@ class SkepticalClassifier(ActiveLearningClassifier):
     def neighbours_one(self, x: Features, n: int = 3) -> list[Neighbour]:
         """Return the labelled examples nearest to `x` as the learner sees it, nearest first."""
         return self._taught.neighbours(x, n)
+
+    # --- surviving a restart
+
+    def fingerprint(self) -> str:
+        """Return what stands for the configuration: how this was built, not what it learned."""
+        return fingerprint(
+            self.model, self._query_rule, self._challenge_rule, self.budget, self.warm_up, self.seed
+        )
+
+    def examples(self) -> list[Example]:
+        """Return the labelled examples on record, in the order learned."""
+        return self._taught.examples()
+
+    def state(self) -> State:
+        """Return what decisions depend on beside the labelled examples, as plain JSON values.
+
+        Scaling statistics, the budget, what is known of each annotator, counters and the seed.
+
+        Raises
+        ------
+        TypeError
+            If the budget cannot be saved.
+
+        Examples
+        --------
+        >>> from streamgp import isgp
+        >>> model = isgp(seed=1)
+        >>> model.learn_one({"light": 0.3}, "home")
+        >>> model.state()["annotators"]
+        [[None, 1, 0.0]]
+
+        """
+        budget = self._budget
+        if not hasattr(budget, "state"):
+            raise TypeError(
+                f"{type(budget).__name__} cannot be saved; give it the methods state and load_state"
+            )
+        return {
+            "seed": self._seed,
+            "n_events": self._n_events,
+            "budget": budget.state(),
+            "annotators": [[name, rate.n, rate.sum] for name, rate in self._errors.items()],
+            "taught": self._taught.state(),
+        }
+
+    def load_state(self, state: State, examples: Sequence[Example]) -> None:
+        """Become what `state` and `examples` were taken from, to the last bit.
+
+        Parameters
+        ----------
+        state
+            What `state` returned.
+        examples
+            What `examples` returned, or what a consensus log leaves of it. They are learned once
+            more, one by one, through the scaling of the state.
+
+        Raises
+        ------
+        ValueError
+            If this classifier has seen events already.
+
+        """
+        if self._n_events or self._taught.n_taught:
+            raise ValueError("only a classifier that has seen nothing can take over a state")
+        self._seed = int(state["seed"])
+        self._n_events = int(state["n_events"])
+        self._budget.load_state(state["budget"])
+        self._errors = {
+            name: ErrorRate(int(n), float(total)) for name, n, total in state["annotators"]
+        }
+        self._taught.load_state(state["taught"], examples)
 
     # --- inside
 

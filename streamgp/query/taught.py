@@ -1,33 +1,36 @@
 """A learner, the raw examples that it was taught, and the scaling between the two.
 
-Keeps the three consistent: whenever the statistics in use change, the learner is rebuilt from the
-examples. What to ask and whom to believe is not decided here.
+Keeps the three consistent. At any time the learner is what a fresh one becomes, to the last bit,
+when it is taught the examples on record, in their order, through the statistics in use: so the
+examples are all that has to be kept of it. What to ask and whom to believe is not decided here.
 
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from streamgp.base import Array, Belief, Features, Label, Neighbour, check_label
+from streamgp.base import (
+    Array,
+    Belief,
+    Example,
+    Features,
+    Label,
+    Neighbour,
+    State,
+    check_label,
+)
 from streamgp.features import Columns, is_number
 from streamgp.query.scaling import Scaling, check_finite
 
 # What River's transformers and classifiers raise over features that they do not expect, besides
 # ValueError and TypeError.
 _FOREIGN = (LookupError, ArithmeticError, AttributeError)
-
-
-@dataclass(slots=True)
-class _Example:
-    event_id: str | None
-    x: Features
-    y: Label
 
 
 class TaughtLearner:
@@ -51,8 +54,9 @@ class TaughtLearner:
 
     """
 
-    # learner    a function of _examples and of the statistics in use
+    # learner    a function of _examples, _labels and the statistics in use
     # _examples  in the order taught; by event id, or by number (in a tuple) where there is none
+    # _labels    every label ever on record, in order of appearance: a class stays known
     # _passed_over  whether an example on record could not be taught again at the last rebuild
     # _memo      the last features and the belief about them, by value: a prediction, a decision
     #            and a challenge about one event ask the learner once; None after any change
@@ -64,7 +68,10 @@ class TaughtLearner:
             {"with_dist": True} if _takes(template.predict_proba_one, "with_dist") else {}
         )
         self._takes_event_id = _takes(template.learn_one, "event_id")
-        self._examples: dict[str | tuple[int], _Example] = {}
+        # Our own learners change nothing when they refuse an example, and can be told of classes.
+        self._is_own = hasattr(template, "know")
+        self._examples: dict[str | tuple[int], Example] = {}
+        self._labels: dict[Label, None] = {}
         self.n_taught = 0
         self._passed_over = False
         self._memo: tuple[Features, Belief] | None = None
@@ -126,24 +133,61 @@ class TaughtLearner:
         self._check(y)
         if event_id is not None and event_id in self._examples:
             raise ValueError(f"event {event_id!r} was already learned; use relabel_one")
-        example = _Example(event_id, dict(x), y)
-        self._teach(self.learner, example)
+        example = Example(event_id=event_id, x=dict(x), y=y)
+        try:
+            self._teach(self.learner, example)
+        except (ValueError, TypeError):
+            if not self._is_own:
+                self._rebuild()  # it may have learned half of it
+            raise
         # What transformers learn of labels is used from the next renewal on.
         self.scaling.learn(x, y)
         self._examples[(self.n_taught,) if event_id is None else event_id] = example
+        self._labels[y] = None
         self.n_taught += 1
         self._memo = None
 
     def relabel(self, event_id: str, y: Label) -> None:
         """Change the label of an example; raises KeyError if it was not taught."""
         self._check(y)
-        self._examples[event_id].y = y
-        self._change("relabel_one", event_id, y)
+        self._examples[event_id] = replace(self._examples[event_id], y=y)
+        self._labels[y] = None
+        # With examples that are on record only, there may be room for one of them now.
+        if self._is_own and not self._passed_over:
+            self.learner.relabel_one(event_id, y)
+            self._memo = None
+        else:
+            self._rebuild()
 
     def forget(self, event_id: str) -> None:
         """Forget an example; raises KeyError if it was not taught."""
         del self._examples[event_id]
-        self._change("forget_one", event_id)
+        self._rebuild()
+
+    def examples(self) -> list[Example]:
+        """Return the examples on record, in the order taught."""
+        return list(self._examples.values())
+
+    def state(self) -> State:
+        """Return what must survive a restart beside the examples."""
+        return {
+            "n_taught": self.n_taught,
+            "numbers": [key[0] for key in self._examples if isinstance(key, tuple)],
+            "labels": list(self._labels),
+            "scaling": self.scaling.state(),
+        }
+
+    def load_state(self, state: State, examples: Sequence[Example]) -> None:
+        """Become what `state` and `examples` were taken from; this object has learned nothing."""
+        self.scaling.load_state(state["scaling"])
+        self.n_taught = int(state["n_taught"])
+        self._labels = dict.fromkeys(state["labels"])
+        numbers = iter(state["numbers"])
+        self._examples = {
+            (next(numbers),) if example.event_id is None else example.event_id: example
+            for example in examples
+        }
+        self._rebuild()
 
     def neighbours(self, x: Features, n: int) -> list[Neighbour]:
         """Return the examples nearest to `x` as the learner sees them, nearest first."""
@@ -174,7 +218,7 @@ class TaughtLearner:
                 "wrap it in river.multiclass.OneVsRestClassifier"
             )
 
-    def _teach(self, learner: Any, example: _Example) -> None:
+    def _teach(self, learner: Any, example: Example) -> None:
         options = {"event_id": example.event_id} if self._takes_event_id else {}
         try:
             learner.learn_one(self.scaling.transform(example.x), example.y, **options)
@@ -185,19 +229,11 @@ class TaughtLearner:
         name = type(self._template).__name__
         return ValueError(f"{name} or its transformers cannot use these features: {error!r}")
 
-    def _change(self, method: str, *arguments: Any) -> None:
-        """Make the learner follow a change of one example: by a method of its own, or rebuilt."""
-        self._memo = None
-        change: Callable[..., None] | None = getattr(self.learner, method, None)
-        # With examples that are on record only, there may be room for one of them now.
-        if change is None or self._passed_over:
-            self._rebuild()
-        else:
-            change(*arguments)
-
     def _rebuild(self) -> None:
         """Teach a fresh learner all examples, through the statistics now in use."""
         learner = self._template.clone()
+        if self._is_own:
+            learner.know(self._labels)
         self._passed_over = False
         for example in self._examples.values():
             try:

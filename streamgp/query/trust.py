@@ -24,9 +24,9 @@ class ErrorRate:
 
     __slots__ = ("n", "sum")
 
-    def __init__(self) -> None:
-        self.n = 0
-        self.sum = 0.0
+    def __init__(self, n: int = 0, sum: float = 0.0) -> None:
+        self.n = n
+        self.sum = sum
 
     @property
     def estimate(self) -> float:

@@ -215,6 +215,19 @@ def test_a_relabelled_point_is_as_if_it_had_been_learned_so():
     assert_same(gp, dense, X[:3])
 
 
+@pytest.mark.parametrize(("n", "changed"), [(30, [0, 17, 29]), (1100, [3, 1050])])
+def test_relabelling_gives_the_bits_of_learning_so_in_the_first_place(n, changed):
+    X, Y = problem(n)
+    gp = taught(X, Y.copy(), noise_variance=0.1)
+    for i in changed:
+        Y[i] = [3.0, -Y[i, 1]]
+        gp.relabel(i, Y[i])
+    twin = taught(X, Y, noise_variance=0.1)
+    for x in problem(5, seed=1)[0]:
+        assert gp.predict(x)[0].tolist() == twin.predict(x)[0].tolist()
+        assert gp.predict(x)[1] == twin.predict(x)[1]
+
+
 @pytest.mark.parametrize("order", [[0], [29], [10], [0, 0, 0], [28, 3, 15, 0, 25], [0] * 30])
 def test_a_removed_point_is_as_if_it_had_never_been_learned(order):
     X, Y = problem(30)

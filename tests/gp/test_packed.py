@@ -39,6 +39,16 @@ def with_blocks_of(first, function):
         return function()
 
 
+@given(st.sampled_from([1, 16, 17, 33, 65, 129]), block_sizes)
+def test_every_row_is_handed_out_as_it_was_appended(n, first):
+    factor = with_blocks_of(first, lambda: grow(PackedCholesky(), positive_definite(n)))
+    L = factor.dense()
+    for i in range(n):
+        v, d = factor.row(i)
+        assert v.tolist() == L[i, :i].tolist()
+        assert d == L[i, i]
+
+
 @given(sizes, block_sizes)
 def test_a_grown_factor_equals_one_from_scratch(n, first):
     K = positive_definite(n)

@@ -100,7 +100,7 @@ class ScriptedLearner:
         challenged: bool,
         annotator: str | None = None,
         event_id: str | None = None,
-    ) -> None:
+    ) -> float:
         assert event_id is not None
         assert event_id not in self.held, f"{event_id} was learned twice"
         if self._says(self.refuses, event_id):
@@ -108,6 +108,7 @@ class ScriptedLearner:
         self.held[event_id] = (x, y)
         self.told.append((event_id, y))
         self.calls.append(("settle_one", event_id, y, given, challenged, annotator))
+        return float(y != given) if challenged else 0.25
 
     def relabel_one(self, event_id: str, y: Label) -> None:
         if self._says(self.refuses, event_id):

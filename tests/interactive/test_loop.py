@@ -193,6 +193,7 @@ class TestAnswers:
             origin="asked",
             annotator="eve",
             learned_at=3.0,
+            probability_wrong=0.25,
             privileged={"hint": 1},
         )
         assert learner.calls[-1] == ("settle_one", "e", "a", "a", False, "eve")

@@ -685,7 +685,7 @@ def flattened():
 def test_examples_that_collapse_in_a_rebuild_stay_on_record(flattened):
     assert flattened.learner.n_learned == 1
     assert flattened.n_learned == 3
-    assert flattened.predict_proba_one({"a": 3.0}) == {"y0": 1.0}
+    assert flattened.predict_proba_one({"a": 3.0}) == {"y0": 1.0, "y1": 0.0, "y2": 0.0}
     assert [n.event_id for n in flattened.neighbours_one({"a": 3.0})] == ["e0", "e1", "e2"]
     with pytest.raises(NotPositiveDefiniteError):
         flattened.settle_one({"a": 9.0}, "y", given="y", challenged=False)
@@ -704,7 +704,7 @@ def test_the_twin_of_a_forgotten_example_takes_its_place(flattened):
     flattened.forget_one("e0")
     assert flattened.n_learned == 2
     assert flattened.learner.n_learned == 1
-    assert flattened.predict_proba_one({"a": 3.0}) == {"y1": 1.0}
+    assert flattened.predict_proba_one({"a": 3.0}) == {"y0": 0.0, "y1": 1.0, "y2": 0.0}
 
 
 class Late(naive_bayes.GaussianNB):

@@ -1,0 +1,228 @@
+"""A loop restored from a snapshot goes on as if nothing had happened."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from river import feature_extraction, naive_bayes, neighbors, preprocessing, stats
+from scripted import ScriptedLearner
+from stories import Story, told
+
+from streamgp import GPClassifier, SkepticalClassifier, budgets, isgp, query
+from streamgp.interactive import (
+    Answer,
+    Event,
+    InteractiveLoop,
+    LabelledExample,
+    SnapshotError,
+    examples_in,
+)
+from streamgp.interactive.snapshot import Snapshot
+
+MODELS = {
+    "default": lambda: isgp(seed=3),
+    "short warm-up": lambda: SkepticalClassifier(GPClassifier(), warm_up=20, seed=3),
+    "paper": lambda: isgp("paper", seed=3),
+    "at most": lambda: SkepticalClassifier(
+        GPClassifier(), budget=budgets.AtMost(9), warm_up=8, seed=3
+    ),
+    "at most per": lambda: SkepticalClassifier(
+        GPClassifier(), query.AlwaysAsk(), budget=budgets.AtMostPer(3, 20.0), warm_up=8, seed=3
+    ),
+    "rate": lambda: SkepticalClassifier(
+        GPClassifier(), query.Entropy(0.0), budget=budgets.RateBudget(0.4), warm_up=8, seed=3
+    ),
+    "naive Bayes": lambda: SkepticalClassifier(naive_bayes.GaussianNB(), warm_up=8, seed=3),
+    "neighbours": lambda: SkepticalClassifier(neighbors.KNNClassifier(), warm_up=8, seed=3),
+    "pipeline": lambda: SkepticalClassifier(
+        preprocessing.StandardScaler() | preprocessing.MinMaxScaler() | GPClassifier(),
+        warm_up=20,
+        seed=3,
+    ),
+    "supervised pipeline": lambda: SkepticalClassifier(
+        feature_extraction.TargetAgg(by="n", how=stats.Count()) | GPClassifier(),
+        warm_up=20,
+        seed=3,
+    ),
+}
+models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
+# True, 1 and 1.0 are one key of a dictionary.
+LABELS = ("a", "b", 2, 2.5)
+
+
+def loop_around(model):
+    return InteractiveLoop(model(), expires_after_s=5.0, answer_horizon_s=60.0)
+
+
+@models
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 10**6), every=st.integers(1, 12))
+def test_cutting_by_snapshot_and_restore_changes_no_message(model, seed, every):
+    whole, cut = loop_around(model), loop_around(model)
+    story = Story(seed, labels=LABELS)
+    messages = []
+    for n in range(110):
+        step = story.next(messages)
+        messages = told(whole, step)
+        assert repr(told(cut, step)) == repr(messages)  # repr: NaN does not equal itself
+        if n % every == 0:
+            cut = InteractiveLoop.restore(cut.snapshot(), model())
+            assert cut.next_deadline() == whole.next_deadline()
+            assert cut.n_open == whole.n_open
+    assert cut.snapshot() == whole.snapshot()
+
+
+@models
+@settings(max_examples=5, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_the_consensus_log_replayed_gives_the_same_learner_bit_for_bit(model, seed):
+    loop = loop_around(model)
+    story = Story(seed, labels=LABELS)
+    log, messages = [], []
+    for _ in range(130):
+        messages = told(loop, story.next(messages))
+        log += [m for m in messages if isinstance(m, LabelledExample)]
+    again = model()
+    again.load_state(json.loads(json.dumps(loop.model.state())), examples_in(reversed(log)))
+    assert again.n_learned == loop.model.n_learned
+    for _ in range(10):
+        x = {"n": 1, **story.event().x, "u": 2.0}  # one transformer cannot do without n
+        assert again.predict_proba_one(x) == loop.model.predict_proba_one(x)
+        assert again.query_one(x, event_id="q", now=1e6) == loop.model.query_one(
+            x, event_id="q", now=1e6
+        )
+        assert again.challenge_one(x, "a", annotator="ann") == loop.model.challenge_one(
+            x, "a", annotator="ann"
+        )
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_the_error_estimates_follow_from_the_messages(seed):
+    loop = loop_around(MODELS["default"])
+    story = Story(seed, labels=LABELS)
+    messages, contested, sums = [], {}, {}
+    for _ in range(150):
+        messages = told(loop, story.next(messages))
+        for message in messages:
+            if type(message).__name__ == "Challenge":
+                contested[message.event_id] = message.annotator
+            elif isinstance(message, LabelledExample) and message.probability_wrong is not None:
+                name = contested.pop(message.event_id, message.annotator)
+                n, total = sums.get(name, (0, 0.0))
+                sums[name] = n + 1, total + message.probability_wrong
+    for name, (n, total) in sums.items():
+        assert loop.model.error_rate(name) == (1.0 + total) / (5.0 + n)
+
+
+def test_a_seed_that_was_drawn_is_kept():
+    loop = InteractiveLoop(isgp())
+    again = InteractiveLoop.restore(loop.snapshot(), isgp())
+    x = {"a": 1.0}
+    for n in range(20):
+        assert again.model.query_one(x, event_id=str(n)) == loop.model.query_one(x, event_id=str(n))
+
+
+def test_features_survive_as_they_were_received():
+    x = {"i": 3, "f": 3.0, "t": True, "nan": float("nan"), "inf": None, "s": "text", 1: 2.0}
+    loop = InteractiveLoop(
+        SkepticalClassifier(naive_bayes.GaussianNB(), query=query.AlwaysAsk(), warm_up=0, seed=1)
+    )
+    x.pop("s")  # naive Bayes takes numbers only
+    x.pop("nan")
+    x.pop("inf")
+    loop.on_event(Event(event_id="e1", x=x, occurred_at=0.0), now=0.0)
+    again = InteractiveLoop.restore(
+        loop.snapshot(),
+        SkepticalClassifier(naive_bayes.GaussianNB(), query=query.AlwaysAsk(), warm_up=0, seed=1),
+    )
+    answer = Answer(answer_id="a", event_id="e1", y="p", answered_at=1.0)
+    [example] = again.on_answer(answer, now=1.0)
+    assert list(example.x.items()) == list(x.items())
+    assert [type(v) for v in example.x.values()] == [type(v) for v in x.values()]
+
+
+# --- what cannot be restored
+
+
+@pytest.fixture
+def data():
+    loop = loop_around(MODELS["default"])
+    for n in range(6):
+        event = Event(event_id=f"e{n}", x={"a": float(n)}, occurred_at=float(n), y=n % 2)
+        loop.on_event(event, now=float(n))
+    return loop.snapshot()
+
+
+def test_another_configuration_is_refused(data):
+    for model in (isgp(seed=4), isgp("paper", seed=3), MODELS["short warm-up"]()):
+        with pytest.raises(SnapshotError, match=r"taken with another configuration .* restore it"):
+            InteractiveLoop.restore(data, model)
+
+
+def test_a_configuration_written_in_another_way_is_the_same(data):
+    model = SkepticalClassifier(GPClassifier(noise_variance=0.5), warm_up=200, seed=3)
+    assert InteractiveLoop.restore(data, model).model is model
+    assert model.n_learned > 0
+
+
+def test_a_snapshot_cut_off_anywhere_is_refused(data):
+    for size in range(0, len(data), 7):
+        with pytest.raises(SnapshotError, match=r"cut off|not a snapshot"):
+            InteractiveLoop.restore(data[:size], isgp(seed=3))
+
+
+def test_a_newer_version_is_refused(data):
+    newer = data[:8] + (2).to_bytes(2, "little") + data[10:]
+    with pytest.raises(SnapshotError, match="version 2, this streamgp reads version 1"):
+        InteractiveLoop.restore(newer, isgp(seed=3))
+
+
+def test_something_else_is_refused():
+    with pytest.raises(SnapshotError, match=r"not a snapshot of streamgp: it begins with b'PK"):
+        InteractiveLoop.restore(b"PK\3\4 something else", isgp(seed=3))
+
+
+def test_one_changed_byte_is_noticed(data):
+    damaged = bytearray(data)
+    damaged[len(data) // 2] ^= 1
+    with pytest.raises(SnapshotError, match="damaged: its checksum does not fit"):
+        InteractiveLoop.restore(bytes(damaged), isgp(seed=3))
+
+
+def test_a_snapshot_of_something_else_is_refused():
+    data = Snapshot(kind="a teapot", fingerprint="", body={}).to_bytes()
+    with pytest.raises(SnapshotError, match="holds a teapot, expected a loop"):
+        InteractiveLoop.restore(data, isgp(seed=3))
+
+
+def test_a_model_that_has_seen_something_is_refused(data):
+    model = isgp(seed=3)
+    model.observe_one({"a": 1.0})
+    with pytest.raises(SnapshotError, match="only a classifier that has seen nothing"):
+        InteractiveLoop.restore(data, model)
+
+
+def test_a_model_that_cannot_be_saved_says_what_it_lacks():
+    with pytest.raises(TypeError, match="ScriptedLearner cannot be saved; give it the methods fin"):
+        InteractiveLoop(ScriptedLearner()).snapshot()
+
+
+def test_a_budget_that_cannot_be_saved_says_so():
+    class Stingy:
+        def allows(self, decision, now):  # noqa: ARG002
+            return False
+
+    model = SkepticalClassifier(GPClassifier(), budget=Stingy(), seed=1)
+    with pytest.raises(TypeError, match="Stingy cannot be saved; give it the methods state and"):
+        InteractiveLoop(model).snapshot()
+
+
+def test_a_feature_that_cannot_be_saved_is_named():
+    loop = InteractiveLoop(isgp(seed=1))
+    loop.on_event(Event(event_id="e1", x={("a", 1): 1.0}, occurred_at=0.0), now=0.0)
+    with pytest.raises(
+        ValueError, match=r"named by a text or a number can be saved, got \('a', 1\)"
+    ):
+        loop.snapshot()
