@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
+from streamgp.signatures import parameters
+
 
 def fingerprint(*parts: object) -> str:
     """Return 16 hexadecimal digits that stand for how objects were built.
@@ -55,17 +57,10 @@ def described(value: Any) -> Any:
     if inspect.isroutine(value) or isinstance(value, type):
         return f"{value.__module__}.{value.__qualname__}"
     cls = type(value)
-    arguments = {name: getattr(value, name) for name in _arguments(cls) if hasattr(value, name)}
+    arguments = {name: getattr(value, name) for name in parameters(cls) if hasattr(value, name)}
     if hasattr(value, "item") and not arguments:  # a number of numpy's
         return described(value.item()) if getattr(value, "shape", None) == () else repr(value)
     return {
         "class": f"{cls.__module__}.{cls.__qualname__}",
         **{name: described(v) for name, v in arguments.items()},
     }
-
-
-def _arguments(cls: type) -> list[str]:
-    try:
-        return list(inspect.signature(cls).parameters)
-    except ValueError:  # a class of C that does not say
-        return []

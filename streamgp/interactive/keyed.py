@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Protocol, Self
+from typing import Any
 
 from streamgp.interactive.alarms import Alarms
 from streamgp.interactive.border import (
@@ -14,22 +14,26 @@ from streamgp.interactive.border import (
     flaw_of_event,
     rejected,
 )
-from streamgp.interactive.loop import InteractiveLoop, SkepticalLearner
+from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import Answer, Event, Message, Rejected
+from streamgp.interactive.residents import CloneableLearner, Residents
+from streamgp.interactive.saving import check_resumable
+from streamgp.interactive.shelf import MemoryShelf, Shelf
+from streamgp.interactive.snapshot import INCONSISTENT, Snapshot, SnapshotError
 
-
-class CloneableLearner(SkepticalLearner, Protocol):
-    """A skeptical learner that can be copied unlearned, as River's estimators can."""
-
-    def clone(self) -> Self:
-        """Return a fresh learner with the same parameters."""
+_KIND = "loops by key"
 
 
 class KeyedLoops:
     """One interactive loop per key, each around its own clone of the model.
 
     Has the methods of `InteractiveLoop` and hands every input to the loop of its key; ids need to
-    be unique within a key only. What one key says and learns does not depend on the others.
+    be unique within a key only. What one key says and learns does not depend on the others. All
+    have the seed of the model, and draws belong to event ids: where keys number their events
+    alike, chance falls alike for them.
+
+    With `max_keys`, the loops that were used least recently are put away as snapshots, and come
+    back with their next input as if they had never been away.
 
     Parameters
     ----------
@@ -39,31 +43,37 @@ class KeyedLoops:
         As in `InteractiveLoop`.
     answer_horizon_s
         As in `InteractiveLoop`.
+    max_keys
+        Number of loops to hold ready in memory; None for all.
+    shelf
+        Where the others wait, `connectors.shelf.SqliteShelf` for one; None for snapshots in memory.
 
     Attributes
     ----------
     loops
-        The loop of each key, in the order in which the keys appeared; to be read only.
+        The loops held ready, by key, in the order in which the keys appeared; with `max_keys` the
+        least recently used first. To be read only.
 
     Examples
     --------
     >>> from streamgp import isgp
     >>> from streamgp.interactive import Event, KeyedLoops
-    >>> loops = KeyedLoops(isgp(seed=1))
-    >>> for key in ("ann", "bob"):
-    ...     event = Event(event_id="1", key=key, x={"wap1": -64.0}, occurred_at=0.0, y="kitchen")
+    >>> loops = KeyedLoops(isgp(seed=1), max_keys=1)
+    >>> for n, key in enumerate(["ann", "bob", "ann"]):
+    ...     event = Event(event_id=str(n), key=key, x={"wap1": 1.0}, occurred_at=0.0, y="hall")
     ...     prediction, example = loops.on_event(event, now=0.0)
-    ...     print(example.key, example.sequence)
-    ann 1
-    bob 1
-    >>> list(loops.loops)
-    ['ann', 'bob']
+    ...     print(example.key, example.sequence, list(loops.loops), loops.n_keys)
+    ann 1 ['ann'] 1
+    bob 1 ['bob'] 2
+    ann 2 ['ann'] 2
 
     """
 
-    # _loops      the loop of each key.
+    # _residents  the loop of each key, ready or on the shelf.
     # _deadlines  next deadline of each loop that has one: brought up to date after every input
-    #             to that loop, so that no event looks at other keys.
+    #             to that loop, so that no event looks at other keys. A loop on the shelf is in it
+    #             only while a request of its waits; what else it must forget, it forgets when it
+    #             comes back.
 
     def __init__(
         self,
@@ -71,35 +81,50 @@ class KeyedLoops:
         *,
         expires_after_s: float | None = None,
         answer_horizon_s: float | None = None,
+        max_keys: int | None = None,
+        shelf: Shelf | None = None,
     ) -> None:
         check_span("expires_after_s", expires_after_s)
         check_span("answer_horizon_s", answer_horizon_s)
+        if max_keys is not None:
+            if not (isinstance(max_keys, int) and max_keys >= 1):
+                raise ValueError(f"max_keys must be a whole number of at least 1, got {max_keys!r}")
+            check_resumable(model)
+        elif shelf is not None:
+            raise ValueError("a shelf is of use with max_keys only; give both or neither")
         self.model = model
         self.expires_after_s = expires_after_s
         self.answer_horizon_s = answer_horizon_s
-        self._loops: dict[str | None, InteractiveLoop] = {}
-        self.loops: Mapping[str | None, InteractiveLoop] = MappingProxyType(self._loops)
+        self.max_keys = max_keys
+        spans = {"expires_after_s": expires_after_s, "answer_horizon_s": answer_horizon_s}
+        self._residents = Residents(
+            model, spans, max_keys, MemoryShelf() if shelf is None else shelf
+        )
+        self.loops: Mapping[str | None, InteractiveLoop] = MappingProxyType(self._residents.ready)
         self._deadlines: Alarms[str | None] = Alarms()
+
+    @property
+    def n_keys(self) -> int:
+        """Number of keys, those on the shelf included."""
+        return self._residents.n_keys
 
     def on_event(self, event: Event, now: float) -> list[Message]:
         """Hand an event to the loop of its key, which is made if the key is new."""
         if not isinstance(event, Event):
             raise TypeError(f"on_event takes an Event, got {event!r}")
         check_now(now)
-        loop = self._loops.get(event.key) if isinstance(event.key, str | None) else None
+        loop = self._loop(event.key)
         if loop is None:
             flaw = flaw_of_event(event)
             if flaw is not None:
                 return [rejected(event.event_id, event.key, "malformed", flaw, now)]
-            loop = InteractiveLoop(
-                self.model.clone(),
-                expires_after_s=self.expires_after_s,
-                answer_horizon_s=self.answer_horizon_s,
-            )
-        messages = loop.on_event(event, now)
-        if event.key not in self._loops and isinstance(messages[0], Rejected):
-            return messages  # garbage under a new key leaves no learner behind
-        self._loops[event.key] = loop
+            loop = self._residents.new()
+            messages = loop.on_event(event, now)
+            if isinstance(messages[0], Rejected):
+                return messages  # garbage under a new key leaves no learner behind
+            self._residents.add(event.key, loop)
+        else:
+            messages = loop.on_event(event, now)
         self._watch(event.key, loop)
         return messages
 
@@ -108,7 +133,7 @@ class KeyedLoops:
         if not isinstance(answer, Answer):
             raise TypeError(f"on_answer takes an Answer, got {answer!r}")
         check_now(now)
-        loop = self._loops.get(answer.key) if isinstance(answer.key, str | None) else None
+        loop = self._loop(answer.key)
         if loop is None:
             flaw = flaw_of_answer(answer)
             if flaw is not None:
@@ -124,9 +149,11 @@ class KeyedLoops:
         messages: list[Message] = []
         while (deadline := self._deadlines.first()) is not None and deadline < now:
             key = self._deadlines.pop()
-            loop = self._loops[key]
+            loop = self._residents.get(key)
+            assert loop is not None  # a key with a deadline has a loop
             messages += loop.on_time(now)
             self._watch(key, loop)
+        self._residents.note_time(now)
         return messages
 
     def on_cancel(
@@ -139,7 +166,7 @@ class KeyedLoops:
     ) -> list[Message]:
         """Take a question of one key back."""
         check_now(now)
-        loop = self._loops.get(key) if isinstance(key, str | None) else None
+        loop = self._loop(key)
         if loop is None:
             return [rejected(request_id, key, "unknown", _no_key(key), now)]
         messages = loop.on_cancel(request_id, now, key=key, why=why)
@@ -150,12 +177,96 @@ class KeyedLoops:
         """Return the earliest moment after which `on_time` has something to do, or None."""
         return self._deadlines.first()
 
+    def forget(self, key: str | None) -> bool:
+        """Forget a key with all it said and learned, for good; False if there is no such key."""
+        self._deadlines.clear(key)
+        return self._residents.forget(key)
+
+    def snapshot(self) -> bytes:
+        """Return everything that the loops must not forget; see `InteractiveLoop.snapshot`.
+
+        What waits on a shelf stays there, and its mark is in the snapshot: a shelf in memory is
+        saved with it, one on a disk must be given to `restore`.
+        """
+        check_resumable(self.model)
+        model: Any = self.model
+        state, blobs = self._residents.save()
+        body = {
+            "expires_after_s": self.expires_after_s,
+            "answer_horizon_s": self.answer_horizon_s,
+            "residents": state,
+            "deadlines": self._deadlines.items(),
+        }
+        return Snapshot(
+            kind=_KIND, fingerprint=model.fingerprint(), body=body, blobs=blobs
+        ).to_bytes()
+
+    @classmethod
+    def restore(
+        cls,
+        data: bytes,
+        model: CloneableLearner,
+        *,
+        max_keys: int | None = None,
+        shelf: Shelf | None = None,
+    ) -> KeyedLoops:
+        """Return the loops that a snapshot was taken from.
+
+        Parameters
+        ----------
+        data
+            What `snapshot` returned.
+        model
+            A model of the same configuration; cloned for every key.
+        max_keys
+            Number of loops to hold ready in memory.
+        shelf
+            Where the others waited, None if it was in memory. It goes back to the moment of the
+            snapshot.
+
+        Raises
+        ------
+        SnapshotError
+            If the bytes are no snapshot of keyed loops, or damaged, or taken with another
+            configuration or another shelf.
+
+        """
+        check_resumable(model)
+        resumable: Any = model
+        snapshot = Snapshot.from_bytes(data)
+        snapshot.check(_KIND, resumable.fingerprint())
+        body = snapshot.body
+        try:
+            loops = cls(
+                model,
+                expires_after_s=body["expires_after_s"],
+                answer_horizon_s=body["answer_horizon_s"],
+                max_keys=max_keys,
+                shelf=shelf,
+            )
+            loops._residents.load(body["residents"], snapshot.blobs)
+            for key, at in body["deadlines"]:
+                loops._deadlines.set(key, at)
+        except INCONSISTENT as error:
+            raise SnapshotError(f"snapshot cannot be restored: {error!s:.300}") from error
+        loops._put_away()
+        return loops
+
+    def _loop(self, key: object) -> InteractiveLoop | None:
+        return self._residents.get(key) if isinstance(key, str | None) else None
+
     def _watch(self, key: str | None, loop: InteractiveLoop) -> None:
         deadline = loop.next_deadline()
         if deadline is None:
             self._deadlines.clear(key)
         elif deadline != self._deadlines.get(key):
             self._deadlines.set(key, deadline)
+        self._put_away()
+
+    def _put_away(self) -> None:
+        for key, loop in self._residents.put_away():
+            if not loop.n_open:
+                self._deadlines.clear(key)
 
 
 def _no_key(key: str | None) -> str:

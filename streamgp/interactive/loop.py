@@ -470,7 +470,7 @@ class InteractiveLoop:
                 loop._moderator.deadlines.set(event_id, at)
             loop._moderator.consensus.sequence = body["sequence"]
         except INCONSISTENT as error:
-            raise SnapshotError(f"snapshot cannot be restored: {error}") from error
+            raise SnapshotError(f"snapshot cannot be restored: {error!s:.300}") from error
         return loop
 
     def _forget(self, record: Record, now: float) -> list[Message]:

@@ -55,7 +55,7 @@ class Snapshot:
     (b'streamgp', {'n': 3})
     >>> Snapshot.from_bytes(data[:-1])
     Traceback (most recent call last):
-    streamgp.interactive.snapshot.SnapshotError: snapshot is cut off: it has 100 bytes of 101; ...
+    streamgp.interactive.snapshot.SnapshotError: snapshot is cut off: it has 106 bytes of 107; ...
 
     """
 
@@ -123,9 +123,9 @@ class Snapshot:
         header_end = _HEAD.size + header_size
         try:
             header = _decoder.decode(data[_HEAD.size : header_end])
-        except (msgspec.MsgspecError, ValueError) as error:
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise SnapshotError(
-                f"snapshot has no readable header: {error}; {_WHAT_TO_DO}"
+                f"snapshot has no readable header: {error!s:.200}; {_WHAT_TO_DO}"
             ) from None
         if header_end + sum(header.blobs) + _DIGEST_SIZE != size:
             raise SnapshotError(f"snapshot has parts of a wrong length; {_WHAT_TO_DO}")
@@ -147,10 +147,10 @@ class Snapshot:
 
         """
         if self.kind != kind:
-            raise SnapshotError(f"snapshot holds {self.kind}, expected {kind}")
+            raise SnapshotError(f"snapshot holds {self.kind:.40}, expected {kind}")
         if self.fingerprint != fingerprint:
             raise SnapshotError(
-                f"snapshot was taken with another configuration ({self.fingerprint}, "
+                f"snapshot was taken with another configuration ({self.fingerprint:.16}, "
                 f"this one is {fingerprint}); restore it with the one it was taken with, "
                 "or replay the log"
             )

@@ -8,7 +8,6 @@ conversation itself, with requests that wait for answers, is `streamgp.interacti
 from __future__ import annotations
 
 import copy
-import inspect
 import secrets
 from collections.abc import Sequence
 from numbers import Integral
@@ -36,6 +35,7 @@ from streamgp.query.rules import AskRule, ChallengeRule, SkepticalAsk, Skeptical
 from streamgp.query.scaling import NoScaling, PipelineScaling, Scaling, StandardScaling
 from streamgp.query.taught import TaughtLearner
 from streamgp.query.trust import ErrorRate
+from streamgp.signatures import parameters
 
 
 class SkepticalClassifier(ActiveLearningClassifier):
@@ -454,7 +454,7 @@ def _check_has(
     """Refuse an argument that could not do its work, before the first event finds out."""
     if value is None:
         return
-    taken = inspect.signature(getattr(value, method)).parameters if hasattr(value, method) else ()
+    taken = parameters(getattr(value, method)) if hasattr(value, method) else ()
     if isinstance(value, type) or taking not in taken or not_taking in taken:
         raise TypeError(
             f"{name} must be an object of streamgp.query with a method {method} that takes "

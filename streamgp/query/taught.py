@@ -8,7 +8,6 @@ examples are all that has to be kept of it. What to ask and whom to believe is n
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -27,6 +26,7 @@ from streamgp.base import (
 )
 from streamgp.features import Columns, is_number
 from streamgp.query.scaling import Scaling, check_finite
+from streamgp.signatures import parameters
 
 # What River's transformers and classifiers raise over features that they do not expect, besides
 # ValueError and TypeError.
@@ -65,9 +65,9 @@ class TaughtLearner:
         self._template = template
         self.scaling = scaling
         self._options = (
-            {"with_dist": True} if _takes(template.predict_proba_one, "with_dist") else {}
+            {"with_dist": True} if "with_dist" in parameters(template.predict_proba_one) else {}
         )
-        self._takes_event_id = _takes(template.learn_one, "event_id")
+        self._takes_event_id = "event_id" in parameters(template.learn_one)
         # Our own learners change nothing when they refuse an example, and can be told of classes.
         self._is_own = hasattr(template, "know")
         self._examples: dict[str | tuple[int], Example] = {}
@@ -182,9 +182,10 @@ class TaughtLearner:
         self.scaling.load_state(state["scaling"])
         self.n_taught = int(state["n_taught"])
         self._labels = dict.fromkeys(state["labels"])
-        numbers = iter(state["numbers"])
+        unnamed = [example for example in examples if example.event_id is None]
+        numbers = dict(zip(map(id, unnamed), state["numbers"], strict=True))
         self._examples = {
-            (next(numbers),) if example.event_id is None else example.event_id: example
+            (numbers[id(example)],) if example.event_id is None else example.event_id: example
             for example in examples
         }
         self._rebuild()
@@ -244,10 +245,6 @@ class TaughtLearner:
                 self._passed_over = True
         self.learner = learner
         self._memo = None
-
-
-def _takes(method: Any, argument: str) -> bool:
-    return argument in inspect.signature(method).parameters
 
 
 def _numbers(x: Features) -> Features:

@@ -12,9 +12,13 @@ from stories import Story, told
 from streamgp import GPClassifier, SkepticalClassifier, budgets, isgp, query
 from streamgp.interactive import (
     Answer,
+    Cancel,
     Event,
+    Expired,
     InteractiveLoop,
     LabelledExample,
+    LabelRequest,
+    Rejected,
     SnapshotError,
     examples_in,
 )
@@ -56,7 +60,7 @@ def loop_around(model):
 
 
 @models
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 10**6), every=st.integers(1, 12))
 def test_cutting_by_snapshot_and_restore_changes_no_message(model, seed, every):
     whole, cut = loop_around(model), loop_around(model)
@@ -74,7 +78,7 @@ def test_cutting_by_snapshot_and_restore_changes_no_message(model, seed, every):
 
 
 @models
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_the_consensus_log_replayed_gives_the_same_learner_bit_for_bit(model, seed):
     loop = loop_around(model)
@@ -226,3 +230,58 @@ def test_a_feature_that_cannot_be_saved_is_named():
         ValueError, match=r"named by a text or a number can be saved, got \('a', 1\)"
     ):
         loop.snapshot()
+
+
+# --- what else holds for real models, whatever happens
+
+
+@models
+@settings(max_examples=2, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_what_comes_twice_changes_nothing(model, seed):
+    loop = loop_around(model)
+    story = Story(seed, labels=LABELS)
+    messages = []
+    for _ in range(60):
+        step = story.next(messages)
+        messages = told(loop, step)
+        if step[0] == "on_time":
+            continue
+        before = loop.snapshot()
+        again = told(loop, step)
+        assert [type(m) for m in again] == [Rejected]
+        assert loop.snapshot() == before
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_no_more_questions_are_answered_than_the_budget_allows(seed):
+    loop = loop_around(MODELS["at most"])
+    story = Story(seed, labels=LABELS)
+    messages, open_or_answered = [], set()
+    for _ in range(150):
+        step = story.next(messages)
+        messages = told(loop, step)
+        answer = step[1] if step[0] == "on_answer" else None
+        for message in messages:
+            if isinstance(message, LabelRequest):
+                open_or_answered.add(message.request_id)
+            elif isinstance(message, Expired | Cancel):
+                open_or_answered.discard(message.request_id)
+        if answer is not None and answer.declined and not messages:
+            open_or_answered.discard(f"{answer.event_id}/label")
+        assert len(open_or_answered) <= 9
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_no_more_questions_fall_into_any_span_than_the_budget_allows(seed):
+    loop = loop_around(MODELS["at most per"])
+    story = Story(seed, labels=LABELS)
+    messages, asked_at = [], []
+    for _ in range(200):
+        messages = told(loop, story.next(messages))
+        asked_at += [m.requested_at for m in messages if isinstance(m, LabelRequest)]
+    asked_at.sort()
+    assert len(asked_at) > 3
+    assert all(later - at >= 20.0 for at, later in zip(asked_at, asked_at[3:], strict=False))

@@ -1,0 +1,192 @@
+"""Which loops are held ready, and which wait on the shelf.
+
+Deadlines and messages are the business of `keyed.py`; here loops only come and go, and what they
+would have done in the meantime is made up for.
+
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Sequence
+from struct import Struct
+from typing import Protocol, Self
+
+from streamgp.base import State
+from streamgp.interactive.loop import InteractiveLoop, SkepticalLearner
+from streamgp.interactive.shelf import Shelf
+
+_WHEN = Struct("<Q")
+
+
+class CloneableLearner(SkepticalLearner, Protocol):
+    """A skeptical learner that can be copied unlearned, as River's estimators can."""
+
+    def clone(self) -> Self:
+        """Return a fresh learner with the same parameters."""
+
+
+class Residents:
+    """The loops of all keys: those used last are ready, the others are snapshots on a shelf.
+
+    Parameters
+    ----------
+    model
+        Cloned for every loop.
+    spans
+        Keyword arguments of every loop.
+    max_keys
+        Number of loops to hold ready; None for all.
+    shelf
+        Where the others wait.
+
+    Attributes
+    ----------
+    ready
+        The loops held ready; with `max_keys` the least recently used first.
+    n_keys
+        Number of keys, on the shelf or not.
+
+    """
+
+    # _passed  the times told since the beginning
+    def __init__(
+        self,
+        model: CloneableLearner,
+        spans: dict[str, float | None],
+        max_keys: int | None,
+        shelf: Shelf,
+    ) -> None:
+        self._model = model
+        self._spans = spans
+        self._max_keys = max_keys
+        self._shelf = shelf
+        self.ready: OrderedDict[str | None, InteractiveLoop] = OrderedDict()
+        self.n_keys = 0
+        self._passed = PassedTimes()
+
+    def new(self) -> InteractiveLoop:
+        """Return a loop that belongs to no key yet."""
+        return InteractiveLoop(self._model.clone(), **self._spans)
+
+    def add(self, key: str | None, loop: InteractiveLoop) -> None:
+        """Give a new key its loop."""
+        self.ready[key] = loop
+        self.n_keys += 1
+
+    def get(self, key: str | None) -> InteractiveLoop | None:
+        """Return the loop of a key, from the shelf if need be, or None if there is none."""
+        loop = self.ready.get(key)
+        if self._max_keys is None:
+            return loop
+        if loop is not None:
+            self.ready.move_to_end(key)
+            return loop
+        data = self._shelf.get(key)
+        if data is None:
+            return None
+        (when,) = _WHEN.unpack_from(data)
+        loop = InteractiveLoop.restore(data[_WHEN.size :], self._model.clone())
+        passed = self._passed.latest_since(when)
+        if passed is not None:
+            # Only events to forget can have been due: a loop whose request waits is woken in time.
+            loop.on_time(passed)
+        self.ready[key] = loop
+        return loop
+
+    def note_time(self, now: float) -> None:
+        """Take note that all loops were told the time."""
+        if self._max_keys is not None:
+            self._passed.note(now)
+
+    def put_away(self) -> list[tuple[str | None, InteractiveLoop]]:
+        """Put loops on the shelf until few enough are ready; return them with their keys."""
+        away = []
+        while self._max_keys is not None and len(self.ready) > self._max_keys:
+            key, loop = self.ready.popitem(last=False)
+            self._shelf.put(key, _WHEN.pack(self._passed.n) + loop.snapshot())
+            away.append((key, loop))
+        return away
+
+    def forget(self, key: str | None) -> bool:
+        """Forget a key for good; False if there is no such key."""
+        waits = self._shelf.get(key) is not None
+        if self.ready.pop(key, None) is None and not waits:
+            return False
+        self._shelf.discard(key)
+        self.n_keys -= 1
+        return True
+
+    def save(self) -> tuple[State, list[bytes]]:
+        """Return what must survive a restart: plain values, and the loops held ready."""
+        state = {
+            "keys": list(self.ready),
+            "n_keys": self.n_keys,
+            "passed": self._passed.state(),
+            "shelf": None if self._max_keys is None else self._shelf.mark(),
+        }
+        return state, [loop.snapshot() for loop in self.ready.values()]
+
+    def load(self, state: State, blobs: Sequence[bytes]) -> None:
+        """Become what was saved."""
+        if state["shelf"] is not None:
+            if self._max_keys is None:
+                raise ValueError("some of its keys wait on a shelf; give max_keys and the shelf")
+            self._shelf.reset(state["shelf"])
+        for key, data in zip(state["keys"], blobs, strict=True):
+            self.ready[key] = InteractiveLoop.restore(data, self._model.clone())
+        self.n_keys = int(state["n_keys"])
+        self._passed.load_state(state["passed"])
+
+
+class PassedTimes:
+    """The latest time told since any moment.
+
+    Time may go backwards, so the last time told need not be the latest; only those count that no
+    later one has reached, usually one.
+
+    Attributes
+    ----------
+    n
+        Number of times told.
+
+    Examples
+    --------
+    >>> passed = PassedTimes()
+    >>> for now in (10.0, 30.0, 20.0):
+    ...     passed.note(now)
+    >>> passed.latest_since(0), passed.latest_since(2), passed.latest_since(3)
+    (30.0, 20.0, None)
+
+    """
+
+    # _numbers, _times  which times count, and what they are: falling
+    def __init__(self) -> None:
+        self.n = 0
+        self._numbers: list[int] = []
+        self._times: list[float] = []
+
+    def note(self, now: float) -> None:
+        """Take note of a time told."""
+        self.n += 1
+        while self._times and self._times[-1] <= now:
+            self._times.pop()
+            self._numbers.pop()
+        self._times.append(now)
+        self._numbers.append(self.n)
+
+    def latest_since(self, n: int) -> float | None:
+        """Return the latest of the times told after the first `n`, or None."""
+        i = bisect_right(self._numbers, n)
+        return self._times[i] if i < len(self._times) else None
+
+    def state(self) -> State:
+        """Return what must survive a restart."""
+        return {"n": self.n, "numbers": self._numbers, "times": self._times}
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+        self.n = int(state["n"])
+        self._numbers = [int(n) for n in state["numbers"]]
+        self._times = [float(at) for at in state["times"]]

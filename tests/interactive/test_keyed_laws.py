@@ -1,0 +1,171 @@
+"""Keys do not touch each other, whoever is on the shelf."""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from stories import Story, told
+
+from streamgp import GPClassifier, SkepticalClassifier, isgp
+from streamgp.interactive import Event, KeyedLoops, SnapshotError
+from streamgp.interactive.residents import PassedTimes
+from streamgp.interactive.shelf import MemoryShelf
+
+LABELS = ("a", "b", "c")
+SPANS = {"expires_after_s": 5.0, "answer_horizon_s": 40.0}
+seeds = st.integers(0, 10**6)
+
+
+def model():
+    return SkepticalClassifier(GPClassifier(), warm_up=16, seed=3)
+
+
+def script(seed, keys, n=90):
+    """Inputs of several keys, each made up as the conversation goes, in the order they came."""
+    loops = KeyedLoops(model(), **SPANS)
+    stories = {key: Story(seed, key=key, labels=LABELS) for key in keys}
+    said = {key: [] for key in keys}
+    rng = random.Random(seed)
+    steps = []
+    for _ in range(n):
+        key = rng.choice(keys)
+        step = stories[key].next(said[key])
+        if step[0] == "on_time":
+            continue
+        said[key] = told(loops, step, key=key)
+        steps.append((key, step))
+    return steps
+
+
+def by_key(loops, steps):
+    """All messages of each key, in their order; repr, as NaN does not equal itself."""
+    said = {}
+    for key, step in steps:
+        for message in told(loops, step, key=key):
+            said.setdefault(message.key, []).append(repr(message))
+    return said
+
+
+@settings(max_examples=8, deadline=None)
+@given(seed=seeds, other=st.randoms(use_true_random=False))
+def test_permuting_inputs_of_different_keys_only_permutes_messages(seed, other):
+    steps = script(seed, ["ann", "bob", None])
+    queues = {}
+    for key, step in steps:
+        queues.setdefault(key, []).append(step)
+    shuffled = []
+    while queues:
+        key = other.choice(sorted(queues, key=str))
+        shuffled.append((key, queues[key].pop(0)))
+        if not queues[key]:
+            del queues[key]
+    one, two = (KeyedLoops(model(), **SPANS) for _ in range(2))
+    assert by_key(one, steps) == by_key(two, shuffled)
+    assert {k: one.loops[k].snapshot() for k in one.loops} == {
+        k: two.loops[k].snapshot() for k in two.loops
+    }
+
+
+@settings(max_examples=8, deadline=None)
+@given(seed=seeds, max_keys=st.integers(1, 3), cut_every=st.integers(3, 40))
+def test_putting_loops_away_and_restarting_changes_no_message(seed, max_keys, cut_every):
+    keys = ["ann", "bob", "cid", "", None]
+    whole = KeyedLoops(model(), **SPANS)
+    bounded = KeyedLoops(model(), **SPANS, max_keys=max_keys)
+    rng = random.Random(seed)
+    for n, (key, step) in enumerate(script(seed, keys, n=110)):
+        assert repr(told(bounded, step, key=key)) == repr(told(whole, step, key=key))
+        assert len(bounded.loops) <= max_keys
+        if rng.random() < 0.2:  # the time may also go backwards
+            now = step[2] + rng.choice([-20.0, 0.0, 6.0, 60.0])
+            ended, expected = bounded.on_time(now), whole.on_time(now)
+            assert sorted(map(repr, ended)) == sorted(map(repr, expected))
+        if n % cut_every == 0:
+            bounded = KeyedLoops.restore(bounded.snapshot(), model(), max_keys=max_keys)
+        # What only has to be forgotten may be forgotten later.
+        expected = whole.next_deadline()
+        assert bounded.next_deadline() is None or bounded.next_deadline() >= expected
+    assert bounded.n_keys == len(whole.loops)
+    for key in whole.loops:
+        if key in bounded.loops:
+            assert repr(bounded.loops[key].model.examples()) == repr(
+                whole.loops[key].model.examples()
+            )
+
+
+@settings(max_examples=6, deadline=None)
+@given(seed=seeds)
+def test_no_request_of_a_loop_on_the_shelf_misses_its_deadline(seed):
+    loops = KeyedLoops(model(), **SPANS, max_keys=1)
+    expected, ended = {}, {}
+    for key, step in script(seed, ["ann", "bob", "cid"]):
+        for message in told(loops, step, key=key):
+            if type(message).__name__ in ("LabelRequest", "Challenge"):
+                expected[message.key, message.request_id] = message.expires_at
+    while (deadline := loops.next_deadline()) is not None:
+        for message in loops.on_time(deadline + 1e-3):
+            if type(message).__name__ == "Expired":
+                ended[message.key, message.request_id] = message.at
+    for request, at in ended.items():
+        assert at <= expected[request] + 1e-3
+    assert all(loop.n_open == 0 for loop in loops.loops.values())
+
+
+@settings(max_examples=6, deadline=None)
+@given(seed=seeds, max_keys=st.sampled_from([None, 1]))
+def test_a_forgotten_key_is_new_and_the_others_notice_nothing(seed, max_keys):
+    steps = script(seed, ["ann", "bob"])
+    half = len(steps) // 2
+    whole = KeyedLoops(model(), **SPANS)
+    loops = KeyedLoops(model(), **SPANS, max_keys=max_keys)
+    by_key(whole, steps[:half])
+    by_key(loops, steps[:half])
+    n_keys = loops.n_keys
+    known = "ann" in whole.loops
+    assert loops.forget("ann") == known
+    assert not loops.forget("ann")
+    assert loops.n_keys == n_keys - known
+    fresh = KeyedLoops(model(), **SPANS)
+    expected = {
+        "ann": by_key(fresh, [s for s in steps[half:] if s[0] == "ann"]).get("ann"),
+        "bob": by_key(whole, [s for s in steps[half:] if s[0] == "bob"]).get("bob"),
+    }
+    said = by_key(loops, steps[half:])
+    assert {key: said.get(key) for key in expected} == expected
+
+
+def test_the_least_recently_used_loop_is_put_away():
+    shelf = MemoryShelf()
+    loops = KeyedLoops(isgp(seed=1), max_keys=2, shelf=shelf)
+    for n, key in enumerate(["a", "b", "a", "c"]):
+        loops.on_event(Event(event_id=str(n), key=key, x={"f": 1.0}, occurred_at=0.0), now=0.0)
+    assert list(loops.loops) == ["a", "c"]
+    assert list(shelf.keys()) == ["b"]
+    assert (len(shelf), loops.n_keys) == (1, 3)
+
+
+def test_what_cannot_be_is_refused():
+    with pytest.raises(ValueError, match="max_keys must be a whole number of at least 1, got 0"):
+        KeyedLoops(isgp(seed=1), max_keys=0)
+    with pytest.raises(ValueError, match="a shelf is of use with max_keys only"):
+        KeyedLoops(isgp(seed=1), shelf=MemoryShelf())
+
+
+def test_a_snapshot_needs_the_shelf_it_was_taken_with():
+    loops = KeyedLoops(isgp(seed=1), max_keys=1)
+    data = loops.snapshot()
+    with pytest.raises(SnapshotError, match="some of its keys wait on a shelf; give max_keys"):
+        KeyedLoops.restore(data, isgp(seed=1))
+    with pytest.raises(SnapshotError, match="taken with another configuration"):
+        KeyedLoops.restore(data, isgp(seed=2), max_keys=1)
+    with pytest.raises(SnapshotError, match="not a snapshot"):
+        KeyedLoops.restore(b"", isgp(seed=1))
+
+
+@given(st.lists(st.integers(-5, 5), max_size=20), st.integers(0, 20))
+def test_the_latest_time_since_a_moment_is_that_of_a_full_record(times, n):
+    passed = PassedTimes()
+    for now in times:
+        passed.note(float(now))
+    assert passed.latest_since(n) == max(map(float, times[n:]), default=None)
