@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from connectors.logs import LogSource
     from connectors.memory import MemoryBroker
     from connectors.runner import RunResult, run
+    from connectors.shelf import SqliteShelf
+    from connectors.snapshots import StateDirectory, StateError, read_snapshot, write_snapshot
     from connectors.streams import TableError
 
 _HOMES = {
@@ -31,12 +33,17 @@ _HOMES = {
     "RunResult": "connectors.runner",
     "Sink": "connectors.broker",
     "Source": "connectors.broker",
+    "SqliteShelf": "connectors.shelf",
+    "StateDirectory": "connectors.snapshots",
+    "StateError": "connectors.snapshots",
     "TableError": "connectors.streams",
     "decode": "connectors.codec",
     "encode": "connectors.codec",
     "open_broker": "connectors.broker",
     "read_messages": "connectors.files",
+    "read_snapshot": "connectors.snapshots",
     "run": "connectors.runner",
+    "write_snapshot": "connectors.snapshots",
 }
 
 __all__ = [
@@ -50,12 +57,17 @@ __all__ = [
     "RunResult",
     "Sink",
     "Source",
+    "SqliteShelf",
+    "StateDirectory",
+    "StateError",
     "TableError",
     "decode",
     "encode",
     "open_broker",
     "read_messages",
+    "read_snapshot",
     "run",
+    "write_snapshot",
 ]
 
 

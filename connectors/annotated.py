@@ -9,10 +9,12 @@ question whose answer comes before the next event.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from typing import Protocol
 
 from connectors.broker import Received, Sink, Source
+from streamgp.base import State
 from streamgp.interactive.messages import (
     Answer,
     Challenge,
@@ -43,6 +45,14 @@ class Answers(Protocol):
         """Return when the next answer will be given, None if none is under way."""
         ...
 
+    def state(self) -> State:
+        """Return what must survive a restart, but for the events shown."""
+        ...
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from, the events having been shown again."""
+        ...
+
 
 class AnnotatedLog:
     """Source of the events of a log and of the answers to the questions sent to it as a sink.
@@ -58,6 +68,7 @@ class AnnotatedLog:
 
     """
 
+    # _n_taken   records of the log delivered so far.
     # _upcoming  polled from the log, not yet delivered.
     # _given     taken from the queue, not yet delivered; all of them given at one time.
 
@@ -65,13 +76,13 @@ class AnnotatedLog:
         self._log = log
         self._sink = sink
         self._queue = queue
+        self._n_taken = 0
         self._upcoming: deque[Received] = deque()
         self._given: deque[Answer] = deque()
 
     def poll(self, timeout_s: float = 0.0) -> list[Received]:
         """Return the next event or answer, whichever comes first."""
-        if not self._upcoming and not self._log.exhausted:
-            self._upcoming.extend(self._log.poll(timeout_s))
+        self._fetch(timeout_s)
         if not self._given:
             self._take_answers()
         if self._given:
@@ -80,10 +91,18 @@ class AnnotatedLog:
             return [Received(message=answer, at=answer.answered_at)]
         if not self._upcoming:
             return []
+        return [self._take()]
+
+    def _fetch(self, timeout_s: float) -> None:
+        if not self._upcoming and not self._log.exhausted:
+            self._upcoming.extend(self._log.poll(timeout_s))
+
+    def _take(self) -> Received:
         received = self._upcoming.popleft()
+        self._n_taken += 1
         if isinstance(received.message, Event):
             self._queue.see(received.message)
-        return [received]
+        return received
 
     def _take_answers(self) -> None:
         """Take the answers of the earliest moment, if they come before the next event.
@@ -95,6 +114,40 @@ class AnnotatedLog:
             return
         if not self._upcoming or at <= self._upcoming[0].at:
             self._given.extend(self._queue.due(at))
+
+    def state(self) -> State:
+        """Return how far the log was taken, and the answers on their way."""
+        return {
+            "n_taken": self._n_taken,
+            "given": [asdict(answer) for answer in self._given],
+            "queue": self._queue.state(),
+        }
+
+    def load_state(self, state: State) -> Iterator[Event]:
+        """Become what the state was taken from: the log, opened anew, is taken as far once more.
+
+        Returns
+        -------
+        The events that were delivered before; when all of them have been taken from the iterator,
+        the state is loaded.
+
+        Raises
+        ------
+        ValueError
+            If the log is shorter than it was.
+
+        """
+        while self._n_taken < state["n_taken"]:
+            self._fetch(0.0)
+            if not self._upcoming:
+                raise ValueError(
+                    f"the log ends after {self._n_taken} rows, expected {state['n_taken']}"
+                )
+            message = self._take().message
+            if isinstance(message, Event):
+                yield message
+        self._given.extend(Answer(**fields) for fields in state["given"])
+        self._queue.load_state(state["queue"])
 
     @property
     def exhausted(self) -> bool:

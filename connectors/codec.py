@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from math import isfinite
 from typing import Any, Union, get_args, get_type_hints
 
@@ -37,6 +38,8 @@ from streamgp.interactive.messages import (
 )
 
 MAX_BYTES = 1 << 20
+_LONGEST_REASON = 500
+_NOWHERE = object()
 
 TYPES: dict[str, type] = {
     "event": Event,
@@ -62,7 +65,18 @@ _MISSING = re.compile(r"Object missing required field `(.+?)`(?: - at `\$\.?(.*)
 
 
 class DecodeError(ValueError):
-    """Bytes that are no message; its text names the field, the value and what was expected."""
+    """Bytes that are no message; its text names the field, the value and what was expected.
+
+    The text is one line of at most 500 printable characters, whatever was in the bytes: it goes
+    into logs, onto terminals and into dead letters.
+    """
+
+    def __init__(self, reason: str) -> None:
+        if len(reason) > _LONGEST_REASON:
+            reason = reason[: _LONGEST_REASON - 3] + "..."
+        if not reason.isprintable():
+            reason = "".join(c if c.isprintable() else repr(c)[1:-1] for c in reason)
+        super().__init__(reason)
 
 
 def encode(message: Input | Message, *, max_bytes: int = MAX_BYTES) -> bytes:
@@ -178,14 +192,15 @@ def _explain(data: bytes, error: Exception) -> str:
         where = f" of {missing[2]}" if missing[2] else ""
         return f"{tag}: field {missing[1]!r}{where} is missing"
     where, _, path = str(error).partition(" - at `$.")
-    path, value = _follow(plain, path.rstrip("`"))
+    out_of_range = where == "Number out of range"
+    path, value = _follow(plain, path.rstrip("`"), _is_finite if out_of_range else _is_scalar)
     if expected := _EXPECTED.fullmatch(where):
         kinds = expected[1].replace("`", "").replace(" | ", " or ")
         return f"{tag}: {path or 'message'} must be {kinds}, got {_show(value)}"
     if where.startswith("Invalid enum value"):
         kinds = ", ".join(get_args(get_type_hints(TYPES[tag])[path]))
         return f"{tag}: {path} must be one of {kinds}, got {_show(value)}"
-    if where == "Number out of range":
+    if out_of_range:
         return f"{tag}: {path} must be finite, got a number beyond 1.8e308"
     return f"{tag}: {where}"
 
@@ -198,17 +213,31 @@ def _refuse_constant(name: str) -> None:
     raise _NotFiniteError(name)
 
 
-def _follow(value: Any, path: str) -> tuple[str, Any]:
-    """Find the value at a path of msgspec's, which writes `[...]` for any name in an object."""
+def _follow(value: Any, path: str, is_good: Callable[[Any], bool]) -> tuple[str, Any]:
+    """Find the value at a path of msgspec's, which writes `[...]` for any name in an object.
+
+    That name is then the first one whose value is not good. With a name given twice, the value may
+    be gone.
+    """
     for step in re.findall(r"[^.\[\]]+|\.\.\.", path):
-        if step == "...":
-            step = next((name for name, v in value.items() if not _is_scalar(v)), "...")
-            path = path.replace("[...]", f"[{step!r}]", 1)
-        if isinstance(value, list):
-            value = value[int(step)]
-        elif isinstance(value, dict):
-            value = value.get(step)
+        if step == "..." and isinstance(value, dict):
+            found = [name for name, v in value.items() if not is_good(v)][:1]
+            for step in found:
+                path = path.replace("[...]", f"[{_cut(repr(step))}]", 1)
+        try:
+            value = value[int(step)] if isinstance(value, list) else value[step]
+        except (LookupError, TypeError, ValueError):
+            return path, _NOWHERE
     return path, value
+
+
+def _is_finite(value: Any) -> bool:
+    """Say whether all numbers at any depth are finite."""
+    if isinstance(value, dict):
+        return all(map(_is_finite, value.values()))
+    if isinstance(value, list):
+        return all(map(_is_finite, value))
+    return not isinstance(value, float) or isfinite(value)
 
 
 def _is_scalar(value: Any) -> bool:
@@ -220,5 +249,8 @@ def _is_scalar(value: Any) -> bool:
 
 
 def _show(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
+    return "another value" if value is _NOWHERE else _cut(json.dumps(value, ensure_ascii=False))
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= 80 else text[:77] + "..."

@@ -1,12 +1,14 @@
 """Messages in a directory, one JSON object a line, in the order in which they were sent.
 
-The same messages give the same bytes. What was in the files before is replaced.
+The same messages give the same bytes. What was in the files before is replaced, unless the sizes
+are given at which to go on.
 
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
@@ -48,11 +50,13 @@ class MessageFiles:
     directory
         Where the files are written; created if it is not there. All files are created at once, so
         that an empty one says that there was nothing to say.
+    sizes
+        What `sync` returned, to go on from there: what was written afterwards is cut off.
 
     Raises
     ------
     ValueError
-        If nothing can be written there.
+        If nothing can be written there, or a file is shorter than it was.
 
     Examples
     --------
@@ -66,13 +70,14 @@ class MessageFiles:
 
     """
 
-    def __init__(self, directory: str | Path) -> None:
+    def __init__(self, directory: str | Path, *, sizes: Mapping[str, int] | None = None) -> None:
         self.directory = Path(directory)
         self._files: dict[str, IO[bytes]] = {}
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             for name in dict.fromkeys(FILES.values()):
-                self._files[name] = open(self.directory / name, "wb", _BUFFER)  # noqa: SIM115
+                path = self.directory / name
+                self._files[name] = _create(path) if sizes is None else _go_on(path, sizes[name])
         except (FileExistsError, NotADirectoryError) as error:
             raise ValueError(
                 f"messages must go to a directory, but {error.filename} is a file; name another one"
@@ -83,6 +88,9 @@ class MessageFiles:
                 f"cannot write messages to {error.filename}: {error.strerror}; "
                 "name a directory that is writable"
             ) from None
+        except ValueError:
+            self.close()
+            raise
         self._by_type = {kind: self._files[name] for kind, name in FILES.items()}
 
     def send(self, message: Input | Message, *, cause: Received | None = None) -> None:  # noqa: ARG002
@@ -100,10 +108,35 @@ class MessageFiles:
         for file in self._files.values():
             file.flush()
 
+    def sync(self) -> dict[str, int]:
+        """Force everything sent to the disk; return the size of each file."""
+        self.flush()
+        for file in self._files.values():
+            os.fsync(file.fileno())
+        return {name: file.tell() for name, file in self._files.items()}
+
     def close(self) -> None:
         """Flush and close the files."""
         for file in self._files.values():
             file.close()
+
+
+def _create(path: Path) -> IO[bytes]:
+    return open(path, "wb", _BUFFER)
+
+
+def _go_on(path: Path, size: int) -> IO[bytes]:
+    """Open a file to append to its first bytes; whatever follows them is cut off."""
+    file = open(path, "r+b", _BUFFER)  # noqa: SIM115
+    there = file.seek(0, os.SEEK_END)
+    if there < size:
+        file.close()
+        raise ValueError(
+            f"{path} has {there} bytes, expected at least {size}: it was changed; begin anew"
+        )
+    file.truncate(size)
+    file.seek(size)
+    return file
 
 
 def read_messages(path: str | Path) -> Iterator[Input | Message]:

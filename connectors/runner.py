@@ -69,6 +69,8 @@ class RunResult:
         The latest time of any record handed over, None if there was none.
     interrupted
         Whether the user ended it (Ctrl-C).
+    whole
+        Whether all that was handed over was sent and committed: false only after a second Ctrl-C.
 
     """
 
@@ -80,6 +82,7 @@ class RunResult:
     loop_s: float
     last_at: float | None
     interrupted: bool
+    whole: bool = True
 
     @property
     def microseconds_per_event(self) -> float | None:
@@ -95,6 +98,7 @@ def run(
     clock: Callable[[], float] | None = None,
     on_input: Callable[[Received], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
+    last_at: float | None = None,
 ) -> RunResult:
     """Drive a loop until the source is exhausted, or until it is stopped.
 
@@ -116,6 +120,8 @@ def run(
         Called with every record before it is handed over.
     should_stop
         Asked before every poll.
+    last_at
+        `last_at` of the run that this one goes on with.
 
     Raises
     ------
@@ -123,7 +129,7 @@ def run(
         If the source delivers what is no input of a loop.
 
     """
-    drive = _Drive(loop, sink, on_input)
+    drive = _Drive(loop, sink, on_input, last_at)
     with _ctrl_c() as pressed:
         try:
             while not (pressed() or source.exhausted or (should_stop and should_stop())):
@@ -135,28 +141,34 @@ def run(
                 if received or drive.unflushed:
                     drive.flush()
                     source.commit()
-            if clock is None and drive.last_at is not None:
+            if clock is None and source.exhausted and drive.last_at is not None:
                 drive.end_before(drive.last_at)  # what was due earlier in a log out of order
                 if drive.unflushed:
                     drive.flush()
                     source.commit()
         except KeyboardInterrupt:
             drive.flush()
-            return drive.result(interrupted=True)
+            return drive.result(interrupted=True, whole=False)
         return drive.result(interrupted=pressed())
 
 
 class _Drive:
     """The loop, the sink and the counts of one run."""
 
-    def __init__(self, loop: Loop, sink: Sink, on_input: Callable[[Received], None] | None) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        sink: Sink,
+        on_input: Callable[[Received], None] | None,
+        last_at: float | None,
+    ) -> None:
         self._loop = loop
         self._sink = sink
         self._on_input = on_input
         self._counts = dict.fromkeys((Event, Answer, Cancel, Rejected), 0)
         self._n_sent = 0
         self._loop_s = 0.0
-        self.last_at: float | None = None
+        self.last_at = last_at
         self.unflushed = False
 
     def take(self, received: Received, *, log_time: bool) -> None:
@@ -207,7 +219,7 @@ class _Drive:
         self._sink.flush()
         self.unflushed = False
 
-    def result(self, *, interrupted: bool) -> RunResult:
+    def result(self, *, interrupted: bool, whole: bool = True) -> RunResult:
         """Return what was done."""
         return RunResult(
             n_events=self._counts[Event],
@@ -218,6 +230,7 @@ class _Drive:
             loop_s=self._loop_s,
             last_at=self.last_at,
             interrupted=interrupted,
+            whole=whole,
         )
 
 

@@ -81,7 +81,7 @@ def features_in(x: dict[str, Any] | list[tuple[Any, Any]]) -> Features:
         return cast(Features, x)
     pairs = {label_in(name): value for name, value in x}
     if len(pairs) != len(x):
-        raise ValueError(f"x must name every feature once, got {[list(pair) for pair in x]}")
+        raise ValueError(f"x must name every feature once, got {[list(pair) for pair in x]!r:.80}")
     return cast(Features, pairs)
 
 
@@ -94,7 +94,7 @@ def probabilities_in(pairs: list[tuple[Any, float]]) -> dict[Label, float]:
     """Return class probabilities as they were meant."""
     proba = {label_in(y): p for y, p in pairs}
     if len(proba) != len(pairs):
-        raise ValueError(f"proba must name every label once, got {pairs!r}")
+        raise ValueError(f"proba must name every label once, got {pairs!r:.80}")
     return proba
 
 

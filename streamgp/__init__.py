@@ -16,7 +16,13 @@ if TYPE_CHECKING:
     from streamgp.base import Decision, Posterior
     from streamgp.evaluate import InteractiveResult, interactive_val_score
     from streamgp.gp.packed import NotPositiveDefiniteError
-    from streamgp.interactive import InteractiveLoop, KeyedLoops, SimulatedAnnotator
+    from streamgp.interactive import (
+        AnnotatorPanel,
+        InteractiveLoop,
+        KeyedLoops,
+        SimulatedAnnotator,
+        TiredAnnotator,
+    )
     from streamgp.learners.gp_classifier import GPClassifier
     from streamgp.presets import isgp
     from streamgp.query.skeptical import SkepticalClassifier
@@ -24,6 +30,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "AnnotatorPanel": "streamgp.interactive",
     "Decision": "streamgp.base",
     "Posterior": "streamgp.base",
     "GPClassifier": "streamgp.learners.gp_classifier",
@@ -33,6 +40,7 @@ _HOMES = {
     "NotPositiveDefiniteError": "streamgp.gp.packed",
     "SimulatedAnnotator": "streamgp.interactive",
     "SkepticalClassifier": "streamgp.query.skeptical",
+    "TiredAnnotator": "streamgp.interactive",
     "interactive_val_score": "streamgp.evaluate",
     "isgp": "streamgp.presets",
 }
@@ -45,6 +53,7 @@ _MODULES = {
 }
 
 __all__ = [
+    "AnnotatorPanel",
     "Decision",
     "GPClassifier",
     "InteractiveLoop",
@@ -54,6 +63,7 @@ __all__ = [
     "Posterior",
     "SimulatedAnnotator",
     "SkepticalClassifier",
+    "TiredAnnotator",
     "budgets",
     "datasets",
     "interactive_val_score",

@@ -50,6 +50,8 @@ class InteractiveResult:
         Labels challenged.
     challenge_precision
         Share of the challenged labels that were wrong; None if none was challenged.
+    challenge_recall
+        Share of the wrong first answers that were challenged; None if none was wrong.
     n_repaired
         Challenged labels that were wrong as given, and right in the end.
     n_spoiled
@@ -73,6 +75,7 @@ class InteractiveResult:
     n_asked: int
     n_challenges: int
     challenge_precision: float | None
+    challenge_recall: float | None
     n_repaired: int
     n_spoiled: int
     n_declined: int

@@ -7,12 +7,65 @@ load.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from river import base
 
+if TYPE_CHECKING:
+    from streamgp.base import Label
 
-class LabelRate(base.Base):
+
+class _Metric(base.Base):
+    """What the metrics here have in common; less is better unless they say otherwise."""
+
+    def get(self) -> float:
+        """Return the value; 0 before the first update, as River's metrics do."""
+        raise NotImplementedError
+
+    @property
+    def bigger_is_better(self) -> bool:
+        return False
+
+    @property
+    def works_with_weights(self) -> bool:
+        return False
+
+    def works_with(self, model: base.Estimator) -> bool:
+        """Whether the metric can judge a model: a classifier."""
+        return isinstance(model, base.Classifier)
+
+    def is_better_than(self, other: Any) -> bool:
+        """Whether the value is better than that of another metric of this kind."""
+        better, worse = (self, other) if self.bigger_is_better else (other, self)
+        return bool(better.get() > worse.get())
+
+    def __gt__(self, other: Any) -> bool:
+        return self.is_better_than(other)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}: {self.get():.2%}"
+
+    def __str__(self) -> str:
+        return repr(self)
+
+
+class _Share(_Metric):
+    """A share of what is counted."""
+
+    def __init__(self) -> None:
+        self._n_hits = 0
+        self._n = 0
+
+    def get(self) -> float:
+        """Return the share; 0 before anything was counted, as River's metrics do."""
+        return self._n_hits / self._n if self._n else 0.0
+
+    def _count(self, is_hit: bool, step: int = 1) -> None:
+        self._n_hits += step * bool(is_hit)
+        self._n += step
+
+
+class LabelRate(_Share):
     """Share of the events whose label was asked for.
 
     Examples
@@ -28,10 +81,6 @@ class LabelRate(base.Base):
 
     """
 
-    def __init__(self) -> None:
-        self._n_asked = 0
-        self._n_events = 0
-
     def update(self, asked: bool) -> None:
         """Count one event.
 
@@ -41,39 +90,168 @@ class LabelRate(base.Base):
             Whether its label was asked for.
 
         """
-        self._n_asked += bool(asked)
-        self._n_events += 1
+        self._count(asked)
 
     def revert(self, asked: bool) -> None:
         """Take one event back."""
-        self._n_asked -= bool(asked)
-        self._n_events -= 1
+        self._count(asked, -1)
 
-    def get(self) -> float:
-        """Return the share; 0 before the first event, as River's metrics do."""
-        return self._n_asked / self._n_events if self._n_events else 0.0
+
+class ChallengePrecision(_Share):
+    """Share of the challenged answers that were wrong.
+
+    Examples
+    --------
+    >>> from streamgp.metrics import ChallengePrecision
+    >>> metric = ChallengePrecision()
+    >>> for challenged, wrong in [(True, True), (True, False), (False, True), (True, True)]:
+    ...     metric.update(challenged, wrong)
+    >>> metric
+    ChallengePrecision: 66.67%
+
+    """
 
     @property
     def bigger_is_better(self) -> bool:
-        return False
+        return True
+
+    def update(self, challenged: bool, wrong: bool) -> None:
+        """Count one first answer.
+
+        Parameters
+        ----------
+        challenged
+            Whether it was challenged; one that was not leaves the metric as it is.
+        wrong
+            Whether it was wrong.
+
+        """
+        if challenged:
+            self._count(wrong)
+
+    def revert(self, challenged: bool, wrong: bool) -> None:
+        """Take one answer back."""
+        if challenged:
+            self._count(wrong, -1)
+
+
+class ChallengeRecall(_Share):
+    """Share of the wrong answers that were challenged.
+
+    Examples
+    --------
+    >>> from streamgp.metrics import ChallengeRecall
+    >>> metric = ChallengeRecall()
+    >>> for challenged, wrong in [(True, True), (True, False), (False, True), (False, False)]:
+    ...     metric.update(challenged, wrong)
+    >>> metric
+    ChallengeRecall: 50.00%
+
+    """
 
     @property
-    def works_with_weights(self) -> bool:
-        return False
+    def bigger_is_better(self) -> bool:
+        return True
 
-    def works_with(self, model: base.Estimator) -> bool:
-        """Whether the metric can judge a model: a classifier."""
-        return isinstance(model, base.Classifier)
+    def update(self, challenged: bool, wrong: bool) -> None:
+        """Count one first answer.
 
-    def is_better_than(self, other: Any) -> bool:
-        """Whether fewer labels were asked for than under another metric of this kind."""
-        return bool(self.get() < other.get())
+        Parameters
+        ----------
+        challenged
+            Whether it was challenged.
+        wrong
+            Whether it was wrong; one that was not leaves the metric as it is.
 
-    def __gt__(self, other: Any) -> bool:
-        return self.is_better_than(other)
+        """
+        if wrong:
+            self._count(challenged)
+
+    def revert(self, challenged: bool, wrong: bool) -> None:
+        """Take one answer back."""
+        if wrong:
+            self._count(challenged, -1)
+
+
+class WrongLabelsKept(_Share):
+    """Share of the labels kept that are wrong.
+
+    Examples
+    --------
+    >>> from streamgp.metrics import WrongLabelsKept
+    >>> metric = WrongLabelsKept()
+    >>> metric.update("hall", "hall")
+    >>> metric.update("hall", "den")
+    >>> metric
+    WrongLabelsKept: 50.00%
+    >>> metric.revert("hall", "den")  # the label was corrected
+    >>> metric.update("hall", "hall")
+    >>> metric
+    WrongLabelsKept: 0.00%
+
+    """
+
+    def update(self, y_true: Label, y_kept: Label) -> None:
+        """Count a label.
+
+        Parameters
+        ----------
+        y_true
+            The truth.
+        y_kept
+            The label that the learner holds.
+
+        """
+        self._count(y_true != y_kept)
+
+    def revert(self, y_true: Label, y_kept: Label) -> None:
+        """Take a label back, for one that was corrected or withdrawn."""
+        self._count(y_true != y_kept, -1)
+
+
+class AnnotatorError(_Metric):
+    """How far the estimate of an annotator's error rate is from the observed one.
+
+    Examples
+    --------
+    >>> from streamgp.metrics import AnnotatorError
+    >>> metric = AnnotatorError()
+    >>> for estimate, wrong in [(0.2, False), (0.17, False), (0.14, True), (0.24, False)]:
+    ...     metric.update(estimate, wrong)
+    >>> round(metric.get(), 3)
+    0.01
+    >>> metric
+    AnnotatorError: 1.00% (estimated 24.00%, observed 25.00%)
+
+    """
+
+    # _estimate  the last estimate.
+    # _observed  share of wrong answers.
+
+    def __init__(self) -> None:
+        self._estimate = 0.0
+        self._observed = _Share()
+
+    def update(self, estimate: float, wrong: bool) -> None:
+        """Count one first answer.
+
+        Parameters
+        ----------
+        estimate
+            Error rate that the learner assumes now, this answer included.
+        wrong
+            Whether the answer was wrong.
+
+        """
+        self._estimate = estimate
+        self._observed._count(wrong)
+
+    def get(self) -> float:
+        """Return `|estimate - observed share|` as of the last answer; 0 before the first."""
+        return abs(self._estimate - self._observed.get())
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}: {self.get():.2%}"
-
-    def __str__(self) -> str:
-        return repr(self)
+        return (
+            f"{super().__repr__()} "
+            f"(estimated {self._estimate:.2%}, observed {self._observed.get():.2%})"
+        )

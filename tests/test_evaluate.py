@@ -84,6 +84,7 @@ def test_counts_of_a_careless_annotator_add_up():
     assert 0 < result.n_asked < 400
     assert result.n_challenges > 0
     assert 0.0 < result.challenge_precision <= 1.0
+    assert 0.0 < result.challenge_recall <= 1.0
     assert result.n_repaired + result.n_spoiled <= result.n_challenges
     assert result.n_learned <= result.n_asked
     assert 0.0 < result.wrong_kept < 0.3
@@ -269,6 +270,7 @@ def test_result_reads_as_a_sentence():
         n_asked=254,
         n_challenges=57,
         challenge_precision=0.632,
+        challenge_recall=0.72,
         n_repaired=32,
         n_spoiled=1,
         n_declined=3,

@@ -17,7 +17,14 @@ from river.base import Classifier
 from streamgp import query as rules
 from streamgp.cli import settings
 from streamgp.cli.validation import ConfigError, unknown
-from streamgp.interactive import InteractiveLoop, KeyedLoops, SimulatedAnnotator
+from streamgp.interactive import (
+    AnnotatorPanel,
+    InteractiveLoop,
+    KeyedLoops,
+    SimulatedAnnotator,
+    TiredAnnotator,
+)
+from streamgp.interactive.shelf import Shelf
 from streamgp.kernels import SquaredExponential
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.query import budgets, skeptical
@@ -136,26 +143,81 @@ def find_classifier(name: str, *, source: str) -> type[Classifier]:
 
 
 def build_loop(
-    config: settings.Config, *, source: str = "configuration"
+    config: settings.Config,
+    *,
+    source: str = "configuration",
+    shelf: Shelf | None = None,
+    snapshot: bytes | None = None,
 ) -> InteractiveLoop | KeyedLoops:
-    """Build one loop, or, where the log has a key column, one loop per key."""
-    make = InteractiveLoop if config.log.key is None else KeyedLoops
-    return make(
-        build_model(config, source=source),
-        expires_after_s=config.loop.expires_after_s,
-        answer_horizon_s=config.loop.answer_horizon_s,
+    """Build one loop, or, where the log has a key column, one loop per key.
+
+    Parameters
+    ----------
+    config
+        What to build.
+    source
+        Where the configuration came from, named in front of error messages.
+    shelf
+        Where the loops of keys wait that are not held ready; None for memory.
+    snapshot
+        Snapshot of such a loop to go on with, or None to begin anew.
+
+    Raises
+    ------
+    ConfigError
+        If the learner cannot be found or does not take its options.
+    SnapshotError
+        If the snapshot is not of such a loop.
+
+    """
+    model, spans = build_model(config, source=source), config.loop
+    if config.log.key is None:
+        if snapshot is not None:
+            return InteractiveLoop.restore(snapshot, model)
+        return InteractiveLoop(
+            model,
+            expires_after_s=spans.expires_after_s,
+            answer_horizon_s=spans.answer_horizon_s,
+        )
+    if snapshot is not None:
+        return KeyedLoops.restore(snapshot, model, max_keys=spans.max_keys, shelf=shelf)
+    return KeyedLoops(
+        model,
+        expires_after_s=spans.expires_after_s,
+        answer_horizon_s=spans.answer_horizon_s,
+        max_keys=spans.max_keys,
+        shelf=shelf,
     )
 
 
-def build_annotator(config: settings.Config) -> SimulatedAnnotator:
-    """Build the simulated annotator; without a seed of its own it gets that of the rules."""
-    annotator = config.annotator
-    return SimulatedAnnotator(
-        error_rate=annotator.error_rate,
-        delay=annotator.delay,
-        decline_rate=annotator.decline_rate,
-        stubborn=annotator.stubborn,
-        seed=config.seed if annotator.seed is None else annotator.seed,
+def build_annotator(config: settings.Config) -> SimulatedAnnotator | AnnotatorPanel:
+    """Build the simulated annotator, or a panel of several.
+
+    An annotator without a seed of its own gets that of the rules.
+
+    Examples
+    --------
+    >>> build_annotator(settings.Config(annotator=settings.Annotator(error_rate=0.2))).error_rate
+    0.2
+
+    """
+    if not config.annotators:
+        annotator = config.annotator
+        return _one_annotator(annotator, annotator.name or "simulated", config.seed)
+    several = [_one_annotator(one, name, config.seed) for name, one in config.annotators.items()]
+    return AnnotatorPanel(several, seed=config.seed)
+
+
+def _one_annotator(annotator: settings.Annotator, name: str, seed: int) -> SimulatedAnnotator:
+    options: dict[str, Any] = msgspec.structs.asdict(annotator)
+    tiring = {key: options.pop(key) for key in ("tiring_rate", "half_life_s")}
+    options["name"] = name
+    if annotator.seed is None:
+        options["seed"] = seed
+    return (
+        TiredAnnotator(**options, **tiring)
+        if annotator.tiring_rate
+        else SimulatedAnnotator(**options)
     )
 
 

@@ -7,11 +7,14 @@ Whatever is wrong is one ConfigError that names the file, the key, the value and
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
-from streamgp.cli.settings import Annotator, Config
+from connectors.cells import is_integer_text
+from streamgp.cli.settings import Annotator, Config, PlainLabel
 from streamgp.cli.validation import ConfigError, convert
 
 
@@ -45,13 +48,51 @@ def load(path: Path) -> Config:
     return parse(text, source=str(path))
 
 
+def with_annotators(config: Config, texts: Sequence[str]) -> Config:
+    """Return a configuration with what `--annotator` says, given once or several times.
+
+    Settings that are not named stay as they are in the configuration: in the annotator's own
+    section, or in that of the only one.
+
+    Examples
+    --------
+    >>> with_annotators(Config(), ["error_rate=0.2"]).annotator.error_rate
+    0.2
+    >>> several = with_annotators(Config(), ["name=ann,error_rate=0.2", "name=bob"]).annotators
+    >>> {name: annotator.error_rate for name, annotator in several.items()}
+    {'ann': 0.2, 'bob': 0.0}
+
+    """
+    if not texts:
+        return config
+    if len(texts) == 1 and not config.annotators:
+        return replace(config, annotator=parse_annotator(texts[0], config.annotator))
+    annotators = dict(config.annotators)
+    named: set[str] = set()
+    for text in texts:
+        name = parse_annotator(text).name
+        if name is None:
+            raise ConfigError(
+                f"--annotator: {text!r} has no name; where there are several annotators, name each "
+                "of them, as in name=ann,error_rate=0.2"
+            )
+        if name in named:
+            raise ConfigError(f"--annotator: two annotators are called {name!r}")
+        named.add(name)
+        base = config.annotators.get(name, config.annotator)
+        annotators[name] = replace(parse_annotator(text, base), name=None)
+    return replace(config, annotator=Annotator(), annotators=annotators)
+
+
 def parse_annotator(text: str, base: Annotator = Annotator()) -> Annotator:  # noqa: B008 (frozen)
-    """Read the value of `--annotator`; settings it does not name stay as in `base`.
+    """Read one value of `--annotator`; settings it does not name stay as in `base`.
 
     Examples
     --------
     >>> parse_annotator("error_rate=0.2,delay=300").delay
     300.0
+    >>> parse_annotator("classes=1|2|3").classes
+    (1, 2, 3)
     >>> parse_annotator("error_rate=2")
     Traceback (most recent call last):
     streamgp.cli.validation.ConfigError: --annotator: error_rate = 2 is not allowed, ...
@@ -67,7 +108,7 @@ def parse_annotator(text: str, base: Annotator = Annotator()) -> Annotator:  # n
             )
         if name in settings:
             raise ConfigError(f"--annotator: {name} is given twice")
-        settings[name] = _plain(value)
+        settings[name] = _WORDS.get(name, _plain)(value)
     convert(settings, Annotator, source="--annotator")
     return msgspec.convert({**msgspec.structs.asdict(base), **settings}, Annotator)
 
@@ -84,8 +125,18 @@ def _plain(text: str) -> object:
     return text
 
 
+def _labels(text: str) -> list[PlainLabel]:
+    """Read labels as those of a CSV log are read: integers if all of them are, else texts."""
+    words = [word.strip() for word in text.split("|")]
+    return [int(word) for word in words] if all(map(is_integer_text, words)) else [*words]
+
+
+_WORDS: Mapping[str, Callable[[str], object]] = {"name": str, "classes": _labels}
+
+
 def consistent(config: Config, *, source: str) -> Config:
     """Return the configuration, or raise ConfigError if settings contradict each other."""
+    _check_annotators(config, source)
     learner, log = config.learner, config.log
     if learner.name != "gp":
         for name in ("length_scale", "noise_variance"):
@@ -122,3 +173,16 @@ def consistent(config: Config, *, source: str) -> Config:
             f"{source}: column {both[0]!r} is both a feature and ignored; name it only once"
         )
     return config
+
+
+def _check_annotators(config: Config, source: str) -> None:
+    if config.annotators and config.annotator != Annotator():
+        raise ConfigError(
+            f"{source}: there is one annotator in [annotator] and several in [annotators]; "
+            "keep one of the two"
+        )
+    for name, annotator in config.annotators.items():
+        if annotator.name is not None:
+            raise ConfigError(
+                f"{source}: annotators.{name}.name is the name of the section; leave it out"
+            )

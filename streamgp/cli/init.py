@@ -65,13 +65,22 @@ noise_variance = {noise_variance}
 rule = {budget}
 
 [annotator]
-# The simulated annotator, who reads the answers from the log's label column.
+# The simulated annotator, who reads the answers from the log's label column. For several
+# of them at once, replace this section by one for each: [annotators.ann], [annotators.bob].
 # Share of wrong answers, seconds until an answer comes, share of unanswered requests.
 error_rate = {error_rate}
 delay = {delay}
 decline_rate = {decline_rate}
 # true: a challenged annotator always repeats the first answer.
 stubborn = {stubborn}
+# What each question adds to the share of wrong answers, and the seconds after which half of
+# that has passed. 0.0: never tired.
+tiring_rate = {tiring_rate}
+half_life_s = {half_life_s}
+# The labels to err among, of the same type as those in the log. Without it: those seen so far.
+#classes = ["hall", "kitchen"]
+# How the annotator signs; without it "simulated".
+#name = "ann"
 # Without a seed of their own the annotator's draws follow the seed above.
 #seed = 1
 
@@ -93,6 +102,9 @@ ignore = []
 # Seconds after which an event can no longer be answered. Without it, every event is
 # remembered for ever.
 #answer_horizon_s = 86400.0
+# With a key column: how many learners to hold in memory. The others are put away, and come back
+# unchanged with their next row.
+#max_keys = 1000
 """
 
 
@@ -114,6 +126,8 @@ def template(preset: PresetName = "default") -> str:
         delay=config.annotator.delay,
         decline_rate=config.annotator.decline_rate,
         stubborn=shown(config.annotator.stubborn),
+        tiring_rate=config.annotator.tiring_rate,
+        half_life_s=config.annotator.half_life_s,
     )
 
 

@@ -16,9 +16,11 @@ from typing import Any, NoReturn
 import click
 
 from streamgp import __version__
+from streamgp.cli.completion import COMPLETE_VARIABLE, completion
 from streamgp.cli.demo import demo
 from streamgp.cli.init import init
 from streamgp.cli.replay import replay
+from streamgp.cli.report import report
 from streamgp.cli.validation import ConfigError
 
 WRONG_USE = 2
@@ -77,6 +79,9 @@ def cli() -> None:
     Change how it works:          streamgp init > streamgp.toml
                                   streamgp replay log.csv --label activity \\
                                       --config streamgp.toml
+    Look at a run in a browser:   streamgp replay log.csv --label activity \\
+                                      --report report.html
+    Complete words with Tab:      streamgp completion --help
 
     Exit status: 0 done, 2 wrong use or unreadable input (one line on stderr says what),
     130 ended by Ctrl-C (what was done so far is kept).
@@ -85,7 +90,9 @@ def cli() -> None:
 
 cli.add_command(demo)
 cli.add_command(replay)
+cli.add_command(report)
 cli.add_command(init)
+cli.add_command(completion)
 
 
 def main() -> NoReturn:
@@ -95,7 +102,11 @@ def main() -> NoReturn:
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     script = Path(sys.argv[0])
-    if "streamgp" in (script.stem, script.parent.name) or __name__ == "__main__":
+    # A shell that waits for what can follow a word needs no hashes, but an answer at once.
+    completing = COMPLETE_VARIABLE in os.environ
+    if not completing and (
+        "streamgp" in (script.stem, script.parent.name) or __name__ == "__main__"
+    ):
         _fix_hashes()
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)

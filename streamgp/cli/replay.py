@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 from msgspec.structs import replace as changed
 
-from streamgp.cli.config import consistent, load, parse_annotator
+from streamgp.cli.completion import directories
+from streamgp.cli.config import consistent, load, with_annotators
+from streamgp.cli.report import check_report
 from streamgp.cli.settings import Config, PresetName
 
 
@@ -22,11 +25,16 @@ def _columns(
     return names
 
 
-def _directory(_context: click.Context, _option: click.Parameter, value: str | None) -> Path | None:
-    # An empty text would mean the current directory; it comes from an unset variable.
-    if value == "":
-        raise click.BadParameter("expected a directory, got an empty text")
-    return None if value is None else Path(value)
+def _path_to(what: str) -> Callable[[click.Context, click.Parameter, str | None], Path | None]:
+    """Return a callback for the path of something that is written."""
+
+    def path(_context: click.Context, _option: click.Parameter, value: str | None) -> Path | None:
+        # An empty text would mean the current directory; it comes from an unset variable.
+        if value == "":
+            raise click.BadParameter(f"expected a {what}, got an empty text")
+        return None if value is None else Path(value)
+
+    return path
 
 
 @click.command()
@@ -65,11 +73,14 @@ def _directory(_context: click.Context, _option: click.Parameter, value: str | N
 @click.option(
     "--annotator",
     metavar="NAME=VALUE,...",
+    multiple=True,
     help="The simulated annotator, who reads "
     "the answers from the label column. error_rate: share of wrong answers; delay: "
     "seconds until an answer comes; decline_rate: share of requests left unanswered; "
-    "stubborn=true: repeats the first answer when challenged; seed. Without this option: "
-    "never wrong, and at once.",
+    "stubborn=true: repeats the first answer when challenged; tiring_rate: what each question "
+    "adds to error_rate, half of which passes in half_life_s seconds; classes=A|B|C: the labels "
+    "to err among; name; seed. Given several times, each with a name: they share the questions. "
+    "Without this option: never wrong, and at once.",
 )
 @click.option(
     "--config",
@@ -94,14 +105,39 @@ def _directory(_context: click.Context, _option: click.Parameter, value: str | N
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N rows.")
 @click.option(
     "--out",
-    callback=_directory,
+    callback=_path_to("directory"),
+    shell_complete=directories,
     metavar="DIR",
     help="Directory to write "
     "to: predictions.jsonl, requests.jsonl, answers.jsonl, consensus.jsonl, "
     "rejected.jsonl, summary.json and timing.json. It is made if it is not there; of what "
     "it holds only files of these names are replaced.",
 )
-def replay(log: Path, config_file: Path | None, out: Path | None, **options: Any) -> None:
+@click.option(
+    "--report",
+    callback=_path_to("file"),
+    type=click.Path(),
+    metavar="FILE.html",
+    help="Web page to write: numbers, curves, confusion matrix and every challenge, in one file "
+    "that needs nothing else. Needs no --out.",
+)
+@click.option(
+    "--state",
+    callback=_path_to("directory"),
+    shell_complete=directories,
+    metavar="DIR",
+    help="Directory in which the run is saved every few seconds. The same command with the same "
+    "directory goes on from there, after Ctrl-C, a crash or a power failure, and ends with the "
+    "same output as if it had never stopped.",
+)
+def replay(
+    log: Path,
+    config_file: Path | None,
+    out: Path | None,
+    report: Path | None,
+    state: Path | None,
+    **options: Any,
+) -> None:
     """Replay a recorded LOG as if it happened now.
 
     Every row is predicted; when the learner is unsure it asks a simulated annotator, who is wrong
@@ -119,6 +155,8 @@ def replay(log: Path, config_file: Path | None, out: Path | None, **options: Any
           --annotator error_rate=0.2,delay=300,decline_rate=0.05,seed=1
       streamgp replay phones.parquet --label activity --time timestamp \\
           --key user --ignore session --limit 5000 --out results
+      streamgp replay rooms.csv.gz --label room --report rooms.html
+      streamgp replay phones.parquet --label activity --key user --out results --state state
       streamgp init > my.toml
       streamgp replay rooms.csv.gz --label room --config my.toml
     """
@@ -129,11 +167,24 @@ def replay(log: Path, config_file: Path | None, out: Path | None, **options: Any
             "name the column that holds the label: --label COLUMN, or label in section [log] of "
             "the configuration file"
         )
+    if report is not None and state is not None and out is None:
+        raise click.UsageError(
+            "a page of a run that may be cut needs the messages of all its parts: give --out DIR"
+        )
+    if report is not None:
+        check_report(report, out=out, read=[log, *([config_file] if config_file else [])])
     from streamgp.cli.replaying import replay_log
 
     # Whatever is wrong with the learner stands in the file: no option speaks of it.
     click.get_current_context().exit(
-        replay_log(log, config, out, source=str(config_file or "configuration"))
+        replay_log(
+            log,
+            config,
+            out,
+            source=str(config_file or "configuration"),
+            report=report,
+            state=state,
+        )
     )
 
 
@@ -145,7 +196,7 @@ def with_options(
     key: str | None = None,
     ignore: tuple[str, ...] = (),
     features: tuple[str, ...] = (),
-    annotator: str | None = None,
+    annotator: tuple[str, ...] = (),
     preset: PresetName | None = None,
     seed: int | None = None,
     limit: int | None = None,
@@ -169,11 +220,9 @@ def with_options(
         "limit": limit,
     }
     log = changed(config.log, **{name: value for name, value in given.items() if value is not None})
-    said = config.annotator if annotator is None else parse_annotator(annotator, config.annotator)
     return changed(
-        config,
+        with_annotators(config, annotator),
         preset=config.preset if preset is None else preset,
         seed=config.seed if seed is None else seed,
-        annotator=said,
         log=log,
     )

@@ -8,6 +8,7 @@ log and seed give the same bytes everywhere else.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +52,15 @@ def write_results(
     summary: dict[str, Any] = {
         "streamgp": __version__,
         "log": log.name,
-        "configuration": msgspec.to_builtins(resolved(config)),
+        "configuration": _configuration(config),
         "notes": notes,
         "interrupted": played.result.interrupted,
         "results": played.tally.summary(),
+        "curve": played.points.summary(),
+        "confusion": played.tally.confusion.summary(),
+        "annotators": [
+            {"name": name, **answers.summary()} for name, answers in played.tally.annotators.items()
+        ],
     }
     if config.log.key is not None:
         summary["keys"] = {str(key): tally.summary() for key, tally in played.by_key.items()}
@@ -65,8 +71,31 @@ def write_results(
         "wall_s": wall_s,
     }
     for name, content in ((SUMMARY, summary), (TIMING, timing)):
-        text = json.dumps(content, indent=2, allow_nan=False)
-        (out / name).write_text(text + "\n", encoding="utf-8")
+        (out / name).write_text(_laid_out(content) + "\n", encoding="utf-8")
+
+
+def _configuration(config: Config) -> dict[str, Any]:
+    """Return what is in force: one annotator or several, not both."""
+    settings: dict[str, Any] = msgspec.to_builtins(resolved(config))
+    del settings["annotator" if config.annotators else "annotators"]
+    return settings
+
+
+def _laid_out(content: dict[str, Any]) -> str:
+    """Return JSON to be read by people too: a list of numbers stands on one line.
+
+    Examples
+    --------
+    >>> print(_laid_out({"n_events": [1, 2], "accuracy": [None, 0.5]}))
+    {
+      "n_events": [1, 2],
+      "accuracy": [null, 0.5]
+    }
+
+    """
+    text = json.dumps(content, indent=2, allow_nan=False)
+    # A text in JSON has no line breaks, so this matches no part of one.
+    return re.sub(r'\[\n([^][{}"]*)\]', lambda found: f"[{' '.join(found[1].split())}]", text)
 
 
 def results_text(config: Config, played: Played) -> str:
@@ -80,7 +109,7 @@ def results_text(config: Config, played: Played) -> str:
         # Time is measured for the loop as a whole.
         rows = [row_of(_on_one_line(str(key)), tally, None) for key, tally in first]
         text = table([*rows, played.row(f"all {n_keys} keys{shown}")], first=config.log.key)
-    return f"{text}\n{_counts(played)}"
+    return "\n".join([text, _counts(played), *_annotators(played)])
 
 
 def _on_one_line(key: str) -> str:
@@ -102,3 +131,20 @@ def _counts(played: Played) -> str:
         f"{tally.n_learned} labels learned; challenges repaired {tally.n_repaired} wrong ones "
         f"and spoiled {tally.n_spoiled} right ones"
     )
+
+
+def _annotators(played: Played) -> list[str]:
+    """Return a line on each annotator, if there are several."""
+    annotators = played.tally.annotators
+    if len(annotators) < 2:
+        return []
+    return [
+        f"{'unnamed' if name is None else _on_one_line(name)}: "
+        f"{_percent(answers.error_rate)} wrong, estimated {_percent(answers.estimate)}, "
+        f"of {answers.n_answers} answers"
+        for name, answers in annotators.items()
+    ]
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.0f} %"

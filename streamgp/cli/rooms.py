@@ -107,11 +107,11 @@ def run_learners(
             InteractiveLoop(build(seed)),
             EventSource(events),
             SimulatedAnnotator(error_rate=ERROR_RATE, classes=ROOMS, seed=seed),
-            name=name,
             on_event=on_event,
         )
         interrupted = played.result.interrupted
-        runs.append(LearnerRun(row=played.row(name), curve=played.curve, interrupted=interrupted))
+        curve = played.points.curve(name)
+        runs.append(LearnerRun(row=played.row(name), curve=curve, interrupted=interrupted))
         if interrupted:
             break
     return runs

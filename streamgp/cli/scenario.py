@@ -13,10 +13,19 @@ from dataclasses import dataclass
 from connectors.annotated import AnnotatedLog
 from connectors.broker import Received, Sink, Source
 from connectors.runner import Loop, RunResult, run
+from streamgp.base import State
+from streamgp.cli.points import Points
 from streamgp.interactive import AnswerQueue, Tally
 from streamgp.interactive.annotators import Annotator
-from streamgp.interactive.messages import Answer, Event, Input, Message, Prediction
-from streamgp.report import Curve, Row
+from streamgp.interactive.messages import (
+    Answer,
+    Event,
+    Input,
+    Message,
+    Prediction,
+    Rejected,
+)
+from streamgp.report import Row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,15 +40,15 @@ class Played:
         The same for each key, in order of appearance.
     result
         What was handed over, and how long the loop took.
-    curve
-        Accuracy and questions so far.
+    points
+        How it went on: accuracy and questions so far.
 
     """
 
     tally: Tally
     by_key: dict[str | None, Tally]
     result: RunResult
-    curve: Curve
+    points: Points
 
     def row(self, name: str) -> Row:
         """Return the line of the table."""
@@ -66,64 +75,174 @@ def play(
     log: Source,
     annotator: Annotator,
     *,
-    name: str,
     sink: Sink | None = None,
     on_event: Callable[[int], None] | None = None,
-    curve_every: int = 10,
 ) -> Played:
-    """Replay a log through a loop, with an annotator who answers its questions.
+    """Play a game from its beginning to its end; see `Game`."""
+    return Game(loop, log, annotator, sink).play(on_event=on_event)
+
+
+class Game:
+    """A log replayed through a loop, with an annotator who answers its questions.
+
+    It can be cut after any input: `state` says how far everything around the loop is, and
+    `load_state` makes a new game with the loop of that moment go on from there.
 
     Parameters
     ----------
     loop
-        One loop, or keyed loops, with a fresh model.
+        One loop, or keyed loops.
     log
-        Source of events with their truth.
+        Source of events with their truth, from the first one.
     annotator
         Who answers.
-    name
-        Name of the curve.
     sink
         Where all messages go, answers included; None to drop them.
-    on_event
-        Called with the number of events so far.
-    curve_every
-        Number of events between two points of the curve; 0 for no curve.
 
     """
-    counter = _Counter(sink, curve_every)
-    source = AnnotatedLog(log, counter, AnswerQueue(annotator))
 
-    def on_input(received: Received) -> None:
-        if isinstance(received.message, Event):
-            counter.event(received.message)
+    # _last_at  the latest time of any record handed over
+    def __init__(
+        self, loop: Loop, log: Source, annotator: Annotator, sink: Sink | None = None
+    ) -> None:
+        self._loop = loop
+        self._counter = CountingSink(sink)
+        self._source = AnnotatedLog(log, self._counter, AnswerQueue(annotator))
+        self._last_at: float | None = None
+
+    def play(
+        self,
+        *,
+        on_event: Callable[[int], None] | None = None,
+        on_commit: Callable[[], None] | None = None,
+    ) -> Played:
+        """Play on to the end of the log, or until Ctrl-C.
+
+        Parameters
+        ----------
+        on_event
+            Called with the number of events so far.
+        on_commit
+            Called after every input with all that came of it: the game can be cut here.
+
+        """
+        counter = self._counter
+
+        def on_input(received: Received) -> None:
+            if not isinstance(received.message, Rejected):
+                at = received.at
+                self._last_at = at if self._last_at is None else max(self._last_at, at)
+            if isinstance(received.message, Event):
+                counter.event(received.message)
+                if on_event is not None:
+                    on_event(counter.tally.n_events)
+
+        result = run(
+            self._loop,
+            self._source if on_commit is None else _Committing(self._source, on_commit),
+            self._source,
+            on_input=on_input,
+            last_at=self._last_at,
+        )
+        return Played(
+            tally=counter.tally, by_key=counter.by_key, result=result, points=counter.points
+        )
+
+    def state(self) -> State:
+        """Return how far the game is, beside the loop's own snapshot."""
+        return {
+            "source": self._source.state(),
+            "counts": self._counter.state(),
+            "last_at": self._last_at,
+        }
+
+    def load_state(self, state: State, *, on_event: Callable[[int], None] | None = None) -> None:
+        """Become what the state was taken from; the log is read again up to there.
+
+        Parameters
+        ----------
+        state
+            What `state` returned.
+        on_event
+            Called with the number of events read again so far.
+
+        Raises
+        ------
+        ValueError
+            If the log is shorter than it was.
+
+        """
+        self._counter.load_state(state["counts"])
+        for n, event in enumerate(self._source.load_state(state["source"]), 1):
+            self._counter.see(event)
             if on_event is not None:
-                on_event(counter.tally.n_events)
-
-    result = run(loop, source, source, on_input=on_input)
-    curve = Curve(
-        name=name, n_events=counter.at, accuracy=counter.accuracy, questions=counter.asked
-    )
-    return Played(tally=counter.tally, by_key=counter.by_key, result=result, curve=curve)
+                on_event(n)
+        self._last_at = state["last_at"]
 
 
-class _Counter:
-    """A sink that counts everything on its way to another."""
+class _Committing:
+    """A source that tells when everything polled from it is done with."""
 
-    def __init__(self, sink: Sink | None, curve_every: int) -> None:
+    def __init__(self, source: Source, on_commit: Callable[[], None]) -> None:
+        self._source = source
+        self._on_commit = on_commit
+
+    def poll(self, timeout_s: float = 0.0) -> list[Received]:
+        return self._source.poll(timeout_s)
+
+    @property
+    def exhausted(self) -> bool:
+        return self._source.exhausted
+
+    def commit(self) -> None:
+        self._source.commit()
+        self._on_commit()
+
+    def close(self) -> None:
+        self._source.close()
+
+
+class CountingSink:
+    """A sink that counts everything on its way to another.
+
+    Tell it every event before the messages that come of it.
+
+    Parameters
+    ----------
+    sink
+        The other one; None to drop everything.
+
+    Attributes
+    ----------
+    tally
+        Counts over all events.
+    by_key
+        The same for each key, in order of appearance.
+    points
+        How the run went on.
+
+    """
+
+    def __init__(self, sink: Sink | None = None) -> None:
         self._sink = sink
-        self._curve_every = curve_every
         self.tally = Tally()
         self.by_key: dict[str | None, Tally] = {}
-        self.at: list[int] = []
-        self.accuracy: list[float] = []
-        self.asked: list[int] = []
+        self.points = Points()
 
     def event(self, event: Event) -> None:
-        self.by_key.setdefault(event.key, Tally()).event(event)
+        """Count an event."""
+        self._of(event.key).event(event)
         self.tally.event(event)
 
+    def see(self, event: Event) -> None:
+        """Remember the truth of an event that is part of a state taken over."""
+        own = self.by_key.get(event.key)  # None if the key was forgotten since
+        if own is not None:
+            own.see(event)
+        self.tally.see(event)
+
     def send(self, message: Input | Message, *, cause: Received | None = None) -> None:
+        """Count a message and pass it on."""
         # A row that could not be read has no key to be counted under.
         own = self.by_key.get(message.key)
         for tally in (self.tally,) if own is None else (self.tally, own):
@@ -131,22 +250,36 @@ class _Counter:
                 tally.answer(message)
             elif not isinstance(message, Event):
                 tally.message(message)
-        every = self._curve_every
-        if every and isinstance(message, Prediction) and self.tally.n_events % every == 0:
-            self._draw()
+        if isinstance(message, Prediction):
+            self.points.note(self.tally)
         if self._sink is not None:
             self._sink.send(message, cause=cause)
 
-    def _draw(self) -> None:
-        self.at.append(self.tally.n_events)
-        self.accuracy.append(self.tally.accuracy or 0.0)
-        self.asked.append(self.tally.n_asked + self.tally.n_challenges)
+    def state(self) -> State:
+        """Return all counts; not the truths of the events, see `Tally.state`."""
+        return {
+            "tally": self.tally.state(),
+            "by_key": [[key, tally.state()] for key, tally in self.by_key.items()],
+            "points": self.points.state(),
+        }
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from; tell `see` its events again afterwards."""
+        self.tally.load_state(state["tally"])
+        for key, tally in state["by_key"]:
+            self._of(key).load_state(tally)
+        self.points.load_state(state["points"])
+
+    def _of(self, key: str | None) -> Tally:
+        return self.by_key.setdefault(key, Tally())
 
     def flush(self) -> None:
+        """Flush the other sink."""
         if self._sink is not None:
             self._sink.flush()
 
     def close(self) -> None:
+        """Close the other sink."""
         if self._sink is not None:
             self._sink.close()
 

@@ -22,6 +22,9 @@ Seed: TypeAlias = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 PresetName: TypeAlias = Literal["default", "paper"]
 
+# What a label in a log can be.
+PlainLabel: TypeAlias = bool | int | float | str
+
 T = TypeVar("T")
 
 DEFAULT_SEED = 1
@@ -125,12 +128,19 @@ class Learner(_Section, frozen=True, kw_only=True):
 
 
 class Annotator(_Section, frozen=True, kw_only=True):
-    """The simulated annotator; `delay` is in seconds of the log's time."""
+    """A simulated annotator; `delay` is in seconds of the log's time.
 
+    One with a `tiring_rate` is tired, see `streamgp.TiredAnnotator`.
+    """
+
+    name: Text | None = None
     error_rate: Share = 0.0
+    tiring_rate: Annotated[float, Meta(ge=0)] = 0.0
+    half_life_s: Seconds = 3600.0
     delay: Annotated[float, Meta(ge=0)] = 0.0
     decline_rate: Share = 0.0
     stubborn: bool = False
+    classes: Annotated[tuple[PlainLabel, ...], Meta(min_length=1)] | None = None
     seed: Seed | None = None
 
 
@@ -146,10 +156,11 @@ class Log(_Section, frozen=True, kw_only=True):
 
 
 class Loop(_Section, frozen=True, kw_only=True):
-    """How long a request waits, and how long an event can still be answered."""
+    """How long a request waits, how long an event can be answered, how many keys are ready."""
 
     expires_after_s: Seconds | None = None
     answer_horizon_s: Seconds | None = None
+    max_keys: Count | None = None
 
 
 class Config(_Section, frozen=True, kw_only=True):
@@ -163,6 +174,7 @@ class Config(_Section, frozen=True, kw_only=True):
     challenge: ChallengeRule | None = None
     budget: Budget = Unlimited()
     annotator: Annotator = Annotator()
+    annotators: dict[Text, Annotator] = {}
     log: Log = Log()
     loop: Loop = Loop()
 

@@ -66,15 +66,29 @@ def check(value: object, kind: inspect.Type, path: str) -> None:
         if len(structs) > 1:
             check(value, _tagged(value, structs, path), path)
             return
-        # The only other unions are `X | None`, and TOML has no null: the value must be an X.
-        kind = next(t for t in kind.types if not isinstance(t, inspect.NoneType))
+        # TOML has no null: the value of an `X | None` must be an X.
+        kinds = _but_none(kind)
+        if len(kinds) > 1:
+            if not any(_fits(value, simple) for simple in kinds):
+                raise _not_allowed(path, value, expected(kind))
+            return
+        kind = kinds[0]
     if isinstance(kind, inspect.StructType):
         _check_struct(value, kind, path)
     elif isinstance(kind, inspect.ListType | inspect.VarTupleType):
         if not isinstance(value, list):
             raise _not_allowed(path, value, expected(kind))
+        if isinstance(kind, inspect.VarTupleType) and len(value) < (kind.min_length or 0):
+            raise _not_allowed(path, value, expected(kind))
         for i, item in enumerate(value):
             check(item, kind.item_type, f"{path}[{i}]")
+    elif isinstance(kind, inspect.DictType) and isinstance(kind.value_type, inspect.StructType):
+        if not isinstance(value, dict):
+            raise _not_allowed(path, value, expected(kind))
+        for key, item in value.items():
+            if not _fits(key, kind.key_type):
+                raise _not_allowed(f"the name of a section in {path}", key, expected(kind.key_type))
+            check(item, kind.value_type, _join(path, key))
     elif not _fits(value, kind):
         raise _not_allowed(path, value, expected(kind))
 
@@ -107,6 +121,10 @@ def _tagged(value: object, structs: list[inspect.StructType], path: str) -> insp
     if not isinstance(tag, str) or tag not in by_tag:
         raise _not_allowed(_join(path, tag_field), tag, what)
     return by_tag[tag]
+
+
+def _but_none(kind: inspect.UnionType) -> list[inspect.Type]:
+    return [t for t in kind.types if not isinstance(t, inspect.NoneType)]
 
 
 def _fits(value: object, kind: inspect.Type) -> bool:
@@ -147,7 +165,8 @@ def expected(kind: inspect.Type) -> str:
 
     """
     if isinstance(kind, inspect.UnionType):
-        return expected(next(t for t in kind.types if not isinstance(t, inspect.NoneType)))
+        kinds = _but_none(kind)
+        return expected(kinds[0]) if len(kinds) == 1 else "a text, a number, true or false"
     if isinstance(kind, inspect.BoolType):
         return "true or false"
     if isinstance(kind, inspect.IntType | inspect.FloatType):
@@ -160,7 +179,11 @@ def expected(kind: inspect.Type) -> str:
     if isinstance(kind, inspect.LiteralType):
         return one_of(str(value) for value in kind.values)
     if isinstance(kind, inspect.ListType | inspect.VarTupleType):
+        if isinstance(kind.item_type, inspect.UnionType):
+            return 'a list of labels, ["like", "this"] or [1, 2]'
         return 'a list of texts, ["like", "this"]'
+    if isinstance(kind, inspect.DictType) and isinstance(kind.value_type, inspect.StructType):
+        return "sections, each with a name"
     if isinstance(kind, inspect.DictType | inspect.StructType):
         return "a section"
     return "a text"
@@ -189,7 +212,7 @@ def shown(value: object) -> str:
     if isinstance(value, Mapping):
         return "a section"
     if isinstance(value, list):
-        return "a list"
+        return "a list" if value else "[]"
     return str(value)
 
 

@@ -21,13 +21,16 @@ from streamgp.interactive.messages import (
     Rejected,
     Request,
 )
+from streamgp.interactive.panel import AnnotatorPanel
 from streamgp.interactive.saving import examples_in
 from streamgp.interactive.simulation import AnswerQueue
 from streamgp.interactive.snapshot import SnapshotError
 from streamgp.interactive.tally import Tally
+from streamgp.interactive.tired import TiredAnnotator
 
 __all__ = [
     "Annotator",
+    "AnnotatorPanel",
     "Answer",
     "AnswerQueue",
     "Cancel",
@@ -49,5 +52,6 @@ __all__ = [
     "SkepticalLearner",
     "SnapshotError",
     "Tally",
+    "TiredAnnotator",
     "examples_in",
 ]

@@ -1,6 +1,7 @@
 """Simulated annotators: people who err, decline and take their time, for experiments.
 
-They know the truth and the question, and nothing of the learner.
+They know the truth and the question, and nothing of the learner. `tired.py` has one whose errors
+grow with the questions, `panel.py` several of them at once.
 
 """
 
@@ -8,14 +9,14 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from streamgp.draws import uniform
 from streamgp.interactive.border import as_label
 from streamgp.interactive.messages import Answer, Challenge
 
 if TYPE_CHECKING:
-    from streamgp.base import Label
+    from streamgp.base import Label, State
     from streamgp.interactive.messages import Request
 
 
@@ -27,6 +28,34 @@ class Annotator(Protocol):
 
     def answer(self, request: Request, truth: Label | None, now: float) -> Answer:
         """Answer a request made at `now`; `truth` is None where nobody knows it."""
+
+
+class ResumableAnnotator(Protocol):
+    """An annotator that can be taken up again after a restart."""
+
+    def state(self) -> State:
+        """Return what must survive a restart, as plain JSON values."""
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+
+
+def resumable(annotator: Annotator) -> ResumableAnnotator:
+    """Return an annotator, or raise TypeError if it cannot be saved."""
+    saved: Any = annotator
+    if not (hasattr(saved, "state") and hasattr(saved, "load_state")):
+        raise TypeError(
+            f"{type(annotator).__name__} cannot be saved; give it the methods state and load_state"
+        )
+    return cast("ResumableAnnotator", saved)
+
+
+def draw(seed: int, request: Request, purpose: str) -> float:
+    """Draw a number uniform in [0, 1) that belongs to a request of a key."""
+    # The key takes part because ids are unique within a key only; repr keeps the two apart.
+    request_id, key = request.request_id, request.key
+    cause = request_id if key is None else repr((key, request_id))
+    return uniform(seed, cause, purpose)
 
 
 class SimulatedAnnotator:
@@ -136,6 +165,15 @@ class SimulatedAnnotator:
             answered_at=now + self.delay,
         )
 
+    def state(self) -> State:
+        """Return the labels seen so far and the seed."""
+        return {"known": list(self._known), "seed": self._seed}
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+        self._known = dict.fromkeys(state["known"])
+        self._seed = state["seed"]
+
     def _label(self, request: Request, truth: Label) -> Label | None:
         if self._happens(self.decline_rate, request, "decline"):
             return None
@@ -144,16 +182,15 @@ class SimulatedAnnotator:
                 return request.given
             if request.given == truth:
                 return truth
-        if not self._happens(self.error_rate, request, "error"):
+        if not self._happens(self._current_error_rate, request, "error"):
             return truth
         others = [label for label in self._known if label != truth]
-        return others[int(self._draw(request, "which") * len(others))] if others else truth
+        which = int(draw(self._seed, request, "which") * len(others))
+        return others[which] if others else truth
+
+    @property
+    def _current_error_rate(self) -> float:
+        return self.error_rate
 
     def _happens(self, rate: float, request: Request, purpose: str) -> bool:
-        return rate > 0.0 and self._draw(request, purpose) < rate
-
-    def _draw(self, request: Request, purpose: str) -> float:
-        # The key takes part because ids are unique within a key only; repr keeps the two apart.
-        request_id, key = request.request_id, request.key
-        cause = request_id if key is None else repr((key, request_id))
-        return uniform(self._seed, cause, purpose)
+        return rate > 0.0 and draw(self._seed, request, purpose) < rate

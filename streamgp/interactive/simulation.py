@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from streamgp.interactive.annotators import resumable
+from streamgp.interactive.messages import Answer
+
 if TYPE_CHECKING:
-    from streamgp.base import Label
+    from streamgp.base import Label, State
     from streamgp.interactive.annotators import Annotator
-    from streamgp.interactive.messages import Answer, Event, Request
+    from streamgp.interactive.messages import Event, Request
 
 
 class AnswerQueue:
@@ -74,3 +78,29 @@ class AnswerQueue:
     def next_at(self) -> float | None:
         """Return the moment of the next answer, or None if nothing is asked."""
         return self._waiting[0][0] if self._waiting else None
+
+    def state(self) -> State:
+        """Return the answers on their way, the number of questions, and the annotator's state.
+
+        The truths of the events are no part of it: on a restart the log is read again. Tell `see`
+        of every event before the cut once more, before or after `load_state`.
+
+        Raises
+        ------
+        TypeError
+            If the annotator cannot be saved.
+
+        """
+        return {
+            "annotator": resumable(self.annotator).state(),
+            "n_asked": self._n_asked,
+            "waiting": [[number, asdict(answer)] for _, number, answer in sorted(self._waiting)],
+        }
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from, but for the truths."""
+        resumable(self.annotator).load_state(state["annotator"])
+        self._n_asked = state["n_asked"]
+        answers = [(number, Answer(**fields)) for number, fields in state["waiting"]]
+        # In order of time and number: a sorted list is a heap.
+        self._waiting = [(answer.answered_at, number, answer) for number, answer in answers]

@@ -34,8 +34,8 @@ from streamgp.query.budgets import Budget, Unlimited
 from streamgp.query.rules import AskRule, ChallengeRule, SkepticalAsk, SkepticalChallenge
 from streamgp.query.scaling import NoScaling, PipelineScaling, Scaling, StandardScaling
 from streamgp.query.taught import TaughtLearner
-from streamgp.query.trust import ErrorRate
 from streamgp.signatures import parameters
+from streamgp.trust import ErrorRate
 
 
 class SkepticalClassifier(ActiveLearningClassifier):

@@ -13,7 +13,13 @@ from streamgp.cli import settings
 from streamgp.cli.build import build_annotator, build_learner, build_loop, build_model
 from streamgp.cli.settings import Config, Learner
 from streamgp.cli.validation import ConfigError
-from streamgp.interactive import InteractiveLoop, KeyedLoops
+from streamgp.interactive import (
+    AnnotatorPanel,
+    InteractiveLoop,
+    KeyedLoops,
+    SimulatedAnnotator,
+    TiredAnnotator,
+)
 from streamgp.query import budgets, rules
 
 
@@ -170,9 +176,35 @@ def test_annotator_follows_the_seed_unless_it_has_its_own() -> None:
     annotator = settings.Annotator(
         error_rate=0.1, delay=2.0, decline_rate=0.3, stubborn=True, seed=9
     )
-    built = build_annotator(Config(seed=4, annotator=annotator))
+    built: Any = build_annotator(Config(seed=4, annotator=annotator))
+    assert type(built) is SimulatedAnnotator
     assert (built.error_rate, built.delay, built.decline_rate) == (0.1, 2.0, 0.3)
     assert (built.stubborn, built.seed, built.classes) == (True, 9, None)
+    assert built.name == "simulated"
+
+
+def test_annotator_gets_its_name_and_classes() -> None:
+    annotator = settings.Annotator(name="ann", classes=(1, 2))
+    built: Any = build_annotator(Config(annotator=annotator))
+    assert (built.name, built.classes) == ("ann", (1, 2))
+
+
+def test_annotator_with_a_tiring_rate_is_tired() -> None:
+    annotator = settings.Annotator(error_rate=0.1, tiring_rate=0.01, half_life_s=60.0)
+    built: Any = build_annotator(Config(annotator=annotator))
+    assert type(built) is TiredAnnotator
+    assert (built.error_rate, built.tiring_rate, built.half_life_s) == (0.1, 0.01, 60.0)
+
+
+def test_several_annotators_are_a_panel_under_the_names_of_their_sections() -> None:
+    annotators = {"ann": settings.Annotator(seed=9), "bob": settings.Annotator(tiring_rate=0.1)}
+    built: Any = build_annotator(Config(seed=4, annotators=annotators))
+    assert type(built) is AnnotatorPanel
+    assert built.seed == 4
+    assert [(name, one.name, one.seed, type(one)) for name, one in built.annotators.items()] == [
+        ("ann", "ann", 9, SimulatedAnnotator),
+        ("bob", "bob", 4, TiredAnnotator),
+    ]
 
 
 def test_built_classifier_learns() -> None:

@@ -55,6 +55,29 @@ WRONG = {
     "[annotator]\ndelay = 1e999": "annotator.delay = inf is not allowed",
     "[annotator]\ndelay = 1" + "0" * 400: "annotator.delay = 1000",
     "[annotator]\ndelay = 2024-01-01": "annotator.delay = 2024-01-01 is not allowed",
+    "[annotator]\nclasses = []": (
+        "annotator.classes = [] is not allowed, expected a list of labels, "
+        '["like", "this"] or [1, 2]'
+    ),
+    '[annotator]\nclasses = "ab"': 'annotator.classes = "ab" is not allowed, expected a list of',
+    "[annotator]\nclasses = [1, 2024-01-01]": (
+        "annotator.classes[1] = 2024-01-01 is not allowed, expected a text, a number, true or false"
+    ),
+    "[annotator]\nclasses = [nan]": "annotator.classes[0] = nan is not allowed",
+    "annotators = 7": "annotators = 7 is not allowed, expected sections, each with a name",
+    "[annotators]\nann = 7": (
+        "annotators.ann = 7 is not allowed, expected a section [annotators.ann]"
+    ),
+    "[annotators.ann]\ndealy = 7": 'annotators.ann.dealy is not known, did you mean "delay"?',
+    '[annotators.""]\ndelay = 7': (
+        'the name of a section in annotators = "" is not allowed, expected a text'
+    ),
+    "[annotator]\ndelay = 1\n[annotators.ann]\ndelay = 7": (
+        "there is one annotator in [annotator] and several in [annotators]; keep one of the two"
+    ),
+    '[annotators.ann]\nname = "bob"': (
+        "annotators.ann.name is the name of the section; leave it out"
+    ),
     "[log]\nlabel = 3": "log.label = 3 is not allowed, expected a text",
     '[log]\nlabel = ""': 'log.label = "" is not allowed, expected a text',
     '[log]\nfeatures = "a"': (
@@ -101,6 +124,21 @@ def test_empty_file_is_the_default() -> None:
 def test_whole_numbers_stand_for_floats() -> None:
     config = parse('[query]\nrule = "skeptical"\nc = 2', source="my.toml")
     assert config.query == settings.SkepticalQuery(c=2.0)
+
+
+def test_classes_keep_their_types() -> None:
+    text = '[annotator]\nclasses = ["a", 1, 0.5, true]'
+    classes = parse(text, source="my.toml").annotator.classes
+    assert classes is not None
+    assert [repr(label) for label in classes] == ["'a'", "1", "0.5", "True"]
+
+
+def test_several_annotators_have_a_section_each() -> None:
+    text = "[annotators.ann]\nerror_rate = 0.1\n[annotators.bob]\ntiring_rate = 0.01"
+    assert parse(text, source="my.toml").annotators == {
+        "ann": settings.Annotator(error_rate=0.1),
+        "bob": settings.Annotator(tiring_rate=0.01),
+    }
 
 
 def test_every_rule_is_known_under_its_snake_case_name() -> None:

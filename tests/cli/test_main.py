@@ -28,11 +28,18 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 def test_help_names_every_command_and_an_example() -> None:
     result = CliRunner().invoke(cli, ["--help"])
     assert result.exit_code == 0
-    for word in ("demo", "replay", "init", "streamgp replay log.csv --label activity"):
+    for word in (
+        "demo",
+        "replay",
+        "report",
+        "init",
+        "completion",
+        "streamgp replay log.csv --label activity",
+    ):
         assert word in result.stdout
 
 
-@pytest.mark.parametrize("command", ["demo", "replay", "init"])
+@pytest.mark.parametrize("command", cli.commands)
 def test_every_option_of_every_command_has_a_help_text(command: str) -> None:
     result = CliRunner().invoke(cli, [command, "--help"])
     assert result.exit_code == 0
@@ -47,7 +54,7 @@ def test_help_loads_nothing_heavy() -> None:
     heavy = {"numpy", "scipy", "river", "rich", "matplotlib", "pyarrow"}
     code = (
         "import sys; from streamgp.cli.main import cli\n"
-        "for a in ([], ['demo'], ['replay'], ['init']):\n"
+        "for a in ([], *([name] for name in cli.commands)):\n"
         "    try: cli([*a, '--help'])\n"
         "    except SystemExit: pass\n"
         f"print(sorted({heavy} & set(sys.modules)))"

@@ -288,7 +288,7 @@ def test_options_override_the_file_one_by_one(tmp_path: Path) -> None:
         key="k",
         ignore=("c",),
         features=("f",),
-        annotator="error_rate=0.3",
+        annotator=("error_rate=0.3",),
         preset="default",
         seed=8,
         limit=2,

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from streamgp.interactive import Challenge, LabelRequest, SimulatedAnnotator
@@ -160,3 +162,12 @@ def test_unseeded_annotator_draws_a_seed_once():
 def test_impossible_arguments_raise(arguments, message):
     with pytest.raises(ValueError, match=message):
         SimulatedAnnotator(**arguments)
+
+
+def test_annotator_taken_up_again_answers_as_before():
+    one = SimulatedAnnotator(error_rate=0.5, decline_rate=0.1)  # without a seed
+    for label in ("c", "a", "b"):
+        one.see(label)
+    other = SimulatedAnnotator(error_rate=0.5, decline_rate=0.1)
+    other.load_state(json.loads(json.dumps(one.state())))
+    assert labels(one, MANY[:200]) == labels(other, MANY[:200])

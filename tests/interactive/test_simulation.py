@@ -1,3 +1,6 @@
+import json
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -88,3 +91,68 @@ def test_truths_of_different_keys_are_kept_apart():
     for key in ("ann", "bob"):
         queue.ask(request("e", key), 0.0)
     assert [(a.key, a.y) for a in queue.due(0.0)] == [("ann", "ann"), ("bob", "bob")]
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("see"), st.integers(0, 9), st.sampled_from(["a", "b", 3, False, None])),
+        st.tuples(st.just("ask"), st.integers(0, 9), st.integers(0, 20)),
+        st.tuples(st.just("due"), st.integers(0, 40), st.none()),
+    ),
+    max_size=40,
+)
+
+
+def play(queue, step):
+    """Do one step; return the answers that came of it."""
+    what, n, more = step
+    if what == "see":
+        queue.see(Event(event_id=str(n), x={}, occurred_at=0.0, truth=more))
+    elif what == "ask":
+        queue.ask(request(str(n)), float(more))
+    else:
+        return list(queue.due(float(n)))
+    return []
+
+
+@given(STEPS, st.integers(0, 40), st.booleans())
+def test_cut_anywhere_hands_out_the_same_answers(steps, cut, see_first):
+    """The truths come from the log, before or after the state is taken over."""
+
+    def fresh():
+        return AnswerQueue(SimulatedAnnotator(error_rate=0.5, decline_rate=0.1, delay=5.0, seed=1))
+
+    whole, first, second = fresh(), fresh(), fresh()
+    expected = [play(whole, step) for step in steps]
+    came = [play(first, step) for step in steps[:cut]]
+    state = json.loads(json.dumps(first.state()))
+    if not see_first:
+        second.load_state(state)
+    for step in steps[:cut]:
+        if step[0] == "see":
+            play(second, step)
+    if see_first:
+        second.load_state(state)
+    came += [play(second, step) for step in steps[cut:]]
+    assert came == expected
+    assert second.state() == whole.state()
+    assert len(second) == len(whole)
+
+
+def test_state_holds_the_answers_on_their_way_and_no_truths():
+    queue = AnswerQueue(SimulatedAnnotator(delay=5.0, seed=1))
+    queue.see(Event(event_id="1", x={}, occurred_at=0.0, truth="a"))
+    queue.ask(request("1"), 0.0)
+    state = queue.state()
+    assert list(state) == ["annotator", "n_asked", "waiting"]
+    assert state["n_asked"] == 1
+    [[number, answer]] = state["waiting"]
+    assert (number, answer["answer_id"], answer["y"]) == (1, "1/label/answer", "a")
+
+
+def test_queue_whose_annotator_cannot_be_saved_cannot_be_saved():
+    message = "Clerk cannot be saved; give it the methods state and load_state"
+    with pytest.raises(TypeError, match=message):
+        AnswerQueue(Clerk()).state()
+    with pytest.raises(TypeError, match=message):
+        AnswerQueue(Clerk()).load_state({"annotator": {}})

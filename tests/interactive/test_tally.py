@@ -18,6 +18,7 @@ from streamgp.interactive import (
     Rejected,
     Tally,
 )
+from streamgp.trust import ErrorRate
 
 NO = Decision.of(0.0, 1.0, "NeverAsk")
 QUESTION = {"reason": "", "score": 1.0, "threshold": 0.0, "requested_at": 0.0}
@@ -31,7 +32,7 @@ def prediction(event_id, y, key=None):
     return Prediction(event_id=event_id, key=key, y=y, proba={}, decision=NO, n_learned=0, at=0.0)
 
 
-def challenge(event_id, given):
+def challenge(event_id, given, annotator=None):
     return Challenge(
         request_id=f"{event_id}/challenge/1",
         event_id=event_id,
@@ -39,11 +40,12 @@ def challenge(event_id, given):
         given=given,
         suggested="z",
         probability_wrong=0.5,
+        annotator=annotator,
         **QUESTION,
     )
 
 
-def example(event_id, y, origin="asked", revision=0):
+def example(event_id, y, origin="asked", revision=0, annotator=None, w=0.5):
     return LabelledExample(
         event_id=event_id,
         sequence=1,
@@ -51,7 +53,9 @@ def example(event_id, y, origin="asked", revision=0):
         x={},
         y=y,
         origin=origin,
+        annotator=annotator,
         learned_at=0.0,
+        probability_wrong=None if revision else w,
     )
 
 
@@ -179,6 +183,7 @@ def test_summary_is_plain_json_in_a_fixed_order():
         "n_asked",
         "n_challenges",
         "challenge_precision",
+        "challenge_recall",
         "n_answered",
         "n_declined",
         "n_expired",
@@ -194,3 +199,122 @@ def test_summary_is_plain_json_in_a_fixed_order():
     assert '"accuracy": null' in empty
     full = tally_of({"e": "a"}, prediction("e", "a"), challenge("e", "b"), example("e", "a"))
     assert json.loads(json.dumps(full.summary(), allow_nan=False)) == full.summary()
+
+
+def test_confusion_counts_predictions_by_truth():
+    tally = tally_of({"e": "a", "f": "b", "g": "b", "h": None})
+    for event_id, y in (("e", "b"), ("f", "b"), ("g", "c"), ("h", "a")):
+        tally.message(prediction(event_id, y))
+    assert tally.confusion.summary() == {
+        "labels": ["a", "b", "c"],
+        "counts": [[0, 1, 0], [0, 1, 1], [0, 0, 0]],
+    }
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from("ab") | st.none(),  # truth
+            st.sampled_from("ab"),  # first answer
+            st.sampled_from(["ann", "bob", None]),
+            st.none() | st.sampled_from("ab"),  # second answer, if it was challenged
+            st.floats(0.0, 1.0),
+        ),
+        max_size=40,
+    )
+)
+def test_first_answers_are_judged_as_by_hand(answers):
+    tally = tally_of({str(n): truth for n, (truth, *_) in enumerate(answers)})
+    for n, (_, given_y, who, second, w) in enumerate(answers):
+        if second is None:
+            tally.message(example(str(n), given_y, annotator=who, w=w))
+        else:
+            # Somebody else may have the last word; the answer contested counts.
+            tally.message(challenge(str(n), given_y, who))
+            tally.message(example(str(n), second, "revised", annotator="zoe", w=w))
+            tally.message(example(str(n), "a", "revised", 1, annotator="zoe"))
+    known = [(t != y, s is not None) for t, y, _, s, _ in answers if t is not None]
+    challenged = [wrong for wrong, contested in known if contested]
+    wrong_ones = [contested for wrong, contested in known if wrong]
+    assert tally.challenge_precision == (sum(challenged) / len(challenged) if challenged else None)
+    assert tally.challenge_recall == (sum(wrong_ones) / len(wrong_ones) if wrong_ones else None)
+    for name, counts in tally.annotators.items():
+        own = [answer for answer in answers if answer[2] == name]
+        judged = [t != y for t, y, *_ in own if t is not None]
+        assert counts.summary() == {
+            "n_answers": len(own),
+            "n_wrong": sum(judged),
+            "error_rate": sum(judged) / len(judged) if judged else None,
+            "estimate": pytest.approx((1 + sum(a[4] for a in own)) / (5 + len(own))),
+        }
+    assert set(tally.annotators) == {answer[2] for answer in answers}
+
+
+def test_estimate_is_that_of_the_learner():
+    rate, tally = ErrorRate(), Tally()
+    for n, w in enumerate((0.1, 1.0, 0.0, 0.7)):
+        rate.note(w)
+        tally.message(example(str(n), "a", w=w))
+        assert tally.annotators[None].estimate == rate.estimate
+
+
+def test_challenge_that_is_not_resolved_counts_for_nobody():
+    tally = tally_of({"e": "a"}, challenge("e", "b", "ann"))
+    assert tally.annotators == {}
+    assert tally.challenge_recall is None
+
+
+EVENT_IDS = st.integers(0, 5).map(str)
+LABELS = st.sampled_from(["a", "b", 3, False])
+KEYS = st.sampled_from([None, "k"])
+PEOPLE = st.sampled_from(["ann", None])
+INPUTS = st.lists(
+    st.one_of(
+        st.builds(event, EVENT_IDS, LABELS | st.none(), KEYS),
+        st.builds(prediction, EVENT_IDS, LABELS | st.none(), KEYS),
+        st.builds(challenge, EVENT_IDS, LABELS, PEOPLE),
+        st.builds(example, EVENT_IDS, LABELS, annotator=PEOPLE, w=st.floats(0.0, 1.0)),
+        st.builds(example, EVENT_IDS, LABELS | st.none(), revision=st.just(1)),
+        st.builds(lambda e: Expired(request_id=e, event_id=e, at=0.0), EVENT_IDS),
+        st.builds(lambda e: Rejected(subject=e, fault="late", reason="", at=0.0), EVENT_IDS),
+        st.builds(lambda e: LabelRequest(request_id=e, event_id=e, x={}, **QUESTION), EVENT_IDS),
+        st.builds(lambda e: Answer(answer_id=e, event_id=e, y="a", answered_at=0.0), EVENT_IDS),
+    ),
+    max_size=60,
+)
+
+
+def tell(tally, message):
+    if isinstance(message, Event):
+        tally.event(message)
+    elif isinstance(message, Answer):
+        tally.answer(message)
+    else:
+        tally.message(message)
+
+
+def everything(tally):
+    people = [(name, answers.summary()) for name, answers in tally.annotators.items()]
+    return tally.summary(), tally.confusion.summary(), people
+
+
+@given(INPUTS, st.integers(0, 60), st.booleans())
+def test_cut_anywhere_counts_the_same(inputs, cut, see_first):
+    whole, first, second = Tally(), Tally(), Tally()
+    for message in inputs:
+        tell(whole, message)
+    for message in inputs[:cut]:
+        tell(first, message)
+    state = json.loads(json.dumps(first.state(), allow_nan=False))
+    if not see_first:
+        second.load_state(state)
+    for message in inputs[:cut]:
+        if isinstance(message, Event):
+            second.see(message)
+    if see_first:
+        second.load_state(state)
+    assert everything(second) == everything(first)
+    for message in inputs[cut:]:
+        tell(second, message)
+    assert everything(second) == everything(whole)
+    assert second.state() == whole.state()

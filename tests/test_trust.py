@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgp.query.trust import ErrorRate
+from streamgp.trust import ErrorRate
 
 
 def test_before_anything_is_known_one_answer_in_five_is_wrong():

@@ -1,20 +1,12 @@
-"""Results as people read them: a table for the terminal, a picture of learning curves.
-
-Works from plain rows and writes nothing but to the path it is given. matplotlib is imported only
-when a picture is drawn (extra `plot`).
-
-"""
+"""Results as a table of text, for the terminal."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 MINIMAL_WIDTH = 80
-
-PICTURE_FORMATS = ("png", "svg", "pdf")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,29 +42,6 @@ class Row:
     challenge_precision: float | None
     wrong_kept: float | None
     microseconds: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
-    """How one learner fared over time: parallel sequences, one entry per point drawn.
-
-    Parameters
-    ----------
-    name
-        The learner.
-    n_events
-        Events predicted so far.
-    accuracy
-        Share of them predicted right, between 0 and 1.
-    questions
-        Label requests and challenges sent so far.
-
-    """
-
-    name: str
-    n_events: Sequence[int]
-    accuracy: Sequence[float]
-    questions: Sequence[int]
 
 
 # The breaks in the titles let all columns fit into 80 characters without cutting a word.
@@ -135,8 +104,6 @@ def table(rows: Sequence[Row], *, first: str = "learner", width: int = MINIMAL_W
 
 _WIDTH_OF_NUMBERS = 57
 
-_LINE_STYLES = ("-", "--", "-.", ":")
-
 
 def _cells(row: Row) -> list[str]:
     return [
@@ -156,49 +123,3 @@ def _fixed(value: float | None, digits: int) -> str:
 
 def _percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.0f} %"
-
-
-def draw_curves(curves: Sequence[Curve], path: Path, *, title: str) -> None:
-    """Draw accuracy so far and cumulative questions over the events, one line per learner.
-
-    Parameters
-    ----------
-    curves
-        What to draw, in this order.
-    path
-        File to write; its ending (png, svg, pdf) decides the format.
-    title
-        Headline of the picture.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        If matplotlib is not installed.
-    OSError
-        If the file cannot be written.
-
-    """
-    # Figure alone, without pyplot: no global state, no window, no backend to choose.
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9.0, 6.5), layout="constrained")
-    above, below = figure.subplots(2, 1, sharex=True)
-    for i, curve in enumerate(curves):
-        # The first is a broad line beneath the others, so that curves that coincide all show.
-        style = {
-            "color": f"C{i}",
-            "linewidth": 3.0 if i == 0 else 1.4,
-            "linestyle": "-" if i == 0 else _LINE_STYLES[i % len(_LINE_STYLES)],
-            "label": curve.name,
-        }
-        above.plot(curve.n_events, curve.accuracy, **style)
-        below.plot(curve.n_events, curve.questions, **style)
-    above.set_ylabel("accuracy so far")
-    above.legend(fontsize="small")
-    below.set_ylabel("questions so far\n(labels and challenges)")
-    below.set_xlabel("events")
-    for axes in (above, below):
-        axes.grid(alpha=0.3)
-        axes.spines[["top", "right"]].set_visible(False)
-    figure.suptitle(title)
-    figure.savefig(path, dpi=120)

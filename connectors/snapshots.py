@@ -1,0 +1,243 @@
+"""Snapshot files: bytes that are kept whole or not at all, in a directory of one process.
+
+What the bytes say, and whether they are damaged, is for those to know who wrote them. Files are
+readable by their owner alone, since snapshots hold what people said.
+
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+
+_LOCK = "lock"
+_ADVICE = {
+    errno.ENOSPC: "free some space",
+    errno.EDQUOT: "free some space",
+    errno.EFBIG: "raise the limit on the size of files",
+    errno.EACCES: "make it accessible, or name another place",
+    errno.EPERM: "make it accessible, or name another place",
+    errno.EROFS: "name a place that is writable",
+    errno.ENOENT: "create its directory, or name another place",
+}
+
+
+class StateError(OSError):
+    """State that cannot be kept or brought back; the text says why, and what to do."""
+
+
+def write_snapshot(path: str | Path, data: bytes) -> None:
+    """Write a file such that a crash at any moment leaves the old one or the new one, whole.
+
+    The bytes go to a temporary file beside it, are forced to the disk, and take the old file's
+    name; then the directory is forced to the disk. A temporary file that a crash has left behind is
+    removed by the next write. Two writers at the same time never mix their bytes, but one of them
+    may get an error: a `StateDirectory` keeps a second one out.
+
+    Parameters
+    ----------
+    path
+        The file. Its directory must be there. A link is replaced, not followed.
+    data
+        What it will hold.
+
+    Raises
+    ------
+    StateError
+        If the disk is full or cannot be written. The old file is untouched, unless the very last
+        step failed: then the new one is there, but may not survive a power failure.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as directory:
+    ...     write_snapshot(Path(directory, "loop"), b"all that was learned")
+    ...     read_snapshot(Path(directory, "loop"))
+    b'all that was learned'
+
+    """
+    path = Path(path)
+    try:
+        with new_part(path) as part:
+            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            try:
+                _write_all(descriptor, data)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            os.replace(part, path)
+            sync_directory(path.parent)
+    except OSError as error:
+        raise state_error(f"cannot write {path}", error) from error
+
+
+def read_snapshot(path: str | Path) -> bytes | None:
+    """Return what a file holds, or None if it is not there.
+
+    Raises
+    ------
+    StateError
+        If it is there and cannot be read.
+
+    """
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise state_error(f"cannot read {path}", error) from error
+
+
+class StateDirectory:
+    """A directory of snapshot files that no second process may use at the same time.
+
+    Parameters
+    ----------
+    path
+        The directory; created, for its owner alone, if it is not there. A file `lock` in it names
+        the process that uses it. The lock ends with the process, however that ends.
+
+    Attributes
+    ----------
+    path
+        The directory.
+
+    Raises
+    ------
+    StateError
+        If it cannot be created or read, or is in use.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as directory, StateDirectory(directory) as state:
+    ...     state.write("loop", b"all that was learned")
+    ...     state.names(), state.read("loop"), state.read("page")
+    (['loop'], b'all that was learned', None)
+
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        try:
+            _create(self.path)
+            self._lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise StateError(
+                f"state must be kept in a directory, but {error.filename} is a file; "
+                "name another place"
+            ) from None
+        except OSError as error:
+            raise state_error(f"cannot keep state in {path}", error) from error
+        self._closed = False
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(self._lock, 0)
+            os.pwrite(self._lock, b"%d\n" % os.getpid(), 0)
+        except BlockingIOError:
+            owner = os.pread(self._lock, 20, 0).decode("ascii", "replace").strip() or "unknown"
+            self.close()
+            raise StateError(
+                f"{path} is in use by process {owner}; stop it, or name another directory"
+            ) from None
+        except OSError as error:
+            self.close()
+            raise state_error(f"cannot lock {path}", error) from error
+
+    def file(self, name: str) -> Path:
+        """Return the path of one file, for whoever writes it without the help of this class."""
+        if self._closed:
+            raise ValueError("state directory is closed; open it again")
+        if Path(name).name != name or name in ("", _LOCK) or name.startswith("."):
+            raise ValueError(f"name must be a plain file name other than 'lock', got {name!r}")
+        return self.path / name
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write one file, as `write_snapshot` does."""
+        write_snapshot(self.file(name), data)
+
+    def read(self, name: str) -> bytes | None:
+        """Return what one file holds, or None if it is not there."""
+        return read_snapshot(self.file(name))
+
+    def names(self) -> list[str]:
+        """Return the names of the files that are there, in alphabetical order."""
+        found = (entry.name for entry in os.scandir(self.path) if entry.is_file())
+        return sorted(name for name in found if name != _LOCK and not name.startswith("."))
+
+    def close(self) -> None:
+        """Let another process in."""
+        if not self._closed:
+            self._closed = True
+            os.close(self._lock)
+
+    def __enter__(self) -> StateDirectory:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+@contextmanager
+def new_part(path: Path) -> Iterator[Path]:
+    """Give the name of a temporary file beside the one that it will replace.
+
+    What earlier crashes have left behind is removed first, which also frees its space; what is left
+    under the new name at the end is removed, too.
+    """
+    left_over = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{16}}\.part.*")
+    for entry in os.scandir(path.parent):
+        if left_over.fullmatch(entry.name):
+            os.unlink(entry.path)
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    try:
+        yield part
+    finally:
+        with suppress(OSError):
+            part.unlink()
+
+
+def sync_directory(path: Path) -> None:
+    """Force the names in a directory to the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        # Some file systems know no such thing; they order what they write by themselves.
+        if error.errno != errno.EINVAL:
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def state_error(what: str, error: OSError) -> StateError:
+    """Say what went wrong, why, and what to do."""
+    advice = _ADVICE.get(error.errno or 0, "name another place")
+    return StateError(f"{what}: {error.strerror or error}; {advice}")
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _create(path: Path) -> None:
+    """Create a directory for its owner alone, and those above it, to last."""
+    if path.is_dir():
+        return
+    _create(path.parent)
+    path.mkdir(mode=0o700, exist_ok=True)
+    sync_directory(path.parent)

@@ -1,0 +1,44 @@
+"""The command `streamgp completion`: what a shell needs to complete our words.
+
+The script that it prints asks `streamgp` itself, whenever the user presses Tab, with a variable
+that says so in the environment; click answers.
+
+"""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import CompletionItem, get_completion_class
+
+PROGRAM = "streamgp"
+COMPLETE_VARIABLE = "_STREAMGP_COMPLETE"
+
+
+def directories(
+    _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Leave it to the shell to complete the name of a directory."""
+    return [CompletionItem(incomplete, type="dir")]
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the script that lets a shell complete commands, options and files with Tab.
+
+    It takes effect in the next shell that is started.
+
+    \b
+    bash, needs version 4.4 or later; add to ~/.bashrc:
+      eval "$(streamgp completion bash)"
+    zsh; add to ~/.zshrc, below the line with compinit:
+      eval "$(streamgp completion zsh)"
+    fish; write once:
+      streamgp completion fish > ~/.config/fish/completions/streamgp.fish
+    """
+    kind = get_completion_class(shell)
+    assert kind is not None  # click knows all three
+    root = click.get_current_context().find_root().command
+    # Not `source()`: for bash that starts one to ask for its version, and there may be none here.
+    script = kind(root, {}, PROGRAM, COMPLETE_VARIABLE)
+    click.echo(script.source_template % script.source_vars())

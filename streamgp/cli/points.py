@@ -1,0 +1,67 @@
+"""How a run went on, in a bounded number of points, however long it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamgp.base import State
+from streamgp.interactive import Tally
+from streamgp.report import Curve
+
+N_POINTS = 400
+_NAMES = ("n_events", "accuracy", "n_asked", "n_challenges")
+
+
+class Points:
+    """Counts after every k-th event; k doubles when there would be too many.
+
+    Examples
+    --------
+    >>> from streamgp.interactive import Event
+    >>> tally, points = Tally(), Points(n_points=2)
+    >>> for n in range(5):
+    ...     tally.event(Event(event_id=str(n), x={}, occurred_at=0.0))
+    ...     points.note(tally)
+    >>> points.summary()["n_events"]
+    [2, 4]
+
+    """
+
+    # _every  k.
+    # _kept   the values of `_NAMES`, one row per point.
+
+    def __init__(self, n_points: int = N_POINTS) -> None:
+        self._n_points = n_points
+        self._every = 1
+        self._kept: list[list[Any]] = []
+
+    def note(self, tally: Tally) -> None:
+        """Take note of the counts after an event, if it is the turn of this one."""
+        if tally.n_events % self._every:
+            return
+        self._kept.append([getattr(tally, name) for name in _NAMES])
+        while len(self._kept) > self._n_points:
+            self._every *= 2
+            self._kept = [point for point in self._kept if point[0] % self._every == 0]
+
+    def summary(self) -> dict[str, list[Any]]:
+        """Return the points as plain JSON values: parallel lists."""
+        return {name: [point[i] for point in self._kept] for i, name in enumerate(_NAMES)}
+
+    def curve(self, name: str) -> Curve:
+        """Return the points as a curve to be drawn; before the first label nothing was right."""
+        return Curve(
+            name=name,
+            n_events=[n for n, _, _, _ in self._kept],
+            accuracy=[accuracy or 0.0 for _, accuracy, _, _ in self._kept],
+            questions=[n_asked + n_challenges for _, _, n_asked, n_challenges in self._kept],
+        )
+
+    def state(self) -> State:
+        """Return the points and their distance."""
+        return {"every": self._every, "kept": [list(point) for point in self._kept]}
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+        self._every = state["every"]
+        self._kept = [list(point) for point in state["kept"]]

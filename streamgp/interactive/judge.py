@@ -1,0 +1,175 @@
+"""The consensus log judged by the truth: which labels are wrong, whose, and what challenges did.
+
+The truth comes with the events and nowhere else.
+
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from streamgp.interactive.first_answers import FirstAnswers
+
+if TYPE_CHECKING:
+    from streamgp.base import Label, State
+    from streamgp.interactive.messages import Challenge, Event, LabelledExample
+
+_Id: TypeAlias = "tuple[str | None, str]"
+
+_COUNTS = ("n_judged", "n_wrong_kept", "n_repaired", "n_spoiled")
+
+
+class Judge:
+    """Follows the label of each event through the log.
+
+    Attributes
+    ----------
+    n_judged
+        Labels in the log now of events whose truth is known.
+    n_wrong_kept
+        Those of them that differ from the truth.
+    n_repaired
+        Contested labels that were wrong as given, and are right in the log now.
+    n_spoiled
+        Contested labels that were right as given, and are wrong in the log now.
+    annotators
+        What became of the first answers of each annotator, by name, in order of appearance. The
+        name is None for labels that came with their events.
+
+    Examples
+    --------
+    >>> from streamgp.interactive import Event, LabelledExample
+    >>> judge = Judge()
+    >>> judge.see(Event(event_id="e1", x={}, occurred_at=0.0, truth="hall"))
+    >>> line = LabelledExample(
+    ...     event_id="e1", sequence=1, x={}, y="den", origin="asked", annotator="ann",
+    ...     learned_at=1.0, probability_wrong=0.3,
+    ... )
+    >>> judge.learn(line)
+    >>> judge.n_learned, judge.wrong_kept, judge.annotators["ann"].error_rate
+    (1, 1.0, 1.0)
+
+    """
+
+    # _truths     truth of every event that has one.
+    # _held       the label of each event in the log, as its last revision says.
+    # _contested  the label contested last, and who gave it, by event. It changes only while the
+    #             event has no label in the log, so that `_count` can take out exactly what it put
+    #             in.
+    # _pending    those of them whose challenge has not been resolved yet.
+
+    def __init__(self) -> None:
+        self.n_judged = 0
+        self.n_wrong_kept = 0
+        self.n_repaired = 0
+        self.n_spoiled = 0
+        self.annotators: dict[str | None, FirstAnswers] = {}
+        self._truths: dict[_Id, Label] = {}
+        self._held: dict[_Id, Label] = {}
+        self._contested: dict[_Id, tuple[Label, str | None]] = {}
+        self._pending: dict[_Id, None] = {}
+
+    def see(self, event: Event) -> None:
+        """Remember the truth of an event."""
+        if event.truth is not None:
+            self._truths[event.key, event.event_id] = event.truth
+
+    def truth_of(self, key: str | None, event_id: str) -> Label | None:
+        """Return the truth of an event, None if nobody knows it."""
+        return self._truths.get((key, event_id))
+
+    def contest(self, challenge: Challenge) -> None:
+        """Take note of a challenge."""
+        name = (challenge.key, challenge.event_id)
+        self._contested[name] = (challenge.given, challenge.annotator)
+        self._pending[name] = None
+
+    def learn(self, example: LabelledExample) -> None:
+        """Take note of a line of the log."""
+        name = (example.key, example.event_id)
+        if example.probability_wrong is not None and example.y is not None:
+            self._judge(name, (example.y, example.annotator), example.probability_wrong)
+        # Take the old label out of the counts, then put the new one in.
+        self._count(name, -1)
+        if example.y is None:
+            self._held.pop(name, None)
+        else:
+            self._held[name] = example.y
+        self._count(name, 1)
+
+    @property
+    def n_learned(self) -> int:
+        """Events whose label is in the log now."""
+        return len(self._held)
+
+    @property
+    def wrong_kept(self) -> float | None:
+        """Share of the labels in the log that differ from the known truth; None without any."""
+        return self.n_wrong_kept / self.n_judged if self.n_judged else None
+
+    @property
+    def challenge_precision(self) -> float | None:
+        """Share of wrong answers among the first answers challenged; None without any.
+
+        Counted are answers whose challenge is resolved and whose truth is known.
+        """
+        n_contested = sum(answers.n_contested for answers in self.annotators.values())
+        return self._n_justified / n_contested if n_contested else None
+
+    @property
+    def challenge_recall(self) -> float | None:
+        """Share of challenged answers among the first answers that were wrong; None without any.
+
+        Counted are answers that came to something, as `FirstAnswers` says, and whose truth is
+        known.
+        """
+        n_wrong = sum(answers.n_wrong for answers in self.annotators.values())
+        return self._n_justified / n_wrong if n_wrong else None
+
+    @property
+    def _n_justified(self) -> int:
+        return sum(answers.n_justified for answers in self.annotators.values())
+
+    def state(self) -> State:
+        """Return all counts, and what later counts depend on, but for the truths of the events.
+
+        Every label in the log is part of it, so it grows with the log.
+        """
+        return {
+            "counts": {name: getattr(self, name) for name in _COUNTS},
+            "annotators": [[name, answers.state()] for name, answers in self.annotators.items()],
+            "held": [[*name, y] for name, y in self._held.items()],
+            "contested": [[*name, *contested] for name, contested in self._contested.items()],
+            "pending": [list(name) for name in self._pending],
+        }
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from, once `see` has been told the events again."""
+        for name in _COUNTS:
+            setattr(self, name, state["counts"][name])
+        self.annotators = {name: FirstAnswers(**counts) for name, counts in state["annotators"]}
+        self._held = {(key, event_id): y for key, event_id, y in state["held"]}
+        self._contested = {(key, e): (given, who) for key, e, given, who in state["contested"]}
+        self._pending = dict.fromkeys((key, event_id) for key, event_id in state["pending"])
+
+    def _judge(self, name: _Id, learned: tuple[Label, str | None], w: float) -> None:
+        """Count a first answer: the one contested, or what was learned if none was."""
+        contested = name in self._pending
+        self._pending.pop(name, None)
+        given, annotator = self._contested[name] if contested else learned
+        truth = self._truths.get(name)
+        self.annotators.setdefault(annotator, FirstAnswers()).note(
+            w, is_wrong=None if truth is None else given != truth, contested=contested
+        )
+
+    def _count(self, name: _Id, step: int) -> None:
+        truth, label = self._truths.get(name), self._held.get(name)
+        if truth is None or label is None:
+            return
+        self.n_judged += step
+        is_wrong = label != truth
+        self.n_wrong_kept += step * is_wrong
+        if name in self._contested:
+            given, _ = self._contested[name]
+            self.n_repaired += step * (given != truth and not is_wrong)
+            self.n_spoiled += step * (given == truth and is_wrong)

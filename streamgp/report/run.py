@@ -1,0 +1,196 @@
+"""A run as a page tells it: plain values, gathered by whoever reads the run's files.
+
+The parts named like the fields of `summary.json` are read from it as they stand.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal, TypeAlias
+
+from streamgp.base import Label
+
+Outcome: TypeAlias = Literal["revised", "upheld", "declined", "expired", "cancelled", "open"]
+"""What came of a challenge.
+
+`upheld`: the same label again. `revised`: another one. `declined`: the annotator could not say.
+`expired`: no answer in time. `cancelled`: taken back. `open`: the run ended before an answer.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """Counts and rates of a run, or of one key; a rate is None where nothing could be counted."""
+
+    n_events: int
+    n_scored: int
+    accuracy: float | None
+    macro_f1: float | None
+    n_asked: int
+    n_challenges: int
+    challenge_precision: float | None
+    challenge_recall: float | None
+    n_answered: int
+    n_declined: int
+    n_expired: int
+    n_rejected: int
+    n_learned: int
+    n_repaired: int
+    n_spoiled: int
+    n_wrong_kept: int
+    wrong_kept: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How the run went on: parallel sequences, one entry per point.
+
+    `accuracy` is that of all predictions so far, None before the first that could be scored.
+    """
+
+    n_events: Sequence[int]
+    accuracy: Sequence[float | None]
+    n_asked: Sequence[int]
+    n_challenges: Sequence[int]
+
+    def __post_init__(self) -> None:
+        lengths = {len(self.n_events), len(self.accuracy), len(self.n_asked)}
+        if lengths != {len(self.n_challenges)}:
+            raise ValueError("a curve must have as many points in each of its lists")
+        if any(b <= a for a, b in pairwise(self.n_events)):
+            raise ValueError("the n_events of a curve must grow")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confusion:
+    """Events by true label (rows) and predicted label (columns), in the order of `labels`."""
+
+    labels: Sequence[Label]
+    counts: Sequence[Sequence[int]]
+
+    def __post_init__(self) -> None:
+        n = len(self.labels)
+        if len(self.counts) != n or any(len(row) != n for row in self.counts):
+            raise ValueError(f"a confusion matrix must have {n} rows and columns, one per label")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnotatorCounts:
+    """First answers of one annotator.
+
+    `n_wrong` and `error_rate` (their share) are about answers whose truth is known; `estimate` is
+    what the learner made of the annotator, without the truth.
+    """
+
+    name: str | None
+    n_answers: int
+    n_wrong: int
+    error_rate: float | None
+    estimate: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """How the estimate of one annotator's error rate went on, answer by answer."""
+
+    name: str | None
+    n_answers: Sequence[int]
+    estimate: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """A labelled example shown beside a challenge."""
+
+    event_id: str | None
+    y: Label
+    distance: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contested:
+    """A challenge and what came of it.
+
+    `y` is the annotator's last word on it, None where there was none; `late` says that it came
+    after the challenge had expired.
+    """
+
+    event_id: str
+    key: str | None
+    at: float
+    given: Label
+    suggested: Label
+    probability_wrong: float
+    annotator: str | None
+    examples: Sequence[Example]
+    outcome: Outcome
+    y: Label | None
+    late: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """An input that could not be used, and why."""
+
+    subject: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """All that a page shows.
+
+    Parameters
+    ----------
+    log
+        Name of the log.
+    version
+        Version of streamgp that made the run.
+    configuration
+        Sections and their settings.
+    notes
+        What the log's reader had to say.
+    interrupted
+        Whether the run was ended before the log did.
+    results
+        Counts over everything.
+    keys
+        The same for each key shown; None if the run knows no keys.
+    n_keys
+        Number of keys there are.
+    curve, confusion, annotators
+        As in `summary.json`.
+    estimates
+        Error estimates over time, of the annotators with most answers.
+    challenges
+        The first challenges, in order.
+    outcomes
+        How many of all challenges, those not in `challenges` included, came to what.
+    refusals
+        The first inputs rejected.
+
+    """
+
+    log: str
+    version: str
+    configuration: Mapping[str, Any]
+    notes: Sequence[str]
+    interrupted: bool
+    results: Counts
+    keys: Sequence[tuple[str, Counts]] | None
+    n_keys: int
+    curve: Progress
+    confusion: Confusion
+    annotators: Sequence[AnnotatorCounts]
+    estimates: Sequence[Estimate]
+    challenges: Sequence[Contested]
+    outcomes: Mapping[Outcome, int]
+    refusals: Sequence[Refusal]
+
+    def setting(self, section: str, name: str) -> Any:
+        """Return one setting of the configuration, or None if it has none of that name."""
+        settings = self.configuration.get(section)
+        return settings.get(name) if isinstance(settings, Mapping) else None

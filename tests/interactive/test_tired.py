@@ -1,0 +1,123 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgp.interactive import Challenge, LabelRequest, SimulatedAnnotator, TiredAnnotator
+
+
+def ask(event_id, now=0.0):
+    return LabelRequest(
+        request_id=f"{event_id}/label",
+        event_id=str(event_id),
+        x={},
+        reason="",
+        score=1.0,
+        threshold=0.0,
+        requested_at=now,
+    )
+
+
+def contest(event_id, given):
+    return Challenge(
+        request_id=f"{event_id}/challenge/1",
+        event_id=str(event_id),
+        x={},
+        reason="",
+        score=1.0,
+        threshold=0.0,
+        requested_at=0.0,
+        given=given,
+        suggested="z",
+        probability_wrong=0.5,
+    )
+
+
+def answers(annotator, times):
+    return [annotator.answer(ask(n, t), "a", t).y for n, t in enumerate(times)]
+
+
+def test_tiredness_halves_in_its_half_life_and_every_question_adds_one():
+    annotator = TiredAnnotator(half_life_s=60.0)
+    assert annotator.tiredness == 0.0
+    for now, tiredness in [(0.0, 1.0), (60.0, 1.5), (60.0, 2.5), (180.0, 1.625)]:
+        annotator.answer(ask(now), "a", now)
+        assert annotator.tiredness == tiredness
+
+
+@given(st.lists(st.floats(0.0, 1e5), max_size=30).map(sorted), st.floats(1.0, 1e5))
+def test_tiredness_is_the_sum_over_all_questions(times, half_life_s):
+    annotator = TiredAnnotator(half_life_s=half_life_s)
+    answers(annotator, times)
+    expected = sum(2.0 ** (-(times[-1] - t) / half_life_s) for t in times)
+    assert annotator.tiredness == pytest.approx(expected, rel=1e-9)
+
+
+def test_error_rate_follows_the_formula():
+    """Questions at one time: the n-th is wrong with probability min(1, 0.1 + 0.002 (n - 1))."""
+    annotator = TiredAnnotator(0.1, classes=["a", "b"], seed=1, tiring_rate=0.002)
+    wrong = [y == "b" for y in answers(annotator, [0.0] * 1000)]
+    for start in (0, 200, 400):
+        expected = 0.1 + 0.002 * (start + 99.5)
+        # Over three standard errors of 200 draws.
+        assert sum(wrong[start : start + 200]) / 200 == pytest.approx(expected, abs=0.11)
+    assert all(wrong[451:])  # 0.1 + 0.002 * 450 = 1
+
+
+def test_rested_annotator_errs_at_the_rate_of_the_rested():
+    hours = [1e6 * n for n in range(1000)]
+    tired = TiredAnnotator(0.2, classes=["a", "b", "c"], seed=3, tiring_rate=0.5)
+    plain = SimulatedAnnotator(0.2, classes=["a", "b", "c"], seed=3)
+    assert answers(tired, hours) == answers(plain, hours)
+
+
+def test_declined_and_contested_questions_tire_too():
+    annotator = TiredAnnotator(decline_rate=1.0)
+    annotator.answer(ask(1), "a", 0.0)
+    annotator.answer(contest(1, "a"), "a", 0.0)
+    assert annotator.tiredness == 2.0
+
+
+def test_contested_error_is_made_again_at_the_current_rate():
+    annotator = TiredAnnotator(classes=["a", "b"], seed=1, tiring_rate=1.0)
+    assert annotator.answer(contest(1, "b"), "a", 0.0).y == "a"
+    assert annotator.answer(contest(2, "b"), "a", 0.0).y == "b"
+    assert annotator.answer(contest(3, "a"), "a", 0.0).y == "a"  # the truth is upheld
+
+
+def test_time_that_goes_backwards_gives_no_rest():
+    annotator = TiredAnnotator(half_life_s=10.0)
+    for now in (100.0, 50.0, 60.0, 100.0):
+        annotator.answer(ask(now), "a", now)
+    assert annotator.tiredness == 4.0
+    annotator.answer(ask(5), "a", 110.0)
+    assert annotator.tiredness == 3.0
+
+
+@given(st.lists(st.floats(0.0, 1e4), max_size=20), st.integers(0, 20))
+def test_cut_anywhere_changes_no_answer(times, cut):
+    def fresh():
+        return TiredAnnotator(0.1, classes=["a", "b", "c"], seed=5, tiring_rate=0.05)
+
+    whole, first, second = fresh(), fresh(), fresh()
+    requests = [(ask(n, t), t) for n, t in enumerate(times)]
+    expected = [whole.answer(r, "a", t) for r, t in requests]
+    came = [first.answer(r, "a", t) for r, t in requests[:cut]]
+    second.load_state(json.loads(json.dumps(first.state())))
+    came += [second.answer(r, "a", t) for r, t in requests[cut:]]
+    assert came == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"tiring_rate": -0.1}, "tiring_rate must be a finite number of at least 0, got -0.1"),
+        ({"tiring_rate": float("nan")}, "tiring_rate must be a finite number of at least 0"),
+        ({"half_life_s": 0.0}, "half_life_s must be a positive number of seconds"),
+        ({"error_rate": 2.0}, "error_rate must be between 0 and 1, got 2.0"),
+    ],
+)
+def test_impossible_arguments_of_a_tired_annotator_raise(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        TiredAnnotator(**arguments)

@@ -1,0 +1,61 @@
+"""Foreign texts stay texts, however they look."""
+
+from __future__ import annotations
+
+from html import unescape
+from html.parser import HTMLParser
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgp.report.markup import N_SHOWN, N_TOLD, Html, cut, el, foreign, printable
+
+
+def read(markup: str) -> tuple[list[str], list[tuple[str, str | None]], str]:
+    """Return the tags, attributes and text that a browser would see."""
+    tags: list[str] = []
+    attributes: list[tuple[str, str | None]] = []
+    texts: list[str] = []
+    parser = HTMLParser(convert_charrefs=True)
+    parser.handle_starttag = lambda tag, attrs: (tags.append(tag), attributes.extend(attrs))  # type: ignore[method-assign,assignment]
+    parser.handle_data = texts.append  # type: ignore[method-assign]
+    parser.feed(markup)
+    parser.close()
+    return tags, attributes, "".join(texts)
+
+
+@given(text=st.text(max_size=N_SHOWN))
+def test_any_short_text_is_shown_as_it_is_but_for_what_does_not_print(text: str) -> None:
+    tags, _, seen = read(foreign(text))
+    if text.strip():
+        assert (tags, seen) == (["bdi"], printable(text))
+    else:
+        assert tags == ["i"] or printable(text).strip()
+
+
+@given(text=st.text(min_size=1))
+def test_any_text_as_child_or_attribute_is_read_back(text: str) -> None:
+    plain = printable(text)
+    tags, attributes, seen = read(el("p", plain, title=plain))
+    assert (tags, attributes, seen) == (["p"], [("title", plain)], plain)
+
+
+def test_long_texts_are_cut_and_told_in_a_tooltip() -> None:
+    tags, attributes, seen = read(foreign("L" * 500))
+    assert tags == ["bdi"]
+    assert len(seen) == N_SHOWN
+    assert attributes == [("title", "L" * (N_TOLD - 1) + "…")]
+
+
+def test_control_characters_and_turns_of_direction_are_replaced() -> None:
+    assert printable("a\x00b\x1bc\u202ed\ne") == "a�b�c�d�e"
+    assert printable("👩\u200d💻") == "👩\u200d💻"
+
+
+def test_markup_is_not_escaped_twice() -> None:
+    assert el("p", el("b", "<")) == "<p><b>&lt;</b></p>"
+    assert unescape(el("p", Html("&amp;"))) == "<p>&</p>"
+
+
+def test_cut_keeps_texts_that_fit() -> None:
+    assert [cut("abc", n) for n in (4, 3, 2)] == ["abc", "abc", "a…"]

@@ -1,0 +1,365 @@
+"""A page is complete, needs nothing else, and shows strangers' texts as texts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from html_check import checked
+
+from streamgp.report.confusion import N_CLASSES
+from streamgp.report.markup import N_ROWS, N_SHOWN, N_TOLD
+from streamgp.report.page import page
+from streamgp.report.run import (
+    AnnotatorCounts,
+    Confusion,
+    Contested,
+    Counts,
+    Estimate,
+    Example,
+    Outcome,
+    Progress,
+    Refusal,
+    Run,
+)
+
+COUNTS = Counts(
+    n_events=2000,
+    n_scored=1999,
+    accuracy=0.948,
+    macro_f1=0.947,
+    n_asked=179,
+    n_challenges=2,
+    challenge_precision=0.5,
+    challenge_recall=0.25,
+    n_answered=180,
+    n_declined=1,
+    n_expired=0,
+    n_rejected=0,
+    n_learned=178,
+    n_repaired=1,
+    n_spoiled=0,
+    n_wrong_kept=12,
+    wrong_kept=0.067,
+)
+NOTHING = replace(
+    COUNTS,
+    **dict.fromkeys((n for n in COUNTS.__slots__ if n.startswith("n_")), 0),
+    **dict.fromkeys(
+        ("accuracy", "macro_f1", "challenge_precision", "challenge_recall", "wrong_kept")
+    ),
+)
+
+
+def contested(event_id: str = "e1", **changes: Any) -> Contested:
+    values: dict[str, Any] = {
+        "event_id": event_id,
+        "key": None,
+        "at": 1704112200.0,
+        "given": "hall",
+        "suggested": "den",
+        "probability_wrong": 0.875,
+        "annotator": "ann",
+        "examples": [Example(event_id="e0", y="den", distance=0.52)],
+        "outcome": "revised",
+        "y": "attic",
+    }
+    return Contested(**{**values, **changes})
+
+
+def run(**changes: Any) -> Run:
+    values: dict[str, Any] = {
+        "log": "rooms.csv",
+        "version": "0.1.0",
+        "configuration": {
+            "seed": 1,
+            "learner": {"name": "gp", "length_scale": None, "options": {}},
+            "log": {"label": "room", "time": None, "ignore": ["a", "b"], "features": []},
+        },
+        "notes": [],
+        "interrupted": False,
+        "results": COUNTS,
+        "keys": None,
+        "n_keys": 0,
+        "curve": Progress(
+            n_events=[1, 1000, 2000],
+            accuracy=[None, 0.9, 0.948],
+            n_asked=[1, 100, 178],
+            n_challenges=[0, 1, 2],
+        ),
+        "confusion": Confusion(labels=["hall", "den"], counts=[[9, 1], [0, 5]]),
+        "annotators": [
+            AnnotatorCounts(name="ann", n_answers=178, n_wrong=36, error_rate=0.2, estimate=0.21)
+        ],
+        "estimates": [Estimate(name="ann", n_answers=[0, 1], estimate=[0.2, 0.18])],
+        "challenges": [contested(), contested("e2", outcome="upheld", y="hall")],
+        "outcomes": {"revised": 1, "upheld": 1},
+        "refusals": [],
+    }
+    return Run(**{**values, **changes})
+
+
+def text(shown: Run) -> str:
+    return checked(page(shown)).text.replace("\u202f", " ")
+
+
+def test_headline_shows_every_number() -> None:
+    shown = text(run())
+    for number in ("2000", "94.8 %", "94.7 %", "179", "50 %", "25 %", "7 %", "12 among 178"):
+        assert number in shown
+    assert "for 9 % of the events" in shown
+    assert "1 repaired, 0 spoiled" in shown
+
+
+def test_every_challenge_is_shown_with_its_outcome() -> None:
+    outcomes = ("revised", "upheld", "declined", "expired", "cancelled", "open")
+    challenges = [contested(f"e{n}", outcome=outcomes[n % 6]) for n in range(200)]
+    tree = checked(page(run(challenges=challenges, outcomes={"revised": 250})))
+    rows = [a for a in tree.all("tr") if a.get("role") == "row" and a.get("class")]
+    assert [row["class"] for row in rows] == [c.outcome for c in challenges]
+    for n in range(200):
+        assert f"e{n}" in tree.text
+    assert "The first 200 are shown; there are 50 more." in tree.text
+    assert "250 revised." in tree.text
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "revised to attic"),
+        ({"late": True}, "revised to attic, late"),
+        ({"outcome": "upheld", "y": "hall"}, "upheld"),
+        ({"outcome": "open", "y": None}, "still open"),
+    ],
+)
+def test_outcome_is_told_in_words(changes: dict[str, Any], words: str) -> None:
+    html = page(run(challenges=[contested(**changes)]))
+    (found,) = re.findall(r'<span class="outcome">(.*?)</span>', html)
+    assert re.sub("<[^>]*>", "", found) == words
+
+
+def test_choices_are_the_outcomes_there_are() -> None:
+    choices = [a["id"] for a in checked(page(run())).all("input")]
+    assert choices == ["show-all", "show-revised", "show-upheld"]
+    assert checked(page(run(challenges=[contested()]))).all("input") == []
+
+
+def test_times_are_dates_only_where_the_log_has_times() -> None:
+    assert "When (s)" in text(run())
+    assert "1704112200" in text(run())
+    timed = run(configuration={"log": {"time": "at"}})
+    assert "When (UTC)" in text(timed)
+    assert "2024-01-01 12:30:00" in text(timed)
+
+
+def test_keys_are_shown_where_there_are_keys() -> None:
+    assert "Keys" not in text(run())
+    keyed = run(
+        keys=[("phone 1", COUNTS), ("phone 2", NOTHING)],
+        n_keys=2,
+        challenges=[contested(key="phone 1")],
+    )
+    shown = text(keyed)
+    assert "phone 2" in shown
+    assert "all keys are taken together" in shown
+    many = run(keys=[(f"k{n}", COUNTS) for n in range(N_ROWS)], n_keys=5000)
+    assert "The first 200 are shown; there are 4800 more." in text(many)
+
+
+def test_curve_ends_with_the_results() -> None:
+    label = next(
+        a["aria-label"] or ""
+        for a in checked(page(run())).all("svg")
+        if (a.get("aria-label") or "").startswith("Questions")
+    )
+    assert label.startswith(
+        "Questions so far, by events. label requests: 1 at 1, 179 at 2000 events."
+    )
+
+
+def test_estimate_is_drawn_beside_the_truth_if_there_is_one_annotator() -> None:
+    assert "true share" in text(run())
+    two = run(
+        annotators=[*run().annotators, replace(run().annotators[0], name=None, error_rate=None)],
+        estimates=[*run().estimates, Estimate(name=None, n_answers=[0], estimate=[0.2])],
+    )
+    assert "true share" not in text(two)
+    assert "no name" in text(two)
+
+
+def test_run_without_anything_has_a_page() -> None:
+    empty = run(
+        results=NOTHING,
+        curve=Progress(n_events=[], accuracy=[], n_asked=[], n_challenges=[]),
+        confusion=Confusion(labels=[], counts=[]),
+        annotators=[],
+        estimates=[],
+        challenges=[],
+        outcomes={},
+        configuration={},
+        keys=[],
+    )
+    shown = text(empty)
+    for words in (
+        "Accuracy so far: nothing to draw.",
+        "No prediction could be compared with a truth.",
+        "No label was challenged.",
+        "Nobody answered.",
+    ):
+        assert words in shown
+
+
+def test_interruption_is_told() -> None:
+    assert "interrupted" not in text(run())
+    assert "The run was interrupted." in text(run(interrupted=True))
+
+
+def test_notes_and_refusals_are_told_and_bounded() -> None:
+    shown = text(
+        run(
+            notes=["left out as text: <note>"],
+            refusals=[Refusal(subject="row 7", reason="x" * 900)],
+            results=replace(COUNTS, n_rejected=3),
+        )
+    )
+    assert "left out as text: <note>" in shown
+    assert "row 7" in shown
+    assert "x" * 499 + "…" in shown
+    assert "The first 1 are shown; there are 2 more." in shown
+
+
+def test_settings_are_shown_by_section() -> None:
+    shown = text(run())
+    for words in (
+        "generalseed1",
+        "length_scalenot set",
+        "optionsnone",
+        "ignorea, b",
+        "featuresnone",
+    ):
+        assert words in shown
+    configuration = {"annotators": {"ann": {"delay": 3.0}}, "learner": {"options": {"n": [1, {}]}}}
+    shown = text(run(configuration=configuration))
+    assert "Configurationannotators.anndelay3.0learner.optionsn1, none" in shown
+
+
+def test_configuration_of_any_shape_has_a_page() -> None:
+    for configuration in ({"learner": 3, "log": None}, {"learner": {"name": None}, "log": {}}):
+        assert "Learner: none." in text(run(configuration=configuration))
+
+
+HOSTILE = "</style></title><script>alert(\"x\")</script>' onload='x"
+
+
+def test_texts_of_strangers_are_never_markup() -> None:
+    hostile = run(
+        log=HOSTILE,
+        configuration={HOSTILE: {HOSTILE: HOSTILE}, "x": [HOSTILE]},
+        notes=[HOSTILE],
+        keys=[(HOSTILE, COUNTS)],
+        n_keys=1,
+        confusion=Confusion(labels=[HOSTILE], counts=[[1]]),
+        annotators=[replace(run().annotators[0], name=HOSTILE)],
+        estimates=[Estimate(name=HOSTILE, n_answers=[0, 1], estimate=[0.2, 0.3])],
+        challenges=[
+            contested(
+                HOSTILE,
+                key=HOSTILE,
+                given=HOSTILE,
+                suggested=HOSTILE,
+                annotator=HOSTILE,
+                y=HOSTILE,
+                examples=[Example(event_id=HOSTILE, y=HOSTILE, distance=1.0)],
+            )
+        ],
+        refusals=[Refusal(subject=HOSTILE, reason=HOSTILE)],
+    )
+    tree = checked(page(hostile))
+    assert tree.text.count(HOSTILE) >= 17
+    assert "<script" not in page(hostile)
+
+
+def test_long_labels_keep_the_page_small() -> None:
+    label = '"<&' * 170
+    challenges = [
+        contested(f"e{n}", given=label, suggested=label, y=label, key=label) for n in range(200)
+    ]
+    assert len(page(run(challenges=challenges))) < 3_000_000
+    plain = "L" * 500
+    challenges = [contested(f"e{n}", given=plain, suggested=plain, y=plain) for n in range(60)]
+    assert len(page(run(challenges=challenges))) < 300_000
+
+
+def test_page_runs_nothing_and_loads_nothing_whatever_is_in_it() -> None:
+    html = page(run())
+    policies = [
+        a["content"]
+        for a in checked(html).all("meta")
+        if a.get("http-equiv") == "Content-Security-Policy"
+    ]
+    assert policies == ["default-src 'none'; style-src 'unsafe-inline'"]
+    assert "http:" not in html
+    assert "https:" not in html
+
+
+def test_page_reads_on_a_phone_and_in_the_dark() -> None:
+    html = page(run())
+    assert 'name="viewport" content="width=device-width, initial-scale=1"' in html
+    assert "prefers-color-scheme: dark" in html
+    assert "@media print" in html
+
+
+def test_every_table_is_described_and_its_headers_have_a_scope() -> None:
+    keyed = run(keys=[("a", COUNTS)], n_keys=1, refusals=[Refusal(subject="s", reason="r")])
+    tree = checked(page(keyed))
+    assert len(tree.all("caption")) == len(tree.all("table"))
+    assert {a.get("scope") for a in tree.all("th")} == {"row", "col"}
+    boxes = [a for a in tree.all("div") if "scroll" in (a.get("class") or "")]
+    assert boxes
+    assert all(a["tabindex"] == "0" and a["aria-label"] for a in boxes)
+
+
+def test_headings_go_down_step_by_step() -> None:
+    levels = [int(tag[1]) for tag, _ in checked(page(run())).elements if re.match("h[1-6]$", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(b <= a + 1 for a, b in pairwise(levels))
+
+
+# WCAG 2: relative luminance, and the contrast that level AA asks of text.
+CONTRAST = 4.5
+
+
+def luminance(colour: str) -> float:
+    full = colour[1:] if len(colour) == 7 else "".join(2 * c for c in colour[1:])
+    parts = [int(full[i : i + 2], 16) / 255 for i in (0, 2, 4)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+def test_text_and_lines_stand_out_in_both_themes(theme: int) -> None:
+    blocks = re.findall(r":root \{(.*?)\}", page(run()), re.S)
+    colours = dict(re.findall(r"--([\w]+): (#[0-9a-f]+);", blocks[theme]))
+    for name in ("ink", "soft", "s1", "s2", "s3", "s4", "s5", "s6"):
+        for ground in ("page", "card"):
+            pair = sorted((luminance(colours[name]), luminance(colours[ground])))
+            assert (pair[1] + 0.05) / (pair[0] + 0.05) >= CONTRAST, (name, ground)
+
+
+def test_documentation_tells_the_parts_the_outcomes_and_the_limits() -> None:
+    told = (Path(__file__).parents[2] / "docs" / "report.md").read_text()
+    keyed = run(keys=[], notes=["n"], refusals=[Refusal(subject="s", reason="r")])
+    for title in re.findall("<h2[^>]*>(.*?)</h2>", page(keyed)):
+        assert re.search(rf"^\| (.*, )?{title}\b", told, re.M), title
+    words = re.findall(r"^\| ([a-z ]+) \|", told.partition("| word |")[2], re.M)
+    shown = [contested(outcome=outcome) for outcome in get_args(Outcome)]
+    said = re.findall(r'<span class="outcome">([a-z ]+)', page(run(challenges=shown)))
+    assert words == [words.removesuffix(" to ") for words in said]
+    limits = (f"{N_ROWS} challenges", f"{N_CLASSES} most", f"{N_SHOWN} char", f"{N_TOLD}.")
+    for limit in limits:
+        assert f" {limit}" in told
