@@ -124,18 +124,10 @@ from streamgp.interactive.conversation import EndedError, Moderator
 from streamgp.interactive.memory import Memory, MisfitError
 from streamgp.interactive.messages import Answer, Event, Fault, Message, Prediction
 from streamgp.interactive.records import Record, Word
-from streamgp.interactive.saving import (
-    check_resumable,
-    examples_of,
-    plain_examples,
-    plain_record,
-    record_of,
-)
+from streamgp.interactive.saving import KIND, check_resumable, load, save
 from streamgp.interactive.snapshot import INCONSISTENT, Snapshot, SnapshotError
 
 __all__ = ["InteractiveLoop", "SkepticalLearner"]
-
-_KIND = "a loop"
 
 
 class InteractiveLoop:
@@ -404,23 +396,8 @@ class InteractiveLoop:
             If a feature is neither a number nor a text.
 
         """
-        model: Any = self.model
-        check_resumable(model)
-        examples = model.examples()
-        learned = {example.event_id: example for example in examples}
-        plain, blob = plain_examples(examples)
-        body = {
-            "expires_after_s": self.expires_after_s,
-            "answer_horizon_s": self.answer_horizon_s,
-            "sequence": self._moderator.consensus.sequence,
-            "model": model.state(),
-            "examples": plain,
-            "records": [plain_record(record, learned.get) for record in self._memory],
-            "deadlines": self._moderator.deadlines.items(),
-        }
-        return Snapshot(
-            kind=_KIND, fingerprint=model.fingerprint(), body=body, blobs=[blob]
-        ).to_bytes()
+        spans = {"expires_after_s": self.expires_after_s, "answer_horizon_s": self.answer_horizon_s}
+        return save(self.model, self._memory, self._moderator, spans)
 
     @classmethod
     def restore(cls, data: bytes, model: SkepticalLearner) -> InteractiveLoop:
@@ -453,22 +430,10 @@ class InteractiveLoop:
         check_resumable(model)
         resumable: Any = model
         snapshot = Snapshot.from_bytes(data)
-        snapshot.check(_KIND, resumable.fingerprint())
-        body = snapshot.body
+        snapshot.check(KIND, resumable.fingerprint())
         try:
-            loop = cls(
-                model,
-                expires_after_s=body["expires_after_s"],
-                answer_horizon_s=body["answer_horizon_s"],
-            )
-            examples = examples_of(body["examples"], *snapshot.blobs)
-            resumable.load_state(body["model"], examples)
-            learned = {example.event_id: example for example in examples}
-            for plain in body["records"]:
-                loop._memory.take_over(record_of(plain, learned.get))
-            for event_id, at in body["deadlines"]:
-                loop._moderator.deadlines.set(event_id, at)
-            loop._moderator.consensus.sequence = body["sequence"]
+            loop = cls(model, **snapshot.body["spans"])
+            load(snapshot, model, loop._memory, loop._moderator)
         except INCONSISTENT as error:
             raise SnapshotError(f"snapshot cannot be restored: {error!s:.300}") from error
         return loop

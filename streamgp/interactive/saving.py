@@ -1,8 +1,8 @@
 """What a loop must not forget, as plain values and back.
 
 Beside the labelled examples, which the consensus log holds as well: the state of the model, the
-conversations within the answer horizon, the open requests and their deadlines. `snapshot.py` makes
-bytes of it.
+conversations within the answer horizon, the open requests and their deadlines. How a snapshot is
+laid out in bytes is told in `snapshot.py`.
 
 """
 
@@ -15,9 +15,14 @@ from typing import Any, Protocol
 
 from streamgp.base import Example, Features, State
 from streamgp.interactive.consensus import SkepticalLearner
+from streamgp.interactive.conversation import Moderator
+from streamgp.interactive.memory import Memory
 from streamgp.interactive.messages import Event, LabelledExample
 from streamgp.interactive.records import Question, Record, Word
+from streamgp.interactive.snapshot import Snapshot
 from streamgp.plain import features_of, plain_features
+
+KIND = "a loop"
 
 
 class Resumable(SkepticalLearner, Protocol):
@@ -34,6 +39,45 @@ class Resumable(SkepticalLearner, Protocol):
 
     def load_state(self, state: State, examples: Sequence[Example]) -> None:
         """Become what `state` and `examples` were taken from."""
+
+
+def save(model: Any, memory: Memory, moderator: Moderator, spans: State) -> bytes:
+    """Return a loop as a snapshot.
+
+    Parameters
+    ----------
+    model, memory, moderator
+        What the loop consists of.
+    spans
+        The other arguments of the loop.
+
+    """
+    check_resumable(model)
+    examples = model.examples()
+    learned = {example.event_id: example for example in examples}
+    plain, blob = plain_examples(examples)
+    body = {
+        "spans": spans,
+        "sequence": moderator.consensus.sequence,
+        "model": model.state(),
+        "examples": plain,
+        "records": [plain_record(record, learned.get) for record in memory],
+        "deadlines": moderator.deadlines.items(),
+    }
+    return Snapshot(kind=KIND, fingerprint=model.fingerprint(), body=body, blobs=[blob]).to_bytes()
+
+
+def load(snapshot: Snapshot, model: Any, memory: Memory, moderator: Moderator) -> None:
+    """Make a new loop what a snapshot was taken from."""
+    body = snapshot.body
+    examples = examples_of(body["examples"], *snapshot.blobs)
+    model.load_state(body["model"], examples)
+    learned = {example.event_id: example for example in examples}
+    for plain in body["records"]:
+        memory.take_over(record_of(plain, learned.get))
+    for event_id, at in body["deadlines"]:
+        moderator.deadlines.set(event_id, at)
+    moderator.consensus.sequence = body["sequence"]
 
 
 def check_resumable(model: Any) -> None:

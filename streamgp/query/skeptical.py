@@ -30,11 +30,10 @@ from streamgp.base import (
 from streamgp.draws import uniform
 from streamgp.fingerprint import fingerprint
 from streamgp.query import criteria
+from streamgp.query.arguments import check_has, scaling_for, split
 from streamgp.query.budgets import Budget, Unlimited
 from streamgp.query.rules import AskRule, ChallengeRule, SkepticalAsk, SkepticalChallenge
-from streamgp.query.scaling import NoScaling, PipelineScaling, Scaling, StandardScaling
 from streamgp.query.taught import TaughtLearner
-from streamgp.signatures import parameters
 from streamgp.trust import ErrorRate
 
 
@@ -108,14 +107,14 @@ class SkepticalClassifier(ActiveLearningClassifier):
         warm_up: int = 200,
         seed: int | None = None,
     ) -> None:
-        transformers, learner = _split(model)
+        transformers, learner = split(model)
         if not (warm_up >= 0 and float(warm_up).is_integer()):
             raise ValueError(f"warm_up must be a whole number of at least 0, got {warm_up!r}")
         if not (seed is None or isinstance(seed, Integral)):
             raise TypeError(f"seed must be a whole number or None, got {seed!r}")
-        _check_has("query", query, "decide", "draw", not_taking="given")
-        _check_has("challenge", challenge, "decide", "given")
-        _check_has("budget", budget, "allows", "decision")
+        check_has("query", query, "decide", "draw", not_taking="given")
+        check_has("challenge", challenge, "decide", "given")
+        check_has("budget", budget, "allows", "decision")
         self.model = model
         self.query = query
         self.challenge = challenge
@@ -123,7 +122,7 @@ class SkepticalClassifier(ActiveLearningClassifier):
         self.warm_up = warm_up
         self.seed = seed
         self._seed = secrets.randbits(32) if seed is None else seed
-        self._taught = TaughtLearner(learner, _scaling_for(transformers, warm_up))
+        self._taught = TaughtLearner(learner, scaling_for(transformers, warm_up))
         self._query_rule: AskRule = SkepticalAsk() if query is None else query
         self._challenge_rule: ChallengeRule = (
             SkepticalChallenge() if challenge is None else challenge
@@ -432,43 +431,3 @@ def _predicted(belief: Belief) -> Label | None:
     """Return the class of largest mean or probability (ISGP Eq. 6), None if none is known."""
     scores = belief.mean if isinstance(belief, Posterior) else belief
     return max(scores, key=scores.__getitem__) if scores else None
-
-
-def _split(model: Any) -> tuple[list[Any], Any]:
-    """Separate the transformers of a pipeline from the classifier at its end."""
-    from river.compose import Pipeline
-
-    steps = list(model.steps.values()) if isinstance(model, Pipeline) else [model]
-    *transformers, learner = steps
-    if not isinstance(learner, base.Classifier) or isinstance(learner, ActiveLearningClassifier):
-        raise TypeError(
-            "model must be a River classifier that is not an active learner itself, or a pipeline "
-            f"that ends in one, got {type(learner).__name__}"
-        )
-    return transformers, learner
-
-
-def _check_has(
-    name: str, value: object, method: str, taking: str, *, not_taking: str | None = None
-) -> None:
-    """Refuse an argument that could not do its work, before the first event finds out."""
-    if value is None:
-        return
-    taken = parameters(getattr(value, method)) if hasattr(value, method) else ()
-    if isinstance(value, type) or taking not in taken or not_taking in taken:
-        raise TypeError(
-            f"{name} must be an object of streamgp.query with a method {method} that takes "
-            f"{taking!r}, got {value!r}"
-        )
-
-
-def _scaling_for(transformers: list[Any], warm_up: int) -> Scaling:
-    learning = [t for t in transformers if type(t).learn_one is not base.Transformer.learn_one]
-    if warm_up == 0 and learning:
-        raise ValueError(
-            f"warm_up must be at least 1 for {type(learning[0]).__name__} to learn from events, "
-            "got 0"
-        )
-    if transformers:
-        return PipelineScaling([t.clone() for t in transformers], warm_up)
-    return StandardScaling(warm_up) if warm_up else NoScaling()

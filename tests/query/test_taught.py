@@ -5,7 +5,8 @@ from river import compose, feature_extraction, linear_model, naive_bayes, stats
 
 from streamgp import GPClassifier, NotPositiveDefiniteError, SkepticalClassifier
 from streamgp.kernels import SquaredExponential
-from streamgp.query.scaling import NoScaling, PipelineScaling, StandardScaling
+from streamgp.query.pipeline_scaling import PipelineScaling
+from streamgp.query.scaling import NoScaling, StandardScaling
 from streamgp.query.taught import TaughtLearner
 
 

@@ -1,0 +1,53 @@
+"""What `SkepticalClassifier` takes: checked and taken apart before the first event."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from river import base
+from river.active.base import ActiveLearningClassifier
+
+from streamgp.query.pipeline_scaling import PipelineScaling
+from streamgp.query.scaling import NoScaling, Scaling, StandardScaling
+from streamgp.signatures import parameters
+
+
+def split(model: Any) -> tuple[list[Any], Any]:
+    """Separate the transformers of a pipeline from the classifier at its end."""
+    from river.compose import Pipeline
+
+    steps = list(model.steps.values()) if isinstance(model, Pipeline) else [model]
+    *transformers, learner = steps
+    if not isinstance(learner, base.Classifier) or isinstance(learner, ActiveLearningClassifier):
+        raise TypeError(
+            "model must be a River classifier that is not an active learner itself, or a pipeline "
+            f"that ends in one, got {type(learner).__name__}"
+        )
+    return transformers, learner
+
+
+def check_has(
+    name: str, value: object, method: str, taking: str, *, not_taking: str | None = None
+) -> None:
+    """Refuse an argument that could not do its work, before the first event finds out."""
+    if value is None:
+        return
+    taken = parameters(getattr(value, method)) if hasattr(value, method) else ()
+    if isinstance(value, type) or taking not in taken or not_taking in taken:
+        raise TypeError(
+            f"{name} must be an object of streamgp.query with a method {method} that takes "
+            f"{taking!r}, got {value!r}"
+        )
+
+
+def scaling_for(transformers: list[Any], warm_up: int) -> Scaling:
+    """Return how features reach the learner; refuses transformers that could never learn."""
+    learning = [t for t in transformers if type(t).learn_one is not base.Transformer.learn_one]
+    if warm_up == 0 and learning:
+        raise ValueError(
+            f"warm_up must be at least 1 for {type(learning[0]).__name__} to learn from events, "
+            "got 0"
+        )
+    if transformers:
+        return PipelineScaling([t.clone() for t in transformers], warm_up)
+    return StandardScaling(warm_up) if warm_up else NoScaling()
