@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, get_args
 
-from connectors.codec import DecodeError, decode
+from connectors.codec import MAX_BYTES, MAX_INPUT_BYTES, DecodeError, decode
 from streamgp.interactive.messages import (
     Answer,
     Cancel,
@@ -200,7 +200,7 @@ def receive(topic: Topic, data: bytes, *, subject: str, at: float) -> Received:
 
     """
     try:
-        message = decode(data)
+        message = decode(data, max_bytes=MAX_INPUT_BYTES if topic in INPUTS else MAX_BYTES)
     except DecodeError as error:
         reason = str(error)
     else:

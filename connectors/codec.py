@@ -37,7 +37,10 @@ from streamgp.interactive.messages import (
     Rejected,
 )
 
-MAX_BYTES = 1 << 20
+MAX_INPUT_BYTES = 1 << 20
+"""What an event or an answer may have at most."""
+MAX_BYTES = 1 << 24
+"""What any message may have at most: a challenge repeats the features of four events."""
 _LONGEST_REASON = 500
 _NOWHERE = object()
 
@@ -67,8 +70,7 @@ _MISSING = re.compile(r"Object missing required field `(.+?)`(?: - at `\$\.?(.*)
 class DecodeError(ValueError):
     """Bytes that are no message; its text names the field, the value and what was expected.
 
-    The text is one line of at most 500 printable characters, whatever was in the bytes: it goes
-    into logs, onto terminals and into dead letters.
+    It is one line of at most 500 printable characters, fit for logs, terminals and dead letters.
     """
 
     def __init__(self, reason: str) -> None:
@@ -79,7 +81,7 @@ class DecodeError(ValueError):
         super().__init__(reason)
 
 
-def encode(message: Input | Message, *, max_bytes: int = MAX_BYTES) -> bytes:
+def encode(message: Input | Message) -> bytes:
     """Return a message as bytes.
 
     Raises
@@ -102,13 +104,21 @@ def encode(message: Input | Message, *, max_bytes: int = MAX_BYTES) -> bytes:
         raise ValueError(f"text must be valid Unicode, got {error.object!r:.80}") from None
     except (AttributeError, ValueError) as error:
         raise ValueError(f"{shape.head['type']}: {error}") from None
-    if len(data) > max_bytes:
-        raise ValueError(f"message must have at most {max_bytes} bytes, got {len(data)}")
+    most = MAX_INPUT_BYTES if isinstance(message, Event | Answer) else MAX_BYTES
+    if len(data) > most:
+        raise ValueError(f"message must have at most {most} bytes, got {len(data)}")
     return data
 
 
 def decode(data: bytes, *, max_bytes: int = MAX_BYTES) -> Input | Message:
     """Return the message that the bytes hold.
+
+    Parameters
+    ----------
+    data
+        The bytes.
+    max_bytes
+        How many there may be; who reads inputs from outside allows `MAX_INPUT_BYTES`.
 
     Raises
     ------
@@ -214,10 +224,9 @@ def _refuse_constant(name: str) -> None:
 
 
 def _follow(value: Any, path: str, is_good: Callable[[Any], bool]) -> tuple[str, Any]:
-    """Find the value at a path of msgspec's, which writes `[...]` for any name in an object.
+    """Find the value at a path of msgspec's, where `[...]` is the first name of no good value.
 
-    That name is then the first one whose value is not good. With a name given twice, the value may
-    be gone.
+    With a name given twice, the value may be gone.
     """
     for step in re.findall(r"[^.\[\]]+|\.\.\.", path):
         if step == "..." and isinstance(value, dict):
@@ -233,10 +242,8 @@ def _follow(value: Any, path: str, is_good: Callable[[Any], bool]) -> tuple[str,
 
 def _is_finite(value: Any) -> bool:
     """Say whether all numbers at any depth are finite."""
-    if isinstance(value, dict):
-        return all(map(_is_finite, value.values()))
-    if isinstance(value, list):
-        return all(map(_is_finite, value))
+    if isinstance(value, dict | list):
+        return all(map(_is_finite, value.values() if isinstance(value, dict) else value))
     return not isinstance(value, float) or isfinite(value)
 
 

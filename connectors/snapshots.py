@@ -198,9 +198,9 @@ def new_part(path: Path) -> Iterator[Path]:
     under the new name at the end is removed, too.
     """
     left_over = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{16}}\.part.*")
-    for entry in os.scandir(path.parent):
+    for entry in list(os.scandir(path.parent)):
         if left_over.fullmatch(entry.name):
-            os.unlink(entry.path)
+            Path(entry.path).unlink(missing_ok=True)
     part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
         yield part

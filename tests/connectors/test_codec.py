@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors.codec import MAX_BYTES, TYPES, DecodeError, decode, encode
+from connectors.codec import MAX_BYTES, MAX_INPUT_BYTES, TYPES, DecodeError, decode, encode
+from streamgp import isgp
 from streamgp.base import Decision, Neighbour
+from streamgp.interactive import InteractiveLoop
 from streamgp.interactive.messages import (
     Answer,
     Cancel,
@@ -239,7 +241,7 @@ def test_unknown_fields_are_ignored():
         ({"event_id": 7}, r"^event: event_id must be a text, got 7$"),
         ({"event_id": "\ud800"}, r"^text must be valid Unicode, got '\\ud800'$"),
         (
-            {"x": {"a": "b" * MAX_BYTES}},
+            {"x": {"a": "b" * MAX_INPUT_BYTES}},
             r"^message must have at most 1048576 bytes, got 10486\d\d$",
         ),
     ],
@@ -361,7 +363,7 @@ prediction = {"y": "a", "proba": [["a", 1.0]], "n_learned": 1, "at": 0}
         (wire(z=nested(32)), "^message must not nest deeper than 32, got more$"),
         (b"[" * 100_000, "^message must not nest deeper than 32, got more$"),
         (b'{"a":' * 100_000, "^message must not nest deeper than 32, got more$"),
-        (b" " * (MAX_BYTES + 1), "^message must have at most 1048576 bytes, got 1048577$"),
+        (b" " * (MAX_BYTES + 1), "^message must have at most 16777216 bytes, got 16777217$"),
         (wire(x={"a": 1}).replace(b"1}", b"1" * 5000 + b"}"), "malformed text: .*4300 digits"),
     ],
 )
@@ -378,12 +380,30 @@ def test_nesting_is_measured_outside_of_texts():
 def test_the_size_bound_can_be_set():
     with pytest.raises(DecodeError, match="at most 10 bytes"):
         decode(wire(), max_bytes=10)
-    with pytest.raises(ValueError, match="at most 10 bytes"):
-        encode(event(), max_bytes=10)
+
+
+def test_what_follows_from_the_largest_inputs_can_be_written():
+    """A challenge repeats the features of four events, a rejection what was wrong, escaped."""
+    x = {f"{n:05}\x00": 1e15 for n in range(30_000)}
+    largest = event(event_id="e" * 10, x=x)
+    n_bytes = len(encode(largest))
+    assert 0.9 * MAX_INPUT_BYTES < n_bytes <= MAX_INPUT_BYTES
+    near = Neighbour(event_id="e0", x=x, y="home", distance=0.25)
+    rest = {"reason": "r", "score": 1.0, "threshold": 0.0, "requested_at": 0.0}
+    ids = {"request_id": "e1/challenge/1", "event_id": "e1"}
+    doubt = {"given": "a", "suggested": "b", "probability_wrong": 0.9}
+    challenge = Challenge(**ids, x=x, **rest, **doubt, neighbours=(near,) * 3)
+    assert n_bytes < len(encode(challenge)) <= MAX_BYTES
+    name = "\x1b" * (MAX_INPUT_BYTES // 7)
+    loop = InteractiveLoop(isgp(seed=1))
+    twice = event(event_id=name, x={"a": 1.0})
+    encode(twice)
+    for message in [*loop.on_event(twice, 0.0), *loop.on_event(twice, 0.0)]:
+        assert len(encode(message)) <= MAX_BYTES
 
 
 def test_a_text_without_end_takes_no_time():
-    data = b"[" * 40 + b'"' + b'\\"' * (MAX_BYTES // 2 - 40)
+    data = b"[" * 40 + b'"' + b'\\"' * (MAX_INPUT_BYTES // 2 - 40)
     with pytest.raises(DecodeError):
         decode(data)
 

@@ -264,6 +264,7 @@ from pathlib import Path
 from connectors.snapshots import StateError, read_snapshot, write_snapshot
 path = Path(sys.argv[1], "loop")
 children = []
+write_snapshot(path, b"a" * 100_000)
 for letter in (b"a", b"b"):
     if (pid := os.fork()) == 0:
         for _ in range(100):
