@@ -17,7 +17,7 @@ if not (ROOT / "benchmarks").is_dir():
 sys.path.append(str(ROOT))  # at the end: an installed streamgp comes first
 
 from benchmarks import _harness as harness  # noqa: E402
-from benchmarks import _logs, gp_speed, loop, scaling, wifi  # noqa: E402
+from benchmarks import _logs, gp_speed, keys, loop, scaling, wifi  # noqa: E402
 from benchmarks._inverse import InverseGPClassifier  # noqa: E402
 from streamgp import GPClassifier, kernels  # noqa: E402
 
@@ -127,6 +127,16 @@ def test_scaling_compares_at_equal_questions_and_never_on_wifi(tmp_path):
     questions = [row["questions_a=0.5"] for row in alone]
     compared_half = [r for r in compared if (r["refit"], r["a"], r["N"]) == ("doubling", 0.5, 200)]
     assert compared_half[0]["n_questions"] == pytest.approx(sum(questions) / len(questions))
+
+
+def test_keys_come_back_from_the_shelf_unchanged(tmp_path):
+    small = partial(keys.measure, n_keys=30, n_ready=4, n_visits=2)
+    result, _ = document(tmp_path, "keys", small, "--quick")
+    check(result, "keys", quick=True)
+    [row] = result["rows"]
+    assert (row["keys"], row["ready"], row["labels per key"]) == (30, 4, 10)
+    limits = {a["name"]: a["ok"] for a in result["acceptance"]}
+    assert limits["keys that differ from one that was never away (at most)"]
 
 
 def test_sets_that_are_not_there_are_skipped_and_named(tmp_path, capsys):
