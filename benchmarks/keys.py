@@ -147,11 +147,10 @@ class _Stream:
 
 
 def _bytes_of_ready_key(stream: _Stream, n: int) -> float:
-    events = [list(stream.of_key(number)) for number in range(n)]
-    tracemalloc.start()
     loops = KeyedLoops(_model(), answer_horizon_s=_HORIZON_S)
-    for of_key in events:
-        for event in of_key:
+    tracemalloc.start()
+    for number in range(n):
+        for event in stream.of_key(number):
             loops.on_event(event, event.occurred_at)
     size, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()

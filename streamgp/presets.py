@@ -18,7 +18,8 @@ def isgp(preset: Preset = "default", seed: int | None = None) -> SkepticalClassi
     `default` has a real noise variance (0.5), scales the features itself and challenges labels that
     are wrong with probability above 0.1. `paper` is the published algorithm to the letter: noise
     1e-16, length scale 2 on features as they are, both decisions by a coin flip. A noise that
-    small cannot take the same point twice.
+    small cannot take the same point twice, and follows every wrong label among close points: let
+    it learn only what it asks for.
 
     Parameters
     ----------

@@ -1,0 +1,247 @@
+"""The synthetic experiment of the ISGP paper, one fold at a time.
+
+600 points of six Gaussian classes (`datasets.GaussianClasses`), ten stratified folds. A learner
+meets nine of them as a stream, in conversation with an annotator who errs, and predicts the tenth
+after every step. The first example comes with its true label, free of charge. Who answers what,
+and every coin flip, belongs to the event and the seed: all learners meet the same annotator.
+
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from benchmarks._logs import Labelled, Log
+from streamgp import SimulatedAnnotator
+from streamgp.base import Array, Features
+from streamgp.datasets import GaussianClasses
+from streamgp.interactive import (
+    Annotator,
+    Challenge,
+    Event,
+    InteractiveLoop,
+    LabelledExample,
+    LabelRequest,
+    Rejected,
+    Request,
+    SkepticalLearner,
+)
+
+N_CLASSES = 6
+N_FOLDS = 10
+# Macro F1 of who knows the six distributions.
+BAYES_F1 = 0.895
+Ints: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+# Predicts the classes of many points at once.
+Predict: TypeAlias = Callable[[Sequence[Features]], Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """In which order the points come, and how often the annotator errs."""
+
+    order: str
+    noise: float
+
+    def __str__(self) -> str:
+        return f"{self.order}, {self.noise:.0%}"
+
+
+CONDITIONS = tuple(
+    Condition(order, noise) for order in ("random", "sequential") for noise in (0.1, 0.4)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """One fold of one seed: the stream, and the points left out."""
+
+    condition: Condition
+    seed: int
+    number: int
+    stream: list[Labelled]
+    test: list[Labelled]
+
+    def event_id(self, step: int) -> str:
+        """Name an event so that no two folds share an answer or a coin flip."""
+        return f"{self.number}.{step}"
+
+
+def fold(condition: Condition, seed: int, number: int) -> Fold:
+    """Return a fold; its points depend on the seed, the order of the stream on both."""
+    train: list[Labelled] = []
+    test: list[Labelled] = []
+    seen = [0] * N_CLASSES
+    for x, y in GaussianClasses(seed=seed):
+        # The points of a class are in random order, so counting them off stratifies.
+        (test if seen[y] % N_FOLDS == number else train).append((x, y))
+        seen[y] += 1
+    log = Log(name="gaussian", events=train, orders=(condition.order,))
+    return Fold(condition, seed, number, log.played(condition.order, seed * N_FOLDS + number), test)
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What became of a learner, step by step; the counts are cumulative.
+
+    Parameters
+    ----------
+    f1
+        Macro F1 on the fold left out, after each step.
+    asked
+        Label requests.
+    challenges
+        Challenges.
+    justified
+        Those of them that contested a wrong label.
+    refused
+        Labels that the learner could not take.
+    learned
+        Labels learned in the end, the free one included.
+    wrong
+        Those of them that are wrong.
+    seconds
+        Processor time of the conversation, without the predictions of the points left out.
+
+    """
+
+    f1: Array
+    asked: Ints
+    challenges: Ints
+    justified: Ints
+    refused: Ints
+    learned: int
+    wrong: int
+    seconds: float
+
+    @property
+    def questions(self) -> int:
+        """Label requests and challenges, in all."""
+        return int(self.asked[-1] + self.challenges[-1])
+
+
+class TruthfulSecondThought(SimulatedAnnotator):
+    """The annotator of the original skeptical learning: asked again, he always tells the truth."""
+
+    def _label(self, request: Request, truth: Any) -> Any:
+        return truth if isinstance(request, Challenge) else super()._label(request, truth)
+
+
+def annotator(
+    fold: Fold, kind: type[SimulatedAnnotator] = SimulatedAnnotator
+) -> SimulatedAnnotator:
+    """Return the annotator of a fold."""
+    return kind(fold.condition.noise, classes=range(N_CLASSES), seed=fold.seed)
+
+
+def play(
+    fold: Fold, learner: Any, predict: Predict, who: Annotator, *, scored: str = "steps"
+) -> Trace:
+    """Let a learner live through a fold.
+
+    Parameters
+    ----------
+    fold
+        The fold.
+    learner
+        A fresh skeptical learner.
+    predict
+        What it predicts for the points left out.
+    who
+        Who answers.
+    scored
+        `steps`: the F1 is computed whenever something was learned; `end`: only after the last
+        step; `never`. It is NaN where it was not computed.
+
+    """
+    f1: list[float] = []
+    counts: list[tuple[int, ...]] = []
+    tally = _Counts()
+    loop = InteractiveLoop(cast(SkepticalLearner, learner))
+    points, truths = zip(*fold.test, strict=True)
+    seconds = 0.0
+    unknown = 0.0 if scored == "steps" else math.nan
+    for step, (x, truth) in enumerate(fold.stream):
+        event = Event(
+            event_id=fold.event_id(step),
+            x=x,
+            occurred_at=float(step),
+            truth=truth,
+            y=truth if step == 0 else None,
+        )
+        n_learned = tally.learned
+        started = time.process_time()
+        _converse(loop, event, who, tally)
+        seconds += time.process_time() - started
+        due = scored == "steps" and tally.learned > n_learned
+        if due or (scored == "end" and step == len(fold.stream) - 1):
+            f1.append(macro_f1(truths, predict(points)))
+        else:
+            f1.append(f1[-1] if f1 else unknown)
+        counts.append((tally.asked, tally.challenges, tally.justified, tally.refused))
+    asked, challenges, justified, refused = np.array(counts).T
+    return Trace(
+        np.array(f1),
+        asked,
+        challenges,
+        justified,
+        refused,
+        learned=tally.learned,
+        wrong=tally.wrong,
+        seconds=seconds,
+    )
+
+
+@dataclass(slots=True)
+class _Counts:
+    asked: int = 0
+    challenges: int = 0
+    justified: int = 0
+    refused: int = 0
+    learned: int = 0
+    wrong: int = 0
+
+
+def _converse(loop: InteractiveLoop, event: Event, who: Annotator, tally: _Counts) -> None:
+    """Talk about one event until nothing is asked any more."""
+    messages = loop.on_event(event, event.occurred_at)
+    while messages:
+        request: Request | None = None
+        for message in messages:
+            if isinstance(message, LabelledExample):
+                tally.learned += 1
+                tally.wrong += message.y != event.truth
+            elif isinstance(message, Rejected):
+                tally.refused += 1
+            elif isinstance(message, LabelRequest):
+                tally.asked += 1
+                request = message
+            elif isinstance(message, Challenge):
+                tally.challenges += 1
+                tally.justified += message.given != event.truth
+                request = message
+        if request is None:
+            return
+        answer = who.answer(request, event.truth, event.occurred_at)
+        messages = loop.on_answer(answer, event.occurred_at)
+
+
+def macro_f1(truths: Sequence[int], guesses: Sequence[int]) -> float:
+    """Mean F1 of all six classes; a class never predicted has 0.
+
+    Examples
+    --------
+    >>> macro_f1([0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 4])
+    0.777...
+
+    """
+    true, guessed = np.asarray(truths), np.asarray(guesses)
+    hits = np.bincount(true[true == guessed], minlength=N_CLASSES)
+    total = np.bincount(true, minlength=N_CLASSES) + np.bincount(guessed, minlength=N_CLASSES)
+    return float(np.mean(2.0 * hits / np.maximum(total, 1)))
