@@ -127,16 +127,37 @@ def _create(path: Path) -> IO[bytes]:
 
 def _go_on(path: Path, size: int) -> IO[bytes]:
     """Open a file to append to its first bytes; whatever follows them is cut off."""
+    check_beginning(path, size)
     file = open(path, "r+b", _BUFFER)  # noqa: SIM115
-    there = file.seek(0, os.SEEK_END)
-    if there < size:
-        file.close()
-        raise ValueError(
-            f"{path} has {there} bytes, expected at least {size}: it was changed; begin anew"
-        )
     file.truncate(size)
     file.seek(size)
     return file
+
+
+def check_beginning(path: Path, size: int) -> None:
+    """Refuse a file whose first bytes cannot be the messages that were written.
+
+    Raises
+    ------
+    ValueError
+        If the file is not there or shorter, or if no line ends there.
+
+    """
+    try:
+        with open(path, "rb") as file:
+            there = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - 1))
+            last = file.read(1)
+    except FileNotFoundError:
+        raise ValueError(
+            f"{path} is not there, expected {size} bytes; bring it back, or begin anew"
+        ) from None
+    if there < size:
+        raise ValueError(
+            f"{path} has {there} bytes, expected at least {size}: it was changed; begin anew"
+        )
+    if size and last != b"\n":
+        raise ValueError(f"{path} has no line that ends at byte {size}: it was changed; begin anew")
 
 
 def read_messages(path: str | Path) -> Iterator[Input | Message]:

@@ -178,3 +178,22 @@ def test_links_between_documents_lead_somewhere(path):
 @pytest.mark.parametrize("path", sorted((DOCS / "decisions").glob("*.md")), ids=lambda p: p.name)
 def test_decisions_are_short(path):
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 40
+
+
+EXAMPLES = [
+    (path, code, output)
+    for path in sorted(DOCS.rglob("*.md"))
+    for code, output in re.findall(
+        r"^```python\n(.*?)^```\n+```text\n(.*?)^```$",
+        path.read_text(encoding="utf-8"),
+        re.M | re.S,
+    )
+]
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "output"), EXAMPLES, ids=[path.name for path, _, _ in EXAMPLES]
+)
+def test_example_that_is_followed_by_its_output_prints_it(path, code, output, capsys):
+    exec(compile(code, path.name, "exec"), {"__name__": "__main__"})
+    assert capsys.readouterr().out == output

@@ -18,6 +18,7 @@ import click
 from streamgp import __version__
 from streamgp.cli.completion import COMPLETE_VARIABLE, completion
 from streamgp.cli.demo import demo
+from streamgp.cli.forget import forget
 from streamgp.cli.init import init
 from streamgp.cli.replay import replay
 from streamgp.cli.report import report
@@ -81,6 +82,9 @@ def cli() -> None:
                                       --config streamgp.toml
     Look at a run in a browser:   streamgp replay log.csv --label activity \\
                                       --report report.html
+    Go on after a cut, any time:  streamgp replay log.csv --label activity \\
+                                      --out results --state state
+    Remove one person from that:  streamgp forget --help
     Complete words with Tab:      streamgp completion --help
 
     Exit status: 0 done, 2 wrong use or unreadable input (one line on stderr says what),
@@ -91,6 +95,7 @@ def cli() -> None:
 cli.add_command(demo)
 cli.add_command(replay)
 cli.add_command(report)
+cli.add_command(forget)
 cli.add_command(init)
 cli.add_command(completion)
 

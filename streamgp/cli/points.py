@@ -44,6 +44,19 @@ class Points:
             self._every *= 2
             self._kept = [point for point in self._kept if point[0] % self._every == 0]
 
+    def cut_back(self, tally: Tally) -> None:
+        """Leave out the points that tell of more than is left after counts were taken away.
+
+        Counts never fall along a curve: the points that stay tell how it was, those to come how it
+        goes on.
+        """
+        left = [tally.n_events, tally.n_asked, tally.n_challenges]
+        self._kept = [
+            point
+            for point in self._kept
+            if all(n <= limit for n, limit in zip((point[0], *point[2:]), left, strict=True))
+        ]
+
     def summary(self) -> dict[str, list[Any]]:
         """Return the points as plain JSON values: parallel lists."""
         return {name: [point[i] for point in self._kept] for i, name in enumerate(_NAMES)}

@@ -25,7 +25,7 @@ def _columns(
     return names
 
 
-def _path_to(what: str) -> Callable[[click.Context, click.Parameter, str | None], Path | None]:
+def path_to(what: str) -> Callable[[click.Context, click.Parameter, str | None], Path | None]:
     """Return a callback for the path of something that is written."""
 
     def path(_context: click.Context, _option: click.Parameter, value: str | None) -> Path | None:
@@ -105,7 +105,7 @@ def _path_to(what: str) -> Callable[[click.Context, click.Parameter, str | None]
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N rows.")
 @click.option(
     "--out",
-    callback=_path_to("directory"),
+    callback=path_to("directory"),
     shell_complete=directories,
     metavar="DIR",
     help="Directory to write "
@@ -115,7 +115,7 @@ def _path_to(what: str) -> Callable[[click.Context, click.Parameter, str | None]
 )
 @click.option(
     "--report",
-    callback=_path_to("file"),
+    callback=path_to("file"),
     type=click.Path(),
     metavar="FILE.html",
     help="Web page to write: numbers, curves, confusion matrix and every challenge, in one file "
@@ -123,7 +123,7 @@ def _path_to(what: str) -> Callable[[click.Context, click.Parameter, str | None]
 )
 @click.option(
     "--state",
-    callback=_path_to("directory"),
+    callback=path_to("directory"),
     shell_complete=directories,
     metavar="DIR",
     help="Directory in which the run is saved every few seconds. The same command with the same "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,22 +10,16 @@ from time import perf_counter
 
 import click
 
-from connectors.broker import Received
-from connectors.files import MessageFiles
-from connectors.logs import LogSource
-from connectors.streams import TableError
-from streamgp.base import State
 from streamgp.cli import build
+from streamgp.cli.endpoints import EndingLog, Notes, ReplaySink, open_files, open_log
 from streamgp.cli.report import write_report
-from streamgp.cli.results import FILE_NAMES, SUMMARY, TIMING, results_text, write_results
+from streamgp.cli.results import SUMMARY, TIMING, results_text, write_results
 from streamgp.cli.scenario import Game
 from streamgp.cli.settings import Config
-from streamgp.cli.state import Cut, Keeper, in_words
+from streamgp.cli.state import Cut, Keeper, check_log, in_words
 from streamgp.cli.terminal import progress
-from streamgp.interactive import Input, InteractiveLoop, KeyedLoops, Message, Rejected
+from streamgp.interactive import InteractiveLoop, KeyedLoops
 from streamgp.interactive.snapshot import INCONSISTENT
-
-N_REASONS_SHOWN = 5
 
 
 def replay_log(
@@ -67,17 +61,23 @@ def replay_log(
         to another replay.
 
     """
+    if state is not None:
+        check_log(path)
     with ExitStack() as stack:
+        notes = Notes()
+        # First of all: a log that cannot be read leaves no directory behind.
+        log = stack.enter_context(closing(EndingLog(open_log(path, config, notes))))
         directory = out
         if report is not None and out is None:
             # The page is made from a run's files; nobody wants to keep these.
             directory = Path(stack.enter_context(TemporaryDirectory(prefix="streamgp-")))
-        keeper = None
-        if state is not None:
-            keeper = stack.enter_context(closing(Keeper(state, config, path, out)))
-        replay = _Replay(path, config, directory, keeper, source=source)
+        replay = _Replay(path, config, directory, log, source=source)
         try:
-            replay.play()
+            with in_words(state):
+                keeper = None
+                if state is not None:
+                    keeper = stack.enter_context(closing(Keeper(state, config, path, out)))
+                replay.play(keeper, notes)
         except OSError as error:
             # Whatever is wrong with the log is a TableError: this is about what we write.
             if directory is None:
@@ -89,43 +89,43 @@ def replay_log(
 
 
 class _Replay:
-    """One replay, from opening the log to the last word on the terminal."""
+    """One replay, from the first row of the log to the last word on the terminal."""
 
     def __init__(
         self,
         path: Path,
         config: Config,
         directory: Path | None,
-        keeper: Keeper | None,
+        log: EndingLog,
         *,
         source: str,
     ) -> None:
         self._path = path
         self._config = config
         self._directory = directory
-        self._keeper = keeper
+        self._log = log
         self._source = source
         self._start = perf_counter()
 
-    def play(self) -> None:
+    def play(self, keeper: Keeper | None, notes: Notes) -> None:
         """Play the log, from where an earlier replay was cut, and write the files."""
-        keeper, config, notes = self._keeper, self._config, list[str]()
+        config, log = self._config, self._log
         with ExitStack() as stack:
+            cut = None if keeper is None else keeper.cut()
             shelf = None if keeper is None else keeper.shelf()
             if shelf is not None:
                 stack.enter_context(closing(shelf))
-            cut = None if keeper is None else keeper.cut()
-            with in_words():
-                loop = build.build_loop(
-                    config,
-                    source=self._source,
-                    shelf=shelf,
-                    snapshot=None if cut is None else cut.loop,
-                )
+            loop = build.build_loop(
+                config,
+                source=self._source,
+                shelf=shelf,
+                snapshot=None if cut is None else cut.loop,
+            )
             annotator = build.build_annotator(config)
-            log = stack.enter_context(closing(_Log(_open_log(self._path, config, notes))))
-            files = self._open_files(None if cut is None else cut.sizes)
-            sink = stack.enter_context(closing(_Sink(files)))
+            sizes = None if cut is None else cut.sizes
+            files = open_files(self._directory, log=self._path, sizes=sizes)
+            sink = stack.enter_context(closing(ReplaySink(files)))
+            notes.show()
             show = stack.enter_context(progress())
             game = Game(loop, log, annotator, sink)
             if cut is not None:
@@ -143,11 +143,12 @@ class _Replay:
                 self._directory,
                 log=self._path,
                 config=config,
-                notes=notes,
+                notes=notes.lines,
                 played=played,
                 wall_s=self._seconds,
             )
-        self._log, self._sink, self._played = log, sink, played
+        self._sink, self._played = sink, played
+        self._resumable = keeper is not None
 
     def say(self, out: Path | None, report: Path | None) -> int:
         """Show the table, make the page, and return the exit status."""
@@ -170,26 +171,10 @@ class _Replay:
             )
             return 2
         if played.result.interrupted:
-            further = "" if self._keeper is None else "; the same command goes on from here"
+            further = "; the same command goes on from here" if self._resumable else ""
             click.echo(f"interrupted; what was done so far is kept{further}", err=True)
             return 130
         return 0
-
-    def _open_files(self, sizes: Mapping[str, int] | None) -> MessageFiles | None:
-        out, log = self._directory, self._path
-        if out is None:
-            return None
-        if log.resolve() in [(out / name).resolve() for name in FILE_NAMES]:
-            raise click.ClickException(
-                f"{log} would be overwritten by what is written to {out}; name another directory"
-            )
-        try:
-            files = MessageFiles(out, sizes=sizes)
-        except ValueError as error:
-            raise click.ClickException(str(error)) from None
-        for name in (SUMMARY, TIMING):  # of an earlier run: they do not belong to what follows
-            (out / name).unlink(missing_ok=True)
-        return files
 
 
 class _Saver:
@@ -200,7 +185,7 @@ class _Saver:
         keeper: Keeper | None,
         loop: InteractiveLoop | KeyedLoops,
         game: Game,
-        sink: _Sink,
+        sink: ReplaySink,
     ) -> None:
         self._keeper = keeper
         self._loop = loop
@@ -218,12 +203,11 @@ class _Saver:
         # The files first: a state must not speak of more than is there.
         sizes = self._sink.sync()
         game = {"game": self._game.state(), "sink": self._sink.state()}
-        with in_words():
-            self._keeper.save(Cut(loop=self._loop.snapshot(), game=game, sizes=sizes))
+        self._keeper.save(Cut(loop=self._loop.snapshot(), game=game, sizes=sizes))
         self._keeper.rest(perf_counter() - start)
 
 
-def _go_on(game: Game, sink: _Sink, cut: Cut, on_event: Callable[[int], None]) -> None:
+def _go_on(game: Game, sink: ReplaySink, cut: Cut, on_event: Callable[[int], None]) -> None:
     try:
         sink.load_state(cut.game["sink"])
         game.load_state(cut.game["game"], on_event=on_event)
@@ -233,89 +217,8 @@ def _go_on(game: Game, sink: _Sink, cut: Cut, on_event: Callable[[int], None]) -
         ) from None
 
 
-class _Log:
-    """A log that ends where it is damaged, so that what came before is not lost."""
-
-    def __init__(self, source: LogSource) -> None:
-        self.source = source
-        self.error: TableError | None = None
-
-    def poll(self, timeout_s: float = 0.0) -> list[Received]:
-        try:
-            return self.source.poll(timeout_s)
-        except TableError as error:
-            self.error = error
-            return []
-
-    @property
-    def exhausted(self) -> bool:
-        return self.error is not None or self.source.exhausted
-
-    def commit(self) -> None:
-        self.source.commit()
-
-    def close(self) -> None:
-        self.source.close()
-
-
-class _Sink:
-    """Message files, if any are wanted, and the first reasons for which rows were rejected."""
-
-    def __init__(self, files: MessageFiles | None) -> None:
-        self._files = files
-        self.reasons: list[str] = []
-        self.n_rejected = 0
-
-    def send(self, message: Input | Message, *, cause: Received | None = None) -> None:
-        if isinstance(message, Rejected):
-            self.n_rejected += 1
-            if self.n_rejected <= N_REASONS_SHOWN:
-                self.reasons.append(f"rejected {message.subject}: {message.reason}")
-        if self._files is not None:
-            self._files.send(message, cause=cause)
-
-    def flush(self) -> None:
-        """Leave it to the files' buffers: what is not synced is made once more."""
-
-    def sync(self) -> dict[str, int] | None:
-        return None if self._files is None else self._files.sync()
-
-    def state(self) -> State:
-        return {"reasons": self.reasons, "n_rejected": self.n_rejected}
-
-    def load_state(self, state: State) -> None:
-        self.reasons, self.n_rejected = list(state["reasons"]), int(state["n_rejected"])
-
-    def close(self) -> None:
-        if self._files is not None:
-            self._files.close()
-
-
-def _open_log(path: Path, config: Config, notes: list[str]) -> LogSource:
-    columns = config.log
-    assert columns.label is not None
-
-    def note(line: str) -> None:
-        notes.append(line)
-        click.echo(f"note: {line}", err=True)
-
-    try:
-        return LogSource(
-            path,
-            label=columns.label,
-            time=columns.time,
-            key=columns.key,
-            ignore=columns.ignore,
-            features=columns.features,
-            limit=columns.limit,
-            notes=note,
-        )
-    except ValueError as error:
-        raise click.ClickException(str(error)) from None
-
-
-def _say_what_was_rejected(sink: _Sink, out: Path | None) -> None:
-    for reason in sink.reasons:
+def _say_what_was_rejected(sink: ReplaySink, out: Path | None) -> None:
+    for _, reason in sink.reasons:
         click.echo(reason, err=True)
     more = sink.n_rejected - len(sink.reasons)
     if more:

@@ -10,14 +10,16 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from connectors.files import FILES
 from streamgp import __version__
+from streamgp.cli.points import Points
 from streamgp.cli.scenario import Played, row_of
 from streamgp.cli.settings import Config, resolved
+from streamgp.interactive import Tally
 from streamgp.report import table
 
 _WIDEST_KEY = 20
@@ -26,6 +28,22 @@ TIMING = "timing.json"
 FILE_NAMES = (*dict.fromkeys(FILES.values()), SUMMARY, TIMING)
 
 N_KEYS_SHOWN = 20
+
+
+class Counted(Protocol):
+    """Whatever holds the counts of a replay: `Played`, or the `CountingSink` on the way there."""
+
+    @property
+    def tally(self) -> Tally:
+        """Counts over all events."""
+
+    @property
+    def by_key(self) -> dict[str | None, Tally]:
+        """The same for each key."""
+
+    @property
+    def points(self) -> Points:
+        """How it went on."""
 
 
 def write_results(
@@ -55,15 +73,10 @@ def write_results(
         "configuration": _configuration(config),
         "notes": notes,
         "interrupted": played.result.interrupted,
-        "results": played.tally.summary(),
-        "curve": played.points.summary(),
-        "confusion": played.tally.confusion.summary(),
-        "annotators": [
-            {"name": name, **answers.summary()} for name, answers in played.tally.annotators.items()
-        ],
+        **counts_of(played),
     }
     if config.log.key is not None:
-        summary["keys"] = {str(key): tally.summary() for key, tally in played.by_key.items()}
+        summary["keys"] = counts_of_keys(played)
     timing = {
         "n_events": played.result.n_events,
         "loop_s": played.result.loop_s,
@@ -71,7 +84,24 @@ def write_results(
         "wall_s": wall_s,
     }
     for name, content in ((SUMMARY, summary), (TIMING, timing)):
-        (out / name).write_text(_laid_out(content) + "\n", encoding="utf-8")
+        (out / name).write_text(laid_out(content), encoding="utf-8")
+
+
+def counts_of(played: Counted) -> dict[str, Any]:
+    """Return the parts of the summary that are counted over all events."""
+    return {
+        "results": played.tally.summary(),
+        "curve": played.points.summary(),
+        "confusion": played.tally.confusion.summary(),
+        "annotators": [
+            {"name": name, **answers.summary()} for name, answers in played.tally.annotators.items()
+        ],
+    }
+
+
+def counts_of_keys(played: Counted) -> dict[str, Any]:
+    """Return the results of each key."""
+    return {str(key): tally.summary() for key, tally in played.by_key.items()}
 
 
 def _configuration(config: Config) -> dict[str, Any]:
@@ -81,12 +111,12 @@ def _configuration(config: Config) -> dict[str, Any]:
     return settings
 
 
-def _laid_out(content: dict[str, Any]) -> str:
+def laid_out(content: dict[str, Any]) -> str:
     """Return JSON to be read by people too: a list of numbers stands on one line.
 
     Examples
     --------
-    >>> print(_laid_out({"n_events": [1, 2], "accuracy": [None, 0.5]}))
+    >>> print(laid_out({"n_events": [1, 2], "accuracy": [None, 0.5]}), end="")
     {
       "n_events": [1, 2],
       "accuracy": [null, 0.5]
@@ -95,7 +125,8 @@ def _laid_out(content: dict[str, Any]) -> str:
     """
     text = json.dumps(content, indent=2, allow_nan=False)
     # A text in JSON has no line breaks, so this matches no part of one.
-    return re.sub(r'\[\n([^][{}"]*)\]', lambda found: f"[{' '.join(found[1].split())}]", text)
+    text = re.sub(r'\[\n([^][{}"]*)\]', lambda found: f"[{' '.join(found[1].split())}]", text)
+    return text + "\n"
 
 
 def results_text(config: Config, played: Played) -> str:

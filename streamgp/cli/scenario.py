@@ -14,17 +14,11 @@ from connectors.annotated import AnnotatedLog
 from connectors.broker import Received, Sink, Source
 from connectors.runner import Loop, RunResult, run
 from streamgp.base import State
+from streamgp.cli.counting import CountingSink
 from streamgp.cli.points import Points
 from streamgp.interactive import AnswerQueue, Tally
 from streamgp.interactive.annotators import Annotator
-from streamgp.interactive.messages import (
-    Answer,
-    Event,
-    Input,
-    Message,
-    Prediction,
-    Rejected,
-)
+from streamgp.interactive.messages import Event, Rejected
 from streamgp.report import Row
 
 
@@ -200,88 +194,6 @@ class _Committing:
 
     def close(self) -> None:
         self._source.close()
-
-
-class CountingSink:
-    """A sink that counts everything on its way to another.
-
-    Tell it every event before the messages that come of it.
-
-    Parameters
-    ----------
-    sink
-        The other one; None to drop everything.
-
-    Attributes
-    ----------
-    tally
-        Counts over all events.
-    by_key
-        The same for each key, in order of appearance.
-    points
-        How the run went on.
-
-    """
-
-    def __init__(self, sink: Sink | None = None) -> None:
-        self._sink = sink
-        self.tally = Tally()
-        self.by_key: dict[str | None, Tally] = {}
-        self.points = Points()
-
-    def event(self, event: Event) -> None:
-        """Count an event."""
-        self._of(event.key).event(event)
-        self.tally.event(event)
-
-    def see(self, event: Event) -> None:
-        """Remember the truth of an event that is part of a state taken over."""
-        own = self.by_key.get(event.key)  # None if the key was forgotten since
-        if own is not None:
-            own.see(event)
-        self.tally.see(event)
-
-    def send(self, message: Input | Message, *, cause: Received | None = None) -> None:
-        """Count a message and pass it on."""
-        # A row that could not be read has no key to be counted under.
-        own = self.by_key.get(message.key)
-        for tally in (self.tally,) if own is None else (self.tally, own):
-            if isinstance(message, Answer):
-                tally.answer(message)
-            elif not isinstance(message, Event):
-                tally.message(message)
-        if isinstance(message, Prediction):
-            self.points.note(self.tally)
-        if self._sink is not None:
-            self._sink.send(message, cause=cause)
-
-    def state(self) -> State:
-        """Return all counts; not the truths of the events, see `Tally.state`."""
-        return {
-            "tally": self.tally.state(),
-            "by_key": [[key, tally.state()] for key, tally in self.by_key.items()],
-            "points": self.points.state(),
-        }
-
-    def load_state(self, state: State) -> None:
-        """Become what the state was taken from; tell `see` its events again afterwards."""
-        self.tally.load_state(state["tally"])
-        for key, tally in state["by_key"]:
-            self._of(key).load_state(tally)
-        self.points.load_state(state["points"])
-
-    def _of(self, key: str | None) -> Tally:
-        return self.by_key.setdefault(key, Tally())
-
-    def flush(self) -> None:
-        """Flush the other sink."""
-        if self._sink is not None:
-            self._sink.flush()
-
-    def close(self) -> None:
-        """Close the other sink."""
-        if self._sink is not None:
-            self._sink.close()
 
 
 class EventSource:

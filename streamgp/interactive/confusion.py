@@ -47,6 +47,17 @@ class Confusion:
         self.n += 1
         self.n_hits += guess == truth
 
+    def remove(self, part: Confusion) -> None:
+        """Take out events that were counted here and in `part`; labels without any go, too."""
+        for cell, n in part._cells.items():
+            self._cells[cell] -= n
+            if not self._cells[cell]:
+                del self._cells[cell]
+        left = {label for cell in self._cells for label in cell}
+        self._labels = {label: None for label in self._labels if label in left}
+        self.n -= part.n
+        self.n_hits -= part.n_hits
+
     @property
     def accuracy(self) -> float | None:
         """Share of events predicted rightly; None before the first."""

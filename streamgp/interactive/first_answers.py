@@ -72,6 +72,13 @@ class FirstAnswers:
             self.n_contested += contested
             self.n_justified += is_wrong and contested
 
+    def remove(self, part: FirstAnswers) -> None:
+        """Take out answers that were counted here and in `part`."""
+        for name, n in asdict(part).items():
+            setattr(self, name, getattr(self, name) - n)
+        # Rounding must not leave less than nothing.
+        self.sum_wrong = max(0.0, self.sum_wrong)
+
     @property
     def error_rate(self) -> float | None:
         """Share of wrong answers among those whose truth is known; None without any."""

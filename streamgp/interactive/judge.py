@@ -6,7 +6,7 @@ The truth comes with the events and nowhere else.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 from streamgp.interactive.first_answers import FirstAnswers
 
@@ -96,6 +96,28 @@ class Judge:
         else:
             self._held[name] = example.y
         self._count(name, 1)
+
+    def remove(self, part: Self) -> None:
+        """Take out what another judge was told of the same events, as if nobody had told it here.
+
+        Parameters
+        ----------
+        part
+            A judge that was told some of these events, and everything about them. What is left of
+            the sums of floats is exact up to rounding.
+
+        """
+        for count in _COUNTS:
+            setattr(self, count, getattr(self, count) - getattr(part, count))
+        for annotator, answers in part.annotators.items():
+            self.annotators[annotator].remove(answers)
+            if not self.annotators[annotator].n_answers:
+                del self.annotators[annotator]
+        for name in part._truths.keys() | part._held.keys() | part._contested.keys():
+            self._truths.pop(name, None)
+            self._held.pop(name, None)
+            self._contested.pop(name, None)
+            self._pending.pop(name, None)
 
     @property
     def n_learned(self) -> int:

@@ -122,7 +122,6 @@ class Residents:
         """Return what must survive a restart: plain values, and the loops held ready."""
         state = {
             "keys": list(self.ready),
-            "n_keys": self.n_keys,
             "passed": self._passed.state(),
             "shelf": None if self._max_keys is None else self._shelf.mark(),
         }
@@ -136,7 +135,7 @@ class Residents:
             self._shelf.reset(state["shelf"])
         for key, data in zip(state["keys"], blobs, strict=True):
             self.ready[key] = InteractiveLoop.restore(data, self._model.clone())
-        self.n_keys = int(state["n_keys"])
+        self.n_keys = len({*self.ready, *(self._shelf.keys() if self._max_keys else ())})
         self._passed.load_state(state["passed"])
 
 

@@ -6,7 +6,7 @@ The truth comes with the events and nowhere else. Nothing here changes what the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from streamgp.interactive.confusion import Confusion
 from streamgp.interactive.judge import Judge
@@ -127,6 +127,26 @@ class Tally(Judge):
             self.n_expired += 1
         elif isinstance(message, Rejected):
             self.n_rejected += 1
+
+    def remove(self, part: Self) -> None:
+        """Take out what another tally counted of the same messages; see `Judge.remove`.
+
+        Examples
+        --------
+        >>> everybody, ann = Tally(), Tally()
+        >>> for key in ("ann", "bob"):
+        ...     event = Event(event_id="1", key=key, x={}, occurred_at=0.0, truth="hall")
+        ...     for tally in (everybody, ann) if key == "ann" else (everybody,):
+        ...         tally.event(event)
+        >>> everybody.remove(ann)
+        >>> everybody.n_events, everybody.truth_of("ann", "1"), everybody.truth_of("bob", "1")
+        (1, None, 'hall')
+
+        """
+        super().remove(part)
+        for name in _SENT:
+            setattr(self, name, getattr(self, name) - getattr(part, name))
+        self.confusion.remove(part.confusion)
 
     @property
     def n_scored(self) -> int:
