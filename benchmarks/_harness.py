@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 VERSION = 1
-_PACKAGES = ("streamgp", "river", "numpy", "scipy", "scikit-learn", "pyarrow")
+_PACKAGES = ("streamgp", "river", "numpy", "scipy", "scikit-learn", "scikit-activeml", "pyarrow")
 
 Row: TypeAlias = dict[str, Any]
 
