@@ -1,4 +1,4 @@
-"""What the synthetic experiment shows: rows of its tables, reference values and limits."""
+"""What the synthetic experiment shows: rows of its tables, and limits."""
 
 from __future__ import annotations
 
@@ -10,35 +10,18 @@ from statistics import mean
 import numpy as np
 
 from benchmarks._harness import Acceptance, Row, at_least, at_most, standard_error
-from benchmarks._isgp_game import CONDITIONS, Condition, Trace
+from benchmarks._isgp_game import Condition, Trace
 from benchmarks._isgp_learners import (
     ALWAYS,
     DEFAULT,
-    FOREST_QUESTIONS,
     ISGP,
     NEVER,
-    TRUSTED,
 )
 
 # Noise: questions in all, and the F1 that the default rules have to reach with them.
 WITHIN = {0.1: (70, 0.84), 0.4: (100, 0.80)}
 # Noise: what challenging has to gain over never challenging.
 _GAIN = {0.1: 0.02, 0.4: 0.06}
-# An independent implementation, 3 to 5 seeds; F1 in the order of `CONDITIONS`.
-_REFERENCE = {
-    NEVER: (0.758, 0.501, 0.664, 0.484),
-    ISGP: (0.797, 0.625, 0.715, 0.584),
-    ALWAYS: (0.809, 0.664, 0.731, 0.621),
-    f"{DEFAULT}, 40 questions": (0.845, 0.753, 0.835, 0.749),
-    f"{DEFAULT}, 80 questions": (0.879, 0.834, 0.866, 0.825),
-    FOREST_QUESTIONS: (0.850, 0.628, 0.278, 0.237),
-    TRUSTED: (0.890, 0.854, 0.888, 0.860),
-}
-REFERENCE = {
-    (condition.order, condition.noise, name): value
-    for name, values in _REFERENCE.items()
-    for condition, value in zip(CONDITIONS, values, strict=True)
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +45,6 @@ def row(condition: Condition, played: Played) -> Row:
         "folds": len(traces),
         "f1": mean_f1(traces),
         "f1_se": standard_error(_finals(traces)),
-        "f1_ref": REFERENCE.get((condition.order, condition.noise, played.learner)),
         "f1_run": None if math.isnan(f1_run) else f1_run,
         "labels": mean(int(trace.asked[-1]) for trace in traces),
         "challenges": mean(int(trace.challenges[-1]) for trace in traces),

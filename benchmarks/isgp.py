@@ -2,9 +2,9 @@
 
 600 points, 100 a class; ten stratified folds, five seeds (three for SRF, which takes very much
 longer); points in random order or class after class; 10 % or 40 % wrong answers. F1 is the macro F1
-on the fold left out, after the last of 540 steps, which is what the reference values are, too;
-`f1_run` is its mean over the run. A question is a label request or a challenge; the first label is
-free. All learners meet the same annotator and the same coin flips.
+on the fold left out, after the last of 540 steps; `f1_run` is its mean over the run. A question is
+a label request or a challenge; the first label is free. All learners meet the same annotator and
+the same coin flips.
 
 Learners: `isgp("paper")`, the same never and always challenging; the rules of `isgp()` with noise
 .5 and length scale 3 on features as they are, asking as much as the knob `c` of `SkepticalAsk`
@@ -12,9 +12,6 @@ makes it; the same asking everything and believing it; SRF, skeptical learning w
 (needs scikit-learn), its knob tuned on three folds of the first seed to ISGP's F1 and to its number
 of questions. The variants turn one thing around that the paper leaves open, or that the default
 preset changes.
-
-f1_ref: what an independent implementation of the same protocol gave. The paper itself shows curves
-only.
 
 One option of its own: --pictures DIR draws the curves into DIR (needs matplotlib).
 

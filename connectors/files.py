@@ -7,13 +7,16 @@ are given at which to go on.
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from connectors.broker import Received
 from connectors.codec import MAX_BYTES, DecodeError, decode, encode
+from connectors.snapshots import what_is_there
 from streamgp.interactive.messages import (
     Answer,
     Cancel,
@@ -78,16 +81,9 @@ class MessageFiles:
             for name in dict.fromkeys(FILES.values()):
                 path = self.directory / name
                 self._files[name] = _create(path) if sizes is None else _go_on(path, sizes[name])
-        except (FileExistsError, NotADirectoryError) as error:
-            raise ValueError(
-                f"messages must go to a directory, but {error.filename} is a file; name another one"
-            ) from None
         except OSError as error:
             self.close()
-            raise ValueError(
-                f"cannot write messages to {error.filename}: {error.strerror}; "
-                "name a directory that is writable"
-            ) from None
+            raise _in_words(error) from None
         except ValueError:
             self.close()
             raise
@@ -119,6 +115,61 @@ class MessageFiles:
         """Flush and close the files."""
         for file in self._files.values():
             file.close()
+
+
+@contextmanager
+def alone_in(directory: str | Path) -> Iterator[None]:
+    """Keep everybody else who asks, too, out of a directory of messages while the block runs.
+
+    It is created if it is not there. The lock is on the directory itself, so that no further file
+    appears in it, and ends with the process, however that ends.
+
+    Raises
+    ------
+    ValueError
+        If somebody is in it, or it cannot be created or read.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as directory, alone_in(directory), alone_in(directory):
+    ...     pass
+    Traceback (most recent call last):
+    ValueError: ... is in use by another replay; wait for its end, or name another directory
+
+    """
+    try:
+        Path(directory).mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise _in_words(error) from None
+    try:
+        # Some file systems of other machines lock no directories: better unguarded than refused.
+        with suppress(OSError):
+            _lock(descriptor, directory)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, directory: str | Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ValueError(
+            f"{directory} is in use by another replay; wait for its end, or name another directory"
+        ) from None
+
+
+def _in_words(error: OSError) -> ValueError:
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return ValueError(
+            f"messages must go to a directory, but {what_is_there(error)}; name another one"
+        )
+    return ValueError(
+        f"cannot write messages to {error.filename}: {error.strerror}; "
+        "name a directory that is writable"
+    )
 
 
 def _create(path: Path) -> IO[bytes]:

@@ -201,12 +201,17 @@ class _Drive:
         self._send(messages, received)
 
     def end_before(self, now: float) -> None:
-        """End everything that was due before `now`, in turn."""
+        """End everything that was due before `now`, in turn, and tell the time."""
         while (deadline := self._loop.next_deadline()) is not None and deadline < now:
-            start = perf_counter()
-            messages = self._loop.on_time(min(now, _just_after(deadline)))
-            self._loop_s += perf_counter() - start
-            self._send(messages, None)
+            self._tell(min(now, _just_after(deadline)))
+        # Nothing is due any more, but loops that are not held ready learn that time has passed.
+        self._tell(now)
+
+    def _tell(self, now: float) -> None:
+        start = perf_counter()
+        messages = self._loop.on_time(now)
+        self._loop_s += perf_counter() - start
+        self._send(messages, None)
 
     def _send(self, messages: list[Message], cause: Received | None) -> None:
         for message in messages:

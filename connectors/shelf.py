@@ -157,11 +157,10 @@ class SqliteShelf:
             If the mark is none of them, or of another file; the shelf is as it was.
 
         """
-        kept = [self._name(generation) for generation in self._marks]
-        if mark not in kept:
+        if mark not in [self._name(generation) for generation in self._marks]:
             raise StateError(
-                f"{self._file.path} cannot go back to {mark!r}, only to one of {kept}; "
-                "delete it and begin anew"
+                f"{self._file.path} cannot go back to the snapshot that is restored: one of the "
+                "two was replaced; bring both back, or delete both and begin anew"
             )
         generation = mark["generation"]
         # The subquery reads the index alone, not the data.

@@ -131,8 +131,7 @@ class StateDirectory:
             self._lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         except (FileExistsError, NotADirectoryError) as error:
             raise StateError(
-                f"state must be kept in a directory, but {error.filename} is a file; "
-                "name another place"
+                f"state must be kept in a directory, but {what_is_there(error)}; name another place"
             ) from None
         except OSError as error:
             raise state_error(f"cannot keep state in {path}", error) from error
@@ -220,6 +219,13 @@ def sync_directory(path: Path) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+def what_is_there(error: FileExistsError | NotADirectoryError) -> str:
+    """Say what stands where a directory was to be."""
+    path = Path(error.filename)
+    is_loose = path.is_symlink() and not path.exists()
+    return f"{path} is {'a link that leads nowhere' if is_loose else 'a file'}"
 
 
 def state_error(what: str, error: OSError) -> StateError:

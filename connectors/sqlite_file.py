@@ -199,5 +199,11 @@ def _in_words(path: Path, error: sqlite3.Error) -> StateError:
             return StateError(f"{path} is damaged: {error}; delete it and begin anew")
         case sqlite3.SQLITE_FULL:
             return StateError(f"cannot write {path}: {error}; free some space")
+        case sqlite3.SQLITE_IOERR:
+            # SQLite does not tell a limit on the size of files from a disk that fails.
+            return StateError(
+                f"cannot use {path}: {error}; free some space, raise the limit on the size of "
+                "files, or name a file on another disk"
+            )
         case _:
             return StateError(f"cannot use {path}: {error}; make it writable, or name another file")

@@ -15,6 +15,7 @@ from connectors.rows import BadRow, Row, Rows, refuse_duplicates
 from connectors.streams import DAMAGES, BinaryFile, TableError
 
 MAX_LINE = 1 << 24
+_MAX_OVER_LINES = 1 << 17
 
 
 class _Lines:
@@ -55,7 +56,7 @@ class CsvTable:
 
     def _read_header(self) -> tuple[list[str], list[str]]:
         path = self._file.path
-        lines = iter(self._lines)
+        lines = map(_with_room, self._lines)
         first = next((line for line in lines if line.strip()), None)
         if first is None:
             raise TableError(f"{path} is empty; expected a table with a header and rows")
@@ -166,6 +167,17 @@ class JsonTable:
     def close(self) -> None:
         """Let go of the file."""
         self._file.close()
+
+
+def _with_room(line: str) -> str:
+    """Let a cell be as long as its line, which is given to `csv` at once.
+
+    The limit of `csv` is one for all readers, and low: a long text, though left out, would cost its
+    row. It stays as it is for cells over several lines, or else a quote that is not closed would
+    swallow thousands of rows.
+    """
+    csv.field_size_limit(max(_MAX_OVER_LINES, len(line)))
+    return line
 
 
 def _decode_slowly(line: str) -> Any:

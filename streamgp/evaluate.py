@@ -137,7 +137,8 @@ def interactive_val_score(
         for one that always asks and never challenges; if it is a pipeline, its transformers learn
         from the first 200 events.
     metric
-        A classification metric or a sum of them. One that needs probabilities gets them.
+        A classification metric of River or a sum of them. One that needs probabilities gets them.
+        Those of `streamgp.metrics` judge questions, not predictions, and are refused.
     annotator
         Who answers. None stands for one who answers at once and never errs.
     moment
@@ -177,8 +178,7 @@ def interactive_val_score(
 
     """
     learner: Any = _skeptical(model)
-    if not metric.works_with(model):
-        raise ValueError(f"{type(metric).__name__} metric is not compatible with {model}")
+    _check_metric(metric, model)
     if print_every < 0:
         raise ValueError(f"print_every must be at least 0, got {print_every!r}")
     game = _Game(
@@ -289,6 +289,20 @@ def _skeptical(model: Any) -> Any:
     # The transformers of a pipeline need events to learn from; a bare classifier gets x as it is.
     options: dict[str, Any] = {} if isinstance(model, compose.Pipeline) else {"warm_up": 0}
     return SkepticalClassifier(model, AlwaysAsk(), NeverChallenge(), seed=0, **options)
+
+
+def _check_metric(metric: metrics.base.Metric, model: Any) -> None:
+    """Refuse a metric that cannot judge the predictions of the model."""
+    from streamgp.metrics import ConversationMetric
+
+    if isinstance(metric, ConversationMetric):
+        raise ValueError(
+            f"{type(metric).__name__} judges questions, not predictions, and is updated by hand; "
+            "pass a metric of River such as metrics.Accuracy(). "
+            f"The same number is counted anyway: {metric.found_in}"
+        )
+    if not metric.works_with(model):
+        raise ValueError(f"{type(metric).__name__} metric is not compatible with {model}")
 
 
 def _moment_of(x: Mapping[Any, Any], n: int, moment: Moment) -> float:

@@ -6,10 +6,13 @@ What an object has learned does not enter, only what it was built with.
 
 from __future__ import annotations
 
+import copyreg
 import inspect
 import json
 from collections.abc import Mapping
+from functools import partial
 from hashlib import blake2b
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from streamgp.signatures import parameters
@@ -18,10 +21,15 @@ from streamgp.signatures import parameters
 def fingerprint(*parts: object) -> str:
     """Return 16 hexadecimal digits that stand for how objects were built.
 
+    Raises
+    ------
+    TypeError
+        If that cannot be told of one of them.
+
     Examples
     --------
     >>> from streamgp.kernels import SquaredExponential
-    >>> fingerprint(SquaredExponential(2.0)) == fingerprint(SquaredExponential(length_scale=2.0))
+    >>> fingerprint(SquaredExponential(2.0)) == fingerprint(SquaredExponential(length_scale=2))
     True
     >>> fingerprint(SquaredExponential(2.0)) == fingerprint(SquaredExponential(3.0))
     False
@@ -35,32 +43,69 @@ def described(value: Any) -> Any:
     """Return how a value was built, as plain JSON values.
 
     An object is described by its class and by the arguments of its constructor that can be read
-    from it under their names, as those of River's estimators can.
+    from it under their names, as those of River's estimators can; where they cannot, by what
+    `copy` would make another one of.
 
     Examples
     --------
     >>> from streamgp.query import SkepticalAsk
-    >>> described(SkepticalAsk(c=2.0))
-    {'class': 'streamgp.query.rules.SkepticalAsk', 'c': 2.0}
+    >>> described(SkepticalAsk(c=0.5))
+    {'class': 'streamgp.query.rules.SkepticalAsk', 'c': 0.5}
 
     """
     if value is None or type(value) in (bool, int, str):
         return value
     if type(value) is float:
-        return value if abs(value) < float("inf") else repr(value)  # NaN too is no JSON
+        # A whole number is the same setting, however it is written; NaN and infinity are no JSON.
+        return int(value) if value.is_integer() else value if value - value == 0.0 else repr(value)
+    if isinstance(value, bytes):
+        return value.hex()
     if isinstance(value, Mapping):
         return [[described(name), described(v)] for name, v in value.items()]
     if isinstance(value, list | tuple):
         return [described(v) for v in value]
     if isinstance(value, set | frozenset):
         return sorted(json.dumps(described(v)) for v in value)
-    if inspect.isroutine(value) or isinstance(value, type):
-        return f"{value.__module__}.{value.__qualname__}"
+    if isinstance(value, partial):
+        return ["partial", *(described(v) for v in (value.func, value.args, value.keywords))]
+    if isinstance(value, type) or inspect.isroutine(value):
+        return _described_function(value)
+    if hasattr(value, "tolist"):  # numpy's
+        return described(value.tolist())
+    return _described_object(value)
+
+
+def _described_function(value: Any) -> Any:
+    if isinstance(value, MethodType):
+        return [value.__qualname__, described(value.__self__)]
+    name = f"{value.__module__}.{value.__qualname__}"
+    if isinstance(value, FunctionType) and "<" in value.__qualname__:
+        # A function without a name of its own: all lambdas are called alike.
+        cells = [cell.cell_contents for cell in value.__closure__ or ()]
+        rest = [value.__defaults__, value.__kwdefaults__, cells]
+        return [name, _described_code(value.__code__), *(described(v) for v in rest)]
+    return name
+
+
+def _described_code(code: CodeType) -> Any:
+    constants = [_described_code(c) if isinstance(c, CodeType) else described(c)
+                 for c in code.co_consts if c is not Ellipsis]  # fmt: skip
+    return [code.co_code.hex(), list(code.co_names), constants]
+
+
+def _described_object(value: Any) -> Any:
     cls = type(value)
-    arguments = {name: getattr(value, name) for name in parameters(cls) if hasattr(value, name)}
-    if hasattr(value, "item") and not arguments:  # a number of numpy's
-        return described(value.item()) if getattr(value, "shape", None) == () else repr(value)
-    return {
-        "class": f"{cls.__module__}.{cls.__qualname__}",
-        **{name: described(v) for name, v in arguments.items()},
-    }
+    names = parameters(cls)
+    if names and all(hasattr(value, name) for name in names):
+        made_of = {name: described(getattr(value, name)) for name in names}
+    else:
+        try:
+            reduce = copyreg.dispatch_table.get(cls)
+            reduced = value.__reduce_ex__(4) if reduce is None else reduce(value)
+            made_of = {"made of": described(reduced[1:3])}
+        except (TypeError, AttributeError, RecursionError) as error:
+            raise TypeError(
+                f"how {cls.__name__} was built cannot be told ({error}); keep the arguments of its "
+                "constructor as attributes of the same names"
+            ) from None
+    return {"class": f"{cls.__module__}.{cls.__qualname__}", **made_of}

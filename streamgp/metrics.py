@@ -1,13 +1,14 @@
 """Metrics in River's style that River does not have.
 
-They are updated and read like River's own, but do not import `river.metrics`, which is slow to
-load.
+They are updated and read like River's own, but judge the questions of a conversation, not the
+predictions: River's evaluators cannot update them. They do not import `river.metrics`, which is
+slow to load.
 
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from river import base
 
@@ -15,8 +16,18 @@ if TYPE_CHECKING:
     from streamgp.base import Label
 
 
-class _Metric(base.Base):
-    """What the metrics here have in common; less is better unless they say otherwise."""
+class ConversationMetric(base.Base):
+    """What the metrics here have in common; less is better unless they say otherwise.
+
+    Attributes
+    ----------
+    found_in
+        Where the same number stands when streamgp counts: in the result of `interactive_val_score`
+        or in a `Tally`.
+
+    """
+
+    found_in: ClassVar[str]
 
     def get(self) -> float:
         """Return the value; 0 before the first update, as River's metrics do."""
@@ -30,9 +41,9 @@ class _Metric(base.Base):
     def works_with_weights(self) -> bool:
         return False
 
-    def works_with(self, model: base.Estimator) -> bool:
-        """Whether the metric can judge a model: a classifier."""
-        return isinstance(model, base.Classifier)
+    def works_with(self, model: base.Estimator) -> bool:  # noqa: ARG002 - River's signature
+        """Return False: the predictions of a model say nothing about its questions."""
+        return False
 
     def is_better_than(self, other: Any) -> bool:
         """Whether the value is better than that of another metric of this kind."""
@@ -49,7 +60,7 @@ class _Metric(base.Base):
         return repr(self)
 
 
-class _Share(_Metric):
+class _Share(ConversationMetric):
     """A share of what is counted."""
 
     def __init__(self) -> None:
@@ -81,6 +92,8 @@ class LabelRate(_Share):
 
     """
 
+    found_in = "n_asked / n_events of the result"
+
     def update(self, asked: bool) -> None:
         """Count one event.
 
@@ -110,6 +123,8 @@ class ChallengePrecision(_Share):
     ChallengePrecision: 66.67%
 
     """
+
+    found_in = "challenge_precision of the result"
 
     @property
     def bigger_is_better(self) -> bool:
@@ -148,6 +163,8 @@ class ChallengeRecall(_Share):
     ChallengeRecall: 50.00%
 
     """
+
+    found_in = "challenge_recall of the result"
 
     @property
     def bigger_is_better(self) -> bool:
@@ -191,6 +208,8 @@ class WrongLabelsKept(_Share):
 
     """
 
+    found_in = "wrong_kept of the result"
+
     def update(self, y_true: Label, y_kept: Label) -> None:
         """Count a label.
 
@@ -209,7 +228,7 @@ class WrongLabelsKept(_Share):
         self._count(y_true != y_kept, -1)
 
 
-class AnnotatorError(_Metric):
+class AnnotatorError(ConversationMetric):
     """How far the estimate of an annotator's error rate is from the observed one.
 
     Examples
@@ -224,6 +243,8 @@ class AnnotatorError(_Metric):
     AnnotatorError: 1.00% (estimated 24.00%, observed 25.00%)
 
     """
+
+    found_in = "annotators of streamgp.interactive.Tally"
 
     # _estimate  the last estimate.
     # _observed  share of wrong answers.

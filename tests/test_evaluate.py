@@ -8,6 +8,13 @@ from river import compose, evaluate, linear_model, metrics, naive_bayes, preproc
 
 from streamgp import InteractiveResult, SimulatedAnnotator, datasets, interactive_val_score, isgp
 from streamgp.interactive import Challenge
+from streamgp.metrics import (
+    AnnotatorError,
+    ChallengePrecision,
+    ChallengeRecall,
+    LabelRate,
+    WrongLabelsKept,
+)
 from streamgp.query import AlwaysAsk, AlwaysChallenge, NeverChallenge
 from streamgp.query.skeptical import SkepticalClassifier
 
@@ -305,6 +312,30 @@ def test_misuse_raises():
         interactive_val_score([], naive_bayes.GaussianNB(), metrics.MAE())
     with pytest.raises(ValueError, match="print_every must be at least 0, got -1"):
         interactive_val_score([], naive_bayes.GaussianNB(), metrics.Accuracy(), print_every=-1)
+
+
+@pytest.mark.parametrize(
+    ("metric", "where"),
+    [
+        (LabelRate(), "n_asked / n_events of the result"),
+        (ChallengePrecision(), "challenge_precision of the result"),
+        (ChallengeRecall(), "challenge_recall of the result"),
+        (WrongLabelsKept(), "wrong_kept of the result"),
+        (AnnotatorError(), "annotators of streamgp.interactive.Tally"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_metric_of_questions_is_refused_and_told_where_its_number_stands(metric, where):
+    sentence = (
+        f"{type(metric).__name__} judges questions, not predictions, and is updated by hand; pass "
+        "a metric of River such as metrics.Accuracy(). "
+        f"The same number is counted anyway: {where}"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+        interactive_val_score([], isgp(), metric)
+    together = metrics.base.Metrics([metrics.Accuracy(), metric])
+    with pytest.raises(ValueError, match="Metrics metric is not compatible with"):
+        interactive_val_score([], isgp(), together)
 
 
 def test_a_label_that_is_nan_is_none():

@@ -4,8 +4,9 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from river import linear_model, naive_bayes
+from river import evaluate, naive_bayes
 
+from streamgp import isgp
 from streamgp.metrics import (
     AnnotatorError,
     ChallengePrecision,
@@ -44,12 +45,19 @@ def test_fewer_labels_are_better():
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_metrics_judge_classifiers_only(kind):
+def test_metrics_start_at_0_and_judge_no_model(kind):
     metric = kind()
     assert metric.get() == 0.0
-    assert metric.works_with(naive_bayes.GaussianNB())
-    assert not metric.works_with(linear_model.LinearRegression())
+    assert not metric.works_with(naive_bayes.GaussianNB())
+    assert not metric.works_with(isgp())
     assert not metric.works_with_weights
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_river_refuses_to_judge_predictions_by_them(kind):
+    sentence = f"{kind.__name__} metric is not compatible with GaussianNB"
+    with pytest.raises(ValueError, match=sentence):
+        evaluate.progressive_val_score([({"a": 1.0}, "b")], naive_bayes.GaussianNB(), kind())
 
 
 def test_clone_starts_from_nothing():

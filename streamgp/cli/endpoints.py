@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import click
 
 from connectors.broker import Received
-from connectors.files import MessageFiles
+from connectors.files import MessageFiles, alone_in
 from connectors.logs import LogSource
 from connectors.streams import TableError
 from streamgp.base import State
@@ -66,26 +67,44 @@ def open_log(path: Path, config: Config, notes: Notes) -> LogSource:
         raise click.ClickException(str(error)) from None
 
 
-def open_files(
-    out: Path | None, *, log: Path, sizes: Mapping[str, int] | None
-) -> MessageFiles | None:
+def claim(out: Path | None, *, log: Path, until: ExitStack) -> None:
+    """Keep other replays out of the directory to write to, if there is one, until a stack ends."""
+    if out is None:
+        return
+    if log.resolve() in [(out / name).resolve() for name in FILE_NAMES]:
+        raise click.ClickException(
+            f"{log} would be overwritten by what is written to {out}; name another directory"
+        )
+    be_alone_in(out, until=until)
+
+
+def be_alone_in(out: Path, *, until: ExitStack) -> None:
+    """Keep other replays out of a directory until a stack ends."""
+    with _in_words():
+        until.enter_context(alone_in(out))
+
+
+def open_files(out: Path | None, *, sizes: Mapping[str, int] | None) -> MessageFiles | None:
     """Open the message files of a directory, to go on at their sizes if there are any.
 
     The summary of an earlier run is removed: it does not belong to what follows.
     """
     if out is None:
         return None
-    if log.resolve() in [(out / name).resolve() for name in FILE_NAMES]:
-        raise click.ClickException(
-            f"{log} would be overwritten by what is written to {out}; name another directory"
-        )
-    try:
+    with _in_words():
         files = MessageFiles(out, sizes=sizes)
-    except ValueError as error:
-        raise click.ClickException(str(error)) from None
     for name in (SUMMARY, TIMING):
         (out / name).unlink(missing_ok=True)
     return files
+
+
+@contextmanager
+def _in_words() -> Iterator[None]:
+    """Turn what is wrong with a directory into one line."""
+    try:
+        yield
+    except ValueError as error:
+        raise click.ClickException(str(error)) from None
 
 
 class EndingLog:

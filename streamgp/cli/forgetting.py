@@ -17,7 +17,7 @@ from connectors.snapshots import StateDirectory, read_snapshot, write_snapshot
 from streamgp.base import State
 from streamgp.cli.build import build_loop
 from streamgp.cli.counting import CountingSink
-from streamgp.cli.endpoints import ReplaySink
+from streamgp.cli.endpoints import ReplaySink, be_alone_in
 from streamgp.cli.origin import check_version, config_of
 from streamgp.cli.results import SUMMARY, counts_of, counts_of_keys, laid_out
 from streamgp.cli.state import REPLAY, Cut, in_words, open_shelf, read, write
@@ -55,6 +55,8 @@ def forget_key(directory: Path, key: str) -> str:
                 f"{directory} holds a replay without --key: one learner of all rows; "
                 "to forget it, delete the directory"
             )
+        if origin["out"] is not None and Path(origin["out"]).is_dir():
+            be_alone_in(Path(origin["out"]), until=stack)
         shelf = open_shelf(state, config)
         if shelf is not None:
             stack.enter_context(closing(shelf))

@@ -1,11 +1,13 @@
 """Which replay a state belongs to: only the same one may go on with it.
 
-The same is a replay of the same log with the same configuration and version to the same directory.
+The same is a replay of the same log with the same configuration and version to the same directory,
+and with the same hashes: some of River's learners follow their order, see `main`.
 
 """
 
 from __future__ import annotations
 
+import os
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from streamgp.base import State
 from streamgp.cli.settings import Config, resolved
 
 _ENDS = 1 << 16
+_HASH_SEED = "PYTHONHASHSEED"
 _ANEW = "or name another directory to begin anew"
 
 
@@ -36,6 +39,7 @@ def origin_of(config: Config, log: Path, out: Path | None) -> State:
     """
     return {
         "streamgp": __version__,
+        "hash_seed": os.environ.get(_HASH_SEED, "random"),
         "configuration": msgspec.json.decode(msgspec.json.encode(resolved(config))),
         "log": _identity(log),
         "out": None if out is None else str(out.resolve()),
@@ -66,6 +70,11 @@ def check_version(directory: Path, origin: State) -> None:
 def check_same(directory: Path, there: State, here: State) -> None:
     """Refuse to go on with another replay than that of a state."""
     check_version(directory, there)
+    if there["hash_seed"] != here["hash_seed"]:
+        raise click.ClickException(
+            f"{directory} holds a replay with {_HASH_SEED}={there['hash_seed']}, this one has "
+            f"{here['hash_seed']}; set that environment variable as it was, {_ANEW}"
+        )
     if there["out"] != here["out"]:
         raise click.ClickException(
             f"{directory} holds a replay {_with(there['out'])}, this one is {_with(here['out'])}; "

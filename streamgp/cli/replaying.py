@@ -11,7 +11,7 @@ from time import perf_counter
 import click
 
 from streamgp.cli import build
-from streamgp.cli.endpoints import EndingLog, Notes, ReplaySink, open_files, open_log
+from streamgp.cli.endpoints import EndingLog, Notes, ReplaySink, claim, open_files, open_log
 from streamgp.cli.report import write_report
 from streamgp.cli.results import SUMMARY, TIMING, results_text, write_results
 from streamgp.cli.scenario import Game
@@ -77,7 +77,7 @@ def replay_log(
                 keeper = None
                 if state is not None:
                     keeper = stack.enter_context(closing(Keeper(state, config, path, out)))
-                replay.play(keeper, notes)
+                replay.play(keeper, notes, stack)
         except OSError as error:
             # Whatever is wrong with the log is a TableError: this is about what we write.
             if directory is None:
@@ -107,8 +107,11 @@ class _Replay:
         self._source = source
         self._start = perf_counter()
 
-    def play(self, keeper: Keeper | None, notes: Notes) -> None:
-        """Play the log, from where an earlier replay was cut, and write the files."""
+    def play(self, keeper: Keeper | None, notes: Notes, until_said: ExitStack) -> None:
+        """Play the log, from where an earlier replay was cut, and write the files.
+
+        Others are kept out of the directory of the files until the stack is left.
+        """
         config, log = self._config, self._log
         with ExitStack() as stack:
             cut = None if keeper is None else keeper.cut()
@@ -123,7 +126,8 @@ class _Replay:
             )
             annotator = build.build_annotator(config)
             sizes = None if cut is None else cut.sizes
-            files = open_files(self._directory, log=self._path, sizes=sizes)
+            claim(self._directory, log=self._path, until=until_said)
+            files = open_files(self._directory, sizes=sizes)
             sink = stack.enter_context(closing(ReplaySink(files)))
             notes.show()
             show = stack.enter_context(progress())

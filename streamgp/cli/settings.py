@@ -15,7 +15,9 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
-Seconds: TypeAlias = Annotated[float, Meta(gt=0)]
+# 30 000 years, so that no sum of times leaves the numbers.
+_LONGEST_S = 10**12
+Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=_LONGEST_S)]
 Count: TypeAlias = Annotated[int, Meta(ge=1)]
 # numpy, inside some River learners, takes no larger seed.
 Seed: TypeAlias = Annotated[int, Meta(ge=0, le=2**32 - 1)]
@@ -137,7 +139,7 @@ class Annotator(_Section, frozen=True, kw_only=True):
     error_rate: Share = 0.0
     tiring_rate: Annotated[float, Meta(ge=0)] = 0.0
     half_life_s: Seconds = 3600.0
-    delay: Annotated[float, Meta(ge=0)] = 0.0
+    delay: Annotated[float, Meta(ge=0, le=_LONGEST_S)] = 0.0
     decline_rate: Share = 0.0
     stubborn: bool = False
     classes: Annotated[tuple[PlainLabel, ...], Meta(min_length=1)] | None = None

@@ -136,10 +136,20 @@ def check_log(log: Path) -> None:
 
 
 def open_shelf(directory: StateDirectory, config: Config) -> SqliteShelf | None:
-    """Open the shelf for loops that are not held ready, if there can be any."""
+    """Open the shelf for loops that are not held ready, if there can be any.
+
+    Raises
+    ------
+    StateError
+        If it cannot be opened, or is not there though the rest of the state is.
+
+    """
     if config.log.key is None or config.loop.max_keys is None:
         return None
-    return SqliteShelf(directory.file(LOOPS))
+    path = directory.file(LOOPS)
+    if directory.file(REPLAY).exists() and not path.exists():
+        raise StateError(f"{path} is gone; bring it back, or delete {directory.path} to begin anew")
+    return SqliteShelf(path)
 
 
 def read(directory: StateDirectory) -> tuple[State, Cut] | None:
@@ -154,6 +164,10 @@ def read(directory: StateDirectory) -> tuple[State, Cut] | None:
     data = directory.read(REPLAY)
     if data is None:
         return None
+    if not data:
+        raise SnapshotError(
+            "snapshot is damaged: it is empty; bring it back, or delete it to begin anew"
+        )
     snapshot = Snapshot.from_bytes(data)
     snapshot.check(_KIND, "")
     body = snapshot.body

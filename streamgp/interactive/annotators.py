@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from streamgp.interactive.messages import Request
 
 
+LONGEST_DELAY_S = 1e12  # so that question and answer in turn stay within the numbers
+
+
 class Annotator(Protocol):
     """Whoever answers in a simulation."""
 
@@ -72,7 +75,7 @@ class SimulatedAnnotator:
         Asked again after a challenge, the annotator gives the truth if the contested label was
         right, otherwise errs once more with this probability.
     delay
-        Seconds of the stream's time between question and answer.
+        Seconds of the stream's time between question and answer, at most 1e12.
     decline_rate
         Probability of declining.
     stubborn
@@ -121,8 +124,8 @@ class SimulatedAnnotator:
         for argument, rate in (("error_rate", error_rate), ("decline_rate", decline_rate)):
             if not 0.0 <= rate <= 1.0:
                 raise ValueError(f"{argument} must be between 0 and 1, got {rate!r}")
-        if not 0.0 <= delay < float("inf"):
-            raise ValueError(f"delay must be a finite number of seconds, at least 0, got {delay!r}")
+        if not 0.0 <= delay <= LONGEST_DELAY_S:
+            raise ValueError(f"delay must be from 0 to {LONGEST_DELAY_S:g} seconds, got {delay!r}")
         if classes is not None and (isinstance(classes, str) or not classes):
             raise ValueError(f"classes must be a sequence of at least one label, got {classes!r}")
         self.error_rate = error_rate

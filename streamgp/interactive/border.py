@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from streamgp.interactive.messages import Answer, Event, Fault, Rejected
+from streamgp.plain import plain_features
 
 if TYPE_CHECKING:
     from streamgp.base import Label
@@ -134,9 +135,29 @@ def flaw_of_answer(answer: Answer) -> str | None:
             return f"{name} must be a text or None, got {text!r}"
     if not (answer.privileged is None or isinstance(answer.privileged, Mapping)):
         return f"privileged must be a mapping or None, got {answer.privileged!r}"
+    if answer.privileged is not None and not _is_plain(dict(answer.privileged)):
+        return f"privileged must hold plain JSON values, got {answer.privileged!r:.200}"
     if not is_time(answer.answered_at):
         return _no_time("answered_at", answer.answered_at)
     return None if answer.y is None else _flaw_of_label(answer.y)
+
+
+def flaw_of_keeping(x: object) -> str | None:
+    """Say why features could not be saved, or None; for loops that must be able to.
+
+    Examples
+    --------
+    >>> flaw_of_keeping({("a", 1): 0.5})
+    "only features named by a text or a number can be saved, got ('a', 1)"
+
+    """
+    if not isinstance(x, Mapping):
+        return None  # another flaw says it
+    try:
+        plain_features(x)
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 def rejected(subject: object, key: object, fault: Fault, reason: str, now: float) -> Rejected:
@@ -148,6 +169,19 @@ def rejected(subject: object, key: object, fault: Fault, reason: str, now: float
         reason=reason,
         at=now,
     )
+
+
+def _is_plain(value: object, depth: int = 32) -> bool:
+    """Whether a value is the same after it was written as JSON."""
+    if depth == 0:
+        return False
+    if type(value) is dict:
+        return all(_is_text(k) and _is_plain(v, depth - 1) for k, v in value.items())
+    if type(value) is list:
+        return all(_is_plain(v, depth - 1) for v in value)
+    if type(value) is str:
+        return _is_text(value)
+    return value is None or type(value) is bool or (type(value) in (int, float) and is_time(value))
 
 
 def _is_text(value: object) -> bool:

@@ -12,6 +12,7 @@ from streamgp.interactive.border import (
     check_span,
     flaw_of_answer,
     flaw_of_event,
+    flaw_of_keeping,
     rejected,
 )
 from streamgp.interactive.loop import InteractiveLoop
@@ -33,7 +34,9 @@ class KeyedLoops:
     alike, chance falls alike for them.
 
     With `max_keys`, the loops that were used least recently are put away as snapshots, and come
-    back with their next input as if they had never been away.
+    back with their next input as if they had never been away. Tell the time (`on_time`) before
+    every input, as `connectors.run` does: what a loop has to forget meanwhile is not announced by
+    `next_deadline`, but made up for when it comes back.
 
     Parameters
     ----------
@@ -90,6 +93,7 @@ class KeyedLoops:
             if not (isinstance(max_keys, int) and max_keys >= 1):
                 raise ValueError(f"max_keys must be a whole number of at least 1, got {max_keys!r}")
             check_resumable(model)
+            model.state()  # type: ignore[attr-defined] # refuses what could not be put away later
         elif shelf is not None:
             raise ValueError("a shelf is of use with max_keys only; give both or neither")
         self.model = model
@@ -113,6 +117,9 @@ class KeyedLoops:
         if not isinstance(event, Event):
             raise TypeError(f"on_event takes an Event, got {event!r}")
         check_now(now)
+        flaw = None if self.max_keys is None else flaw_of_keeping(event.x)
+        if flaw is not None:
+            return [rejected(event.event_id, event.key, "malformed", flaw, now)]
         loop = self._loop(event.key)
         if loop is None:
             flaw = flaw_of_event(event)

@@ -104,8 +104,10 @@ class Residents:
         """Put loops on the shelf until few enough are ready; return them with their keys."""
         away = []
         while self._max_keys is not None and len(self.ready) > self._max_keys:
-            key, loop = self.ready.popitem(last=False)
+            key, loop = next(iter(self.ready.items()))
+            # On the shelf before it leaves: whatever fails, no loop is lost.
             self._shelf.put(key, _WHEN.pack(self._passed.n) + loop.snapshot())
+            del self.ready[key]
             away.append((key, loop))
         return away
 
@@ -133,9 +135,12 @@ class Residents:
             if self._max_keys is None:
                 raise ValueError("some of its keys wait on a shelf; give max_keys and the shelf")
             self._shelf.reset(state["shelf"])
+        else:
+            for key in list(self._shelf.keys()):  # of whoever used it before
+                self._shelf.discard(key)
         for key, data in zip(state["keys"], blobs, strict=True):
             self.ready[key] = InteractiveLoop.restore(data, self._model.clone())
-        self.n_keys = len({*self.ready, *(self._shelf.keys() if self._max_keys else ())})
+        self.n_keys = len({*self.ready, *self._shelf.keys()})
         self._passed.load_state(state["passed"])
 
 

@@ -97,8 +97,10 @@ class Snapshot:
             If it is none, cut off, damaged, or of a newer version.
 
         """
+        if not isinstance(data, bytes):
+            raise TypeError(f"a snapshot is bytes, got {type(data).__name__}")
         start = data[: len(_MAGIC)]
-        if start != _MAGIC:
+        if start != _MAGIC[: len(data)]:
             raise SnapshotError(
                 f"not a snapshot of streamgp: it begins with {bytes(start)!r}, "
                 f"expected {_MAGIC!r}; name another one"

@@ -23,6 +23,11 @@ def split(model: Any) -> tuple[list[Any], Any]:
             "model must be a River classifier that is not an active learner itself, or a pipeline "
             f"that ends in one, got {type(learner).__name__}"
         )
+    if type(learner).predict_proba_one is base.Classifier.predict_proba_one:
+        raise TypeError(
+            f"model must predict probabilities, which {type(learner).__name__} does not; "
+            "take one with predict_proba_one"
+        )
     return transformers, learner
 
 
@@ -51,3 +56,16 @@ def scaling_for(transformers: list[Any], warm_up: int) -> Scaling:
     if transformers:
         return PipelineScaling([t.clone() for t in transformers], warm_up)
     return StandardScaling(warm_up) if warm_up else NoScaling()
+
+
+def check_seeded(model: base.Estimator) -> None:
+    """Refuse to save a classifier that would learn other things the next time."""
+    for name, value in model._get_params().items():
+        inner = value[1] if isinstance(value, tuple) and len(value) == 2 else value
+        if isinstance(inner, base.Estimator):
+            check_seeded(inner)
+        elif name == "seed" and value is None:
+            raise TypeError(
+                f"{type(model).__name__} draws random numbers and has no seed, so it cannot be "
+                "restored; give it one"
+            )

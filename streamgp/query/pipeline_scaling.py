@@ -15,6 +15,9 @@ from streamgp.plain import features_of, plain_features
 class PipelineScaling:
     """The transformers of a River pipeline, learned from the first `warm_up` events, then frozen.
 
+    NaN is missing and never reaches a transformer, whose statistics it would spoil for good; None
+    does, for those that fill in what is missing.
+
     Parameters
     ----------
     transformers
@@ -43,6 +46,7 @@ class PipelineScaling:
 
         If a transformer raises, nothing is noted.
         """
+        x = _without_nan(x)
         if self._n < self.warm_up:
             # On a copy: a transformer that raises may have taken note of half an event.
             live = copy.deepcopy(self._live)
@@ -66,6 +70,7 @@ class PipelineScaling:
         """Teach the label to the transformers that use it, while the warm-up lasts."""
         if self._n >= self.warm_up:
             return
+        x = _without_nan(x)
         live = copy.deepcopy(self._live)
         seen: Any = x
         for transformer in live:
@@ -77,7 +82,7 @@ class PipelineScaling:
 
     def transform(self, x: Features) -> Features:
         """Return the features as the last transformer in use makes them."""
-        seen: Any = x
+        seen: Any = _without_nan(x)
         for transformer in self._used:
             seen = transformer.transform_one(seen)
         return seen  # type: ignore[no-any-return]
@@ -97,3 +102,9 @@ class PipelineScaling:
             else:
                 self.observe(features_of(features))
         self._n = int(state["n"])
+
+
+def _without_nan(x: Features) -> Features:
+    if all(value == value for value in x.values()):
+        return x
+    return {name: value for name, value in x.items() if value == value}

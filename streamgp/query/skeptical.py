@@ -30,7 +30,7 @@ from streamgp.base import (
 from streamgp.draws import uniform
 from streamgp.fingerprint import fingerprint
 from streamgp.query import criteria
-from streamgp.query.arguments import check_has, scaling_for, split
+from streamgp.query.arguments import check_has, check_seeded, scaling_for, split
 from streamgp.query.budgets import Budget, Unlimited
 from streamgp.query.rules import AskRule, ChallengeRule, SkepticalAsk, SkepticalChallenge
 from streamgp.query.taught import TaughtLearner
@@ -337,9 +337,9 @@ class SkepticalClassifier(ActiveLearningClassifier):
 
     def fingerprint(self) -> str:
         """Return what stands for the configuration: how this was built, not what it learned."""
-        return fingerprint(
-            self.model, self._query_rule, self._challenge_rule, self.budget, self.warm_up, self.seed
-        )
+        budget = Unlimited() if self.budget is None else self.budget
+        rules = self._query_rule, self._challenge_rule, budget
+        return fingerprint(self.model, *rules, self.warm_up, self.seed)
 
     def examples(self) -> list[Example]:
         """Return the labelled examples on record, in the order learned."""
@@ -353,7 +353,7 @@ class SkepticalClassifier(ActiveLearningClassifier):
         Raises
         ------
         TypeError
-            If the budget cannot be saved.
+            If the budget cannot be saved, or the classifier draws random numbers without a seed.
 
         Examples
         --------
@@ -369,6 +369,7 @@ class SkepticalClassifier(ActiveLearningClassifier):
             raise TypeError(
                 f"{type(budget).__name__} cannot be saved; give it the methods state and load_state"
             )
+        check_seeded(self.model)
         return {
             "seed": self._seed,
             "n_events": self._n_events,

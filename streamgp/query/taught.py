@@ -8,6 +8,7 @@ examples are all that has to be kept of it. What to ask and whom to believe is n
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,6 +22,7 @@ from streamgp.base import (
     Features,
     Label,
     Neighbour,
+    Posterior,
     State,
     check_label,
 )
@@ -58,8 +60,9 @@ class TaughtLearner:
     # _examples  in the order taught; by event id, or by number (in a tuple) where there is none
     # _labels    every label ever on record, in order of appearance: a class stays known
     # _passed_over  whether an example on record could not be taught again at the last rebuild
-    # _memo      the last features and the belief about them, by value: a prediction, a decision
-    #            and a challenge about one event ask the learner once; None after any change
+    # _memo      the last features, a copy of them and the belief: a prediction, a decision and a
+    #            challenge about one event ask the learner once; None after any change. By identity,
+    #            since equal features need not be the same to a learner: True and 1, another order
     def __init__(self, template: Any, scaling: Scaling) -> None:
         self.learner: Any = template.clone()
         self._template = template
@@ -74,7 +77,7 @@ class TaughtLearner:
         self._labels: dict[Label, None] = {}
         self.n_taught = 0
         self._passed_over = False
-        self._memo: tuple[Features, Belief] | None = None
+        self._memo: tuple[Features, Features, Belief] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # What is only remembered for speed is no state: asking changes nothing.
@@ -107,14 +110,19 @@ class TaughtLearner:
     def belief(self, x: Features) -> Belief:
         """Return what the learner believes; changes nothing."""
         memo = self._memo
-        if memo is not None and memo[0] == x:
-            return memo[1]
+        if memo is not None and memo[0] is x and memo[1] == x:
+            return memo[2]
         try:
             seen = self.scaling.transform(x)
             belief: Belief = self.learner.predict_proba_one(seen, **self._options)
         except _FOREIGN as error:
             raise self._refusal(error) from error
-        self._memo = dict(x), belief
+        if not isinstance(belief, Posterior) and not math.isfinite(sum(belief.values())):
+            raise ValueError(
+                f"{type(self._template).__name__} or its transformers make no finite probabilities "
+                "of these features; leave out what is missing, or scale what comes late"
+            )
+        self._memo = x, dict(x), belief
         return belief
 
     def teach(self, x: Features, y: Label, event_id: str | None) -> None:
@@ -140,8 +148,12 @@ class TaughtLearner:
             if not self._is_own:
                 self._rebuild()  # it may have learned half of it
             raise
-        # What transformers learn of labels is used from the next renewal on.
-        self.scaling.learn(x, y)
+        try:
+            # What transformers learn of labels is used from the next renewal on.
+            self.scaling.learn(x, y)
+        except (ValueError, TypeError, *_FOREIGN) as error:
+            self._rebuild()  # without this example
+            raise self._refusal(error) from error
         self._examples[(self.n_taught,) if event_id is None else event_id] = example
         self._labels[y] = None
         self.n_taught += 1

@@ -107,7 +107,11 @@ WRONG = {
     "error_rate=2": "error_rate = 2 is not allowed, expected a number from 0 to 1",
     "error_rate=-0.1": "error_rate = -0.1 is not allowed, expected a number from 0 to 1",
     "error_rate=nan": "error_rate = nan is not allowed",
-    "delay=5m": 'delay = "5m" is not allowed, expected a number >= 0',
+    "delay=5m": 'delay = "5m" is not allowed, expected a number from 0 to 1000000000000',
+    "delay=1e308": "delay = 1e+308 is not allowed, expected a number from 0 to 1000000000000",
+    "half_life_s=2e12": (
+        "half_life_s = 2000000000000.0 is not allowed, expected a number > 0 and <= 1000000000000"
+    ),
     "delay=": 'delay = "" is not allowed',
     "seed=1.5": "seed = 1.5 is not allowed, expected a whole number",
     "stubborn=yes": 'stubborn = "yes" is not allowed, expected true or false',

@@ -413,3 +413,12 @@ def test_messages_that_are_gone_are_missed(one_ready: Folder, tmp_path: Path) ->
     assert "predictions.jsonl is not there, expected" in message
     assert message.endswith("begin anew; nothing was removed")
     assert (one_ready.state / state.REPLAY).read_bytes() == before
+
+
+def test_a_replay_into_the_same_files_keeps_forget_out(one_ready: Folder) -> None:
+    one_ready.cut(40)
+    before = snapshot_of(one_ready)
+    with alone_in(one_ready.out):
+        said = wrong("forget", one_ready.state, SHE)
+    assert "is in use by another replay; wait for its end" in said
+    assert snapshot_of(one_ready) == before

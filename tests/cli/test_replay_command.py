@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from connectors.files import MessageFiles
+from connectors.files import MessageFiles, alone_in
 from connectors.logs import LogSource
+from streamgp.cli import replaying
 from streamgp.cli.config import load
 from streamgp.cli.main import cli
 from streamgp.cli.replay import with_options
@@ -418,6 +419,43 @@ def test_directory_that_cannot_be_written_is_one_line(
     assert "cannot write messages to /etc/out: Permission denied" in wrong(
         log, *options, "/etc/out"
     )
+
+
+@pytest.mark.parametrize("option", ["--out", "--state"])
+def test_a_link_that_leads_nowhere_is_called_one(option: str, log: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("nowhere")
+    message = wrong(log, "--label", "room", "--ignore", "phone", option, tmp_path / "link")
+    assert f"must be kept in a directory, but {tmp_path / 'link'} is a link" in message or (
+        f"must go to a directory, but {tmp_path / 'link'} is a link that leads nowhere" in message
+    )
+
+
+def test_directory_that_another_replay_writes_to_is_refused(log: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    options = ["--label", "room", "--ignore", "phone", "--out", out]
+    message = f"{out} is in use by another replay; wait for its end, or name another directory"
+    with alone_in(out):
+        assert wrong(log, *options) == message
+        assert wrong(log, *options, "--state", tmp_path / "state") == message
+        assert list(out.iterdir()) == []
+    assert replay(log, *options).exit_code == 0
+
+
+def test_directory_is_kept_until_the_page_is_made(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, refused = tmp_path / "out", []
+
+    def look(directory: Path, *_: object, **__: object) -> None:
+        with pytest.raises(ValueError, match="in use by another replay"), alone_in(directory):
+            pass
+        refused.append(directory)
+
+    monkeypatch.setattr(replaying, "write_results", look)
+    monkeypatch.setattr(replaying, "write_report", look)
+    options = ["--label", "room", "--ignore", "phone", "--report", tmp_path / "page.html"]
+    assert replay(log, *options, "--out", out).exit_code == 0
+    assert refused == [out, out]
 
 
 def test_unreadable_log_leaves_no_directory_behind(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from connectors.logs import LogSource
+from connectors.shelf import SqliteShelf
 from streamgp.cli import state
 from streamgp.cli.main import cli
 
@@ -385,8 +386,43 @@ def test_damaged_state_is_refused_in_a_line(
 
 
 def test_a_shelf_that_is_gone_is_missed(log: Path, tmp_path: Path, kept: list[str | Path]) -> None:
-    (tmp_path / "state" / state.LOOPS).unlink()
-    assert "loops.sqlite cannot go back to" in wrong(log, *kept)
+    path = tmp_path / "state" / state.LOOPS
+    path.unlink()
+    for _ in range(2):  # an empty one is not put in its place
+        assert wrong(log, *kept) == (
+            f"{path} is gone; bring it back, or delete {path.parent} to begin anew"
+        )
+
+
+def test_a_shelf_of_another_time_is_refused(
+    log: Path, tmp_path: Path, kept: list[str | Path]
+) -> None:
+    path = tmp_path / "state" / state.LOOPS
+    path.unlink()
+    SqliteShelf(path).close()
+    assert wrong(log, *kept) == (
+        f"{path} cannot go back to the snapshot that is restored: one of the two was replaced; "
+        "bring both back, or delete both and begin anew"
+    )
+
+
+def test_an_empty_state_is_damaged(log: Path, tmp_path: Path, kept: list[str | Path]) -> None:
+    path = tmp_path / "state" / state.REPLAY
+    path.write_bytes(b"")
+    assert wrong(log, *kept) == (
+        f"{path}: snapshot is damaged: it is empty; bring it back, or delete it to begin anew"
+    )
+
+
+def test_another_order_of_hashes_is_refused(
+    log: Path, tmp_path: Path, kept: list[str | Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    was = os.environ.get("PYTHONHASHSEED", "random")
+    monkeypatch.setenv("PYTHONHASHSEED", "77")
+    assert wrong(log, *kept) == (
+        f"{tmp_path / 'state'} holds a replay with PYTHONHASHSEED={was}, this one has 77; set that "
+        "environment variable as it was, or name another directory to begin anew"
+    )
 
 
 def test_directory_in_use_is_refused(log: Path, tmp_path: Path, kept: list[str | Path]) -> None:

@@ -71,8 +71,8 @@ class Asker:
             return [challenge(answer.event_id, now)]
         return []
 
-    def on_time(self, now):
-        raise AssertionError(now)
+    def on_time(self, now):  # noqa: ARG002 - nothing is ever due
+        return []
 
     def next_deadline(self):
         return None

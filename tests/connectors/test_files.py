@@ -1,7 +1,13 @@
+import errno
+import os
+import subprocess
+import sys
+
 import pytest
 
+from connectors import files as files_module
 from connectors.codec import DecodeError, decode, encode
-from connectors.files import FILES, MessageFiles, read_messages
+from connectors.files import FILES, MessageFiles, alone_in, read_messages
 from streamgp.base import Decision
 from streamgp.interactive.messages import (
     Answer,
@@ -93,6 +99,70 @@ def test_a_file_is_no_directory(tmp_path):
         MessageFiles(path)
     with pytest.raises(ValueError, match=r"is a file; name another one$|Not a directory"):
         MessageFiles(path / "below")
+
+
+def test_a_link_that_leads_nowhere_is_called_one(tmp_path):
+    path = tmp_path / "link"
+    path.symlink_to("nowhere")
+    match = "^messages must go to a directory, but .*link is a link that leads nowhere; name anoth"
+    with pytest.raises(ValueError, match=match):
+        MessageFiles(path / "below")
+
+
+def test_one_process_at_a_time_is_alone_in_a_directory_whatever_it_is_called(tmp_path):
+    (tmp_path / "link").symlink_to("out")
+    with alone_in(tmp_path / "out"):
+        match = "link is in use by another replay; wait for its end, or name another directory$"
+        with pytest.raises(ValueError, match=match), alone_in(tmp_path / "link"):
+            pass
+        with alone_in(tmp_path):
+            assert os.listdir(tmp_path / "out") == []
+    with alone_in(tmp_path / "out"):
+        pass
+
+
+HOLDER = """
+import sys
+from connectors.files import alone_in
+with alone_in(sys.argv[1]):
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_the_lock_of_a_directory_ends_with_its_process(tmp_path):
+    command = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout.readline() == b"ready\n"
+        with pytest.raises(ValueError, match="in use by another replay"), alone_in(tmp_path):
+            pass
+        holder.kill()
+        holder.wait()
+        with alone_in(tmp_path):
+            pass
+
+
+def test_where_no_directory_can_be_locked_the_files_are_written_all_the_same(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+    monkeypatch.setattr(files_module.fcntl, "flock", refuse)
+    with alone_in(tmp_path):
+        MessageFiles(tmp_path).close()
+
+
+def test_a_place_where_nobody_can_be_alone_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(ValueError, match=r"but .*file is a file; name another one$"),
+        alone_in(tmp_path / "file"),
+    ):
+        pass
+    with (
+        pytest.raises(ValueError, match=r"^cannot write messages to .*: File name too long; name"),
+        alone_in(tmp_path / ("d" * 300)),
+    ):
+        pass
 
 
 def test_a_directory_that_cannot_be_written_is_named(tmp_path):

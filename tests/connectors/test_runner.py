@@ -10,7 +10,9 @@ import pytest
 from connectors.broker import Received
 from connectors.memory import MemoryBroker
 from connectors.runner import RunResult, run
+from streamgp import GPClassifier, KeyedLoops, SkepticalClassifier
 from streamgp.interactive.messages import Answer, Cancel, Event, Expired, Rejected
+from streamgp.query import NeverAsk, NeverChallenge
 
 
 class Deadlines:
@@ -361,3 +363,40 @@ print(result.n_events, result.interrupted)
     n_events, interrupted = lines[-1].split()
     assert interrupted == "True"
     assert len((tmp_path / "requests.jsonl").read_text().splitlines()) == int(n_events)
+
+
+def test_loops_put_away_miss_no_time_and_say_the_same():
+    """Their events are forgotten as if they had been in memory: answers come too late alike."""
+
+    x = {"f": 1.0}
+    rows = [
+        Event(event_id="e1", key="ann", x=x, occurred_at=0.0, y="p"),
+        Event(event_id="e1", key="bob", x=x, occurred_at=1.0, y="p"),
+        Answer(answer_id="a", event_id="e1", key="ann", y="q", answered_at=12.5),
+    ]
+    said = []
+    for max_keys in (None, 1):
+        # Without open requests, nothing announces that the time of an event is over.
+        model = SkepticalClassifier(GPClassifier(), NeverAsk(), NeverChallenge(), seed=1)
+        loop = KeyedLoops(model, answer_horizon_s=12.0, max_keys=max_keys)
+        sink = Everything()
+        run(loop, Batches(*([record(row)] for row in rows)), sink)
+        said.append(sink.sent)
+    assert said[0] == said[1]
+    assert said[0][-1].fault == "unknown"
+
+
+class Everything(Diary):
+    """A sink that keeps the messages."""
+
+    def __init__(self):
+        super().__init__()
+        self.sent = []
+
+    def send(self, message, *, cause=None):  # noqa: ARG002
+        self.sent.append(message)
+
+
+def record(row):
+    at = row.occurred_at if isinstance(row, Event) else row.answered_at
+    return Received(message=row, at=at)

@@ -351,6 +351,9 @@ def test_a_place_that_cannot_be_a_state_directory_is_refused_in_words(tmp_path, 
         StateDirectory(tmp_path / "file")
     with pytest.raises(StateError, match=r"in a directory, but .*file is a file; name another p"):
         StateDirectory(tmp_path / "file" / "sub")
+    (tmp_path / "link").symlink_to("nowhere")
+    with pytest.raises(StateError, match=r"but .*link is a link that leads nowhere; name another"):
+        StateDirectory(tmp_path / "link")
 
     def refuse(*_):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))

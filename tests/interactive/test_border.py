@@ -3,8 +3,14 @@ import enum
 import numpy as np
 import pytest
 
-from streamgp.interactive.border import as_label, flaw_of_event, is_time, rejected
-from streamgp.interactive.messages import Event
+from streamgp.interactive.border import (
+    as_label,
+    flaw_of_answer,
+    flaw_of_event,
+    is_time,
+    rejected,
+)
+from streamgp.interactive.messages import Answer, Event
 
 
 class Room(enum.StrEnum):
@@ -70,3 +76,16 @@ def test_half_a_surrogate_pair_is_rejected_wherever_it_stands():
         assert "ud800" in flaw_of_event(event)
     message = rejected(broken, broken, "malformed", "why", 0.0)
     assert (message.subject, message.key) == (repr(broken), None)
+
+
+@pytest.mark.parametrize(
+    "privileged",
+    [{"a": float("nan")}, {"a": (1,)}, {"a": {1: 2}}, {1: 2}, {"a": b"x"}, {"a": {"b": {1, 2}}}],
+)
+def test_privileged_must_survive_being_written(privileged):
+    answer = Answer(answer_id="a", event_id="e", y="p", answered_at=0.0, privileged=privileged)
+    assert "privileged must hold plain JSON values" in flaw_of_answer(answer)
+    fine = Answer(
+        answer_id="a", event_id="e", y="p", answered_at=0.0, privileged={"a": [1, {"b": None}, 2.5]}
+    )
+    assert flaw_of_answer(fine) is None

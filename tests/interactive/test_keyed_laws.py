@@ -5,6 +5,7 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from river import forest
 from stories import Story, told
 
 from streamgp import GPClassifier, SkepticalClassifier, isgp
@@ -169,3 +170,46 @@ def test_the_latest_time_since_a_moment_is_that_of_a_full_record(times, n):
     for now in times:
         passed.note(float(now))
     assert passed.latest_since(n) == max(map(float, times[n:]), default=None)
+
+
+def event(event_id, key, x=None, y="hall", at=0.0):
+    return Event(event_id=event_id, key=key, x=x or {"f": 1.0}, y=y, occurred_at=at)
+
+
+def test_what_could_not_be_put_away_is_rejected_at_once_and_nothing_is_lost():
+    loops = KeyedLoops(isgp(seed=1), max_keys=1)
+    for n in range(5):
+        loops.on_event(event(str(n), "ann"), 0.0)
+    [rejected] = loops.on_event(event("odd", "ann", x={("f", 2): 1.0}), 0.0)
+    assert rejected.fault == "malformed"
+    assert "named by a text or a number can be saved" in rejected.reason
+    loops.on_event(event("1", "bob"), 0.0)
+    prediction, *_ = loops.on_event(event("9", "ann"), 0.0)
+    assert prediction.n_learned == 5
+
+
+def test_a_shelf_that_fails_loses_no_loop():
+    class Full(MemoryShelf):
+        def put(self, key, data):  # noqa: ARG002
+            raise OSError("no space left")
+
+    loops = KeyedLoops(isgp(seed=1), max_keys=1, shelf=Full())
+    loops.on_event(event("1", "ann"), 0.0)
+    with pytest.raises(OSError, match="no space left"):
+        loops.on_event(event("1", "bob"), 0.0)
+    assert {key: loop.model.n_learned for key, loop in loops.loops.items()} == {"ann": 1, "bob": 1}
+
+
+def test_a_model_that_could_not_be_put_away_is_refused_at_the_start():
+    model = SkepticalClassifier(forest.ARFClassifier(), seed=1)
+    with pytest.raises(TypeError, match="ARFClassifier draws random numbers and has no seed"):
+        KeyedLoops(model, max_keys=1)
+    assert KeyedLoops(SkepticalClassifier(forest.ARFClassifier(seed=1), seed=1), max_keys=1)
+
+
+def test_a_shelf_used_before_is_empty_for_loops_that_had_none():
+    data = KeyedLoops(isgp(seed=1)).snapshot()
+    shelf = MemoryShelf()
+    shelf.put("old", b"of somebody else")
+    loops = KeyedLoops.restore(data, isgp(seed=1), max_keys=1, shelf=shelf)
+    assert (loops.n_keys, len(shelf)) == (0, 0)

@@ -15,6 +15,7 @@ from river import (
     feature_selection,
     linear_model,
     metrics,
+    multiclass,
     naive_bayes,
     neighbors,
     preprocessing,
@@ -864,3 +865,16 @@ def test_nobody_learns_nothing(label):
     with pytest.raises(TypeError, match="y must be a label, got nan"):
         model.learn_one({"a": 1.0}, "p", annotation=math.nan)
     assert model.n_learned == 0
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ensemble.VotingClassifier([naive_bayes.GaussianNB(), naive_bayes.BernoulliNB()]),
+        multiclass.OneVsOneClassifier(linear_model.LogisticRegression()),
+    ],
+)
+def test_a_classifier_without_probabilities_is_refused_at_once(model):
+    name = type(model).__name__
+    with pytest.raises(TypeError, match=f"must predict probabilities, which {name} does not"):
+        SkepticalClassifier(preprocessing.StandardScaler() | model)

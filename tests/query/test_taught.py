@@ -1,10 +1,13 @@
+import copy
+import math
 import pickle
 
 import pytest
-from river import compose, feature_extraction, linear_model, naive_bayes, stats
+from river import compose, feature_extraction, linear_model, naive_bayes, preprocessing, stats
 
 from streamgp import GPClassifier, NotPositiveDefiniteError, SkepticalClassifier
 from streamgp.kernels import SquaredExponential
+from streamgp.query import NeverAsk, NeverChallenge
 from streamgp.query.pipeline_scaling import PipelineScaling
 from streamgp.query.scaling import NoScaling, StandardScaling
 from streamgp.query.taught import TaughtLearner
@@ -21,16 +24,75 @@ def test_the_template_stays_unlearned(template):
 def test_a_belief_is_asked_for_once_and_forgotten_after_any_change():
     taught = TaughtLearner(GPClassifier(), NoScaling())
     taught.teach({"a": 1.0}, "p", "e1")
-    belief = taught.belief({"a": 1.0})
-    assert taught.belief({"a": 1.0}) is belief
+    x = {"a": 1.0}
+    belief = taught.belief(x)
+    assert taught.belief(x) is belief
     for change in (
         lambda: taught.teach({"a": 2.0}, "q", "e2"),
         lambda: taught.relabel("e2", "p"),
         lambda: taught.forget("e2"),
     ):
         change()
-        assert taught.belief({"a": 1.0}) is not belief
-        belief = taught.belief({"a": 1.0})
+        assert taught.belief(x) is not belief
+        belief = taught.belief(x)
+
+
+@pytest.mark.parametrize("other", [{"on": 1}, {"on": 1.0}])
+def test_equal_features_of_another_type_are_other_features(other):
+    model = SkepticalClassifier(
+        preprocessing.OneHotEncoder() | naive_bayes.GaussianNB(), warm_up=4, seed=1
+    )
+    for n in range(6):
+        model.learn_one({"on": bool(n % 2)}, n % 2)
+    fresh = copy.deepcopy(model)
+    x = {"on": True}
+    model.predict_proba_one(x)
+    assert model.predict_proba_one(other) == fresh.predict_proba_one(other)
+
+
+def test_an_example_that_a_transformer_refuses_is_not_learned():
+    transformer = feature_extraction.TargetAgg(by="g", how=stats.Mean())
+    model = SkepticalClassifier(
+        (compose.Select("a") + transformer) | naive_bayes.GaussianNB(),
+        query=NeverAsk(),
+        challenge=NeverChallenge(),
+        warm_up=10,
+        seed=1,
+    )
+    for n in range(4):
+        x = {"a": float(n), "g": "u"}
+        model.observe_one(x)
+        model.settle_one(x, n % 2, given=n % 2, challenged=False, event_id=f"e{n}")
+    before = model.predict_proba_one({"a": 2.0, "g": "u"})
+    with pytest.raises(ValueError, match="GaussianNB or its transformers cannot use these"):
+        model.settle_one({"a": 3.0, "g": "u"}, "x", given="x", challenged=False, event_id="bad")
+    assert model.n_learned == 4
+    assert model.predict_proba_one({"a": 2.0, "g": "u"}) == before
+
+
+def test_nan_never_reaches_a_transformer_and_none_does():
+    scaler = preprocessing.StatImputer(("b", stats.Mean())) | preprocessing.StandardScaler()
+    model = SkepticalClassifier(scaler | naive_bayes.GaussianNB(), warm_up=10, seed=1)
+    twin = model.clone()
+    for n in range(8):
+        x = {"a": float(n), "b": None if n == 3 else 1.0}
+        model.observe_one({**x, "c": math.nan})
+        twin.observe_one(x)
+        for one in (model, twin):
+            one.settle_one(x, n % 2, given=n % 2, challenged=False, event_id=str(n))
+    x = {"a": 1.5, "b": 1.0}
+    assert model.predict_proba_one({**x, "c": math.nan}) == twin.predict_proba_one(x)
+
+
+def test_features_that_make_no_finite_probabilities_are_refused_in_words():
+    model = SkepticalClassifier(
+        preprocessing.MinMaxScaler() | naive_bayes.MultinomialNB(), warm_up=3, seed=1
+    )
+    for n in range(6):
+        model.learn_one({"a": float(n)}, n % 2)
+    with pytest.raises(ValueError, match=r"MultinomialNB .*no finite probabilities of these"):
+        model.observe_one({"a": 1.0, "late": 2.0})
+    assert set(model.predict_proba_one({"a": 1.0})) == {0, 1}
 
 
 def test_a_remembered_belief_is_no_state():
