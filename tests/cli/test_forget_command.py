@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from connectors.files import alone_in
 from streamgp.cli import state
 from streamgp.cli.main import cli
 
