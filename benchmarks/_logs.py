@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -99,6 +99,17 @@ def read(name: str, data: Path | None, n: int) -> Log:
         return Log(name=name, events=reader(path, n), orders=orders)
     except ModuleNotFoundError as error:
         raise MissingLogError(f"{name} (needs {error.name}; install the extra bench)") from None
+
+
+def read_all(names: Iterable[str], data: Path | None, n: int) -> tuple[list[Log], list[str]]:
+    """Read the first `n` labelled events of several logs; also say which are not there, and why."""
+    logs, missing = [], []
+    for name in names:
+        try:
+            logs.append(read(name, data, n))
+        except MissingLogError as error:
+            missing.append(str(error))
+    return logs, missing
 
 
 def _arrays(path: Path, n: int, *, suffix: str = "") -> list[Labelled]:

@@ -28,7 +28,7 @@ import numpy as np
 from river import metrics, preprocessing
 
 from benchmarks._harness import Options, Outcome, Row, at_most, progress, run, standard_error
-from benchmarks._logs import NAMES, Log, MissingLogError, read
+from benchmarks._logs import NAMES, Log, read_all
 from streamgp import GPClassifier, SimulatedAnnotator, SkepticalClassifier, interactive_val_score
 from streamgp.base import FeatureName, Features
 from streamgp.kernels import SquaredExponential
@@ -118,12 +118,7 @@ def main(argv: list[str] | None = None) -> int:
 def measure(options: Options, plan: Plan | None = None) -> Outcome:
     """Play every choice over every stream, and compare."""
     plan = plan or (QUICK if options.quick else Plan())
-    logs, skipped = [], []
-    for name in plan.logs:
-        try:
-            logs.append(read(name, options.data, plan.n_events))
-        except MissingLogError as error:
-            skipped.append(str(error))
+    logs, skipped = read_all(plan.logs, options.data, plan.n_events)
     seeds = range(options.seed, options.seed + plan.n_seeds)
     streams = [_played(log, order, plan.choices(), seeds) for log in logs for order in log.orders]
     compared = [stream for stream in streams if stream.log != _CHECK_ONLY]

@@ -37,7 +37,7 @@ from benchmarks._harness import (
     run,
     standard_error,
 )
-from benchmarks._logs import Log, MissingLogError, read
+from benchmarks._logs import Log, read, read_all
 from benchmarks._peers import HAS_SKACTIVEML
 from benchmarks._strategies_play import Job, Score, microseconds
 from benchmarks._strategies_rules import CONTENDERS, DEFAULT
@@ -92,12 +92,7 @@ def main(argv: list[str] | None = None) -> int:
 def measure(options: Options, plan: Plan | None = None) -> Outcome:
     """Play every contender over every stream, and compare."""
     plan = plan or (QUICK if options.quick else Plan())
-    logs, skipped = [], []
-    for name in plan.logs:
-        try:
-            logs.append(read(name, options.data, plan.n_events))
-        except MissingLogError as error:
-            skipped.append(str(error))
+    logs, skipped = read_all(plan.logs, options.data, plan.n_events)
     if not HAS_SKACTIVEML:
         skipped.append("the strategies of scikit-activeml (not installed; install the extra bench)")
     progress("time of a decision")

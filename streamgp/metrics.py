@@ -110,8 +110,36 @@ class LabelRate(_Share):
         self._count(asked, -1)
 
 
-class ChallengePrecision(_Share):
-    """Share of the challenged answers that were wrong.
+class _ChallengeShare(_Share):
+    """A share of the first answers, some of which do not count for it."""
+
+    @property
+    def bigger_is_better(self) -> bool:
+        return True
+
+    def update(self, challenged: bool, wrong: bool) -> None:
+        """Count one first answer.
+
+        Parameters
+        ----------
+        challenged
+            Whether it was challenged.
+        wrong
+            Whether it was wrong.
+
+        """
+        self._note(challenged, wrong, 1)
+
+    def revert(self, challenged: bool, wrong: bool) -> None:
+        """Take one answer back."""
+        self._note(challenged, wrong, -1)
+
+    def _note(self, challenged: bool, wrong: bool, step: int) -> None:
+        raise NotImplementedError
+
+
+class ChallengePrecision(_ChallengeShare):
+    """Share of the challenged answers that were wrong; the others leave it as it is.
 
     Examples
     --------
@@ -126,32 +154,13 @@ class ChallengePrecision(_Share):
 
     found_in = "challenge_precision of the result"
 
-    @property
-    def bigger_is_better(self) -> bool:
-        return True
-
-    def update(self, challenged: bool, wrong: bool) -> None:
-        """Count one first answer.
-
-        Parameters
-        ----------
-        challenged
-            Whether it was challenged; one that was not leaves the metric as it is.
-        wrong
-            Whether it was wrong.
-
-        """
+    def _note(self, challenged: bool, wrong: bool, step: int) -> None:
         if challenged:
-            self._count(wrong)
-
-    def revert(self, challenged: bool, wrong: bool) -> None:
-        """Take one answer back."""
-        if challenged:
-            self._count(wrong, -1)
+            self._count(wrong, step)
 
 
-class ChallengeRecall(_Share):
-    """Share of the wrong answers that were challenged.
+class ChallengeRecall(_ChallengeShare):
+    """Share of the wrong answers that were challenged; the others leave it as it is.
 
     Examples
     --------
@@ -166,28 +175,9 @@ class ChallengeRecall(_Share):
 
     found_in = "challenge_recall of the result"
 
-    @property
-    def bigger_is_better(self) -> bool:
-        return True
-
-    def update(self, challenged: bool, wrong: bool) -> None:
-        """Count one first answer.
-
-        Parameters
-        ----------
-        challenged
-            Whether it was challenged.
-        wrong
-            Whether it was wrong; one that was not leaves the metric as it is.
-
-        """
+    def _note(self, challenged: bool, wrong: bool, step: int) -> None:
         if wrong:
-            self._count(challenged)
-
-    def revert(self, challenged: bool, wrong: bool) -> None:
-        """Take one answer back."""
-        if wrong:
-            self._count(challenged, -1)
+            self._count(challenged, step)
 
 
 class WrongLabelsKept(_Share):
