@@ -28,6 +28,11 @@ def plain_features(x: Features) -> dict[str, Any] | list[list[Any]]:
     [[1, {'float': 'nan'}], ['light', None]]
 
     """
+    for name, value in x.items():
+        if type(name) is not str or type(value) is not float or not math.isfinite(value):
+            break
+    else:  # as nearly all features are
+        return dict(x)
     plain = {name: _plain_value(name, value) for name, value in x.items()}
     if all(type(name) is str for name in plain):
         return plain

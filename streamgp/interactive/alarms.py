@@ -19,6 +19,11 @@ class Alarms(Generic[Name]):
     Setting, clearing and reading cost O(log n) amortised. Equal moments come in the order in
     which their names were set.
 
+    Attributes
+    ----------
+    n_set
+        Settings so far; each has its number.
+
     Examples
     --------
     >>> alarms: Alarms[str] = Alarms()
@@ -35,13 +40,13 @@ class Alarms(Generic[Name]):
     # _live     the moment of each name, with the number of its setting; the only truth.
     # _heap     (moment, number, name) of every setting since the last tidying; an entry counts
     #           only while _live still holds its number, stale ones are dropped as they surface.
-    # _n_set    settings so far; numbers make heap entries comparable and unique.
-    __slots__ = ("_heap", "_live", "_n_set")
+    # n_set     numbers make heap entries comparable and unique.
+    __slots__ = ("_heap", "_live", "n_set")
 
     def __init__(self) -> None:
         self._live: dict[Name, tuple[float, int]] = {}
         self._heap: list[tuple[float, int, Name]] = []
-        self._n_set = 0
+        self.n_set = 0
 
     def __len__(self) -> int:
         return len(self._live)
@@ -51,11 +56,34 @@ class Alarms(Generic[Name]):
         entry = self._live.get(name)
         return None if entry is None else entry[0]
 
+    def number(self, name: Name) -> int | None:
+        """Return the number under which the moment of a name was set, or None."""
+        entry = self._live.get(name)
+        return None if entry is None else entry[1]
+
     def set(self, name: Name, at: float) -> None:
         """Set, or move, the moment of a name."""
-        self._n_set += 1
-        self._live[name] = (at, self._n_set)
-        heapq.heappush(self._heap, (at, self._n_set, name))
+        self.n_set += 1
+        self._put(name, at, self.n_set)
+
+    def reset(self, name: Name, at: float, number: int) -> None:
+        """Set the moment of a name again under the number that it had before a restart.
+
+        Raises
+        ------
+        ValueError
+            If that number has not been given yet: set `n_set` first.
+
+        """
+        if not 1 <= number <= self.n_set:
+            raise ValueError(
+                f"alarm {number!r} of {name!r} was never set, expected 1 to {self.n_set}"
+            )
+        self._put(name, at, number)
+
+    def _put(self, name: Name, at: float, number: int) -> None:
+        self._live[name] = (at, number)
+        heapq.heappush(self._heap, (at, number, name))
         # Stale entries with far moments would otherwise stay until those moments come.
         if len(self._heap) > 64 + 2 * len(self._live):
             self._heap = [(at, number, name) for name, (at, number) in self._live.items()]

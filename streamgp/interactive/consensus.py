@@ -7,12 +7,13 @@ keeps the log and the model equal. When to make it is the loop's business.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from streamgp.interactive.messages import Challenge, LabelledExample, Rejected
 
 if TYPE_CHECKING:
-    from streamgp.base import Decision, Features, Label, Neighbour
+    from streamgp.base import Decision, Example, Features, Label, Neighbour
+    from streamgp.interactive.messages import Event
     from streamgp.interactive.records import Record, Word
 
 
@@ -163,6 +164,10 @@ class Consensus:
             return self._unlearnable(record, final, error, now)
         record.state = "learned"
         record.word = final
+        if record.revision:
+            # Learned again after it was taken back: every line about an event has a number of its
+            # own, under which a compacted log keeps it.
+            record.revision += 1
         return self._line(record, final, now, probability_wrong=w)
 
     def revise(self, record: Record, final: Word, now: float) -> LabelledExample | Rejected:
@@ -178,26 +183,50 @@ class Consensus:
         return self._line(record, final, now)
 
     def withdraw(
-        self, record: Record, answer_id: str, annotator: str | None, now: float
+        self, record: Record, answer_id: str | None, annotator: str | None, now: float
     ) -> LabelledExample:
         """Take the label of a learned event back."""
-        self.model.forget_one(record.event.event_id)
+        event = record.event
         record.state = "withdrawn"
         record.word = None
         record.standing = answer_id
         record.revision += 1
+        return self.forget(event, record.revision, annotator, now)
+
+    def forget(
+        self, event: Event, revision: int, annotator: str | None, now: float
+    ) -> LabelledExample:
+        """Forget the example of an event, whether or not the event is remembered."""
+        self.model.forget_one(event.event_id)
         self.sequence += 1
         return LabelledExample(
-            event_id=record.event.event_id,
-            key=record.event.key,
-            revision=record.revision,
+            event_id=event.event_id,
+            key=event.key,
+            revision=revision,
             sequence=self.sequence,
-            x=record.event.x,
+            x=event.x,
             y=None,
             origin="withdrawn",
             annotator=annotator,
             learned_at=now,
         )
+
+    def held(self, event_id: str) -> Example | None:
+        """Return the example of an event, if the model holds one.
+
+        Raises
+        ------
+        TypeError
+            If the model does not tell.
+
+        """
+        model: Any = self.model
+        if not hasattr(model, "examples"):
+            raise TypeError(
+                f"{type(model).__name__} does not tell which examples it holds; "
+                "give it the method examples"
+            )
+        return next((found for found in model.examples() if found.event_id == event_id), None)
 
     def _line(
         self, record: Record, word: Word, now: float, *, probability_wrong: float | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -15,8 +15,9 @@ from streamgp.interactive.border import (
     flaw_of_keeping,
     rejected,
 )
+from streamgp.interactive.keyed_changes import KeyedChanges
 from streamgp.interactive.loop import InteractiveLoop
-from streamgp.interactive.messages import Answer, Event, Message, Rejected
+from streamgp.interactive.messages import Answer, Event, LabelledExample, Message, Rejected
 from streamgp.interactive.residents import CloneableLearner, Residents
 from streamgp.interactive.saving import check_resumable
 from streamgp.interactive.shelf import MemoryShelf, Shelf
@@ -50,6 +51,8 @@ class KeyedLoops:
         Number of loops to hold ready in memory; None for all.
     shelf
         Where the others wait, `connectors.shelf.SqliteShelf` for one; None for snapshots in memory.
+    keep_changes
+        Whether `changes` is going to be called, now and then: what it will return takes memory.
 
     Attributes
     ----------
@@ -77,6 +80,7 @@ class KeyedLoops:
     #             to that loop, so that no event looks at other keys. A loop on the shelf is in it
     #             only while a request of its waits; what else it must forget, it forgets when it
     #             comes back.
+    # _changes    what `changes` is going to return, None if nobody will ask
 
     def __init__(
         self,
@@ -86,16 +90,19 @@ class KeyedLoops:
         answer_horizon_s: float | None = None,
         max_keys: int | None = None,
         shelf: Shelf | None = None,
+        keep_changes: bool = False,
     ) -> None:
         check_span("expires_after_s", expires_after_s)
         check_span("answer_horizon_s", answer_horizon_s)
         if max_keys is not None:
             if not (isinstance(max_keys, int) and max_keys >= 1):
                 raise ValueError(f"max_keys must be a whole number of at least 1, got {max_keys!r}")
-            check_resumable(model)
-            model.state()  # type: ignore[attr-defined] # refuses what could not be put away later
         elif shelf is not None:
             raise ValueError("a shelf is of use with max_keys only; give both or neither")
+        self._is_kept = max_keys is not None or keep_changes
+        if self._is_kept:
+            check_resumable(model)
+            model.state()  # type: ignore[attr-defined] # refuses what could not be kept later
         self.model = model
         self.expires_after_s = expires_after_s
         self.answer_horizon_s = answer_horizon_s
@@ -106,6 +113,7 @@ class KeyedLoops:
         )
         self.loops: Mapping[str | None, InteractiveLoop] = MappingProxyType(self._residents.ready)
         self._deadlines: Alarms[str | None] = Alarms()
+        self._changes = KeyedChanges() if keep_changes else None
 
     @property
     def n_keys(self) -> int:
@@ -117,7 +125,7 @@ class KeyedLoops:
         if not isinstance(event, Event):
             raise TypeError(f"on_event takes an Event, got {event!r}")
         check_now(now)
-        flaw = None if self.max_keys is None else flaw_of_keeping(event.x)
+        flaw = flaw_of_keeping(event.x) if self._is_kept else None
         if flaw is not None:
             return [rejected(event.event_id, event.key, "malformed", flaw, now)]
         loop = self._loop(event.key)
@@ -180,14 +188,107 @@ class KeyedLoops:
         self._watch(key, loop)
         return messages
 
+    def withdraw(
+        self, key: str | None, event_id: str, now: float, *, revision: int | None = None
+    ) -> list[Message]:
+        """Take an example of one key back that somebody has deleted from the consensus log."""
+        check_now(now)
+        loop = self._loop(key)
+        if loop is None:
+            return []
+        messages = loop.withdraw(event_id, now, revision=revision, key=key)
+        self._watch(key, loop)
+        return messages
+
     def next_deadline(self) -> float | None:
         """Return the earliest moment after which `on_time` has something to do, or None."""
         return self._deadlines.first()
 
     def forget(self, key: str | None) -> bool:
         """Forget a key with all it said and learned, for good; False if there is no such key."""
+        if self._changes is not None:
+            loop = self._residents.look_up(key)
+            if loop is not None:
+                self._changes.forget(key, loop.part_names())
         self._deadlines.clear(key)
         return self._residents.forget(key)
+
+    def changes(self) -> dict[str | None, dict[str, Any]]:
+        """Return what has changed since the last call, by key; needs `keep_changes`.
+
+        Returns
+        -------
+        What `InteractiveLoop.changes` returns, for every key with an input or a deadline that
+        changed something, wherever its loop is by now. All parts of a forgotten key are None.
+
+        Examples
+        --------
+        >>> from streamgp import isgp
+        >>> from streamgp.interactive import Event
+        >>> loops = KeyedLoops(isgp(seed=1), max_keys=1, keep_changes=True)
+        >>> for key in ("ann", "bob"):
+        ...     event = Event(event_id="1", key=key, x={"wap1": 1.0}, occurred_at=0.0)
+        ...     messages = loops.on_event(event, now=0.0)
+        >>> {key: list(parts) for key, parts in loops.changes().items()}
+        {'ann': ['events/1', 'head'], 'bob': ['events/1', 'head']}
+        >>> loops.forget("ann"), loops.changes()
+        (True, {'ann': {'events/1': None, 'head': None}})
+
+        """
+        if self._changes is None:
+            raise ValueError("changes are not kept; make the loops with keep_changes=True")
+        return self._changes.take(self._residents.ready)
+
+    def take_over(
+        self, key: str | None, parts: Mapping[str, Any], log: Iterable[LabelledExample]
+    ) -> None:
+        """Take over what a key said and learned elsewhere, before its first input here.
+
+        That does not count as a change. What is older than what the key has changes nothing.
+
+        Parameters
+        ----------
+        key
+            The key, known or not.
+        parts
+            What `changes` returned there: of each part the newest value. For a known key, what was
+            returned since the snapshot that it comes from.
+        log
+            The consensus log of the key, or for a known one its lines since, in any order.
+
+        Raises
+        ------
+        SnapshotError
+            If that does not fit together, or does not fit what the key has here. What the key has
+            is left as it is then.
+
+        Examples
+        --------
+        >>> from streamgp import isgp
+        >>> from streamgp.interactive import Event
+        >>> here, there = (KeyedLoops(isgp(seed=1), keep_changes=True) for _ in range(2))
+        >>> event = Event(event_id="1", key="ann", x={"wap1": 1.0}, occurred_at=0.0, y="hall")
+        >>> prediction, line = there.on_event(event, now=0.0)
+        >>> for key, parts in there.changes().items():
+        ...     here.take_over(key, parts, [line])
+        >>> here.loops["ann"].model.n_learned, here.changes()
+        (1, {})
+
+        """
+        if not parts:
+            return
+        residents = self._residents
+        known = residents.look_up(key)
+        loop = residents.caught_up(known, parts, log)
+        if loop is None:
+            self._deadlines.clear(key)
+            residents.forget(key)
+            return
+        if known is None:
+            residents.add(key, loop)
+        else:
+            residents.replace(key, loop)
+        self._watch(key, loop)
 
     def snapshot(self) -> bytes:
         """Return everything that the loops must not forget; see `InteractiveLoop.snapshot`.
@@ -216,6 +317,7 @@ class KeyedLoops:
         *,
         max_keys: int | None = None,
         shelf: Shelf | None = None,
+        keep_changes: bool = False,
     ) -> KeyedLoops:
         """Return the loops that a snapshot was taken from.
 
@@ -230,6 +332,9 @@ class KeyedLoops:
         shelf
             Where the others waited, None if it was in memory. It goes back to the moment of the
             snapshot.
+        keep_changes
+            Whether `changes` is going to be called. It will not return what it could have returned
+            before the snapshot.
 
         Raises
         ------
@@ -250,6 +355,7 @@ class KeyedLoops:
                 answer_horizon_s=body["answer_horizon_s"],
                 max_keys=max_keys,
                 shelf=shelf,
+                keep_changes=keep_changes,
             )
             loops._residents.load(body["residents"], snapshot.blobs)
             for key, at in body["deadlines"]:
@@ -263,6 +369,8 @@ class KeyedLoops:
         return self._residents.get(key) if isinstance(key, str | None) else None
 
     def _watch(self, key: str | None, loop: InteractiveLoop) -> None:
+        if self._changes is not None:
+            self._changes.note(key, loop)
         deadline = loop.next_deadline()
         if deadline is None:
             self._deadlines.clear(key)
@@ -271,9 +379,13 @@ class KeyedLoops:
         self._put_away()
 
     def _put_away(self) -> None:
-        for key, loop in self._residents.put_away():
+        for key, loop in self._residents.put_away(self._leave):
             if not loop.n_open:
                 self._deadlines.clear(key)
+
+    def _leave(self, key: str | None, loop: InteractiveLoop) -> None:
+        if self._changes is not None:
+            self._changes.collect(key, loop)
 
 
 def _no_key(key: str | None) -> str:

@@ -27,6 +27,8 @@ label is contested, `#` the learner refuses the example.
     decline     declines the last request       cancel      the last request is cancelled
     deadline    the expiry of the last request  horizon     the answer horizon of the event
                 passes                                      passes
+    erase       somebody takes the line of the
+                log back, in nobody's name
 
 The transitions. The first line that fits counts; `*` is everything, an input without its mark
 stands for itself with any mark, `=` leaves the state as it is. Everything not described by a
@@ -39,7 +41,7 @@ message changes nothing.
     unknown                      event+#                   refused     Prediction unlearnable
     unknown                      event+                    learned     Prediction LabelledExample
     unknown                      event                     seen        Prediction
-    unknown                      deadline horizon          =           -
+    unknown                      deadline horizon erase    =           -
     unknown                      *                         =           unknown
     *                            event event+              =           duplicate
 
@@ -100,37 +102,40 @@ message changes nothing.
     seen                         cancel                    =           unknown
     *                            cancel                    =           ended
 
+    learned kept                 erase                     withdrawn   LabelledExample
+    *                            erase                     =           -
+
 A word in lower case is a `Rejected` with that fault; a request that was never made is unknown in
 every state. Before an answer is weighed, the time passes
 for its event: an answer given after the expiry of an open request first ends it, with the same
 messages in the same call, and an answer given after the horizon is rejected as late.
 
+What is erased need not be about the conversation at hand: an example outlives its conversation, and
+can be erased whatever the state of another one that has the same event id. A question that is open
+stays open: nothing that it asks about is in the log.
+
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from streamgp.interactive.border import (
     as_label,
     check_now,
-    check_span,
     flaw_of_answer,
     flaw_of_event,
     rejected,
 )
 from streamgp.interactive.consensus import SkepticalLearner
-from streamgp.interactive.conversation import EndedError, Moderator
-from streamgp.interactive.memory import Memory, MisfitError
+from streamgp.interactive.conversation import EndedError
+from streamgp.interactive.loop_state import LoopState
+from streamgp.interactive.memory import MisfitError
 from streamgp.interactive.messages import Answer, Event, Fault, Message, Prediction
 from streamgp.interactive.records import Record, Word
-from streamgp.interactive.saving import KIND, check_resumable, load, save
-from streamgp.interactive.snapshot import INCONSISTENT, Snapshot, SnapshotError
 
 __all__ = ["InteractiveLoop", "SkepticalLearner"]
 
 
-class InteractiveLoop:
+class InteractiveLoop(LoopState):
     """Predict every event, ask for labels, contest doubtful ones, learn what remains.
 
     Each method takes one input, and `now`: the record's own time for events and answers, the wall
@@ -176,29 +181,6 @@ class InteractiveLoop:
 
     """
 
-    # _memory     conversation about each event within the horizon, and when that ends.
-    # _moderator  changes these records, teaches the model, and keeps the deadlines of requests.
-
-    def __init__(
-        self,
-        model: SkepticalLearner,
-        *,
-        expires_after_s: float | None = None,
-        answer_horizon_s: float | None = None,
-    ) -> None:
-        check_span("expires_after_s", expires_after_s)
-        check_span("answer_horizon_s", answer_horizon_s)
-        if not (hasattr(model, "observe_one") and hasattr(model, "settle_one")):
-            raise TypeError(
-                "model must be a skeptical learner, such as SkepticalClassifier(...), "
-                f"got {type(model).__name__}"
-            )
-        self.model = model
-        self.expires_after_s = expires_after_s
-        self.answer_horizon_s = answer_horizon_s
-        self._memory = Memory(answer_horizon_s)
-        self._moderator = Moderator(model, expires_after_s)
-
     def on_event(self, event: Event, now: float) -> list[Message]:
         """Predict an event, and ask for its label or learn the label that it brings.
 
@@ -231,6 +213,7 @@ class InteractiveLoop:
             messages = self._forget(known, now)
         try:
             model.observe_one(x)
+            self._changed = True
             proba = model.predict_proba_one(x)
         except (ValueError, TypeError) as error:
             return [*messages, rejected(event_id, event.key, "malformed", str(error), now)]
@@ -293,7 +276,7 @@ class InteractiveLoop:
             return [rejected(answer_id, answer.key, misfit.fault, misfit.reason, now)]
         messages: list[Message] = []
         if record.open_request is not None and record.is_late(answer.answered_at):
-            messages = self._moderator.expire(record, now)
+            messages = self._expire(record, now)
         try:
             if answer.supersedes is not None:
                 messages += self._moderator.correct(record, answer, now)
@@ -305,6 +288,7 @@ class InteractiveLoop:
             fault: Fault = "unknown" if record.state == "seen" else "ended"
             return [*messages, rejected(answer_id, answer.key, fault, str(ended), now)]
         self._memory.accept(answer, record)
+        self._note(record)
         return messages
 
     def on_time(self, now: float) -> list[Message]:
@@ -323,7 +307,7 @@ class InteractiveLoop:
         while True:
             deadline, horizon = deadlines.first(), horizons.first()
             if deadline is not None and deadline < now and (horizon is None or deadline <= horizon):
-                messages += self._moderator.expire(self._memory[deadlines.pop()], now)
+                messages += self._expire(self._memory[deadlines.pop()], now)
             elif horizon is not None and horizon < now:
                 messages += self._forget(self._memory[horizons.pop()], now)
             else:
@@ -363,7 +347,44 @@ class InteractiveLoop:
         if request is None or request.request_id != request_id:
             reason = f"request {request_id!r} has already ended"
             return [rejected(request_id, key, "ended", reason, now)]
+        self._note(record)
         return self._moderator.cancel(record, why, now)
+
+    def withdraw(
+        self, event_id: str, now: float, *, revision: int | None = None, key: str | None = None
+    ) -> list[Message]:
+        """Take an example back that somebody has deleted from the consensus log.
+
+        Parameters
+        ----------
+        event_id
+            Event of the example.
+        now
+            The time, in seconds.
+        revision
+            Revision of the line that was deleted: only the one in force takes the example with it.
+            None for whichever that is.
+        key
+            Key of the example; only repeated in the message if the event is forgotten.
+
+        Returns
+        -------
+        The line that says so, or nothing if there is nothing to take back.
+
+        """
+        check_now(now)
+        record, consensus = self._memory.get(event_id), self._moderator.consensus
+        if record is not None and record.is_learned:
+            if revision not in (None, record.revision):
+                return []
+            self._note(record)
+            return [consensus.withdraw(record, record.standing, None, now)]
+        example = consensus.held(event_id)
+        if example is None:
+            return []
+        self._changed = True
+        event = Event(event_id=event_id, key=key, x=example.x, occurred_at=now)
+        return [consensus.forget(event, (revision or 0) + 1, None, now)]
 
     def next_deadline(self) -> float | None:
         """Return the earliest moment after which `on_time` has something to do, or None.
@@ -381,65 +402,14 @@ class InteractiveLoop:
         """Number of requests that wait for an answer."""
         return sum(record.open_request is not None for record in self._memory)
 
-    def snapshot(self) -> bytes:
-        """Return everything that the loop and its model must not forget.
-
-        A loop restored from it answers every further input as this one would, to the last bit.
-        The model of a snapshot is its labelled examples and what its decisions depend on besides;
-        they are learned once more when it is restored. Truths of events are not kept.
-
-        Raises
-        ------
-        TypeError
-            If the model cannot be saved.
-        ValueError
-            If a feature is neither a number nor a text.
-
-        """
-        spans = {"expires_after_s": self.expires_after_s, "answer_horizon_s": self.answer_horizon_s}
-        return save(self.model, self._memory, self._moderator, spans)
-
-    @classmethod
-    def restore(cls, data: bytes, model: SkepticalLearner) -> InteractiveLoop:
-        """Return the loop that a snapshot was taken from.
-
-        Parameters
-        ----------
-        data
-            What `snapshot` returned.
-        model
-            A model of the same configuration that has seen nothing; the loop takes it.
-
-        Raises
-        ------
-        SnapshotError
-            If the bytes are no snapshot of a loop, or damaged, or the model is configured in
-            another way.
-
-        Examples
-        --------
-        >>> from streamgp import isgp
-        >>> loop = InteractiveLoop(isgp(seed=1))
-        >>> event = Event(event_id="e1", x={"wap1": -64.0}, occurred_at=0.0, y="kitchen")
-        >>> messages = loop.on_event(event, now=0.0)
-        >>> again = InteractiveLoop.restore(loop.snapshot(), isgp(seed=1))
-        >>> again.model.n_learned
-        1
-
-        """
-        check_resumable(model)
-        resumable: Any = model
-        snapshot = Snapshot.from_bytes(data)
-        snapshot.check(KIND, resumable.fingerprint())
-        try:
-            loop = cls(model, **snapshot.body["spans"])
-            load(snapshot, model, loop._memory, loop._moderator)
-        except INCONSISTENT as error:
-            raise SnapshotError(f"snapshot cannot be restored: {error!s:.300}") from error
-        return loop
+    def _expire(self, record: Record, now: float) -> list[Message]:
+        """End an open request."""
+        self._note(record)
+        return self._moderator.expire(record, now)
 
     def _forget(self, record: Record, now: float) -> list[Message]:
         """Forget an event, ending its open request."""
+        self._changed = True
         messages = [] if record.open_request is None else self._moderator.expire(record, now)
         self._memory.forget(record)
         return messages

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from streamgp.interactive.alarms import Alarms
 from streamgp.interactive.messages import Answer, Event, Fault
+from streamgp.interactive.pages import Pages
 from streamgp.interactive.records import Record, event_id_of
 
 
@@ -34,14 +35,21 @@ class Memory:
     ----------
     horizons
         The end of each record, by event id; empty if events are remembered for ever.
+    pages
+        Where the records were published.
+    n_added
+        Number of events ever remembered; each has its number, `serial`.
 
     """
 
-    # _records   conversation about each event, by event id.
+    # _records   conversation about each event, by event id, in the order of their numbers. Those
+    #            not yet published are the last of them.
     # _answers   event of every accepted answer, by answer id; entries leave with their record.
 
     def __init__(self, answer_horizon_s: float | None) -> None:
         self.horizons: Alarms[str] = Alarms()
+        self.pages = Pages()
+        self.n_added = 0
         self._horizon_s = answer_horizon_s
         self._records: dict[str, Record] = {}
         self._answers: dict[str, str] = {}
@@ -66,10 +74,13 @@ class Memory:
 
     def add(self, event: Event) -> Record:
         """Remember an event."""
-        return self.take_over(Record(event))
+        record = Record(event)
+        self.n_added += 1
+        record.serial = self.n_added
+        return self.take_over(record)
 
     def take_over(self, record: Record) -> Record:
-        """Remember a conversation, with the answers it has had."""
+        """Remember a conversation that is later than the others, with the answers it has had."""
         event = record.event
         self._records[event.event_id] = record
         if self._horizon_s is not None:
@@ -86,10 +97,21 @@ class Memory:
     def forget(self, record: Record) -> None:
         """Forget an event and the answers about it."""
         event_id = record.event.event_id
+        self.pages.remove(record)
         self.horizons.clear(event_id)
         for answer_id in record.answer_ids:
             del self._answers[answer_id]
         del self._records[event_id]
+
+    def unpublished(self) -> list[Record]:
+        """Return the conversations that are on no page yet, in the order of their numbers."""
+        found: list[Record] = []
+        for record in reversed(self._records.values()):
+            if record.page is not None:
+                break
+            found.append(record)
+        found.reverse()
+        return found
 
     def is_beyond(self, record: Record, at: float) -> bool:
         """Whether a moment lies beyond the horizon of an event."""

@@ -77,12 +77,16 @@ class Record:
     # n_challenges  challenges so far; the last one is number n_challenges.
     # revision      corrections of the label so far.
     # answer_ids    accepted answers, forgotten with the event.
+    # serial        number of the event in the order in which the memory took them.
+    # page          where it was published, None while it was not; see `pages.py`.
     __slots__ = (
         "answer_ids",
         "event",
         "n_challenges",
+        "page",
         "request",
         "revision",
+        "serial",
         "standing",
         "state",
         "was_asked",
@@ -99,6 +103,8 @@ class Record:
         self.n_challenges = 0
         self.revision = 0
         self.answer_ids: list[str] = []
+        self.serial = 0
+        self.page: int | None = None
 
     @property
     def label_request_id(self) -> str:
@@ -111,6 +117,11 @@ class Record:
     def open_request(self) -> Question | None:
         """The question about the event that waits for an answer."""
         return self.request if self.state in ("asked", "challenged") else None
+
+    @property
+    def is_learned(self) -> bool:
+        """Whether the model holds the label that stands."""
+        return self.state in ("learned", "kept")
 
     def was_made(self, request_id: str) -> bool:
         """Whether a request of this name was ever made about the event."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from struct import Struct
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from streamgp.base import State
 from streamgp.interactive.loop import InteractiveLoop, SkepticalLearner
+from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.shelf import Shelf
 
 _WHEN = Struct("<Q")
@@ -75,6 +76,30 @@ class Residents:
         self.ready[key] = loop
         self.n_keys += 1
 
+    def caught_up(
+        self,
+        loop: InteractiveLoop | None,
+        parts: Mapping[str, Any],
+        log: Iterable[LabelledExample],
+    ) -> InteractiveLoop | None:
+        """Return what a loop, or none, became elsewhere; see `InteractiveLoop.caught_up`."""
+        model = self._model.clone()
+        if loop is not None:
+            return loop.caught_up(parts, log, model)
+        if all(part is None for part in parts.values()):
+            return None
+        return InteractiveLoop.from_parts(parts, log, model, **self._spans)
+
+    def replace(self, key: str | None, loop: InteractiveLoop) -> None:
+        """Give a key another loop in place of the one that it has."""
+        self.ready[key] = loop
+        if self._max_keys is not None:
+            self.ready.move_to_end(key)
+
+    def look_up(self, key: str | None) -> InteractiveLoop | None:
+        """Return the loop of a key as it is, or None; one on the shelf also stays there."""
+        return self.ready.get(key) or self._from_shelf(key)[0]
+
     def get(self, key: str | None) -> InteractiveLoop | None:
         """Return the loop of a key, from the shelf if need be, or None if there is none."""
         loop = self.ready.get(key)
@@ -83,11 +108,9 @@ class Residents:
         if loop is not None:
             self.ready.move_to_end(key)
             return loop
-        data = self._shelf.get(key)
-        if data is None:
+        loop, when = self._from_shelf(key)
+        if loop is None:
             return None
-        (when,) = _WHEN.unpack_from(data)
-        loop = InteractiveLoop.restore(data[_WHEN.size :], self._model.clone())
         passed = self._passed.latest_since(when)
         if passed is not None:
             # Only events to forget can have been due: a loop whose request waits is woken in time.
@@ -100,11 +123,21 @@ class Residents:
         if self._max_keys is not None:
             self._passed.note(now)
 
-    def put_away(self) -> list[tuple[str | None, InteractiveLoop]]:
-        """Put loops on the shelf until few enough are ready; return them with their keys."""
+    def put_away(
+        self, leave: Callable[[str | None, InteractiveLoop], None]
+    ) -> list[tuple[str | None, InteractiveLoop]]:
+        """Put loops on the shelf until few enough are ready; return them with their keys.
+
+        Parameters
+        ----------
+        leave
+            Called for each of them before.
+
+        """
         away = []
         while self._max_keys is not None and len(self.ready) > self._max_keys:
             key, loop = next(iter(self.ready.items()))
+            leave(key, loop)
             # On the shelf before it leaves: whatever fails, no loop is lost.
             self._shelf.put(key, _WHEN.pack(self._passed.n) + loop.snapshot())
             del self.ready[key]
@@ -142,6 +175,14 @@ class Residents:
             self.ready[key] = InteractiveLoop.restore(data, self._model.clone())
         self.n_keys = len({*self.ready, *self._shelf.keys()})
         self._passed.load_state(state["passed"])
+
+    def _from_shelf(self, key: str | None) -> tuple[InteractiveLoop | None, int]:
+        """Return the loop that waits on the shelf, and how many times were told before it came."""
+        data = None if self._max_keys is None else self._shelf.get(key)
+        if data is None:
+            return None, 0
+        (when,) = _WHEN.unpack_from(data)
+        return InteractiveLoop.restore(data[_WHEN.size :], self._model.clone()), when
 
 
 class PassedTimes:

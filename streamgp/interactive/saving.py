@@ -1,14 +1,13 @@
-"""What a loop must not forget, as plain values and back.
+"""A loop as a snapshot and back.
 
-Beside the labelled examples, which the consensus log holds as well: the state of the model, the
-conversations within the answer horizon, the open requests and their deadlines. How a snapshot is
-laid out in bytes is told in `snapshot.py`.
+It holds the labelled examples, which are in the consensus log as well, and what `plain_state.py`
+names. How a snapshot is laid out in bytes is told in `snapshot.py`.
 
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from struct import Struct
 from typing import Any, Protocol
@@ -17,8 +16,8 @@ from streamgp.base import Example, Features, State
 from streamgp.interactive.consensus import SkepticalLearner
 from streamgp.interactive.conversation import Moderator
 from streamgp.interactive.memory import Memory
-from streamgp.interactive.messages import Event, LabelledExample
-from streamgp.interactive.records import Question, Record, Word
+from streamgp.interactive.messages import LabelledExample
+from streamgp.interactive.plain_state import head_of, plain_record, record_of, resume
 from streamgp.interactive.snapshot import Snapshot
 from streamgp.plain import features_of, plain_features
 
@@ -41,7 +40,7 @@ class Resumable(SkepticalLearner, Protocol):
         """Become what `state` and `examples` were taken from."""
 
 
-def save(model: Any, memory: Memory, moderator: Moderator, spans: State) -> bytes:
+def save(model: Any, memory: Memory, moderator: Moderator, spans: State, fingerprint: str) -> bytes:
     """Return a loop as a snapshot.
 
     Parameters
@@ -50,34 +49,36 @@ def save(model: Any, memory: Memory, moderator: Moderator, spans: State) -> byte
         What the loop consists of.
     spans
         The other arguments of the loop.
+    fingerprint
+        That of the model.
 
     """
-    check_resumable(model)
     examples = model.examples()
-    learned = {example.event_id: example for example in examples}
+    held = {example.event_id for example in examples}
     plain, blob = plain_examples(examples)
+    records = []
+    for record in memory:
+        event_id = record.event.event_id
+        # The features of what was learned in this conversation are those of its example.
+        with_x = not (record.is_learned and event_id in held)
+        alarm = moderator.deadlines.number(event_id)
+        records.append([record.page, *plain_record(record, alarm, with_x=with_x)])
     body = {
         "spans": spans,
-        "sequence": moderator.consensus.sequence,
-        "model": model.state(),
+        "head": head_of(model, memory, moderator),
         "examples": plain,
-        "records": [plain_record(record, learned.get) for record in memory],
-        "deadlines": moderator.deadlines.items(),
+        "records": records,
     }
-    return Snapshot(kind=KIND, fingerprint=model.fingerprint(), body=body, blobs=[blob]).to_bytes()
+    return Snapshot(kind=KIND, fingerprint=fingerprint, body=body, blobs=[blob]).to_bytes()
 
 
 def load(snapshot: Snapshot, model: Any, memory: Memory, moderator: Moderator) -> None:
     """Make a new loop what a snapshot was taken from."""
     body = snapshot.body
     examples = examples_of(body["examples"], *snapshot.blobs)
-    model.load_state(body["model"], examples)
     learned = {example.event_id: example for example in examples}
-    for plain in body["records"]:
-        memory.take_over(record_of(plain, learned.get))
-    for event_id, at in body["deadlines"]:
-        moderator.deadlines.set(event_id, at)
-    moderator.consensus.sequence = body["sequence"]
+    records = [(page, *record_of(plain, learned.get)) for page, *plain in body["records"]]
+    resume(body["head"], records, examples, model, memory, moderator)
 
 
 def check_resumable(model: Any) -> None:
@@ -112,12 +113,19 @@ def examples_in(log: Iterable[LabelledExample]) -> list[Example]:
 
     """
     held: dict[str, Example] = {}
-    for line in sorted(log, key=lambda line: line.sequence):
-        if line.y is None:
-            held.pop(line.event_id, None)
-        else:
-            held[line.event_id] = Example(event_id=line.event_id, x=line.x, y=line.y)
+    read_on(held, log)
     return list(held.values())
+
+
+def read_on(held: dict[str, Example], log: Iterable[LabelledExample]) -> None:
+    """Apply further lines of a consensus log to the examples that a model holds, by event id."""
+    for line in sorted(log, key=lambda line: line.sequence):
+        if line.y is None or line.revision == 0:
+            # The first line about an event: if an earlier conversation left some in a compacted
+            # log, they are no longer about an example that is held.
+            held.pop(line.event_id, None)
+        if line.y is not None:
+            held[line.event_id] = Example(event_id=line.event_id, x=line.x, y=line.y)
 
 
 def plain_examples(examples: Sequence[Example]) -> tuple[State, bytes]:
@@ -153,64 +161,3 @@ def examples_of(body: State, blob: bytes) -> list[Example]:
         Example(event_id=event_id, x=x, y=y)
         for event_id, x, y in zip(body["ids"], xs, body["labels"], strict=True)
     ]
-
-
-def plain_record(record: Record, learned: Callable[[str], Example | None]) -> list[Any]:
-    """Return a conversation as plain values; features that an example has are left to it."""
-    event, request, word = record.event, record.request, record.word
-    example = learned(event.event_id)
-    return [
-        event.event_id,
-        event.key,
-        event.occurred_at,
-        None if example is not None and example.x == event.x else plain_features(event.x),
-        record.state,
-        record.standing,
-        record.was_asked,
-        record.n_challenges,
-        record.revision,
-        record.answer_ids,
-        None if request is None else [request.request_id, request.expires_at],
-        None
-        if word is None
-        else [
-            word.y,
-            word.origin,
-            word.answer_id,
-            word.annotator,
-            word.late,
-            None if word.privileged is None else dict(word.privileged),
-        ],
-    ]
-
-
-def record_of(plain: list[Any], learned: Callable[[str], Example | None]) -> Record:
-    """Return the conversation that plain values stand for."""
-    event_id, key, occurred_at, x, state, standing, asked, n, revision, ids, request, word = plain
-    if x is None:
-        example = learned(event_id)
-        if example is None:
-            raise ValueError(f"event {event_id!r} has neither features nor a labelled example")
-        x = example.x
-    else:
-        x = features_of(x)
-    record = Record(Event(event_id=event_id, key=key, x=x, occurred_at=occurred_at))
-    record.state = state
-    record.standing = standing
-    record.was_asked = asked
-    record.n_challenges = n
-    record.revision = revision
-    record.answer_ids = ids
-    if request is not None:
-        record.request = Question(request_id=request[0], expires_at=request[1])
-    if word is not None:
-        y, origin, answer_id, annotator, late, privileged = word
-        record.word = Word(
-            y=y,
-            origin=origin,
-            answer_id=answer_id,
-            annotator=annotator,
-            late=late,
-            privileged=privileged,
-        )
-    return record

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-VERSION = 1
+VERSION = 2
 _MAGIC = b"streamgp"
 _HEAD = struct.Struct("<8sHQQ")
 _DIGEST_SIZE = 16
@@ -94,7 +94,7 @@ class Snapshot:
         Raises
         ------
         SnapshotError
-            If it is none, cut off, damaged, or of a newer version.
+            If it is none, cut off, damaged, or of another version.
 
         """
         if not isinstance(data, bytes):

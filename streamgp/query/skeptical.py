@@ -96,6 +96,7 @@ class SkepticalClassifier(ActiveLearningClassifier):
     # _taught    the learner, its examples and the scaling
     # _n_events  events ever observed
     # _budget    a copy of `budget`, which counts
+    # _is_seeded whether the model was found to draw by seeds only
     # _errors    error rate of each annotator
     def __init__(
         self,
@@ -128,6 +129,7 @@ class SkepticalClassifier(ActiveLearningClassifier):
             SkepticalChallenge() if challenge is None else challenge
         )
         self._budget: Budget = Unlimited() if budget is None else copy.deepcopy(budget)
+        self._is_seeded = False
         self._n_events = 0
         self._errors: dict[str | None, ErrorRate] = {}
 
@@ -369,7 +371,9 @@ class SkepticalClassifier(ActiveLearningClassifier):
             raise TypeError(
                 f"{type(budget).__name__} cannot be saved; give it the methods state and load_state"
             )
-        check_seeded(self.model)
+        if not self._is_seeded:  # once: it looks through all parameters of the model
+            check_seeded(self.model)
+            self._is_seeded = True
         return {
             "seed": self._seed,
             "n_events": self._n_events,

@@ -58,6 +58,7 @@ class TaughtLearner:
 
     # learner    a function of _examples, _labels and the statistics in use
     # _examples  in the order taught; by event id, or by number (in a tuple) where there is none
+    # _n_unnamed how many examples have no event id
     # _labels    every label ever on record, in order of appearance: a class stays known
     # _passed_over  whether an example on record could not be taught again at the last rebuild
     # _memo      the last features, a copy of them and the belief: a prediction, a decision and a
@@ -74,6 +75,7 @@ class TaughtLearner:
         # Our own learners change nothing when they refuse an example, and can be told of classes.
         self._is_own = hasattr(template, "know")
         self._examples: dict[str | tuple[int], Example] = {}
+        self._n_unnamed = 0
         self._labels: dict[Label, None] = {}
         self.n_taught = 0
         self._passed_over = False
@@ -155,6 +157,7 @@ class TaughtLearner:
             self._rebuild()  # without this example
             raise self._refusal(error) from error
         self._examples[(self.n_taught,) if event_id is None else event_id] = example
+        self._n_unnamed += event_id is None
         self._labels[y] = None
         self.n_taught += 1
         self._memo = None
@@ -182,9 +185,10 @@ class TaughtLearner:
 
     def state(self) -> State:
         """Return what must survive a restart beside the examples."""
+        unnamed = self._examples if self._n_unnamed else ()
         return {
             "n_taught": self.n_taught,
-            "numbers": [key[0] for key in self._examples if isinstance(key, tuple)],
+            "numbers": [key[0] for key in unnamed if isinstance(key, tuple)],
             "labels": list(self._labels),
             "scaling": self.scaling.state(),
         }
@@ -196,6 +200,7 @@ class TaughtLearner:
         self._labels = dict.fromkeys(state["labels"])
         unnamed = [example for example in examples if example.event_id is None]
         numbers = dict(zip(map(id, unnamed), state["numbers"], strict=True))
+        self._n_unnamed = len(unnamed)
         self._examples = {
             (numbers[id(example)],) if example.event_id is None else example.event_id: example
             for example in examples

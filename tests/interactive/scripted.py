@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from streamgp.base import Decision, Features, Label, Neighbour
+from streamgp.base import Decision, Example, Features, Label, Neighbour
 from streamgp.interactive import LabelledExample, Message
 
 
@@ -119,6 +119,9 @@ class ScriptedLearner:
     def forget_one(self, event_id: str) -> None:
         del self.held[event_id]
         self.told.append((event_id, None))
+
+    def examples(self) -> list[Example]:
+        return [Example(event_id=name, x=x, y=y) for name, (x, y) in self.held.items()]
 
 
 def log_of(messages: list[Message]) -> list[tuple[str, Label | None]]:

@@ -307,7 +307,7 @@ class TestAnswers:
             (1, 0, "a", "asked"),
             (2, 1, "b", "revised"),
             (3, 2, None, "withdrawn"),
-            (4, 2, "c", "volunteered"),
+            (4, 3, "c", "volunteered"),
         ]
         assert learner.told == [("e", "a"), ("e", "b"), ("e", None), ("e", "c")]
 

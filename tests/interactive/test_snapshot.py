@@ -178,9 +178,15 @@ def test_a_snapshot_cut_off_anywhere_is_refused(data):
 
 
 def test_a_newer_version_is_refused(data):
-    newer = data[:8] + (2).to_bytes(2, "little") + data[10:]
-    with pytest.raises(SnapshotError, match="version 2, this streamgp reads version 1"):
+    newer = data[:8] + (3).to_bytes(2, "little") + data[10:]
+    with pytest.raises(SnapshotError, match="version 3, this streamgp reads version 2"):
         InteractiveLoop.restore(newer, isgp(seed=3))
+
+
+def test_a_snapshot_from_before_conversations_had_pages_is_refused(data):
+    older = data[:8] + (1).to_bytes(2, "little") + data[10:]
+    with pytest.raises(SnapshotError, match="version 1, this streamgp reads version 2; use the st"):
+        InteractiveLoop.restore(older, isgp(seed=3))
 
 
 def test_something_else_is_refused():

@@ -29,6 +29,7 @@ INPUTS = [
     "takeback",
     "decline",
     "cancel",
+    "erase",
     "deadline",
     "horizon",
 ]
@@ -167,6 +168,8 @@ class Conversation:
                 return self.answer(None, None if self.state == "seen" else last)
             case "cancel":
                 return self.note(self.loop.on_cancel(f"e/{last}", self.now))
+            case "erase":
+                return self.note(self.loop.withdraw("e", self.now))
             case "deadline":
                 return self.note(self.loop.on_time(30.0))
             case "horizon":

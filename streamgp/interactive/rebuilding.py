@@ -1,0 +1,173 @@
+"""Another learner, taught what the consensus log holds.
+
+The learner hears each example once, with the label that stands in the end; nobody is asked again.
+What else a loop must not forget, the conversations and the numbering, goes on as it was.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from streamgp.base import Label, State
+from streamgp.interactive.consensus import SkepticalLearner
+from streamgp.interactive.loop import InteractiveLoop
+from streamgp.interactive.messages import LabelledExample
+from streamgp.interactive.parts import HEAD
+from streamgp.interactive.saving import Resumable, check_resumable, examples_in
+from streamgp.interactive.snapshot import SnapshotError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taught:
+    """One example of the log, and what a learner made of it.
+
+    Parameters
+    ----------
+    event_id
+        The event.
+    y
+        Its label.
+    guess
+        What the learner predicted before it saw the label; None if it could not tell.
+    refusal
+        Why the learner could not take the example; None if it did.
+
+    """
+
+    event_id: str
+    y: Label
+    guess: Label | None
+    refusal: str | None = None
+
+
+def teach(model: SkepticalLearner, log: Iterable[LabelledExample]) -> Iterator[Taught]:
+    """Teach a learner what a consensus log leaves of one key's examples, in the order learned.
+
+    Each is predicted before it is learned. The estimate of how often an annotator errs counts an
+    answer that was challenged as it was counted then, and any other as the learner itself judges.
+    The budget hears of no question.
+
+    Parameters
+    ----------
+    model
+        A learner that has seen nothing.
+    log
+        The lines of one key, in any order.
+
+    Yields
+    ------
+    One entry for each example.
+
+    Examples
+    --------
+    >>> from streamgp import isgp
+    >>> log = [
+    ...     LabelledExample(
+    ...         event_id=f"e{n}", sequence=n, x={"light": light}, y=y, origin="asked",
+    ...         learned_at=float(n), probability_wrong=0.1,
+    ...     )
+    ...     for n, (light, y) in enumerate([(0.1, "night"), (0.9, "day"), (0.2, "night")])
+    ... ]
+    >>> [taught.guess for taught in teach(isgp(seed=1), log)]
+    [None, 'night', 'night']
+
+    """
+    lines = list(log)
+    first_words = {line.event_id: line for line in _by_sequence(lines) if _is_first_word(line)}
+    examples = examples_in(lines)
+    labels = list(dict.fromkeys(example.y for example in examples))
+    for example in examples:
+        event_id, x, y = example.event_id, example.x, example.y
+        assert event_id is not None  # a line names its event
+        guess = None
+        try:
+            model.observe_one(x)
+            proba = model.predict_proba_one(x)
+            guess = max(proba, key=proba.__getitem__, default=None)
+            challenged, given, annotator = _first_word(first_words.get(event_id), y, labels)
+            model.settle_one(
+                x, y, given=given, challenged=challenged, annotator=annotator, event_id=event_id
+            )
+        except (ValueError, TypeError) as error:
+            yield Taught(event_id=event_id, y=y, guess=guess, refusal=str(error))
+        else:
+            yield Taught(event_id=event_id, y=y, guess=guess)
+
+
+def head_around(
+    model: Resumable, parts: Mapping[str, Any], log: Iterable[LabelledExample], fresh: Resumable
+) -> State:
+    """Return the head of a loop that goes on with another model; its other parts stay.
+
+    What the model refused to learn stays on record, as in any loop whose learner is rebuilt: it is
+    tried again whenever that happens.
+
+    Parameters
+    ----------
+    model
+        The model, taught with `teach`.
+    parts
+        The newest parts of the loop.
+    log
+        Its lines of the consensus log, in any order.
+    fresh
+        Another model of the same configuration that has seen nothing; it is used up.
+
+    Raises
+    ------
+    SnapshotError
+        If the parts do not fit together, or there is no head among them.
+    TypeError
+        If the model cannot be saved.
+
+    Examples
+    --------
+    >>> from streamgp import isgp
+    >>> from streamgp.interactive import Event
+    >>> loop = InteractiveLoop(isgp(seed=1))
+    >>> event = Event(event_id="e1", x={"wap1": -64.0}, occurred_at=0.0, y="kitchen")
+    >>> prediction, line = loop.on_event(event, now=0.0)
+    >>> other = isgp(preset="paper", seed=1)
+    >>> for taught in teach(other, [line]):
+    ...     print(taught.y, taught.refusal)
+    kitchen None
+    >>> head = head_around(other, loop.parts(), [line], isgp(preset="paper", seed=1))
+    >>> head["sequence"], head["fingerprint"] == other.fingerprint()
+    (1, True)
+
+    """
+    check_resumable(model)
+    head = parts.get(HEAD)
+    if head is None:
+        raise SnapshotError("published state has no head; bring it back first")
+    head = {**head, "model": model.state(), "fingerprint": model.fingerprint()}
+    return InteractiveLoop.from_parts({**parts, HEAD: head}, log, fresh).parts()[HEAD]  # type: ignore[no-any-return]
+
+
+def _by_sequence(lines: list[LabelledExample]) -> list[LabelledExample]:
+    return sorted(lines, key=lambda line: line.sequence)
+
+
+def _is_first_word(line: LabelledExample) -> bool:
+    """Whether the line is about a first answer; corrections and withdrawals are not."""
+    return line.probability_wrong is not None and line.y is not None
+
+
+def _first_word(
+    line: LabelledExample | None, y: Label, labels: list[Label]
+) -> tuple[bool, Label, str | None]:
+    """Return whether a first answer was challenged, what it said, and who gave it.
+
+    The log does not keep a label that was given up: any other one stands for it.
+    """
+    if line is None:
+        return False, y, None
+    if line.origin == "upheld":
+        return True, y, line.annotator
+    other = next((label for label in labels if label != y), None)
+    if line.origin == "revised" and other is not None:
+        return True, other, line.annotator
+    return False, y, line.annotator

@@ -1,0 +1,134 @@
+"""One loop for all keys stands where keyed loops can."""
+
+import inspect
+
+import pytest
+from scripted import ScriptedLearner
+
+from streamgp import GPClassifier, SkepticalClassifier, query
+from streamgp.interactive import Answer, Event, KeyedLoops
+from streamgp.interactive.one_loop import OneLoop
+
+
+def model():
+    return SkepticalClassifier(
+        GPClassifier(), query.AlwaysAsk(), challenge=query.NeverChallenge(), warm_up=0, seed=1
+    )
+
+
+def event(name="e", key="ann", at=0.0, **fields):
+    return Event(event_id=name, key=key, x={"f": 1.0}, occurred_at=at, **fields)
+
+
+@pytest.fixture
+def loops():
+    loops = OneLoop(model(), expires_after_s=10.0, answer_horizon_s=100.0)
+    loops.on_event(event(y="a"), 0.0)
+    return loops
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "on_event",
+        "on_answer",
+        "on_time",
+        "on_cancel",
+        "withdraw",
+        "forget",
+        "next_deadline",
+        "changes",
+        "take_over",
+        "snapshot",
+    ],
+)
+def test_every_method_takes_what_that_of_keyed_loops_takes(method):
+    one, keyed = (inspect.signature(getattr(kind, method)) for kind in (OneLoop, KeyedLoops))
+    assert one == keyed
+
+
+def test_all_keys_talk_to_one_learner(loops):
+    prediction, request = loops.on_event(event("f", "bob"), 1.0)
+    assert (prediction.y, request.key) == ("a", "bob")
+    given = Answer(answer_id="1", event_id="f", key="bob", y="b", answered_at=2.0)
+    [line] = loops.on_answer(given, 2.0)
+    assert (line.key, line.sequence) == ("bob", 2)
+    assert loops.model.n_learned == 0
+
+
+def test_cancellations_and_timers_pass_through(loops):
+    loops.on_event(event("f", "bob"), 1.0)
+    loops.on_event(event("g", "bob"), 2.0)
+    [cancel] = loops.on_cancel("f/label", 3.0, key="bob", why="enough")
+    assert (cancel.key, cancel.why) == ("bob", "enough")
+    assert loops.next_deadline() == 12.0
+    [expired] = loops.on_time(13.0)
+    assert (expired.request_id, expired.key) == ("g/label", "bob")
+
+
+def test_changes_stand_under_no_key(loops):
+    assert {key: list(parts) for key, parts in loops.changes().items()} == {
+        None: ["events/1", "head"]
+    }
+    assert loops.changes() == {}
+
+
+def test_a_label_is_withdrawn_whatever_the_key(loops):
+    [line] = loops.withdraw("", "e", 1.0, revision=0)
+    assert (line.key, line.y) == ("ann", None)
+    assert loops.withdraw("ann", "e", 1.0) == []
+
+
+def test_no_key_can_be_forgotten(loops):
+    assert loops.forget("ann") is False
+    assert loops.loop.model.n_learned == 1
+
+
+def test_features_that_could_not_be_published_are_rejected(loops):
+    loops.changes()
+    odd = Event(event_id="g", key="ann", x={("odd", 1): 1.0}, occurred_at=0.0)
+    [rejected] = loops.on_event(odd, 0.0)
+    assert (rejected.fault, rejected.key) == ("malformed", "ann")
+    assert "named by a text or a number can be saved" in rejected.reason
+    assert loops.changes() == {}
+    with pytest.raises(TypeError, match="on_event takes an Event, got None"):
+        loops.on_event(None, 0.0)
+    with pytest.raises(ValueError, match="now must be a finite number of seconds, got nan"):
+        loops.on_event(odd, float("nan"))
+
+
+def test_it_is_restored_and_takes_over_what_was_published_since(loops):
+    loops.changes()
+    here = OneLoop.restore(loops.snapshot(), model())
+    assert here.snapshot() == loops.snapshot()
+    _, line = loops.on_event(event("f", "bob", y="b"), 1.0)
+    for key, parts in loops.changes().items():
+        here.take_over(key, parts, [line])
+    assert here.snapshot() == loops.snapshot()
+    assert here.changes() == {}
+
+
+def test_it_takes_over_everything(loops):
+    _, line = loops.on_event(event("f", "bob", y="b"), 1.0)
+    here = OneLoop(model(), expires_after_s=10.0, answer_horizon_s=100.0)
+    [first] = OneLoop(model()).on_event(event(y="a"), 0.0)[1:]
+    here.take_over(None, loops.loop.parts(), [line, first])
+    loops.changes()
+    assert here.snapshot() == loops.snapshot()
+
+
+def test_when_nothing_is_left_it_begins_anew(loops):
+    loops.changes()
+    loops.take_over(None, {"head": None, "events/1": None}, [])
+    fresh = OneLoop(model(), expires_after_s=10.0, answer_horizon_s=100.0)
+    assert loops.snapshot() == fresh.snapshot()
+
+
+def test_it_has_nothing_of_its_own_for_a_key(loops):
+    with pytest.raises(ValueError, match="has nothing of its own for a key, got 'ann'"):
+        loops.take_over("ann", loops.loop.parts(), [])
+
+
+def test_a_model_that_cannot_be_published_is_refused_at_the_start():
+    with pytest.raises(TypeError, match="ScriptedLearner cannot be saved; give it the methods"):
+        OneLoop(ScriptedLearner())
