@@ -13,15 +13,13 @@ back is written: no NaN, no infinity, no integer beyond 64 bits, nothing too lar
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable
-from math import isfinite
-from typing import Any, Union, get_args, get_type_hints
+from typing import Any, TypeAlias, Union
 
 import msgspec
 
-from connectors.scalars import LARGEST, MAX_DEPTH, SMALLEST
+from connectors.refusals import explain, one_line
+from connectors.scalars import MAX_DEPTH
 from connectors.wire import Shape
 from streamgp.interactive.messages import (
     Answer,
@@ -36,13 +34,12 @@ from streamgp.interactive.messages import (
     Prediction,
     Rejected,
 )
+from streamgp.interactive.records import event_id_of
 
 MAX_INPUT_BYTES = 1 << 20
 """What an event or an answer may have at most."""
 MAX_BYTES = 1 << 24
 """What any message may have at most: a challenge repeats the features of four events."""
-_LONGEST_REASON = 500
-_NOWHERE = object()
 
 TYPES: dict[str, type] = {
     "event": Event,
@@ -55,16 +52,29 @@ TYPES: dict[str, type] = {
     "expired": Expired,
     "rejected": Rejected,
 }
+TAGS = {kind: tag for tag, kind in TYPES.items()}
+INPUT_TYPES = {tag: TYPES[tag] for tag in ("event", "answer", "label.cancel")}
 
 _SHAPES = {kind: Shape(kind, tag) for tag, kind in TYPES.items()}
+_MOST = dict.fromkeys(_SHAPES, MAX_BYTES) | {Event: MAX_INPUT_BYTES, Answer: MAX_INPUT_BYTES}
 _BACK = {shape.struct: shape.back for shape in _SHAPES.values()}
-_decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Union[tuple(_BACK)])  # noqa: UP007
+_Decoder: TypeAlias = msgspec.json.Decoder[Any]
+_decoder: _Decoder = msgspec.json.Decoder(Union[tuple(_BACK)])  # noqa: UP007
 _encoder = msgspec.json.Encoder()
+
+_TERSE = {
+    "event": Shape(Event, "event", may_lack=("event_id", "occurred_at")),
+    "answer": Shape(Answer, "answer", may_lack=("answer_id", "event_id", "answered_at")),
+    "label.cancel": Shape(Cancel, "label.cancel", may_lack=("at",)),
+}
+_TERSE_BACK = {shape.struct: shape.back for shape in _TERSE.values()}
+_terse_decoder: _Decoder = msgspec.json.Decoder(Union[tuple(_TERSE_BACK)])  # noqa: UP007
+# a message of one type need not tell which
+_typeless = {tag: msgspec.json.Decoder(shape.struct) for tag, shape in _TERSE.items()}
+_NO_TYPE = "Object missing required field `type`"
 
 # one token of JSON: a text (closed or not), or a bracket; possessive, so that no input is slow
 _BRACKETS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|([\[{])|[\]}]', re.DOTALL)
-_EXPECTED = re.compile(r"Expected (.+?)(?:, got .+)?")
-_MISSING = re.compile(r"Object missing required field `(.+?)`(?: - at `\$\.?(.*)`)?")
 
 
 class DecodeError(ValueError):
@@ -74,11 +84,7 @@ class DecodeError(ValueError):
     """
 
     def __init__(self, reason: str) -> None:
-        if len(reason) > _LONGEST_REASON:
-            reason = reason[: _LONGEST_REASON - 3] + "..."
-        if not reason.isprintable():
-            reason = "".join(c if c.isprintable() else repr(c)[1:-1] for c in reason)
-        super().__init__(reason)
+        super().__init__(one_line(reason))
 
 
 def encode(message: Input | Message) -> bytes:
@@ -95,18 +101,18 @@ def encode(message: Input | Message) -> bytes:
     b'{"type":"event","version":1,"event_id":"e1","x":{"light":0.5},"occurred_at":10.0,"truth":"home"}'
 
     """
-    shape = _SHAPES.get(type(message))
+    kind = type(message)
+    shape = _SHAPES.get(kind)
     if shape is None:
-        raise TypeError(f"message must be one of {_kinds()}, got {type(message).__name__}")
+        raise TypeError(f"message must be one of {_kinds()}, got {kind.__name__}")
     try:
         data = _encoder.encode(shape.out(message))
     except UnicodeEncodeError as error:
         raise ValueError(f"text must be valid Unicode, got {error.object!r:.80}") from None
     except (AttributeError, ValueError) as error:
-        raise ValueError(f"{shape.head['type']}: {error}") from None
-    most = MAX_INPUT_BYTES if isinstance(message, Event | Answer) else MAX_BYTES
-    if len(data) > most:
-        raise ValueError(f"message must have at most {most} bytes, got {len(data)}")
+        raise ValueError(f"{TAGS[kind]}: {error}") from None
+    if len(data) > _MOST[kind]:
+        raise ValueError(f"message must have at most {_MOST[kind]} bytes, got {len(data)}")
     return data
 
 
@@ -131,9 +137,102 @@ def decode(data: bytes, *, max_bytes: int = MAX_BYTES) -> Input | Message:
     Cancel(request_id='e1/label', key=None, why='gone', at=3.0)
     >>> decode(b'{"type":"label.cancel","version":2}')
     Traceback (most recent call last):
-    connectors.codec.DecodeError: label.cancel: version must be 1, got 2
+    connectors.codec.DecodeError: label.cancel: version must be 1, got 2, an unknown major version
 
     """
+    _check(data, max_bytes)
+    try:
+        decoded = _decoder.decode(data)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise DecodeError(explain(data, error, TYPES)) from None
+    if decoded.version != 1:
+        raise DecodeError(explain(data, msgspec.ValidationError(), TYPES))
+    return _message(decoded, _BACK)  # type: ignore[no-any-return]
+
+
+def decode_input(data: bytes, kind: str, *, name: str, key: str | None, at: float) -> Input:
+    """Return the event, answer or cancellation that the bytes hold, be they ever so terse.
+
+    `type`, `version`, `key`, the time, `event_id` of an event and `answer_id` of an answer may be
+    missing; an answer that names its request need not name the event. All else is as in `decode`.
+
+    Parameters
+    ----------
+    data
+        The bytes, at most `MAX_INPUT_BYTES`.
+    kind
+        Its type, where it does not tell: `event`, `answer` or `label.cancel`.
+    name
+        What to call it, where it has no id.
+    key
+        Whose it is, where it does not tell.
+    at
+        Its time, POSIX seconds, where it has none.
+
+    Raises
+    ------
+    DecodeError
+        If they hold none.
+
+    Examples
+    --------
+    >>> data = b'{"x": {"light": 0.5}, "y": "home"}'
+    >>> event = decode_input(data, "event", name="events:0:17", key="ann", at=60.0)
+    >>> event.event_id, event.key, event.occurred_at
+    ('events:0:17', 'ann', 60.0)
+    >>> data = b'{"request_id": "trip/7/label", "y": "home"}'
+    >>> decode_input(data, "answer", name="answers:0:8", key="ann", at=70.0).event_id
+    'trip/7'
+
+    """
+    _check(data, MAX_INPUT_BYTES)
+    try:
+        try:
+            decoded = _terse_decoder.decode(data)
+        except msgspec.ValidationError as error:
+            if str(error) != _NO_TYPE:
+                raise
+            decoded = _typeless[kind].decode(data)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise DecodeError(explain(data, error, INPUT_TYPES, kind)) from None
+    if decoded.version != 1:
+        raise DecodeError(explain(data, msgspec.ValidationError(), INPUT_TYPES, kind))
+    if decoded.key is None:
+        decoded.key = key
+    _fill_in(decoded, name, at)
+    return _message(decoded, _TERSE_BACK)  # type: ignore[no-any-return]
+
+
+def _fill_in(terse: Any, name: str, at: float) -> None:
+    kind = terse.__struct_config__.tag
+    if kind == "event":
+        if terse.event_id is msgspec.UNSET:
+            terse.event_id = name
+        if terse.occurred_at is msgspec.UNSET:
+            terse.occurred_at = at
+    elif kind == "answer":
+        if terse.answer_id is msgspec.UNSET:
+            terse.answer_id = name
+        if terse.answered_at is msgspec.UNSET:
+            terse.answered_at = at
+        if terse.event_id is msgspec.UNSET:
+            terse.event_id = _asked_about(terse.request_id)
+    elif terse.at is msgspec.UNSET:
+        terse.at = at
+
+
+def _asked_about(request_id: str | None) -> str:
+    event_id = None if request_id is None else event_id_of(request_id)
+    if event_id is None:
+        raise DecodeError(
+            "answer: field 'event_id' is missing, and no request tells it, "
+            f"got request_id {request_id!r:.80}"
+        )
+    return event_id
+
+
+def _check(data: bytes, max_bytes: int) -> None:
+    """Refuse bytes before anything is made of them: too many, not UTF-8, nested too deep."""
     if len(data) > max_bytes:
         raise DecodeError(f"message must have at most {max_bytes} bytes, got {len(data)}")
     if not data.isascii():
@@ -146,14 +245,11 @@ def decode(data: bytes, *, max_bytes: int = MAX_BYTES) -> Input | Message:
             ) from None
     if data.count(b"{") + data.count(b"[") > MAX_DEPTH and _too_deep(data):
         raise DecodeError(f"message must not nest deeper than {MAX_DEPTH}, got more")
+
+
+def _message(decoded: Any, back: dict[Any, Any]) -> Any:
     try:
-        decoded = _decoder.decode(data)
-    except (msgspec.MsgspecError, ValueError) as error:
-        raise DecodeError(_explain(data, error)) from None
-    if decoded.version != 1:
-        raise DecodeError(_explain(data, msgspec.ValidationError()))
-    try:
-        return _BACK[type(decoded)](decoded)  # type: ignore[no-any-return]
+        return back[type(decoded)](decoded)
     except ValueError as error:
         raise DecodeError(f"{decoded.__struct_config__.tag}: {error}") from None
 
@@ -172,92 +268,3 @@ def _too_deep(data: bytes) -> bool:
         elif token[0][:1] != b'"':
             depth -= 1
     return False
-
-
-def _explain(data: bytes, error: Exception) -> str:
-    """Say what is wrong with bytes that the decoder refused."""
-    if not data.strip():
-        return "message must be JSON, got nothing"
-    try:
-        plain = json.loads(data, parse_constant=_refuse_constant)
-    except _NotFiniteError as constant:
-        return f"message must hold finite numbers, got {constant}"
-    except ValueError as malformed:
-        return f"message must be JSON, got malformed text: {malformed}"
-    if not isinstance(error, msgspec.ValidationError):
-        text = str(error).removeprefix("JSON is malformed: ")
-        return f"message must be JSON, got malformed text: {text}"
-    if not isinstance(plain, dict):
-        return f"message must be a JSON object, got {_show(plain)}"
-    tag = plain.get("type")
-    if "type" not in plain:
-        return f"type must be one of {', '.join(TYPES)}, got none"
-    if not isinstance(tag, str) or tag not in TYPES:
-        return f"type must be one of {', '.join(TYPES)}, got {_show(tag)}"
-    if "version" not in plain:
-        return f"{tag}: version must be 1, got none"
-    if plain["version"] != 1 or plain["version"] is True:
-        return f"{tag}: version must be 1, got {_show(plain['version'])}"
-    if missing := _MISSING.fullmatch(str(error)):
-        where = f" of {missing[2]}" if missing[2] else ""
-        return f"{tag}: field {missing[1]!r}{where} is missing"
-    where, _, path = str(error).partition(" - at `$.")
-    out_of_range = where == "Number out of range"
-    path, value = _follow(plain, path.rstrip("`"), _is_finite if out_of_range else _is_scalar)
-    if expected := _EXPECTED.fullmatch(where):
-        kinds = expected[1].replace("`", "").replace(" | ", " or ")
-        return f"{tag}: {path or 'message'} must be {kinds}, got {_show(value)}"
-    if where.startswith("Invalid enum value"):
-        kinds = ", ".join(get_args(get_type_hints(TYPES[tag])[path]))
-        return f"{tag}: {path} must be one of {kinds}, got {_show(value)}"
-    if out_of_range:
-        return f"{tag}: {path} must be finite, got a number beyond 1.8e308"
-    return f"{tag}: {where}"
-
-
-class _NotFiniteError(Exception):
-    pass
-
-
-def _refuse_constant(name: str) -> None:
-    raise _NotFiniteError(name)
-
-
-def _follow(value: Any, path: str, is_good: Callable[[Any], bool]) -> tuple[str, Any]:
-    """Find the value at a path of msgspec's, where `[...]` is the first name of no good value.
-
-    With a name given twice, the value may be gone.
-    """
-    for step in re.findall(r"[^.\[\]]+|\.\.\.", path):
-        if step == "..." and isinstance(value, dict):
-            found = [name for name, v in value.items() if not is_good(v)][:1]
-            for step in found:
-                path = path.replace("[...]", f"[{_cut(repr(step))}]", 1)
-        try:
-            value = value[int(step)] if isinstance(value, list) else value[step]
-        except (LookupError, TypeError, ValueError):
-            return path, _NOWHERE
-    return path, value
-
-
-def _is_finite(value: Any) -> bool:
-    """Say whether all numbers at any depth are finite."""
-    if isinstance(value, dict | list):
-        return all(map(_is_finite, value.values() if isinstance(value, dict) else value))
-    return not isinstance(value, float) or isfinite(value)
-
-
-def _is_scalar(value: Any) -> bool:
-    if isinstance(value, bool | str):
-        return True
-    if isinstance(value, float):
-        return isfinite(value)
-    return isinstance(value, int) and SMALLEST <= value <= LARGEST
-
-
-def _show(value: Any) -> str:
-    return "another value" if value is _NOWHERE else _cut(json.dumps(value, ensure_ascii=False))
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= 80 else text[:77] + "..."

@@ -13,7 +13,7 @@ field travels without a line here. Only values that JSON cannot tell apart need 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, fields
 from math import isfinite
 from typing import Annotated, Any, TypeAlias, cast, get_type_hints
@@ -115,6 +115,9 @@ class Shape:
         The dataclass.
     tag
         Value of the field `type`, or None for what travels only inside of messages.
+    may_lack
+        If given, the shape of a terse input: the `version` may be missing, and so may these
+        fields, which the struct has as `UNSET` until somebody fills them in.
 
     Attributes
     ----------
@@ -123,20 +126,27 @@ class Shape:
 
     """
 
-    def __init__(self, kind: type, tag: str | None = None) -> None:
+    def __init__(
+        self, kind: type, tag: str | None = None, *, may_lack: Collection[str] = ()
+    ) -> None:
         hints = get_type_hints(kind)
         self.kind: Callable[..., Any] = kind
         self.head: dict[str, Any] = {} if tag is None else {"type": tag, "version": 1}
         self._out: list[tuple[str, Any, Callable[[Any, str], Any]]] = []
         self._back: list[tuple[str, Callable[[Any], Any]]] = []
-        wired: list[Any] = [] if tag is None else [("version", int)]
+        version = ("version", int, 1) if may_lack else ("version", int)
+        wired: list[Any] = [] if tag is None else [version]
         for field in fields(kind):
             wire, out, back = _rules(hints[field.name])
-            has_default = field.default is not MISSING
             self._out.append((field.name, field.default, out))
             if back is not None:
                 self._back.append((field.name, back))
-            wired.append((field.name, wire, field.default) if has_default else (field.name, wire))
+            if field.name in may_lack:
+                wired.append((field.name, wire | msgspec.UnsetType, msgspec.UNSET))
+            elif field.default is MISSING:
+                wired.append((field.name, wire))
+            else:
+                wired.append((field.name, wire, field.default))
         tagged: dict[str, Any] = {} if tag is None else {"tag_field": "type", "tag": tag}
         self.struct: Any = msgspec.defstruct(kind.__name__, wired, kw_only=True, **tagged)
 

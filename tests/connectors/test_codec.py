@@ -7,7 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors.codec import MAX_BYTES, MAX_INPUT_BYTES, TYPES, DecodeError, decode, encode
+from connectors.codec import (
+    INPUT_TYPES,
+    MAX_BYTES,
+    MAX_INPUT_BYTES,
+    TAGS,
+    TYPES,
+    DecodeError,
+    decode,
+    decode_input,
+    encode,
+)
 from streamgp import isgp
 from streamgp.base import Decision, Neighbour
 from streamgp.interactive import InteractiveLoop
@@ -313,8 +323,8 @@ prediction = {"y": "a", "proba": [["a", 1.0]], "n_learned": 1, "at": 0}
         (wire(kind="evnt"), '^type must be one of event, .*, rejected, got "evnt"$'),
         (wire(kind=3), "^type must be one of event, .*, rejected, got 3$"),
         (b'{"type":"event"}', "^event: version must be 1, got none$"),
-        (wire(version=2), "^event: version must be 1, got 2$"),
-        (wire(version=2, x=None), "^event: version must be 1, got 2$"),
+        (wire(version=2), "^event: version must be 1, got 2, an unknown major version$"),
+        (wire(version=2, x=None), "^event: version must be 1, got 2, an unknown major version$"),
         (wire(version=True), "^event: version must be 1, got true$"),
         (wire(version="1"), '^event: version must be 1, got "1"$'),
         (b'{"type":"event","version":1,"event_id":"e"}', "^event: field 'x' is missing$"),
@@ -437,6 +447,59 @@ def samples():
         Expired(request_id="e1/label", event_id="e1", at=4.0),
         Rejected(subject="row 3", fault="malformed", reason="why", at=5.0),
     ]
+
+
+FILLED_IN = {
+    "event": {"event_id": "t:0:7", "occurred_at": 60.0},
+    "answer": {"answer_id": "t:0:7", "answered_at": 60.0},
+    "label.cancel": {"at": 60.0},
+}
+
+
+@given(messages().filter(lambda message: TAGS[type(message)] in INPUT_TYPES), st.data())
+def test_what_a_terse_input_leaves_out_is_filled_in_and_all_else_is_as_written(message, data):
+    tag = TAGS[type(message)]
+    plain = json.loads(encode(message))
+    defaults = {"type": tag, "version": 1, "key": "ann", **FILLED_IN[tag]}
+    left_out = data.draw(st.sets(st.sampled_from(sorted(defaults))))
+    terse = {name: value for name, value in plain.items() if name not in left_out}
+    found = decode_input(json.dumps(terse).encode(), tag, name="t:0:7", key="ann", at=60.0)
+    complete = {**plain, **{name: defaults[name] for name in left_out}}
+    complete["key"] = complete.get("key", "ann")
+    assert strictly(found) == strictly(decode(json.dumps(complete).encode()))
+
+
+def test_an_answer_to_a_request_need_not_name_the_event():
+    for request_id in ("trip/7/label", "trip/7/challenge/2"):
+        data = json.dumps({"request_id": request_id, "y": 1}).encode()
+        found = decode_input(data, "answer", name="a", key=None, at=0.0)
+        assert (found.event_id, found.request_id) == ("trip/7", request_id)
+
+
+@pytest.mark.parametrize(
+    ("terse", "match"),
+    [
+        ({"x": {}, "event_id": None}, "^event: event_id must be str, got null$"),
+        ({"x": {}, "occurred_at": None}, "^event: occurred_at must be float, got null$"),
+        ({"x": {}, "version": None}, "^event: version must be 1, got null$"),
+        ({"x": {}, "type": None}, "^type must be one of event, answer, label.cancel, got null$"),
+        ({"x": {}, "type": "label.request"}, '^type must be .*, got "label.request"$'),
+        ({"event_id": "e1"}, "^event: field 'x' is missing$"),
+        ({"type": "answer", "y": 1}, "^answer: field 'event_id' is missing, and no request tells"),
+    ],
+)
+def test_terse_is_not_lenient(terse, match):
+    with pytest.raises(DecodeError, match=match):
+        decode_input(json.dumps(terse).encode(), "event", name="t:0:7", key=None, at=0.0)
+
+
+def test_the_messages_of_others_must_be_complete():
+    data = b'{"type":"event","x":{}}'
+    with pytest.raises(DecodeError, match=r"^event: version must be 1, got none$"):
+        decode(data)
+    assert decode_input(data, "event", name="e", key=None, at=0.0) == event(
+        event_id="e", x={}, occurred_at=0.0
+    )
 
 
 def test_ten_thousand_corruptions_are_refused_or_give_a_message_that_travels():

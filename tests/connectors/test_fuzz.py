@@ -10,6 +10,9 @@ from dataclasses import replace
 import pytest
 
 from connectors.codec import MAX_INPUT_BYTES, DecodeError, decode, encode
+from connectors.inbox import TakenBack, read
+from connectors.outbox import Outbox, letter_of, resend
+from connectors.records import Record
 from streamgp import isgp
 from streamgp.base import Decision, Neighbour
 from streamgp.interactive import (
@@ -219,6 +222,76 @@ def test_a_loop_answers_whatever_was_decoded_with_messages_that_travel(kind):
     wanted = {Prediction, LabelRequest, Challenge, LabelledExample, Expired, "duplicate", "unknown"}
     assert wanted <= said.keys()
     assert said[LabelledExample] > 50
+
+
+HEADERS = [
+    [],
+    [("ce_type", b"streamgp.event.v1"), ("ce_id", b"\xff"), ("ce_time", b"now")],
+    [("ce_type", b"streamgp.answer.v1"), ("dlq.topic", b"state")],
+    [("ce_type", b"streamgp.label.cancel.v1"), ("content-type", b"")],
+    [("ce_type", b"streamgp.event.v2")],
+    [("ce_type", b"\x00\xff")],
+]
+KEYS = [None, b"", b"\xff", b"a\x1fb", b"ann\x1fe1\x1f0", b"\x1fe1\x1f0", b"a\nb", b"k" * 2000]
+TERSE = [
+    b'{"x":{"a":1}}',
+    b'{"request_id":"e1/label","y":1}',
+    b'{"type":"event","x":[]}',
+    b'{"type":"label.cancel","request_id":"e1/label","why":"gone"}',
+]
+
+
+def records(n, seed):
+    """Yield records such as nobody should write."""
+    rng = random.Random(seed)
+    values = corrupted(n, seed)
+    for offset in range(n):
+        topic = rng.choice(["events", "events", "answers", "answers", "consensus"])
+        kind = rng.random()
+        value = next(values)
+        if kind < 0.2:
+            value = corrupt_fields(rng, rng.choice(TERSE))
+        elif kind < 0.3:
+            value = rng.choice(TERSE)
+        elif kind < 0.4 or topic == "consensus":
+            value = None
+        elif kind < 0.5:
+            value = rng.randbytes(rng.randrange(60))
+        key = b"ann" if rng.random() < 0.5 else rng.choice([*KEYS, rng.randbytes(3)])
+        at = rng.choice([1.7e9, 1.7e9, 0.0, -0.001, 9.3e15, -9.3e15])
+        yield Record(
+            topic=topic, partition=1, offset=offset, key=key, value=value,
+            headers=rng.choice(HEADERS) if rng.random() < 0.4 else [], at=at,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+def test_whatever_a_record_holds_it_is_read_or_becomes_a_dead_letter(keyed):
+    outbox = Outbox("/streamgp/fuzz", keyed=keyed)
+    said = Counter()
+    for record in records(N, seed=4):
+        inbound = read(record, keyed=keyed)
+        said[None if inbound is None else type(inbound.message)] += 1
+        if inbound is None:
+            assert record.value is None or record.topic == "consensus"
+            continue
+        match inbound.message:
+            case Rejected() as rejected:
+                out = outbox.dead_letter(rejected, record, record.partition)
+                assert (out.key, out.value) == (record.key, record.value)
+                dead = Record(
+                    topic="dead-letters", partition=1, offset=0, key=out.key, value=out.value,
+                    headers=out.headers, at=0.0,
+                )  # fmt: skip
+                assert letter_of(dead).error == rejected.reason
+                assert resend(dead).topic == record.topic
+            case TakenBack():
+                assert record.value is None
+            case Event() | Answer() as message:
+                again = outbox.message(message, record.partition)
+                assert decode(again.value) == message
+                assert again.key == (None if message.key is None else message.key.encode())
+    assert min(said[kind] for kind in (None, Event, Answer, Cancel, TakenBack, Rejected)) > 20
 
 
 def test_no_message_takes_much_more_memory_than_its_bytes():

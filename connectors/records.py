@@ -1,0 +1,223 @@
+"""Records and topics: what a worker, an annotator's program and a feeder ask of a broker.
+
+Here everything is bytes in partitions; what they mean is told in `inbox`, `outbox` and `statelog`.
+Kafka, a directory of files and this process's memory each provide `Topics`.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias, get_args
+
+TopicName: TypeAlias = Literal[
+    "events", "answers", "predictions", "requests", "consensus", "state", "dead-letters"
+]
+"""The role of a topic; what it is called on the broker is a matter of configuration."""
+ALL_TOPICS: tuple[TopicName, ...] = get_args(TopicName)
+WORKER_INPUTS: tuple[TopicName, ...] = ("answers", "consensus", "events")
+"""What a worker reads as it comes; the consensus topic for what others take back."""
+COMPACTED: frozenset[TopicName] = frozenset({"consensus", "state"})
+"""Topics of which the last record of each key counts."""
+
+Headers: TypeAlias = Sequence[tuple[str, bytes]]
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with how many records were read, and about how many there are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One record as it lies in a topic.
+
+    Parameters
+    ----------
+    topic, partition, offset
+        Where.
+    key, value
+        Bytes; a value of None is a tombstone.
+    headers
+        Names with their bytes.
+    at
+        When the broker, or whoever produced it, stamped it; POSIX seconds.
+
+    """
+
+    topic: TopicName
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outgoing:
+    """One record to be written; without a partition it goes where its key belongs."""
+
+    topic: TopicName
+    partition: int | None = None
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+
+
+class Link(Protocol):
+    """A worker's hold on the topics: what it reads and writes counts together or not at all."""
+
+    @property
+    def assigned(self) -> frozenset[int]:
+        """The partitions that are this worker's, as of the last poll."""
+        ...
+
+    @property
+    def generation(self) -> int:
+        """Number of the last distribution of partitions, as of the last poll.
+
+        For a worker that took part in every one it rises by one at a time. After a larger step,
+        others may have worked on any partition, also on those that are this worker's again.
+        """
+        ...
+
+    def poll(self, timeout_s: float) -> list[Record]:
+        """Return the next inputs: of each partition in order, answers before events.
+
+        Returns early with what there is. Records of a partition may come together with the news
+        that it is assigned.
+        """
+        ...
+
+    def history(
+        self, starts: Mapping[int, Mapping[TopicName, int]], progress: Progress | None = None
+    ) -> Iterator[Record]:
+        """Return what was written to `state` and `consensus` of some partitions, to their end.
+
+        Everything committed by any worker before this call is in it; what was aborted is not.
+
+        Parameters
+        ----------
+        starts
+            For each partition the first offset of each of the two topics, 0 for one not named.
+        progress
+            Told from time to time how far it is.
+
+        """
+        ...
+
+    def commit(self, outgoing: Sequence[Outgoing]) -> dict[tuple[TopicName, int], int]:
+        """Write records, and take note that everything polled so far is done with: both or none.
+
+        Nothing is written for a worker whose partitions were given to others, polled or not.
+
+        Returns
+        -------
+        For each topic and partition written to, the offset that follows the last record.
+
+        Raises
+        ------
+        LinkError
+            If it cannot be said that both have happened.
+
+        """
+        ...
+
+    def lag(self) -> dict[tuple[TopicName, int], int]:
+        """Return about how many records wait in each assigned partition of the inputs."""
+        ...
+
+    def close(self) -> None:
+        """Leave; what was polled and not committed is delivered again, here or elsewhere."""
+        ...
+
+
+class LinkError(OSError):
+    """The broker cannot be worked with any longer; start again, it may have come back."""
+
+
+class FencedError(LinkError):
+    """Another worker with the same instance name has taken over; do not start again."""
+
+
+class Reader(Protocol):
+    """Reads topics from their start or end and on, all partitions, without a group."""
+
+    def poll(self, timeout_s: float) -> list[Record]:
+        """Return the next records, committed ones only; an empty list if none came in time."""
+        ...
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether everything has been read that was there when the reader was opened."""
+        ...
+
+    def close(self) -> None:
+        """Let go."""
+        ...
+
+
+class Writer(Protocol):
+    """Appends records, not bound to anything read."""
+
+    def send(self, record: Outgoing) -> None:
+        """Take a record; it may leave later."""
+        ...
+
+    def flush(self) -> None:
+        """Return when everything taken is safe with the broker.
+
+        Raises
+        ------
+        LinkError
+            If something is not.
+
+        """
+        ...
+
+    def close(self) -> None:
+        """Flush and let go."""
+        ...
+
+
+class Topics(Protocol):
+    """The topics of one deployment, on whatever broker."""
+
+    def link(self, *, group: str, instance: str, max_records: int) -> Link:
+        """Join a group of workers under an instance name of one's own."""
+        ...
+
+    def reader(self, topics: Iterable[TopicName], *, from_end: bool = False) -> Reader:
+        """Read topics."""
+        ...
+
+    def writer(self, program: str) -> Writer:
+        """Write to topics."""
+        ...
+
+    def create(self) -> list[str]:
+        """Make the topics that are missing; return what was done, one line each."""
+        ...
+
+    def problems(self) -> list[str]:
+        """Return what is wrong with the topics, one line each; an empty list if nothing is."""
+        ...
+
+    def identity(self) -> str:
+        """Return what tells these topics from others that had the same names before."""
+        ...
+
+    def n_partitions(self) -> int:
+        """Return the number of partitions of the inputs."""
+        ...
+
+    def lags(self, group: str) -> dict[tuple[TopicName, int], int]:
+        """Return how many records of each input partition a group has not worked off."""
+        ...
+
+    def n_members(self, group: str) -> int:
+        """Return how many workers of a group are at work."""
+        ...
+
+    def close(self) -> None:
+        """Let go of everything."""
+        ...
