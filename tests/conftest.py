@@ -1,7 +1,61 @@
-"""Settings of every test: hypothesis draws the same examples each time, and minds no slowness."""
+"""Settings of every test, and the broker that the Kafka tests share.
 
+Hypothesis draws the same examples each time, and minds no slowness.
+
+"""
+
+import os
+import re
+import uuid
+
+import pytest
 from hypothesis import settings
+from kafka_broker import Broker, Unavailable
 
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=50)
 settings.register_profile("search", deadline=None, max_examples=2000)
 settings.load_profile("ci")
+
+
+def start_broker(**options):
+    """Return a broker to be entered; skip the test where none can be had, but fail in CI."""
+    try:
+        return Broker(**options)
+    except Unavailable as error:
+        if os.environ.get("CI") == "true":
+            pytest.fail(str(error), pytrace=False)
+        pytest.skip(str(error))
+
+
+def mind_the_client(config):
+    """Let pass that the client of Kafka never closes a socket that could not connect."""
+    config.addinivalue_line(
+        "filterwarnings",
+        "ignore:Exception ignored in. <socket.socket:pytest.PytestUnraisableExceptionWarning",
+    )
+
+
+@pytest.fixture(scope="session")
+def kafka(pytestconfig):
+    """Return where a broker is: "host:port"; all tests share it."""
+    mind_the_client(pytestconfig)
+    named = os.environ.get("STREAMGP_TEST_KAFKA")
+    if named:
+        yield named
+    else:
+        with start_broker() as broker:
+            yield broker.servers
+
+
+@pytest.fixture
+def kafka_prefix(request):
+    """Return what this test's topics and groups begin with, and no other test's."""
+    name = re.sub(r"[^a-zA-Z0-9]+", "-", request.node.name)
+    return f"{name[:80]}-{uuid.uuid4().hex[:8]}."
+
+
+@pytest.fixture(scope="session")
+def broker_of_ones_own(pytestconfig):
+    """Return a function that makes a broker which a test may kill: `with broker_of_ones_own()`."""
+    mind_the_client(pytestconfig)
+    return start_broker

@@ -1,0 +1,196 @@
+"""How a Kafka cluster is reached: servers, security, timeouts, and the names that it allows.
+
+Nothing here needs the client of Kafka, so a configuration is checked without loading it.
+
+"""
+
+from __future__ import annotations
+
+import re
+import ssl
+from dataclasses import dataclass, field
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_DEFAULT_PORT = 9092
+_SERVER = re.compile(r"(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9._-]+)(?::([0-9]{1,5}))?")
+_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Security:
+    """How a broker is talked to, and who one is there; secrets are not in its repr.
+
+    Parameters
+    ----------
+    protocol
+        One of PLAINTEXT, SSL, SASL_PLAINTEXT and SASL_SSL.
+    mechanism, username, password
+        For the two with SASL; the mechanism is PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
+    ca_file
+        Certificates of the authorities that are trusted, in place of the system's.
+    cert_file, key_file, key_password
+        Certificate of one's own, where the broker asks for one, its key and what opens the key.
+
+    Examples
+    --------
+    >>> Security(protocol="SASL_SSL", mechanism="PLAIN", username="ada", password="secret")
+    Security(protocol='SASL_SSL', mechanism='PLAIN', username='ada', ca_file=None, ...)
+    >>> Security(protocol="TLS")
+    Traceback (most recent call last):
+    ValueError: protocol must be one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL, got 'TLS'
+
+    """
+
+    protocol: str = "PLAINTEXT"
+    mechanism: str | None = None
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    ca_file: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+    key_password: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.protocol not in PROTOCOLS:
+            raise ValueError(
+                f"protocol must be one of {', '.join(PROTOCOLS)}, got {self.protocol!r}"
+            )
+        if self.sasl:
+            if self.mechanism not in MECHANISMS:
+                raise ValueError(
+                    f"mechanism must be one of {', '.join(MECHANISMS)}, got {self.mechanism!r}"
+                )
+            if not self.username or self.password is None:
+                raise ValueError(f"protocol {self.protocol} needs a username and a password")
+        elif self.mechanism or self.username or self.password:
+            raise ValueError(
+                f"protocol {self.protocol} takes no mechanism, username or password; did you mean "
+                f"SASL_{self.protocol}?".replace("SASL_SASL_", "SASL_")
+            )
+        if not self.tls and (self.ca_file or self.cert_file or self.key_file):
+            raise ValueError(f"protocol {self.protocol} takes no certificates; did you mean SSL?")
+        if self.key_file and not self.cert_file:
+            raise ValueError("key_file needs a cert_file beside it")
+
+    @property
+    def tls(self) -> bool:
+        """Whether the connection is encrypted."""
+        return self.protocol.endswith("SSL")
+
+    @property
+    def sasl(self) -> bool:
+        """Whether one logs in."""
+        return self.protocol.startswith("SASL")
+
+    def context(self) -> ssl.SSLContext | None:
+        """Return what TLS needs, or None without it.
+
+        Raises
+        ------
+        ValueError
+            If a file is not there or does not hold what it should.
+
+        """
+        if not self.tls:
+            return None
+        try:
+            context = ssl.create_default_context(cafile=self.ca_file)
+        except OSError as error:
+            raise ValueError(f"ca_file {self.ca_file} cannot be used: {brief(error)}") from error
+        if self.cert_file is not None:
+            try:
+                # The password as a function: without one OpenSSL would ask at the terminal.
+                context.load_cert_chain(
+                    self.cert_file, self.key_file, password=lambda: self.key_password or ""
+                )
+            except OSError as error:
+                raise ValueError(
+                    f"cert_file {self.cert_file} with its key and key_password cannot be used: "
+                    f"{brief(error)}"
+                ) from error
+        return context
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """How long things may take, in seconds.
+
+    A dead worker holds its successor up for `transaction_s` and up to ten seconds more, or for
+    `session_s`, whichever is longer.
+
+    Parameters
+    ----------
+    connect_s
+        Until a broker answers at the start.
+    request_s
+        One request.
+    delivery_s
+        One record, retries included; at least `request_s`.
+    transaction_s
+        One batch, from its first record to its commit.
+    session_s
+        A worker that is silent for longer loses its partitions.
+    stall_s
+        A restore that gets no further.
+    close_s
+        Leaving.
+
+    """
+
+    connect_s: float = 10.0
+    request_s: float = 5.0
+    delivery_s: float = 12.0
+    transaction_s: float = 15.0
+    session_s: float = 10.0
+    stall_s: float = 60.0
+    close_s: float = 5.0
+
+
+def parse_servers(servers: str) -> tuple[str, ...]:
+    """Return servers with their ports, or say which one is none.
+
+    Examples
+    --------
+    >>> parse_servers("one, two:9093,[::1]")
+    ('one:9092', 'two:9093', '[::1]:9092')
+    >>> parse_servers("one:kafka")
+    Traceback (most recent call last):
+    ValueError: server must be host:port, got 'one:kafka'
+
+    """
+    return tuple(_server(part.strip()) for part in servers.split(","))
+
+
+def check_name(name: str, what: str = "topic") -> str:
+    """Return the name of a topic, or of something named alike, or say what is wrong with it.
+
+    Examples
+    --------
+    >>> check_name("streamgp.events")
+    'streamgp.events'
+    >>> check_name("events/1")
+    Traceback (most recent call last):
+    ValueError: topic must have 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-', got ...
+
+    """
+    if not _NAME.fullmatch(name) or name in (".", ".."):
+        raise ValueError(
+            f"{what} must have 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-', got "
+            f"{name!r}"
+        )
+    return name
+
+
+def _server(text: str) -> str:
+    match = _SERVER.fullmatch(text)
+    port = int(match[2] or _DEFAULT_PORT) if match else 0
+    if match is None or not 1 <= port <= 65535:
+        raise ValueError(f"server must be host:port, got {text!r}")
+    return f"{match[1]}:{port}"
+
+
+def brief(error: BaseException) -> str:
+    """Return the first line of an error's text, or its kind if it has none."""
+    lines = str(error).splitlines()
+    return lines[0].rstrip(": ") if lines else type(error).__name__

@@ -1,0 +1,53 @@
+"""A worker in a process of its own: copies events to predictions; may stop itself on the way.
+
+python kafka_copier.py SERVERS PREFIX STOP_AT: ends with 0 when the group has worked off all events,
+with 75 when the link fails and 76 when it is fenced. STOP_AT is "nothing", or the step of the
+first transaction before which the process stops itself, until somebody lets it go on.
+"""
+
+import os
+import signal
+import sys
+from time import monotonic
+
+import kafka_cases
+
+from connectors.records import FencedError, LinkError
+
+
+def stop_before(step, producer):
+    """Stop the process the next time that a step is called."""
+    original = getattr(producer, step)
+
+    def stopping(*arguments, **options):
+        setattr(producer, step, original)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return original(*arguments, **options)
+
+    setattr(producer, step, stopping)
+
+
+def main(servers, prefix, stop_at):
+    with kafka_cases.opened(servers, prefix, create=False) as topics:
+        link = topics.link(group=prefix + "g", instance="copier", max_records=200)
+        kafka_cases.settle(link)
+        if stop_at != "nothing":
+            stop_before(stop_at, link._producer)
+        until = monotonic() + 60.0
+        while topics.lags(prefix + "g")["events", 0] > 0 and monotonic() < until:
+            records = link.poll(0.2)
+            link.commit(
+                [kafka_cases.out("predictions", r.value, r.partition, r.key) for r in records]
+            )
+        link.close()
+
+
+if __name__ == "__main__":
+    try:
+        main(*sys.argv[1:])
+    except FencedError as error:
+        print(error)
+        sys.exit(76)
+    except LinkError as error:
+        print(error)
+        sys.exit(75)

@@ -1,0 +1,437 @@
+"""A real Kafka broker of one node, started and stopped by tests and benchmarks.
+
+It needs Java 17 or newer, and Maven the first time: the jars that `kafka_pom.xml` names are kept in
+a cache outside the tree. Nothing here needs pytest or a Kafka client.
+
+    with Broker() as broker:
+        print(broker.servers)
+
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import fcntl
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO
+
+POM = Path(__file__).with_name("kafka_pom.xml")
+INSTALL = (
+    "Kafka tests need Java 17 and Maven: apt-get install openjdk-17-jre-headless maven, or name a "
+    "broker in STREAMGP_TEST_KAFKA"
+)
+USERS = {"ada": "ada-secret", "stranger": "stranger-secret"}
+"""Who may log in to a broker with security; `stranger` may do nothing then."""
+_SESSION_S = 4.0
+_NOTICED_S = _SESSION_S + 1.5
+_JAVA = ("-Xms64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
+
+class Unavailable(Exception):  # noqa: N818
+    """No broker can be had on this machine; the text says what to install."""
+
+
+class Broker:
+    """A broker of one node; `with` starts it, stops it and removes its data.
+
+    It dies with the thread that started it, where `setpriv` is there to see to it.
+
+    Parameters
+    ----------
+    security
+        Whether to listen for passwords (PLAIN and SCRAM) and TLS as well, and to forbid everything
+        to the user `stranger`; needs `openssl`.
+    heap_mb
+        The most memory for the broker's objects.
+    told
+        A port of this machine. Clients that come to `hidden_port` are told that the broker is
+        there; a proxy that listens there and passes on to `hidden_port` has all their traffic.
+    apart
+        Whether the cluster's controller runs apart from the broker and outlives it, as with more
+        servers than one. Only then does the broker keep its promises when it is killed: a broker
+        of one node that comes back thinks for a moment that its topics are gone, and takes
+        transactions that it was about to end for ended.
+    properties
+        Added to the broker's settings, or in place of them.
+
+    Attributes
+    ----------
+    servers
+        Where clients connect, without security: "127.0.0.1:29092".
+    sasl_servers, ssl_servers, sasl_ssl_servers
+        Where they connect with it; the host of the certificate is "localhost".
+    hidden_port
+        Where a proxy passes on to.
+    directory
+        Holds everything the broker writes; `ca.pem`, `client.pem` and `client.key` with security.
+
+    """
+
+    def __init__(
+        self,
+        *,
+        security: bool = False,
+        heap_mb: int = 256,
+        told: int | None = None,
+        apart: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        self._java = _java()
+        self._jars = jars()
+        self._security = security
+        self._heap_mb = heap_mb
+        self._told = told
+        self._apart = apart
+        self._more = dict(properties or {})
+        self._process: subprocess.Popen[bytes] | None = None
+        self._controller: subprocess.Popen[bytes] | None = None
+        self._ended_at: float | None = None
+        self.directory = Path(tempfile.mkdtemp(prefix="streamgp-kafka-"))
+        if security:
+            _certificates(self.directory)
+        self._settle()
+
+    def __enter__(self) -> Broker:
+        try:
+            self.start()
+        except BaseException:
+            self.remove()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.kill()
+        self._end_controller()
+        self.remove()
+
+    @property
+    def pid(self) -> int | None:
+        """Return the process's number while it runs."""
+        return self._process.pid if self._process is not None else None
+
+    def start(self, timeout_s: float = 60.0) -> None:
+        """Start, or start again with the same data and ports, and wait until it answers."""
+        if self._process is not None:
+            raise RuntimeError("broker is running; stop it first")
+        until = time.monotonic() + timeout_s
+        if self._apart and self._ended_at is not None:
+            # Until the controller has noticed, it would tell the broker that all is as it was.
+            time.sleep(max(0.0, self._ended_at + _NOTICED_S - time.monotonic()))
+        self._ended_at = None
+        while True:
+            self._launch()
+            while time.monotonic() < until and self._alive():
+                if _answers(self._port):
+                    return
+                time.sleep(0.05)
+            taken = not self._alive() and "Address already in use" in self.log_tail(200)
+            self.kill()
+            self._end_controller()
+            if not taken or time.monotonic() > until:
+                raise RuntimeError(f"broker did not start; its last words:\n{self.log_tail()}")
+            self._settle()
+
+    def stop(self, timeout_s: float = 30.0) -> None:
+        """Ask it to end, and wait for that."""
+        self._end(signal.SIGTERM, timeout_s)
+
+    def kill(self) -> None:
+        """End it at once; its data remains."""
+        self._end(signal.SIGKILL, 10.0)
+
+    def remove(self) -> None:
+        """Delete its data."""
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def log_tail(self, n_lines: int = 30) -> str:
+        """Return the last lines that the broker wrote."""
+        path = self.directory / "broker.log"
+        if not path.exists():
+            return ""
+        return "\n".join(path.read_text(errors="replace").splitlines()[-n_lines:])
+
+    def _settle(self) -> None:
+        """Choose ports and write the settings."""
+        ports = free_ports(6)
+        self._port = ports[0]
+        self.servers = f"127.0.0.1:{ports[0]}"
+        self.sasl_servers = f"127.0.0.1:{ports[2]}"
+        self.ssl_servers = f"localhost:{ports[3]}"
+        self.sasl_ssl_servers = f"localhost:{ports[4]}"
+        self.hidden_port = ports[5]
+        self._settings = self.directory / "server.properties"
+        properties = _properties(self.directory, ports)
+        if self._security:
+            properties |= _security(self.directory, ports)
+        if self._told is not None:
+            for name, port in (("listeners", ports[5]), ("advertised.listeners", self._told)):
+                properties[name] += f",HIDDEN://127.0.0.1:{port}"
+            properties["listener.security.protocol.map"] += ",HIDDEN:PLAINTEXT"
+        properties |= self._more
+        if self._apart:
+            controller = f"127.0.0.1:{ports[1]}"
+            voters = {"controller.quorum.voters": f"2@{controller}"}
+            own = {
+                "process.roles": "controller",
+                "node.id": "2",
+                "listeners": f"CONTROLLER://{controller}",
+                "log.dirs": str(self.directory / "controller"),
+            }
+            dropped = ("advertised.listeners", "inter.broker.listener.name")
+            rest = {name: value for name, value in properties.items() if name not in dropped}
+            _write(self.directory / "controller.properties", rest | voters | own)
+            listeners = properties["listeners"].replace(f",CONTROLLER://{controller}", "")
+            properties |= voters | {"process.roles": "broker", "listeners": listeners}
+        _write(self._settings, properties)
+
+    def _command(self, main: str, *arguments: str) -> list[str]:
+        memory = f"-Xmx{self._heap_mb}m"
+        return [self._java, memory, *_JAVA, "-cp", f"{self._jars}/*", main, *arguments]
+
+    def _launch(self) -> None:
+        settings = [self._settings]
+        if self._apart:
+            settings.insert(0, self.directory / "controller.properties")
+        with (self.directory / "broker.log").open("ab") as log:
+            if not (self.directory / "data").exists():
+                cluster = _cluster_id()
+                for each in settings:
+                    self._format(each, cluster, log)
+            if self._apart and self._controller is None:
+                self._controller = self._run(settings[0], log)
+            self._process = self._run(self._settings, log)
+
+    def _format(self, settings: Path, cluster: str, log: BinaryIO) -> None:
+        users = [f"SCRAM-SHA-256=[name={u},password={p}]" for u, p in USERS.items()]
+        scram = [word for user in users for word in ("--add-scram", user)]
+        subprocess.run(
+            self._command(
+                "kafka.tools.StorageTool",
+                *("format", "--cluster-id", cluster, "--config", str(settings)),
+                *(scram if self._security else []),
+            ),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            timeout=60.0,
+        )  # should it fail, the broker says more
+
+    def _run(self, settings: Path, log: BinaryIO) -> subprocess.Popen[bytes]:
+        guard = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
+        return subprocess.Popen(
+            guard + self._command("kafka.Kafka", str(settings)),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=self.directory,
+        )
+
+    def _end_controller(self) -> None:
+        controller, self._controller = self._controller, None
+        if controller is not None:
+            controller.kill()
+            controller.wait(10.0)
+
+    def _alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def _end(self, number: signal.Signals, timeout_s: float) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(number)
+        try:
+            process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(10.0)
+        self._ended_at = time.monotonic()
+
+
+def _write(path: Path, properties: Mapping[str, str]) -> None:
+    path.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+
+
+def jars() -> Path:
+    """Return the folder with the broker's jars; Maven fills it the first time."""
+    version = re.findall(r"<version>(\d.*?)</version>", POM.read_text())[1]
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "streamgp-tests"
+    home = cache / f"kafka-{version}"
+    if home.is_dir():
+        return home
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise Unavailable(INSTALL)
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two runs at once: the second finds what the first made
+        if home.is_dir():
+            return home
+        fresh = Path(tempfile.mkdtemp(dir=cache))
+        try:
+            shutil.copy(POM, fresh / "pom.xml")
+            done = subprocess.run(
+                [maven, "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=jars"],
+                cwd=fresh,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=600.0,
+            )
+            if done.returncode != 0:
+                lines = (done.stdout + done.stderr).strip().splitlines()
+                raise Unavailable(
+                    f"Maven could not get the broker's jars: {lines[0] if lines else '?'}; "
+                    "name a broker in STREAMGP_TEST_KAFKA"
+                )
+            (fresh / "jars").rename(home)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+    return home
+
+
+def _java() -> str:
+    java = shutil.which("java")
+    if java is None:
+        raise Unavailable(INSTALL)
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60.0).stderr
+    found = re.search(r'version "(\d+)', said)
+    if found is None or int(found[1]) < 17:
+        first = said.strip().partition("\n")[0]
+        raise Unavailable(f"{INSTALL} (java is there, but says {first!r})")
+    return java
+
+
+def _cluster_id() -> str:
+    """Return 22 characters; one that begins with a hyphen would be taken for an option."""
+    text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    return text if not text.startswith("-") else "A" + text[1:]
+
+
+def free_ports(n: int) -> list[int]:
+    """Return ports below those that outgoing connections get: they stay free over a restart."""
+    with contextlib.ExitStack() as held:
+        ports: list[int] = []
+        for port in random.SystemRandom().sample(range(20000, 32000), 1000):
+            taken = held.enter_context(socket.socket())
+            try:
+                taken.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            ports.append(port)
+            if len(ports) == n:
+                return ports
+    raise RuntimeError(f"no {n} free ports between 20000 and 32000")
+
+
+def _answers(port: int) -> bool:
+    """Ask for the versions of all requests, as clients do first."""
+    ask = b"\x00\x12\x00\x00\x00\x00\x00\x01\xff\xff"  # ApiVersions v0, number 1, no client id
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1.0) as connection:
+            connection.sendall(len(ask).to_bytes(4, "big") + ask)
+            return len(connection.recv(8)) == 8
+    except OSError:
+        return False
+
+
+def _properties(directory: Path, ports: list[int]) -> dict[str, str]:
+    broker, controller = f"127.0.0.1:{ports[0]}", f"127.0.0.1:{ports[1]}"
+    return {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.voters": f"1@{controller}",
+        "listeners": f"PLAINTEXT://{broker},CONTROLLER://{controller}",
+        "advertised.listeners": f"PLAINTEXT://{broker}",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "log.dirs": str(directory / "data"),
+        "auto.create.topics.enable": "false",
+        "offsets.topic.replication.factor": "1",
+        "offsets.topic.num.partitions": "4",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "transaction.state.log.num.partitions": "4",
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+        "group.initial.rebalance.delay.ms": "0",
+        "group.min.session.timeout.ms": "3000",
+        # After a kill the broker starts again only when its former life is given up for dead.
+        "broker.session.timeout.ms": f"{_SESSION_S * 1e3:.0f}",
+        "broker.heartbeat.interval.ms": "500",
+        "log.cleaner.dedupe.buffer.size": "2097152",
+        "num.network.threads": "2",
+        "num.io.threads": "2",
+        "background.threads": "2",
+    }
+
+
+def _security(directory: Path, ports: list[int]) -> dict[str, str]:
+    login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    users = " ".join(f'user_{name}="{password}"' for name, password in USERS.items())
+    scram = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+    where = [f"127.0.0.1:{port}" for port in ports]
+    open_to = f"PLAINTEXT://{where[0]},SASL_PLAINTEXT://{where[2]}"
+    settings = {
+        "listeners": f"{open_to},SSL://{where[3]},SASL_SSL://{where[4]},CONTROLLER://{where[1]}",
+        "advertised.listeners": f"{open_to},SSL://localhost:{ports[3]},"
+        f"SASL_SSL://localhost:{ports[4]}",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,"
+        "SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL,SASL_SSL:SASL_SSL",
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(directory / "server.keystore.pem"),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(directory / "ca.pem"),
+        "ssl.client.auth": "requested",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS;User:ada;User:CN=client",
+    }
+    for listener in ("sasl_plaintext", "sasl_ssl"):
+        name = f"listener.name.{listener}"
+        settings[f"{name}.plain.sasl.jaas.config"] = f"{login} {users};"
+        settings[f"{name}.scram-sha-256.sasl.jaas.config"] = scram
+    return settings
+
+
+def _certificates(directory: Path) -> None:
+    """Make an authority, and from it a certificate for "localhost" and one for a client."""
+    if shutil.which("openssl") is None:
+        raise Unavailable("Kafka tests with TLS need openssl: apt-get install openssl")
+    for line in _openssl():
+        subprocess.run(
+            ["openssl", *line.split()], cwd=directory, check=True, capture_output=True, timeout=60.0
+        )
+    for name in ("server", "client"):
+        both = (directory / f"{name}.key").read_text() + (directory / f"{name}.pem").read_text()
+        (directory / f"{name}.keystore.pem").write_text(both)
+
+
+def _openssl() -> Iterator[str]:
+    new = "-newkey rsa:2048 -nodes -days 30"
+    yield f"req -x509 {new} -keyout ca.key -out ca.pem -subj /CN=authority"
+    for name, host in (("server", "localhost"), ("client", "client")):
+        yield (
+            f"req -x509 {new} -keyout {name}.key -out {name}.pem -subj /CN={name} -CA ca.pem "
+            f"-CAkey ca.key -addext subjectAltName=DNS:{host} -addext basicConstraints=CA:FALSE"
+        )
