@@ -39,7 +39,7 @@ Parser: TypeAlias = Callable[[Any], float | None]
 class Roles:
     """What the user said about the columns."""
 
-    label: str
+    label: str | None
     time: str | None
     key: str | None
     ignore: frozenset[str]
@@ -134,7 +134,7 @@ class RowReader:
                 key=key,
                 x=self._features(cells),
                 occurred_at=at,
-                truth=self._truth(cells.get(roles.label)),
+                truth=None if roles.label is None else self._truth(cells.get(roles.label)),
             )
         except ValueError as error:
             rejected = Rejected(
@@ -196,6 +196,8 @@ class RowReader:
             self._notes(f"left out as text: {', '.join(texts)}")
 
     def _judge_labels(self, rows: list[dict[str, Any]]) -> bool | None:
+        if self._roles.label is None:
+            return None
         labels = [row[self._roles.label] for row in rows]
         labels = [label for label in labels if not is_missing(label)]
         return all(is_integer_text(label) for label in labels) if labels else None

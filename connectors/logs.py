@@ -27,7 +27,7 @@ class LogSource:
     path
         The file, plain or compressed with gzip or zstd.
     label
-        Column of the labels; an empty cell is an event without a label.
+        Column of the labels; an empty cell is an event without a label. None: no event has one.
     time
         Column of the times, POSIX seconds or ISO 8601 (UTC where no zone is given); without it,
         the row number counts as seconds.
@@ -65,7 +65,7 @@ class LogSource:
         self,
         path: str | Path,
         *,
-        label: str,
+        label: str | None = None,
         time: str | None = None,
         key: str | None = None,
         ignore: Iterable[str] = (),

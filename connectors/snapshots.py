@@ -33,6 +33,10 @@ class StateError(OSError):
     """State that cannot be kept or brought back; the text says why, and what to do."""
 
 
+class InUseError(StateError):
+    """A directory that another process uses."""
+
+
 def write_snapshot(path: str | Path, data: bytes) -> None:
     """Write a file such that a crash at any moment leaves the old one or the new one, whole.
 
@@ -143,7 +147,7 @@ class StateDirectory:
         except BlockingIOError:
             owner = os.pread(self._lock, 20, 0).decode("ascii", "replace").strip() or "unknown"
             self.close()
-            raise StateError(
+            raise InUseError(
                 f"{path} is in use by process {owner}; stop it, or name another directory"
             ) from None
         except OSError as error:
