@@ -14,7 +14,7 @@ from connectors.broker import INPUT_TOPIC, OUTPUT_TOPIC
 from connectors.codec import TYPES
 from connectors.files import FILES
 from streamgp.base import Decision, Neighbour
-from streamgp.cli import config, settings
+from streamgp.cli import config, exit_codes, settings, worker_settings
 from streamgp.cli.validation import expected as expected_words
 from streamgp.cli.validation import shown
 from streamgp.interactive.messages import Fault, Origin
@@ -95,11 +95,15 @@ def test_topics_and_files_are_those_of_the_code():
 
 CONFIGURATION = (DOCS / "configuration.md").read_text(encoding="utf-8")
 SECTIONS = {
-    "Top level": settings.Config,
+    "Top level": worker_settings.WorkerConfig,
     "[learner]": settings.Learner,
     "[annotator]": settings.Annotator,
     "[log]": settings.Log,
     "[loop]": settings.Loop,
+    "[broker]": worker_settings.Broker,
+    "[broker.security]": worker_settings.Security,
+    "[topics]": worker_settings.Topics,
+    "[worker]": worker_settings.Worker,
 }
 RULES = {
     "[query]": settings.Query,
@@ -120,10 +124,11 @@ def default_of(field: inspect.Field) -> str:
 def test_configuration_lists_the_settings_of_a_section(heading):
     fields = inspect.type_info(SECTIONS[heading]).fields
     sections = {name.strip("[]") for name in [*SECTIONS, *RULES]}
+    path = "" if heading == "Top level" else heading.strip("[]") + "."
     expected = [
         (field.encode_name, expected_words(field.type), default_of(field))
         for field in fields
-        if field.encode_name not in sections
+        if path + field.encode_name not in sections
     ]
     listed = rows(section(CONFIGURATION, heading))
     words = {"*preset*": "None", "*off*": "None", "*the seed above*": "None"}
@@ -131,10 +136,11 @@ def test_configuration_lists_the_settings_of_a_section(heading):
 
 
 def test_configuration_has_a_section_for_every_section_of_the_code():
-    fields = {field.encode_name for field in inspect.type_info(settings.Config).fields}
+    fields = {f.encode_name for f in inspect.type_info(worker_settings.WorkerConfig).fields}
     in_code = {f"[{name}]" for name in fields if f"[{name}]" in {*SECTIONS, *RULES}}
     top_level = {row[0].strip("`") for row in rows(section(CONFIGURATION, "Top level"))}
-    assert in_code == {*SECTIONS, *RULES} - {"Top level"}
+    inner = {"[broker.security]"}
+    assert in_code == {*SECTIONS, *RULES} - {"Top level"} - inner
     assert fields - top_level == {name.strip("[]") for name in in_code}
 
 
@@ -158,9 +164,18 @@ def test_configuration_lists_the_rules_and_their_settings(heading):
     assert listed == expected
 
 
-def test_configuration_example_is_valid():
-    block = re.search(r"```toml\n(.*?)```", CONFIGURATION, re.S)
-    assert config.parse(block[1], source="example").log.label == "room"
+def test_configuration_examples_are_valid():
+    replay, worker, *others = re.findall(r"```toml\n(.*?)```", CONFIGURATION, re.S)
+    assert config.parse(replay, source="example").log.label == "room"
+    broker = config.parse_worker(worker, source="example").broker
+    assert broker.url == "kafka://host-1:9092,host-2:9092"
+    for other in others:
+        config.parse_worker(other, source="example")
+
+
+def test_configuration_lists_the_exit_statuses_of_a_worker():
+    table = re.findall(r"^\| (\d+) \|", section(CONFIGURATION, "Exit status of a worker"), re.M)
+    assert [int(status) for status in table] == list(exit_codes.MEANING)
 
 
 def test_configuration_lists_the_files_that_are_written():

@@ -6,6 +6,7 @@ Whatever is wrong is one ConfigError that names the file, the key, the value and
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,11 +16,13 @@ from msgspec.structs import replace
 
 from connectors.cells import is_integer_text
 from streamgp.cli.settings import Annotator, Config, PlainLabel
-from streamgp.cli.validation import ConfigError, convert
+from streamgp.cli.validation import ConfigError, convert, shown
+from streamgp.cli.worker_checks import check_worker
+from streamgp.cli.worker_settings import WorkerConfig, replay_part
 
 
 def parse(text: str, *, source: str) -> Config:
-    """Read a configuration from TOML text.
+    """Read the configuration of a replay from TOML text; what is for workers is checked, too.
 
     Examples
     --------
@@ -30,14 +33,48 @@ def parse(text: str, *, source: str) -> Config:
     streamgp.cli.validation.ConfigError: my.toml: query.rule = "entropi" is not allowed, ...
 
     """
+    return replay_part(parse_worker(text, source=source))
+
+
+def parse_worker(text: str, *, source: str) -> WorkerConfig:
+    """Read the configuration of a worker from TOML text.
+
+    Examples
+    --------
+    >>> parse_worker('broker = "memory://"', source="my.toml").broker.url
+    'memory://'
+
+    """
     try:
         data = tomllib.loads(text)
     except ValueError as error:  # TOMLDecodeError, or a number of thousands of digits
-        raise ConfigError(f"{source}: not valid TOML: {error}") from None
-    return consistent(convert(data, Config, source=source), source=source)
+        raise ConfigError(f"{source}: not valid TOML: {error}{_advice(text)}") from None
+    if isinstance(data.get("broker"), str):
+        data["broker"] = {"url": data["broker"]}
+    elif not isinstance(data.get("broker", {}), dict):
+        raise ConfigError(
+            f"{source}: broker = {shown(data['broker'])} is not allowed, expected an address, as "
+            'in "kafka://host:9092"'
+        )
+    config = convert(data, WorkerConfig, source=source)
+    consistent(config, source=source)
+    check_worker(config, source=source)
+    return config
+
+
+def _advice(text: str) -> str:
+    """Explain what TOML says of `broker = "..."` with a section [broker.security] below."""
+    if re.search(r"(?m)^\s*broker\s*=", text) and re.search(r"(?m)^\s*\[broker\b", text):
+        return "; with a section [broker...] the address is url = ... in the section [broker]"
+    return ""
 
 
 def load(path: Path) -> Config:
+    """Read the configuration file of a replay; what is wrong with it becomes one ConfigError."""
+    return replay_part(load_worker(path))
+
+
+def load_worker(path: Path) -> WorkerConfig:
     """Read a configuration file; whatever is wrong with it becomes one ConfigError."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -45,7 +82,7 @@ def load(path: Path) -> Config:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 text (byte {error.start})") from None
-    return parse(text, source=str(path))
+    return parse_worker(text, source=str(path))
 
 
 def with_annotators(config: Config, texts: Sequence[str]) -> Config:

@@ -51,7 +51,6 @@ class Notes:
 def open_log(path: Path, config: Config, notes: Notes) -> LogSource:
     """Open the log that a configuration describes."""
     columns = config.log
-    assert columns.label is not None
     try:
         return LogSource(
             path,

@@ -15,21 +15,27 @@ from typing import Any, NoReturn
 
 import click
 
+from connectors.records import LinkError
 from streamgp import __version__
+from streamgp.cli.annotate import annotate
+from streamgp.cli.check import check
 from streamgp.cli.completion import COMPLETE_VARIABLE, completion
+from streamgp.cli.dead_letters import dead_letters
 from streamgp.cli.demo import demo
+from streamgp.cli.exit_codes import INTERRUPTED, LOST_BROKER, WRONG_USE
 from streamgp.cli.forget import forget
 from streamgp.cli.init import init
+from streamgp.cli.rebuild import rebuild
 from streamgp.cli.replay import replay
 from streamgp.cli.report import report
+from streamgp.cli.run import run
+from streamgp.cli.send import send
 from streamgp.cli.validation import ConfigError
-
-WRONG_USE = 2
-INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+from streamgp.cli.watch import watch
 
 
 class _Streamgp(click.Group):
-    """A group whose expected errors are one line on stderr and exit status 2."""
+    """A group whose expected errors are one line on stderr and an exit status, mostly 2."""
 
     def main(
         self,
@@ -56,14 +62,16 @@ class _Streamgp(click.Group):
             sys.exit(_fail(str(error)))
         except BrokenPipeError:
             raise  # nobody reads on: said by nobody, to nobody
+        except LinkError as error:
+            sys.exit(_fail(str(error), LOST_BROKER))
         except OSError as error:
             sys.exit(_fail(f"cannot write the results: {error.strerror or error}"))
         sys.exit(status if isinstance(status, int) else 0)
 
 
-def _fail(message: str) -> int:
+def _fail(message: str, status: int = WRONG_USE) -> int:
     click.echo(f"Error: {' '.join(message.split())}", err=True)
-    return WRONG_USE
+    return status
 
 
 @click.group(cls=_Streamgp, context_settings={"help_option_names": ["-h", "--help"]})
@@ -85,18 +93,32 @@ def cli() -> None:
     Go on after a cut, any time:  streamgp replay log.csv --label activity \\
                                       --out results --state state
     Remove one person from that:  streamgp forget --help
+    Work on Apache Kafka:         streamgp init --worker > worker.toml
+                                  streamgp check worker.toml
+                                  streamgp run worker.toml --create-topics
+    Feed it a recorded log:       streamgp send worker.toml log.csv --label activity
+    Answer its questions:         streamgp annotate worker.toml
+    See workers at their work:    streamgp watch worker.toml
     Complete words with Tab:      streamgp completion --help
 
     Exit status: 0 done, 2 wrong use or unreadable input (one line on stderr says what),
-    130 ended by Ctrl-C (what was done so far is kept).
+    75 a broker that cannot be reached, 130 ended by Ctrl-C (what was done so far is kept).
+    `streamgp run` has more of them, see its --help.
     """
 
 
 cli.add_command(demo)
 cli.add_command(replay)
 cli.add_command(report)
-cli.add_command(forget)
 cli.add_command(init)
+cli.add_command(check)
+cli.add_command(run)
+cli.add_command(send)
+cli.add_command(annotate)
+cli.add_command(watch)
+cli.add_command(dead_letters)
+cli.add_command(rebuild)
+cli.add_command(forget)
 cli.add_command(completion)
 
 

@@ -15,7 +15,7 @@ from streamgp.cli.report import check_report
 from streamgp.cli.settings import Config, PresetName
 
 
-def _columns(
+def split_columns(
     _context: click.Context, _parameter: click.Parameter, value: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Split at commas, so that `--ignore a,b` and `--ignore a --ignore b` are the same."""
@@ -60,14 +60,14 @@ def path_to(what: str) -> Callable[[click.Context, click.Parameter, str | None],
     "--ignore",
     metavar="COLUMN",
     multiple=True,
-    callback=_columns,
+    callback=split_columns,
     help="Column that is no feature. May be given several times, or name several: A,B.",
 )
 @click.option(
     "--features",
     metavar="A,B,...",
     multiple=True,
-    callback=_columns,
+    callback=split_columns,
     help="The only columns that are features.",
 )
 @click.option(

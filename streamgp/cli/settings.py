@@ -32,11 +32,11 @@ T = TypeVar("T")
 DEFAULT_SEED = 1
 
 
-class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A section of the file; an unknown key in it is an error."""
 
 
-class _Rule(_Section, frozen=True, kw_only=True, tag_field="rule"):
+class _Rule(Section, frozen=True, kw_only=True, tag_field="rule"):
     """A section whose `rule` says which further keys it has."""
 
 
@@ -120,7 +120,7 @@ ChallengeRule: TypeAlias = Paper | SkepticalChallenge | Always | Never
 Budget: TypeAlias = Unlimited | AtMost | AtMostPer | Rate
 
 
-class Learner(_Section, frozen=True, kw_only=True):
+class Learner(Section, frozen=True, kw_only=True):
     """The Gaussian process ("gp"), or a River classifier by its path."""
 
     name: Text = "gp"
@@ -129,7 +129,7 @@ class Learner(_Section, frozen=True, kw_only=True):
     options: dict[str, Any] = {}
 
 
-class Annotator(_Section, frozen=True, kw_only=True):
+class Annotator(Section, frozen=True, kw_only=True):
     """A simulated annotator; `delay` is in seconds of the log's time.
 
     One with a `tiring_rate` is tired, see `streamgp.TiredAnnotator`.
@@ -146,7 +146,7 @@ class Annotator(_Section, frozen=True, kw_only=True):
     seed: Seed | None = None
 
 
-class Log(_Section, frozen=True, kw_only=True):
+class Log(Section, frozen=True, kw_only=True):
     """The columns of the log."""
 
     label: Text | None = None
@@ -157,7 +157,7 @@ class Log(_Section, frozen=True, kw_only=True):
     limit: Count | None = None
 
 
-class Loop(_Section, frozen=True, kw_only=True):
+class Loop(Section, frozen=True, kw_only=True):
     """How long a request waits, how long an event can be answered, how many keys are ready."""
 
     expires_after_s: Seconds | None = None
@@ -165,7 +165,7 @@ class Loop(_Section, frozen=True, kw_only=True):
     max_keys: Count | None = None
 
 
-class Config(_Section, frozen=True, kw_only=True):
+class Config(Section, frozen=True, kw_only=True):
     """The whole file."""
 
     preset: PresetName = "default"

@@ -3,11 +3,15 @@
 msgspec converts; before it does, `check` walks the same types and says of the first thing that is
 wrong which key it is, what was found and what is allowed. Nothing here knows what the keys mean.
 
+A type may say in `Meta(extra=...)` what its values are called (`expected`: a text), and that a
+wrong one may be a password and is not to be repeated (`secret`: True).
+
 """
 
 from __future__ import annotations
 
 import difflib
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
@@ -61,6 +65,12 @@ def convert(data: object, cls: type[T], *, source: str, root: str = "") -> T:
 
 def check(value: object, kind: inspect.Type, path: str) -> None:
     """Raise ConfigError, with the key path in front, if `value` is not of the type `kind`."""
+    if isinstance(kind, inspect.Metadata):
+        if not _fits(value, kind.type):
+            if (kind.extra or {}).get("secret"):
+                raise ConfigError(f"{path} is not allowed, expected {expected(kind)}")
+            raise _not_allowed(path, value, expected(kind))
+        return
     if isinstance(kind, inspect.UnionType):
         structs = [t for t in kind.types if isinstance(t, inspect.StructType)]
         if len(structs) > 1:
@@ -72,7 +82,8 @@ def check(value: object, kind: inspect.Type, path: str) -> None:
             if not any(_fits(value, simple) for simple in kinds):
                 raise _not_allowed(path, value, expected(kind))
             return
-        kind = kinds[0]
+        check(value, kinds[0], path)
+        return
     if isinstance(kind, inspect.StructType):
         _check_struct(value, kind, path)
     elif isinstance(kind, inspect.ListType | inspect.VarTupleType):
@@ -138,7 +149,11 @@ def _fits(value: object, kind: inspect.Type) -> bool:
             return False
         return abs(value) <= sys.float_info.max and _in_range(value, kind)
     if isinstance(kind, inspect.StrType):
-        return isinstance(value, str) and len(value) >= (kind.min_length or 0)
+        return (
+            isinstance(value, str)
+            and len(value) >= (kind.min_length or 0)
+            and (kind.pattern is None or re.search(kind.pattern, value) is not None)
+        )
     if isinstance(kind, inspect.LiteralType):
         return isinstance(value, str) and value in kind.values
     if isinstance(kind, inspect.DictType):
@@ -164,6 +179,8 @@ def expected(kind: inspect.Type) -> str:
     'a number from 0 to 1'
 
     """
+    if isinstance(kind, inspect.Metadata):
+        return str((kind.extra or {}).get("expected") or expected(kind.type))
     if isinstance(kind, inspect.UnionType):
         kinds = _but_none(kind)
         return expected(kinds[0]) if len(kinds) == 1 else "a text, a number, true or false"

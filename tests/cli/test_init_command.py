@@ -7,9 +7,10 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from streamgp.cli.config import parse
+from streamgp.cli.config import parse, parse_worker
 from streamgp.cli.main import cli
-from streamgp.cli.settings import Config, resolved
+from streamgp.cli.settings import Config, Loop, resolved
+from streamgp.cli.worker_settings import Broker, Security, Topics, Worker, replay_part
 
 
 def printed(*arguments: str) -> str:
@@ -45,8 +46,38 @@ def test_every_section_and_setting_is_there() -> None:
             assert re.search(rf"(?m)^#?{name} = |\.{name}\]", text), (section, name)
 
 
-def test_each_rule_that_the_comments_show_is_valid() -> None:
-    text = printed()
+@pytest.mark.parametrize("preset", ["default", "paper"])
+def test_file_for_a_worker_is_the_default_but_for_how_long_it_remembers(preset: str) -> None:
+    config = parse_worker(printed("--worker", "--preset", preset), source="init")
+    assert (config.topics, config.worker) == (Topics(), Worker())
+    assert config.broker == Broker(url="kafka://localhost:9092")
+    assert config.loop == Loop(expires_after_s=3600.0, answer_horizon_s=86400.0)
+    expected = Config(preset=preset, loop=config.loop)  # type: ignore[arg-type]
+    assert resolved(replay_part(config)) == resolved(expected)
+
+
+def test_every_setting_of_a_worker_switched_on_is_a_valid_file() -> None:
+    config = parse_worker(re.sub(r"(?m)^#(?! )", "", printed("--worker")), source="init")
+    assert config.broker is not None
+    others = {"password_file", "key_password_file"}  # in place of a variable
+    for section in (config, config.broker.security, config.loop, config.worker, config.topics):
+        for name in set(section.__struct_fields__) - others:
+            assert getattr(section, name) is not None, name
+
+
+def test_every_section_and_setting_of_a_worker_is_there() -> None:
+    text = printed("--worker")
+    sections = {"broker": Broker, "broker.security": Security, "topics": Topics, "worker": Worker}
+    for section, cls in sections.items():
+        assert re.search(rf"(?m)^#?\[{section}\]$", text)
+        for name in set(cls.__struct_fields__) - {"security"}:
+            assert re.search(rf"(?m)^#?{name} = |\b{name}\b", text), (section, name)
+    assert "[annotator]" not in text
+
+
+@pytest.mark.parametrize("options", [(), ("--worker",)], ids=["replay", "worker"])
+def test_each_rule_that_the_comments_show_is_valid(options: tuple[str, ...]) -> None:
+    text = printed(*options)
     section = ""
     seen = 0
     for line in text.splitlines():

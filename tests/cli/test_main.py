@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import streamgp
+from connectors.records import LinkError
 from streamgp.cli.main import cli, main
 
 
@@ -34,7 +35,10 @@ def test_help_names_every_command_and_an_example() -> None:
         "report",
         "init",
         "completion",
+        "run",
+        "check",
         "streamgp replay log.csv --label activity",
+        "streamgp run worker.toml --create-topics",
     ):
         assert word in result.stdout
 
@@ -51,7 +55,7 @@ def test_every_option_of_every_command_has_a_help_text(command: str) -> None:
 
 
 def test_help_loads_nothing_heavy() -> None:
-    heavy = {"numpy", "scipy", "river", "rich", "matplotlib", "pyarrow"}
+    heavy = {"numpy", "scipy", "river", "rich", "matplotlib", "pyarrow", "kafka"}
     code = (
         "import sys; from streamgp.cli.main import cli\n"
         "for a in ([], *([name] for name in cli.commands)):\n"
@@ -107,6 +111,18 @@ def test_ctrl_c_outside_a_run_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> 
     result = CliRunner().invoke(cli, ["init"])
     assert result.exit_code == 130
     assert result.stderr.strip() == "interrupted"
+
+
+def test_broker_that_cannot_be_reached_ends_any_command_with_75(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def unreachable(_context: object) -> None:
+        raise LinkError("host:9092 cannot be reached:\nname is not known")
+
+    monkeypatch.setattr(cli.commands["init"], "invoke", unreachable)
+    result = CliRunner().invoke(cli, ["init"])
+    assert result.exit_code == 75
+    assert result.stderr == "Error: host:9092 cannot be reached: name is not known\n"
 
 
 def test_error_of_our_own_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,207 @@
+"""The text of the configuration files that `streamgp init` prints.
+
+Settings stand with their value; those that are off by default stand as `#name = example`, so that
+taking away the `#` gives a valid file. Other comments begin with `# `.
+
+"""
+
+_REPLAY_HEAD = """\
+# Configuration of streamgp, read by `streamgp replay LOG --config FILE`.
+# Every setting may be left out; what stands here is the default. Settings that begin
+# with `#` are off: take away the `#` to use them. The command line overrides the file.
+
+"""
+
+_TOP = """\
+# Where the values come from that this file leaves out: "default", or "paper" (the rules
+# and numbers of the ISGP paper, on unscaled features).
+preset = {preset}
+
+# Seeds every random draw: the same seed and log give the same run.
+seed = {seed}
+
+# Features are scaled by their mean and standard deviation over this many first events,
+# then never again. 0: not scaled at all.
+warm_up = {warm_up}
+
+"""
+
+_RULES = """\
+[learner]
+# "gp", an exact Gaussian process, or any River classifier by its path, for example
+# "river.naive_bayes.GaussianNB"; a River classifier's settings go into a section
+# [learner.options], in place of the two below.
+name = {name}
+# How far a labelled example reaches, in units of the scaled features. Without it: grows
+# with the square root of the number of features.
+{length_scale}
+# How much a single label may be off (labels count as 0 and 1); more is more skeptical.
+noise_variance = {noise_variance}
+
+[query]
+# When to ask for a label. The other rules, and their settings:
+#   "paper"               the ISGP paper's: a coin with the probability of being wrong
+#   "always"              every event
+#   "never"               no event
+#   "random"              rate = 0.1 (share of the events)
+#   "entropy"             threshold = 0.5 (nats)
+#   "least_confidence"    threshold = 0.3 (one minus the highest probability)
+#   "best_versus_second"  threshold = 0.3 (second best probability over best)
+# "skeptical": a coin with c times the probability of being wrong; more c, more questions.
+{query}
+
+[challenge]
+# When to ask again because a given label is probably wrong. The other rules:
+#   "paper"   the ISGP paper's: a coin, whenever label and prediction differ
+#   "always"  whenever they differ
+#   "never"   take every label as it is
+# "skeptical": when the label is wrong with more than this probability.
+{challenge}
+
+[budget]
+# How many labels may be asked for; challenges are not counted. The other rules, and their settings:
+#   "at_most"      n = 100
+#   "at_most_per"  n = 5, span_s = 3600.0 (at most 5 in any hour)
+#   "rate"         rate = 0.1, window = 50, horizon = 8 (about this share of the events)
+rule = {budget}
+
+"""
+
+_ANNOTATOR = """\
+[annotator]
+# The simulated annotator, who reads the answers from the log's label column. For several
+# of them at once, replace this section by one for each: [annotators.ann], [annotators.bob].
+# Share of wrong answers, seconds until an answer comes, share of unanswered requests.
+error_rate = {error_rate}
+delay = {delay}
+decline_rate = {decline_rate}
+# true: a challenged annotator always repeats the first answer.
+stubborn = {stubborn}
+# What each question adds to the share of wrong answers, and the seconds after which half of
+# that has passed. 0.0: never tired.
+tiring_rate = {tiring_rate}
+half_life_s = {half_life_s}
+# The labels to err among, of the same type as those in the log. Without it: those seen so far.
+#classes = ["hall", "kitchen"]
+# How the annotator signs; without it "simulated".
+#name = "ann"
+# Without a seed of their own the annotator's draws follow the seed above.
+#seed = 1
+
+"""
+
+_LOG = """\
+[log]
+# Column names. Without a time column the row number counts as seconds; with a key column
+# every key (a user, a device) has a learner of its own.
+#label = "label"
+#time = "time"
+#key = "user"
+# Columns that are not features, or the only ones that are.
+ignore = []
+#features = ["a", "b"]
+# Stop after this many rows.
+#limit = 1000
+
+"""
+
+_REPLAY_LOOP = """\
+[loop]
+# Seconds of the log's time after which an unanswered request ends.
+#expires_after_s = 3600.0
+# Seconds after which an event can no longer be answered. Without it, every event is
+# remembered for ever.
+#answer_horizon_s = 86400.0
+# With a key column: how many learners to hold in memory. The others are put away, and come back
+# unchanged with their next row.
+#max_keys = 1000
+"""
+
+_WORKER_HEAD = """\
+# Configuration of a streamgp worker, read by `streamgp run FILE`, and by the commands that work
+# on the same topics. Settings that begin with `#` are off: take away the `#` to use them.
+# Try it without Kafka: `streamgp run FILE --broker file://./topics --create-topics`.
+
+"""
+
+_BROKER = """\
+[broker]
+# Some servers of the cluster; "file://DIR" keeps the topics in a directory (one worker),
+# "memory://" only as long as the worker runs.
+url = "kafka://localhost:9092"
+
+# Who the worker is, and whom it trusts. The passwords stand in environment variables, or, with
+# password_file and key_password_file in place of the two below, in files.
+#[broker.security]
+# "PLAINTEXT", "SSL", "SASL_PLAINTEXT" or "SASL_SSL".
+#protocol = "SASL_SSL"
+# "PLAIN", "SCRAM-SHA-256" or "SCRAM-SHA-512".
+#mechanism = "SCRAM-SHA-512"
+#username = "streamgp"
+#password_env = "KAFKA_PASSWORD"
+# Certificates: of the authority that signed the broker's (without it those that the system
+# trusts), and the worker's own, where the broker asks for one.
+#ca_file = "ca.pem"
+#cert_file = "worker.pem"
+#key_file = "worker.key"
+#key_password_env = "KAFKA_KEY_PASSWORD"
+
+[topics]
+# What every name begins with.
+prefix = {prefix}
+# For `streamgp run --create-topics`. More partitions let more workers share the load; their
+# number cannot be changed later. replication = -1: as many copies as the broker is set to.
+partitions = {partitions}
+replication = {replication}
+events = {events}
+answers = {answers}
+predictions = {predictions}
+requests = {requests}
+consensus = {consensus}
+state = {state_topic}
+dead_letters = {dead_letters}
+
+[worker]
+# Workers of one group share the partitions.
+group = {group}
+# Its own name within the group, the same after every restart. Without it: the name of the
+# machine and a number.
+#instance = "worker-1"
+# true: every key (a user, a device) has a learner of its own. false: one learner for all, which
+# needs topics with one partition.
+keyed = {keyed}
+# Where to keep snapshots, so that a restart need not read the topics from the start.
+state = {state}
+save_every_s = {save_every_s}
+# How many records are worked off together at most.
+batch = {batch}
+# Stop when more than this share of the last 1000 inputs could not be used.
+max_bad_share = {max_bad_share}
+"""
+
+_WORKER_LOOP = """\
+[loop]
+# Seconds after which an unanswered request ends.
+expires_after_s = 3600.0
+# Seconds after which an event can no longer be answered, and is forgotten; without it, every
+# event is remembered for ever.
+answer_horizon_s = 86400.0
+# How many learners each partition holds in memory. The others are put away, and come back
+# unchanged with their next event.
+#max_keys = 10000
+"""
+
+REPLAY = _REPLAY_HEAD + _TOP + _RULES + _ANNOTATOR + _LOG + _REPLAY_LOOP
+"""For `streamgp replay`."""
+WORKER = (
+    _WORKER_HEAD
+    + _TOP
+    + _BROKER
+    + "\n"
+    + _RULES
+    + _WORKER_LOOP
+    + "\n"
+    + _LOG.replace("[log]\n", "[log]\n# How `streamgp send` reads a log.\n").rstrip("\n")
+    + "\n"
+)
+"""For `streamgp run`."""

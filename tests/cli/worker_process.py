@@ -1,0 +1,49 @@
+"""A worker in a process of its own, for tests of signals, exit statuses and logs."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+MAIN = "from streamgp.cli.main import main\nmain()"
+ENVIRONMENT = {**os.environ, "PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}
+_PATIENCE_S = 60.0
+
+
+class Process:
+    """A worker in a process of its own, between two pipes."""
+
+    def __init__(self, *arguments: str | Path, code: str = "") -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", f"{code}\n{MAIN}", "run", *map(str, arguments)],
+            env=ENVIRONMENT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        self._log = b""
+
+    def wait_for(self, event: str) -> None:
+        """Return when something has been logged."""
+        assert self.process.stderr is not None
+        while f'"event":"{event}"'.encode() not in self._log:
+            ready, _, _ = select.select([self.process.stderr], [], [], _PATIENCE_S)
+            assert ready, f"no {event!r} in time; {self._log!r}"
+            data = os.read(self.process.stderr.fileno(), 65536)
+            assert data, f"ended before {event!r}; {self._log!r}"
+            self._log += data
+
+    def end(self) -> tuple[int, list[dict[str, Any]]]:
+        """Wait for the end, and return the status and the log."""
+        assert self.process.stderr is not None
+        status = self.process.wait(_PATIENCE_S)
+        log = self._log + self.process.stderr.read()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            assert stream is not None
+            stream.close()
+        return status, [json.loads(line) for line in log.splitlines()]
