@@ -1,0 +1,215 @@
+"""Carry out the Dockerfile without Docker, and try what comes of it.
+
+    python docker/rehearse.py
+
+Every RUN and COPY is done in a clean folder that stands for the image's file system, with this
+Python in place of the base image; paths of the image are written as paths in that folder. Then the
+entry point and the health check run as a container would run them. What is not shown: that the
+base image is there, and what Docker itself does. Needs Linux, root (files are given to the image's
+user) and a package index.
+
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HERE = Path(__file__).parent
+CONTEXT = HERE.parent
+_ONE_DAY_S = 86400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One instruction: RUN, COPY, ... and what follows it, continued lines put together."""
+
+    word: str
+    rest: str
+
+
+def steps(text: str) -> list[Step]:
+    """Read a Dockerfile.
+
+    Examples
+    --------
+    >>> steps("FROM a AS b\\n# why\\nRUN x && \\\\\\n    y\\n")[1]
+    Step(word='RUN', rest='x && y')
+
+    """
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+    joined = re.sub(r"\\\n\s*", "", "\n".join(lines))
+    pairs = [line.split(maxsplit=1) for line in joined.splitlines() if line.strip()]
+    return [Step(word=word, rest=rest.strip()) for word, rest in pairs]
+
+
+def words(text: str) -> list[str]:
+    """Return the words of an instruction that is written as JSON or as a shell has it."""
+    return list(json.loads(text)) if text.startswith("[") else ["/bin/sh", "-c", text]
+
+
+@dataclass(slots=True, kw_only=True)
+class Image:
+    """What the steps have come to so far: its files are in `root`, its Python is in `base`."""
+
+    root: Path
+    base: Path
+    variables: dict[str, str] = field(default_factory=dict)
+    folder: str = "/"
+    user: str = "0:0"
+    entry_point: list[str] = field(default_factory=list)
+    health: list[str] = field(default_factory=list)
+
+    def real(self, path: str) -> Path:
+        """Return where a path of the image is."""
+        return self.root / (Path(self.folder) / path).relative_to("/")
+
+    def translated(self, text: str) -> str:
+        """Return a text in which the image's own paths are where they really are."""
+        own = r"(?<![\w./])/(?:opt|src|wheels|var/lib/streamgp)(?![\w-])"
+        return re.sub(own, lambda found: f"{self.root}{found[0]}", text)
+
+    def run(self, command: list[str], *, as_user: bool = False) -> subprocess.CompletedProcess[str]:
+        """Run a command as it would run in the image."""
+        number, _, group = self.user.partition(":")
+        who = {"user": int(number), "group": int(group), "extra_groups": []} if as_user else {}
+        folder = self.real(".")
+        folder.mkdir(parents=True, exist_ok=True)
+        return subprocess.run(
+            [self.translated(word) for word in command],
+            cwd=folder,
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+            **who,
+        )
+
+    def environment(self) -> Mapping[str, str]:
+        """Return the variables of the image, and what a package index may need."""
+        base = f"{self.base}:/usr/local/bin:/usr/bin:/bin"
+        index = re.compile(r"PIP_.*|SSL_CERT_.*|.*_proxy", re.IGNORECASE)
+        given = {k: v for k, v in os.environ.items() if index.fullmatch(k)}
+        own = {k: self.translated(v).replace("$PATH", base) for k, v in self.variables.items()}
+        return given | {"PATH": base} | own
+
+    def copy(self, rest: str, stages: Mapping[str, Path]) -> None:
+        """Do a COPY, from the checkout or from an earlier stage."""
+        *options, target = shlex.split(rest)
+        source = CONTEXT
+        names = []
+        for word in options:
+            if word.startswith("--from="):
+                source = stages[word.removeprefix("--from=")]
+            elif word.startswith("--"):
+                raise ValueError(f"COPY {word} is not rehearsed")
+            else:
+                names.append(word.lstrip("/"))
+        into = self.real(target)
+        into.mkdir(parents=True, exist_ok=True)
+        left_out = shutil.ignore_patterns("__pycache__") if source == CONTEXT else None
+        for path in (source / name for name in names):
+            if path.is_dir():
+                shutil.copytree(path, into, symlinks=True, dirs_exist_ok=True, ignore=left_out)
+            else:
+                shutil.copy(path, into)
+
+
+def build(instructions: list[Step], work: Path) -> Image:
+    """Do what the instructions say, stage after stage, and return the last."""
+    root, base = work / "root", work / "base"
+    base.mkdir()
+    (base / "python").symlink_to(sys._base_executable)
+    stages: dict[str, Path] = {}
+    image = Image(root=root, base=base)
+    name = ""
+    for step in instructions:
+        print(f"{step.word} {step.rest[:150]}", flush=True)
+        if step.word == "FROM":
+            if root.exists():
+                # Each stage is built in the same place, so that what is installed in one runs in
+                # the next, as in the image.
+                stages[name] = root.rename(work / f"stage-{len(stages)}")
+            name = step.rest.partition(" AS ")[2]
+            root.mkdir()
+            image = Image(root=root, base=base)
+        elif step.word == "ENV":
+            pairs = (word.partition("=") for word in shlex.split(step.rest))
+            image.variables |= {key: value for key, _, value in pairs}
+        elif step.word == "WORKDIR":
+            image.folder = step.rest
+        elif step.word == "COPY":
+            image.copy(step.rest, stages)
+        elif step.word == "RUN":
+            done = image.run(words(step.rest))
+            if done.returncode != 0:
+                sys.exit(f"it ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+        elif step.word == "USER":
+            image.user = step.rest
+        elif step.word == "ENTRYPOINT":
+            image.entry_point = words(step.rest)
+        elif step.word == "HEALTHCHECK":
+            image.health = words(step.rest.partition(" CMD ")[2] or step.rest.partition("CMD ")[2])
+        elif step.word not in ("LABEL", "VOLUME", "STOPSIGNAL", "CMD"):
+            raise ValueError(f"{step.word} is not rehearsed")
+    return image
+
+
+def try_out(image: Image) -> None:
+    """Run the entry point and the health check."""
+    try:
+        as_user = image.run(["python", "-c", ""], as_user=True).returncode == 0
+    except PermissionError:
+        as_user = False
+    print(f"as user {image.user}" if as_user else "as root: this Python is out of others' reach")
+    said = image.run([*image.entry_point, "--version"], as_user=as_user)
+    expect("the entry point says its version", said.stdout.startswith("streamgp "), said)
+
+    state = image.real("/var/lib/streamgp")
+    owner = f"{state.stat().st_uid}:{state.stat().st_gid}"
+    expect(f"the state belongs to {image.user}", owner == image.user)
+    said = image.run(["/bin/sh", "-c", "ls -A; touch it && rm it"], as_user=as_user)
+    expect("it is empty and can be written", said.returncode == 0 and said.stdout == "", said)
+    expect("no worker is unhealthy", image.run(image.health, as_user=as_user).returncode != 0)
+    alive = state / "worker-1" / "alive"
+    alive.parent.mkdir()
+    alive.touch()
+    said = image.run(image.health, as_user=as_user)
+    expect("a worker that works is healthy", said.returncode == 0, said)
+    then = time.time() - _ONE_DAY_S
+    os.utime(alive, (then, then))
+    expect("one that hangs is not", image.run(image.health, as_user=as_user).returncode != 0)
+
+    found = [path.name for path in image.real("/opt").rglob("*") if path.name in ("gcc", "pip")]
+    expect("there is no compiler and no pip in it", found == [])
+
+
+def expect(what: str, holds: bool, said: subprocess.CompletedProcess[str] | None = None) -> None:
+    """Say that something holds, or stop."""
+    if not holds:
+        sys.exit(f"NOT SO: {what}\n{said.stdout + said.stderr if said else ''}")
+    print(f"{what}: yes")
+
+
+def main() -> None:
+    """Build and try."""
+    if os.geteuid() != 0:
+        sys.exit("needs root: the image's files are given to its user")
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        work.chmod(0o755)
+        try_out(build(steps((HERE / "Dockerfile").read_text(encoding="utf-8")), work))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,235 @@
+"""The guide for deployments says what the code does."""
+
+import configparser
+import json
+import re
+import shlex
+from contextlib import closing
+from pathlib import Path
+from time import monotonic
+
+import pytest
+from kafka_broker import USERS
+
+import connectors
+import streamgp
+from connectors.kafka import KafkaTopics, Security
+from connectors.records import ALL_TOPICS, COMPACTED, LinkError, Outgoing
+from streamgp.cli import config, exit_codes
+from streamgp.cli.main import cli
+
+GUIDE = Path(__file__).parents[1] / "docs" / "deployment.md"
+if not GUIDE.is_file():
+    pytest.skip("docs/ is not beside the tests", allow_module_level=True)
+
+TEXT = GUIDE.read_text(encoding="utf-8")
+SOURCES = [
+    path.read_text(encoding="utf-8")
+    for package in (streamgp, connectors)
+    for path in Path(package.__file__).parent.rglob("*.py")
+]
+
+
+def section(heading):
+    """Return what stands under a heading, up to the next one."""
+    found = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", TEXT, re.M | re.S)
+    assert found, f"no heading {heading!r}"
+    return found[1]
+
+
+def rows(text):
+    """Return the cells of all tables in a text, without their heads."""
+    lines = re.findall(r"^\| (.*) \|$", text, re.M)
+    cells = [[cell.strip() for cell in line.split(" | ")] for line in lines]
+    return [row for row in cells if row[0].startswith("`") or row[0].isdigit()]
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", TEXT, re.M | re.S)
+
+
+def test_all_topics_are_listed_with_their_clean_up():
+    listed = {row[0].strip("`"): row[3] for row in rows(section("Topics"))}
+    assert listed == {name: "compact" if name in COMPACTED else "delete" for name in ALL_TOPICS}
+
+
+def test_all_exit_statuses_but_those_of_a_second_signal_are_listed():
+    listed = [int(row[0]) for row in rows(section("As a service"))]
+    assert listed == [s for s in exit_codes.MEANING if s < 128]
+
+
+def test_the_service_is_started_again_where_that_helps():
+    [unit] = blocks("ini")
+    parsed = configparser.ConfigParser(interpolation=None)
+    parsed.optionxform = str
+    parsed.read_string(unit)
+    kept_down = {int(status) for status in parsed["Service"]["RestartPreventExitStatus"].split()}
+    assert kept_down == {s for s in exit_codes.MEANING if 0 < s < 128} - {exit_codes.LOST_BROKER}
+
+
+def logged():
+    """Return the events that a worker may log."""
+    said = "\n".join(SOURCES)
+    calls = re.findall(r"\bsay\(\s*(?:logging\.\w+|level),\s*\"([a-z-]+)\"", said)
+    return {*calls, *re.findall(r"_say\(\s*logging\.\w+,\s*\"([a-z-]+)\"", said), "library-warning"}
+
+
+def test_every_event_of_the_log_is_explained():
+    listed = rows(section("Logs"))
+    assert {row[0].strip("`") for row in listed} == logged()
+    assert {word for row in listed for word in row[1].split(", ")} == {"info", "warning", "error"}
+
+
+def test_the_line_of_a_log_has_fields_that_exist():
+    line = json.loads(next(block for block in blocks("json") if '"level"' in block))
+    said = "\n".join(SOURCES)
+    assert [name for name in line if f'"{name}"' not in said and f"{name}=" not in said] == []
+
+
+@pytest.mark.parametrize("block", blocks("toml"))
+def test_configurations_are_valid(block):
+    assert config.parse_worker(block, source="the guide").broker is not None
+
+
+COMMANDS = sorted(
+    {
+        line.removeprefix("$ ")
+        for block in blocks("console")
+        for line in block.splitlines()
+        if line.startswith("streamgp ")
+    }
+    | set(re.findall(r"`(streamgp [a-z][^`]*)`", TEXT))
+)
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_commands_exist_with_their_options(line):
+    _, name, *words = shlex.split(line)
+    command = cli.commands[name]
+    known = {option for parameter in command.params for option in parameter.opts}
+    assert [word for word in words if word.startswith("--") and word not in known] == []
+
+
+# --- rights
+
+
+def rights():
+    """Return for each program the operations that the guide gives it, by kind and name."""
+    found = {}
+    for who, reads, writes, on_group, _ in rows(section("Security")):
+        granted = [("TOPIC", name, "READ") for name in re.findall(r"`([a-z-]+)`", reads)]
+        granted += [("TOPIC", name, "WRITE") for name in re.findall(r"`([a-z-]+)`", writes)]
+        if on_group != "none":
+            granted.append(("GROUP", "rooms", on_group.upper()))
+        found[who.strip("`").removeprefix("streamgp ")] = granted
+    found["run"].append(("TRANSACTIONAL_ID", "rooms-", "WRITE"))
+    return found
+
+
+@pytest.fixture(scope="module")
+def guarded(broker_of_ones_own):
+    """A broker on which the user `stranger` has the rights that a test gives, and no others."""
+    with broker_of_ones_own(security=True) as broker:
+        with closing(KafkaTopics(broker.servers, partitions=1, replication=1)) as topics:
+            topics.create()
+        yield broker
+
+
+def grant(broker, granted):
+    """Give the stranger rights in the place of those it had, and wait until they are in force."""
+    admin = pytest.importorskip("kafka.admin")
+    kinds, allow, patterns = (
+        admin.ResourceType,
+        admin.ACLPermissionType,
+        admin.ACLResourcePatternType,
+    )
+    everything = admin.ResourcePatternFilter(kinds.ANY, None, patterns.ANY)
+    before = admin.ACLFilter("User:stranger", "*", admin.ACLOperation.ANY, allow.ANY, everything)
+    wanted = []
+    for kind, name, operation in granted:
+        how = patterns.PREFIXED if name.endswith("-") else patterns.LITERAL
+        resource = admin.ResourcePattern(kinds[kind], name, how)
+        may = admin.ACLOperation[operation]
+        wanted.append(admin.ACL("User:stranger", "*", may, allow.ALLOW, resource))
+    with closing(admin.KafkaAdminClient(bootstrap_servers=broker.servers)) as client:
+        client.delete_acls([before])
+        client.create_acls(wanted)
+        until = monotonic() + 10.0
+        while set(client.describe_acls(before)[0]) != set(wanted):
+            assert monotonic() < until
+
+
+def as_stranger(broker):
+    security = Security(
+        protocol="SASL_PLAINTEXT",
+        mechanism="PLAIN",
+        username="stranger",
+        password=USERS["stranger"],
+    )
+    return closing(KafkaTopics(broker.sasl_servers, security=security))
+
+
+def record(topic):
+    return Outgoing(topic=topic, partition=0, key=b"ann", value=None)
+
+
+def work(topics):
+    """Do what a worker does with topics."""
+    assert topics.problems() == []
+    with closing(topics.link(group="rooms", instance="one", max_records=10)) as link:
+        until = monotonic() + 30.0
+        while not link.assigned:
+            assert monotonic() < until
+            link.poll(0.5)
+        list(link.history({0: {}}))
+        outputs = [
+            name for kind, name, right in rights()["run"] if (kind, right) == ("TOPIC", "WRITE")
+        ]
+        link.commit([record(name) for name in outputs])
+
+
+def visit(topics, granted):
+    """Read, write and ask what these rights allow."""
+    read = [name for kind, name, right in granted if (kind, right) == ("TOPIC", "READ")]
+    if read:
+        with closing(topics.reader(read)) as reader:
+            until = monotonic() + 30.0
+            while not reader.caught_up:
+                assert monotonic() < until
+                reader.poll(0.5)
+    with closing(topics.writer("test")) as writer:
+        for kind, name, right in granted:
+            if (kind, right) == ("TOPIC", "WRITE"):
+                writer.send(record(name))
+        writer.flush()
+    if ("GROUP", "rooms", "DESCRIBE") in granted:
+        topics.n_members("rooms")
+    if {"events", "answers", "consensus"} <= set(read):
+        topics.lags("rooms")
+
+
+PROGRAMS = rights()
+
+
+@pytest.mark.parametrize("who", PROGRAMS)
+def test_rights_of_the_guide_are_enough(guarded, who):
+    grant(guarded, PROGRAMS[who])
+    with as_stranger(guarded) as topics:
+        if who == "run":
+            work(topics)
+        else:
+            visit(topics, PROGRAMS[who])
+
+
+@pytest.mark.parametrize("missing", PROGRAMS["run"], ids=lambda right: " ".join(right))
+def test_a_worker_that_lacks_one_of_its_rights_is_told_which(guarded, missing):
+    grant(guarded, [right for right in PROGRAMS["run"] if right != missing])
+    kind, name, operation = missing
+    with as_stranger(guarded) as topics:
+        if kind == "TOPIC":
+            [problem] = topics.problems()
+            # Without a second right to the topic it is not even seen.
+            assert re.fullmatch(rf"no right to (see|{operation.lower()}) topic {name}", problem)
+        else:
+            with pytest.raises(LinkError, match="'stranger' has no right"):
+                work(topics)
