@@ -1,0 +1,210 @@
+"""Whether the log explains what was said, and whether the workers remember what the topics hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from connectors.partition import LoopSettings, Partition, UnfitTopicsError
+from connectors.records import Record, TopicName
+from connectors.snapshots import StateDirectory
+from connectors.statelog import History
+
+_CLOSE = 1e-9
+_ENOUGH = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explained:
+    """How many predictions the learner rebuilt from the consensus log repeats.
+
+    Parameters
+    ----------
+    same
+        To the last bit.
+    close
+        Up to 1e-9 only.
+    unexplained
+        Not at all; no more are looked for after fifty of one key.
+
+    """
+
+    same: int = 0
+    close: int = 0
+    unexplained: int = 0
+
+    def __add__(self, other: Explained) -> Explained:
+        return Explained(
+            same=self.same + other.same,
+            close=self.close + other.close,
+            unexplained=self.unexplained + other.unexplained,
+        )
+
+
+def explain(
+    model: Any,
+    lines: Sequence[Mapping[str, Any]],
+    predictions: Iterable[Mapping[str, Any]],
+    features: Mapping[str, dict[str, float]],
+) -> Explained:
+    """Repeat the predictions of one key: probabilities, and the score and draw of the rule.
+
+    Between two predictions any number of lines may have been learned. So each prediction is
+    explained by the first state of the learner, from that of the last prediction on, that holds as
+    many examples and says the same.
+
+    Parameters
+    ----------
+    model
+        A skeptical classifier without scaling, never taught.
+    lines
+        The lines of the key, in their order.
+    predictions
+        Its predictions, in their order.
+    features
+        The features of its events.
+
+    """
+    found = Explained()
+    pupil = _Pupil(model, lines)
+    for prediction in predictions:
+        start = pupil.n_read
+        # A prediction of an event that is on no topic is told of elsewhere.
+        x = features.get(prediction["event_id"], {})
+        while (distance := pupil.distance(prediction, x)) > _CLOSE and pupil.n_read < len(lines):
+            pupil.read_on()
+        if distance > _CLOSE:
+            found += Explained(unexplained=1)
+            if found.unexplained == _ENOUGH:
+                break
+            pupil = _Pupil(model, lines)
+            while pupil.n_read < start:
+                pupil.read_on()
+        else:
+            found += Explained(same=1) if distance == 0.0 else Explained(close=1)
+    return found
+
+
+class _Pupil:
+    """A learner that reads the consensus log."""
+
+    def __init__(self, model: Any, lines: Sequence[Mapping[str, Any]]) -> None:
+        self._model = model.clone()
+        self._lines = lines
+        self._held: set[str] = set()
+        self.n_read = 0
+
+    def read_on(self) -> None:
+        """Learn the next line."""
+        line = self._lines[self.n_read]
+        self.n_read += 1
+        event_id, y = line["event_id"], line.get("y")
+        if y is None:
+            self._model.forget_one(event_id)
+            self._held.remove(event_id)
+        elif event_id in self._held:
+            self._model.relabel_one(event_id, y)
+        else:
+            self._model.settle_one(line["x"], y, given=y, challenged=False, event_id=event_id)
+            self._held.add(event_id)
+
+    def distance(self, prediction: Mapping[str, Any], x: dict[str, float]) -> float:
+        """Return by how much a prediction differs from what is said here."""
+        if prediction["n_learned"] != self._model.n_learned:
+            return float("inf")
+        proba = self._model.predict_proba_one(x)
+        theirs = dict(prediction["proba"])
+        decided = self._model.query_one(x, event_id=prediction["event_id"], now=prediction["at"])
+        said = prediction["decision"]
+        if list(proba) != list(theirs) or decided.criterion != said["criterion"]:
+            return float("inf")
+        pairs = [
+            (decided.score, said["score"]),
+            (decided.threshold, said["threshold"]),
+            *((proba[label], theirs[label]) for label in proba),
+        ]
+        return max(abs(ours - told) for ours, told in pairs)
+
+
+class StateOfTopics:
+    """Takes all records of the topics `state` and `consensus`, and compares with snapshots.
+
+    Examples
+    --------
+    >>> StateOfTopics().differences(LoopSettings(model=None), Path("nowhere"), now=0.0)
+    (0, [])
+
+    """
+
+    def __init__(self) -> None:
+        self._histories: dict[int, History] = {}
+        self._ends: dict[tuple[int, TopicName], int] = {}
+
+    def take(self, record: Record) -> None:
+        """Take the next record of its partition."""
+        self._histories.setdefault(record.partition, History()).take(record)
+        self._ends[record.partition, record.topic] = record.offset + 1
+
+    def differences(
+        self, settings: LoopSettings, state: Path, *, now: float
+    ) -> tuple[int, list[str]]:
+        """Return how many keys there are, and what differs.
+
+        Of each partition the newest snapshot counts: it is that of the worker that had it last.
+
+        Parameters
+        ----------
+        settings
+            What the loops are made of.
+        state
+            Where the workers have their directories.
+        now
+            The time. What was due before it has ended in both.
+
+        """
+        n_keys, flaws = 0, []
+        for number, history in sorted(self._histories.items()):
+            rebuilt = Partition(
+                number, replace(settings, max_keys=None), None, now=now, note=flaws.append
+            )
+            try:
+                rebuilt.bring_up(history)
+            except UnfitTopicsError as error:
+                flaws.append(str(error))
+                continue
+            entities = [entity for entity in history.entities() if entity]
+            n_keys += len(entities)
+            kept = self._newest(number, settings, state, now, flaws)
+            if kept is None:
+                flaws.append(f"partition {number} has no snapshot as new as its topics")
+                continue
+            flaws += _differences(kept.loops, rebuilt.loops, entities, now)
+            kept.close()
+        return n_keys, flaws
+
+    def _newest(
+        self, number: int, settings: LoopSettings, state: Path, now: float, flaws: list[str]
+    ) -> Partition | None:
+        for path in sorted(state.glob(f"*/partition-{number}.snapshot")):
+            with StateDirectory(path.parent) as directory:
+                partition = Partition(number, settings, directory, now=now, note=flaws.append)
+                if partition.starts.get("state") == self._ends.get((number, "state")):
+                    return partition
+                partition.close()
+        return None
+
+
+def _differences(kept: Any, rebuilt: Any, entities: Sequence[str], now: float) -> list[str]:
+    kept.on_time(now)
+    rebuilt.on_time(now)
+    flaws = []
+    if kept.n_keys != len(entities):
+        flaws.append(f"{kept.n_keys} keys in the snapshot, {len(entities)} in the topics")
+    for key in entities:
+        kept.withdraw(key, "no such event", now)  # brings the loop back if it was put away
+        ours, theirs = kept.loops.get(key), rebuilt.loops.get(key)
+        if ours is None or theirs is None or ours.snapshot() != theirs.snapshot():
+            flaws.append(f"key {key} is not in the snapshot what the topics make of it")
+    return flaws

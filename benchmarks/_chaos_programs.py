@@ -1,0 +1,233 @@
+"""The processes under chaos: started, watched, hurt, and ended with whoever started them."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+ROOT = Path(__file__).resolve().parents[1]
+FINAL = frozenset({2, 65, 70, 76})
+"""Exit statuses of a worker that a supervisor must not answer by starting it again."""
+Harm: TypeAlias = Literal["kill", "term", "stop"]
+HARMS: tuple[Harm, ...] = ("kill", "term", "stop")
+_SIGNALS = {"kill": signal.SIGKILL, "term": signal.SIGTERM, "stop": signal.SIGSTOP}
+_RESTART_S = 0.5
+_ENVIRONMENT = {
+    **os.environ,
+    "PYTHONHASHSEED": "0",
+    "OPENBLAS_NUM_THREADS": "1",
+    "PYTHONUNBUFFERED": "1",
+}
+
+
+class Program:
+    """A process that ends with the thread that started it, where `setpriv` can see to that.
+
+    Parameters
+    ----------
+    name
+        What its log is called.
+    arguments
+        What follows the name of Python.
+    logs
+        Where the log is.
+
+    """
+
+    def __init__(self, name: str, arguments: Sequence[str], logs: Path) -> None:
+        self.name = name
+        self.log = logs / f"{name}.log"
+        guard = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*guard, sys.executable, *arguments],
+                cwd=ROOT,
+                env=_ENVIRONMENT,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C is for us, who end it
+            )
+
+    @property
+    def status(self) -> int | None:
+        """The exit status, None while it runs."""
+        return self._process.poll()
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal."""
+        self._process.send_signal(number)
+
+    def end(self, timeout_s: float) -> int | None:
+        """Ask it to end; return the status, None if it had to be killed."""
+        self.send(signal.SIGTERM)
+        try:
+            return self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return None
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._process.kill()
+        self._process.wait()
+
+    def tail(self, n_lines: int = 20) -> str:
+        """Return the last lines of its log."""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-n_lines:])
+
+
+class Workers:
+    """The workers of one group, and who starts them again.
+
+    Parameters
+    ----------
+    config
+        The configuration of all.
+    n_workers
+        How many there are.
+    logs
+        Where their logs are.
+
+    Attributes
+    ----------
+    statuses
+        How often a worker ended with which exit status; None for one that had to be killed.
+
+    """
+
+    # _stopped  when a stopped worker goes on, by its index
+    # _fallen   when one that has ended is started again
+    def __init__(self, config: Path, n_workers: int, logs: Path) -> None:
+        self.statuses: Counter[int | None] = Counter()
+        self._config = config
+        self._logs = logs
+        self._stopped: dict[int, float] = {}
+        self._fallen: dict[int, float] = {}
+        self._given_up: set[int] = set()
+        self._programs = [self._start(n) for n in range(n_workers)]
+
+    @property
+    def n_given_up(self) -> int:
+        """How many have ended in a way after which nobody starts them again."""
+        return len(self._given_up)
+
+    def watch(self) -> None:
+        """Let those go on whose time has come, and start again those that have ended."""
+        now = time.monotonic()
+        for n, program in enumerate(self._programs):
+            if self._stopped.get(n, now) < now:
+                del self._stopped[n]
+                program.send(signal.SIGCONT)
+            if program.status is None or n in self._given_up:
+                continue
+            if n not in self._fallen:
+                self.statuses[program.status] += 1
+                self._fallen[n] = now + _RESTART_S
+                if program.status in FINAL:
+                    self._given_up.add(n)
+            elif self._fallen[n] < now:
+                del self._fallen[n]
+                self._programs[n] = self._start(n)
+
+    def hurt(self, harm: Harm, rng: random.Random, stop_s: float) -> str | None:
+        """Do harm to one that is at work; return its name, None if nobody is."""
+        able = [
+            n
+            for n, program in enumerate(self._programs)
+            if program.status is None and n not in self._stopped
+        ]
+        if not able:
+            return None
+        n = rng.choice(able)
+        self._programs[n].send(_SIGNALS[harm])
+        if harm == "stop":
+            self._stopped[n] = time.monotonic() + stop_s
+        return self._programs[n].name
+
+    def wake(self) -> None:
+        """Let all go on."""
+        for n in self._stopped:
+            self._programs[n].send(signal.SIGCONT)
+        self._stopped.clear()
+
+    def end(self, timeout_s: float) -> list[int | None]:
+        """Ask all to end; return the exit statuses."""
+        self.wake()
+        for program in self._programs:
+            program.send(signal.SIGTERM)
+        return [program.end(timeout_s) for program in self._programs]
+
+    def kill(self) -> None:
+        """End all at once."""
+        for program in self._programs:
+            program.kill()
+
+    def tail(self) -> str:
+        """Return the last line of each log."""
+        return "\n".join(program.tail(1) for program in self._programs)
+
+    def said(self) -> Iterator[dict[str, object]]:
+        """Return all lines of their logs."""
+        for path in sorted(self._logs.glob("worker-*.log")):
+            for line in path.read_text(errors="replace").splitlines():
+                try:
+                    yield json.loads(line)
+                except ValueError:  # one that was cut by a kill
+                    continue
+
+    def _start(self, n: int) -> Program:
+        name = f"worker-{n}"
+        arguments = ["-m", "streamgp", "run", str(self._config), "--instance", name]
+        return Program(name, [*arguments, "--log-format", "json"], self._logs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """When what is done, in seconds from the start.
+
+    Parameters
+    ----------
+    harms
+        To a worker; with how long a stopped one sleeps.
+    restarts
+        Of the broker, and whether it is killed rather than told to stop.
+
+    Examples
+    --------
+    >>> plan = Plan.drawn(seed=1, seconds=60.0)
+    >>> len(plan.harms), len(plan.restarts), sorted({harm for _, harm, _ in plan.harms})
+    (9, 2, ['kill', 'stop', 'term'])
+
+    """
+
+    harms: list[tuple[float, Harm, float]] = field(default_factory=list)
+    restarts: list[tuple[float, bool]] = field(default_factory=list)
+
+    @classmethod
+    def drawn(cls, *, seed: int, seconds: float) -> Plan:
+        """Draw a plan: every harm about equally often, at any time."""
+        rng = random.Random(seed)
+        n_harms = max(3, round(seconds / 20.0) * 3)
+        kinds = [HARMS[n % 3] for n in range(n_harms)]
+        rng.shuffle(kinds)
+        # Longer than the session timeout, and half of them longer than that of a transaction.
+        times = sorted(rng.uniform(0.05, 0.95) * seconds for _ in kinds)
+        harms = [(at, kind, rng.uniform(11.0, 20.0)) for at, kind in zip(times, kinds, strict=True)]
+        n_restarts = max(2, round(seconds / 120.0))
+        restarts = [
+            ((n + rng.uniform(0.2, 0.8)) / n_restarts * seconds, n % 2 == 0)
+            for n in range(n_restarts)
+        ]
+        return cls(harms=harms, restarts=restarts)

@@ -1,0 +1,267 @@
+"""Everything that runs under chaos, on one broker of its own, and the harm that is done to it."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from benchmarks._chaos_learners import StateOfTopics
+from benchmarks._chaos_ledger import Ledger
+from benchmarks._chaos_programs import Plan, Program, Workers
+from benchmarks._chaos_senders import N_PARTITIONS, topics_of
+from benchmarks._harness import progress
+from connectors.kafka_client import Connection
+from connectors.records import ALL_TOPICS, LinkError
+from streamgp.cli.exit_codes import LOST_BROKER
+
+GROUP = "chaos"
+_HORIZON_S = 120.0
+_CONFIG = """\
+seed = {seed}
+warm_up = 0
+[broker]
+url = "kafka://{servers}"
+[worker]
+group = "{group}"
+state = "{state}"
+save_every_s = 5.0
+[budget]
+rule = "at_most_per"
+n = 3
+span_s = 10.0
+[loop]
+expires_after_s = 20.0
+answer_horizon_s = {horizon_s}
+max_keys = 23
+"""
+_ANNOTATOR = "name=ann,error_rate=0.2,delay=1,decline_rate=0.05,seed={seed}"
+_STREAMGP = ("-m", "streamgp")
+# Larger than an event may be, so that one that is too large gets through to the workers.
+_INPUT_LIMIT = 2 * 2**20
+_SAMPLE = 4
+_START_S = 60.0
+_PATIENCE_S = 300.0
+_QUIET_S = 3.0
+_TICK_S = 0.1
+_TELL_S = 10.0
+_LONGEST_OUTAGE_S = 8.0
+
+
+class Scene:
+    """A broker, workers, and those who send and answer; `with` starts all and ends all.
+
+    Parameters
+    ----------
+    seed
+        Seed of everything random.
+    n_workers, n_events, seconds
+        How many, and how long the events take.
+    home
+        Where workers keep their state, and all their logs.
+
+    Attributes
+    ----------
+    config
+        The configuration of the workers.
+    state
+        Where they keep their state.
+    workers
+        The workers.
+    n_restarts
+        Of the broker.
+    harms
+        What was done to workers, by kind.
+
+    """
+
+    def __init__(
+        self, seed: int, n_workers: int, n_events: int, seconds: float, home: Path
+    ) -> None:
+        self.config = home / "chaos.toml"
+        self.state = home / "state"
+        self.n_restarts = 0
+        self.harms: Counter[str] = Counter()
+        self._logs = home / "logs"
+        self._logs.mkdir()
+        self._seed = seed
+        self._n_workers = n_workers
+        self._n_events = n_events
+        self._seconds = seconds
+        self._broker = _broker()
+        self._people: dict[str, Program] = {}
+        self._told = time.monotonic()
+
+    def __enter__(self) -> Scene:
+        try:
+            self._start()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for program in self._people.values():
+            program.kill()
+        if hasattr(self, "workers"):
+            self.workers.kill()
+        self._broker.__exit__(kind, error, trace)
+
+    def rage(self, plan: Plan, rng: random.Random) -> None:
+        """Do what is planned; harm for which nobody is there waits."""
+        start = time.monotonic()
+        harms, restarts = list(plan.harms), list(plan.restarts)
+        up_at: float | None = None
+        while (now := time.monotonic() - start) < self._seconds or harms or up_at is not None:
+            self._watch()
+            if harms and harms[0][0] <= now:
+                _, harm, stop_s = harms[0]
+                name = self.workers.hurt(harm, rng, stop_s)
+                if name is not None:
+                    self.harms[harm] += 1
+                    harms.pop(0)
+                    lasting = f" for {stop_s:.0f} s" if harm == "stop" else ""
+                    progress(f"{now:.0f} s: {harm} {name}{lasting}")
+            if up_at is None and restarts and restarts[0][0] <= now:
+                _, is_kill = restarts.pop(0)
+                (self._broker.kill if is_kill else self._broker.stop)()
+                self.n_restarts += 1
+                up_at = now + rng.uniform(0.0, _LONGEST_OUTAGE_S)
+                progress(f"{now:.0f} s: {'kill' if is_kill else 'stop'} broker")
+            elif up_at is not None and up_at <= now:
+                self._broker.start()
+                up_at = None
+                progress(f"{time.monotonic() - start:.0f} s: broker is back")
+            time.sleep(_TICK_S)
+        self.workers.wake()
+
+    def wait_until_fed(self) -> None:
+        """Return when the last event has been sent."""
+        self._wait("events to be sent", lambda: self._people["feeder"].status == 0)
+
+    def wait_until_idle(self) -> None:
+        """Return when nothing has waited to be worked off for a while."""
+        since: list[float] = []
+
+        def is_idle() -> bool:
+            if self._lag() != 0:
+                since.clear()
+            else:
+                since.append(time.monotonic())
+            return bool(since) and since[-1] - since[0] > _QUIET_S
+
+        self._wait("workers to catch up", is_idle)
+
+    def end_people(self) -> None:
+        """End those who answer and meddle."""
+        for name in ("annotator", "meddler"):
+            self._people.pop(name).end(_START_S)
+
+    def read(self) -> tuple[Ledger, StateOfTopics]:
+        """Read all topics."""
+        sample = {f"key-{n:03}" for n in range(0, 1000, _SAMPLE)}
+        ledger = Ledger(horizon_s=_HORIZON_S, is_sampled=sample.__contains__)
+        state = StateOfTopics()
+        reader = self._topics.reader(ALL_TOPICS)
+        while not reader.caught_up:
+            for record in reader.poll(1.0):
+                if record.topic != "state":
+                    ledger.take(record)
+                if record.topic in ("state", "consensus"):
+                    state.take(record)
+        reader.close()
+        return ledger, state
+
+    # --- inside
+
+    def _start(self) -> None:
+        progress("starting the broker and the workers")
+        self._broker.start()
+        servers = self._broker.servers
+        _make_inputs(servers)
+        self._topics = topics_of(servers)
+        self._topics.create()
+        self.config.write_text(
+            _CONFIG.format(
+                seed=self._seed,
+                servers=servers,
+                group=GROUP,
+                state=self.state,
+                horizon_s=_HORIZON_S,
+            )
+        )
+        self.workers = Workers(self.config, self._n_workers, self._logs)
+        n = min(self._n_workers, N_PARTITIONS)
+        self._wait("workers to start", lambda: self._topics.n_members(GROUP) >= n)
+        for name in ("annotator", "meddler", "feeder"):
+            self._people[name] = self._person(name)
+
+    def _person(self, name: str) -> Program:
+        servers, seed = self._broker.servers, str(self._seed)
+        senders = ["-m", "benchmarks._chaos_senders"]
+        annotator = _ANNOTATOR.format(seed=self._seed)
+        arguments = {
+            "annotator": [*_STREAMGP, "annotate", str(self.config), "--simulate", annotator],
+            "meddler": [*senders, "meddle", servers, seed],
+            "feeder": [*senders, "feed", servers, seed, str(self._n_events), str(self._seconds)],
+        }
+        return Program(name, arguments[name], self._logs)
+
+    def _watch(self) -> None:
+        """Start again what has ended, and say now and then how far it is."""
+        self.workers.watch()
+        if self.workers.n_given_up == self._n_workers:
+            raise RuntimeError(f"no worker can go on; last words:\n{self.workers.tail()}")
+        for name, program in self._people.items():
+            status = program.status
+            if status is None or (name == "feeder" and status == 0):
+                continue
+            if name == "feeder" or status != LOST_BROKER:
+                raise RuntimeError(f"{name} ended with {status}; its last words:\n{program.tail()}")
+            self._people[name] = self._person(name)
+
+    def _wait(self, what: str, is_done: Callable[[], bool]) -> None:
+        until = time.monotonic() + _PATIENCE_S
+        while not is_done():
+            self._watch()
+            now = time.monotonic()
+            if now > until:
+                raise RuntimeError(f"waited {_PATIENCE_S:.0f} s in vain for {what}")
+            if now - self._told > _TELL_S:
+                self._told = now
+                progress(f"waiting for {what}, {self._lag()} inputs wait")
+            time.sleep(_TICK_S)
+
+    def _lag(self) -> int | None:
+        """Return how many events and answers wait, None if nobody can tell."""
+        with suppress(LinkError):
+            lags = self._topics.lags(GROUP).items()
+            return sum(n for (topic, _), n in lags if topic in ("events", "answers"))
+        return None
+
+
+def _broker() -> Any:
+    sys.path.append(os.path.join(os.path.dirname(__file__), os.pardir, "tests"))
+    from kafka_broker import Broker
+
+    return Broker(heap_mb=512)
+
+
+def _make_inputs(servers: str) -> None:
+    client = Connection(servers).admin()
+    settings = {"max.message.bytes": str(_INPUT_LIMIT)}
+    wanted = {"num_partitions": N_PARTITIONS, "replication_factor": 1, "configs": settings}
+    client.create_topics(dict.fromkeys(("events", "answers"), wanted))
+    client.close()

@@ -1,0 +1,231 @@
+"""What must come of the answers about one event, told from the topics alone.
+
+The conversation is held once more, by the table at the head of `streamgp/interactive/loop.py` and
+in another hand. What the table leaves to the learner and to the clock (whether a label was
+contested, whether a question expired) is looked up in the topic of requests; all else follows from
+the order of the answers.
+
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+Verdict: TypeAlias = Literal["accepted", "repeated", "refused"]
+
+
+@dataclass(slots=True)
+class Asked:
+    """What the topic of requests says about one event.
+
+    Parameters
+    ----------
+    expires_at
+        Of each question.
+    expired, cancelled
+        How often each question ended so.
+    n_twice
+        Questions that were asked twice.
+    asked_at, expired_at
+        When each question was written, and that it has expired.
+
+    """
+
+    expires_at: dict[str, float | None] = field(default_factory=dict)
+    expired: Counter[str] = field(default_factory=Counter)
+    cancelled: Counter[str] = field(default_factory=Counter)
+    n_twice: int = 0
+    asked_at: dict[str, float] = field(default_factory=dict)
+    expired_at: dict[str, float] = field(default_factory=dict)
+
+    def ask(self, request_id: str, expires_at: float | None, at: float = 0.0) -> None:
+        """Take note of a question."""
+        self.n_twice += request_id in self.expires_at
+        self.expires_at[request_id] = expires_at
+        self.asked_at[request_id] = at
+
+    def expire(self, request_id: str, at: float) -> None:
+        """Take note that a question has expired."""
+        self.expired[request_id] += 1
+        self.expired_at[request_id] = at
+
+
+class Talk:
+    """The conversation about one event.
+
+    Parameters
+    ----------
+    event_id
+        The event.
+    y
+        The label that came with it.
+    asked
+        What the topic of requests says about it.
+
+    Attributes
+    ----------
+    n_lines
+        How many lines of the consensus log must come of it.
+    ended
+        How often each question was ended by an answer or a cancellation.
+    cancelled
+        How often by a cancellation.
+
+    Examples
+    --------
+    >>> asked = Asked()
+    >>> asked.ask("e1/label", 60.0)
+    >>> talk = Talk("e1", None, asked)
+    >>> answer = {"answer_id": "a1", "request_id": "e1/label", "y": "hall"}
+    >>> talk.hear(answer), talk.hear(answer), talk.hear({**answer, "answer_id": "a2"})
+    ('accepted', 'repeated', 'refused')
+    >>> talk.n_lines, talk.state
+    (1, 'learned')
+
+    """
+
+    # state       as in the table
+    # _word       the label that stands
+    # _standing   id of the answer that may be superseded
+    # _challenges how many there were so far
+    # _accepted   ids of answers
+    def __init__(self, event_id: str, y: Any, asked: Asked) -> None:
+        self.n_lines = 0
+        self.ended: Counter[str] = Counter()
+        self.cancelled: Counter[str] = Counter()
+        self.state = "seen"
+        self._asked = asked
+        self._event_id = event_id
+        self._label = f"{event_id}/label"
+        self._word: Any = None
+        self._standing: str | None = None
+        self._challenges = 0
+        self._accepted: set[str] = set()
+        if y is not None:
+            self._contest(y, event_id)
+        elif self._label in asked.expires_at:
+            self.state = "expired" if asked.expired[self._label] else "asked"
+
+    def hear(self, answer: dict[str, Any]) -> Verdict:
+        """Take the next answer about the event, as it stands on the topic."""
+        answer_id = answer["answer_id"]
+        if answer_id in self._accepted:
+            return "repeated"
+        request_id, supersedes = answer.get("request_id"), answer.get("supersedes")
+        if request_id is not None and not self._was_made(request_id):
+            return "refused"
+        if supersedes is not None:
+            taken = supersedes == self._standing and self._correct(answer)
+        elif answer.get("declined"):
+            taken = self._decline(request_id, answer_id)
+        else:
+            taken = self._take(request_id, answer["y"], answer_id)
+        if taken:
+            self._accepted.add(answer_id)
+        return "accepted" if taken else "refused"
+
+    def cancel(self, request_id: str) -> Verdict:
+        """Take the next cancellation."""
+        if not self._was_made(request_id) or request_id != self._open:
+            return "refused"
+        self._end()
+        self.cancelled[request_id] += 1
+        if self.state == "challenged":
+            self._learn("learned")
+        else:
+            self.state = "cancelled"
+        return "accepted"
+
+    @property
+    def _challenge(self) -> str:
+        return f"{self._event_id}/challenge/{self._challenges}"
+
+    @property
+    def _open(self) -> str | None:
+        return {"asked": self._label, "challenged": self._challenge}.get(self.state)
+
+    def _was_made(self, request_id: str) -> bool:
+        if request_id == self._label:
+            return request_id in self._asked.expires_at
+        made = range(1, self._challenges + 1)
+        return request_id in {f"{self._event_id}/challenge/{n}" for n in made}
+
+    def _end(self) -> None:
+        request_id = self._open
+        if request_id is not None:
+            self.ended[request_id] += 1
+
+    def _learn(self, state: str) -> None:
+        self.state = state
+        self.n_lines += 1
+
+    def _contest(self, y: Any, answer_id: str) -> bool:
+        """Take a first word, which is contested if the topic of requests has a challenge of it."""
+        self._end()
+        self._word, self._standing = y, answer_id
+        contested = f"{self._event_id}/challenge/{self._challenges + 1}"
+        if contested not in self._asked.expires_at:
+            self._learn("learned")
+            return True
+        self._challenges += 1
+        if self._asked.expired[contested]:
+            self._learn("kept")
+        else:
+            self.state = "challenged"
+        return True
+
+    def _resolve(self, y: Any, answer_id: str) -> bool:
+        self._end()
+        self._word, self._standing = y, answer_id
+        self._learn("learned")
+        return True
+
+    def _revise(self, y: Any, answer_id: str) -> bool:
+        self._standing = answer_id
+        if y == self._word:
+            self.state = "learned"
+        else:
+            self._word = y
+            self._learn("learned")
+        return True
+
+    def _take(self, request_id: str | None, y: Any, answer_id: str) -> bool:
+        if self.state == "challenged" and request_id in (None, self._challenge):
+            return self._resolve(y, answer_id)
+        if self.state == "kept" and request_id == self._challenge:
+            return self._revise(y, answer_id)
+        names_label = request_id == self._label
+        if self.state == "asked" or (names_label and self.state in ("expired", "withdrawn")):
+            return self._contest(y, answer_id)
+        if request_id is not None or self._word is not None:
+            return False
+        return self._contest(y, answer_id)
+
+    def _decline(self, request_id: str | None, answer_id: str) -> bool:
+        if self._open is None or request_id not in (None, self._open):
+            return False
+        self._end()
+        if self.state == "challenged":
+            self._learn("learned")
+        else:
+            self.state, self._standing = "declined", answer_id
+        return True
+
+    def _correct(self, answer: dict[str, Any]) -> bool:
+        answer_id, is_taken_back = answer["answer_id"], bool(answer.get("declined"))
+        if self.state in ("learned", "kept"):
+            if not is_taken_back:
+                return self._revise(answer["y"], answer_id)
+            self._learn("withdrawn")
+        elif not is_taken_back:
+            if self.state == "challenged":
+                return self._resolve(answer["y"], answer_id)
+            return self._contest(answer["y"], answer_id)
+        else:
+            self._end()
+            if self.state != "withdrawn":
+                self.state = "declined"
+        self._word, self._standing = None, answer_id
+        return True

@@ -1,0 +1,277 @@
+"""What `benchmarks.kafka` compares: the bare loop of the client, and workers."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+import numpy as np
+from kafka.structs import OffsetAndMetadata
+
+from connectors import statelog
+from connectors.cloudevents import headers
+from connectors.codec import encode
+from connectors.kafka import KafkaTopics
+from connectors.kafka_client import Connection
+from connectors.outbox import Outbox
+from connectors.records import ALL_TOPICS, TopicName
+from connectors.worker import LoopSettings, Worker, WorkerSettings
+from streamgp import isgp
+from streamgp.base import Decision
+from streamgp.interactive import KeyedLoops
+from streamgp.interactive.messages import Event, LabelledExample, Message, Prediction
+
+N_PARTITIONS = 4
+N_KEYS = 100
+N_LABELS = 50
+N_SEEN = 200  # events of a key before those that count: the scaling of its features is settled
+_N_FEATURES = 8
+_CLASSES = ("hall", "kitchen", "lounge", "study")
+_LONG_AGO = 1_700_000_000.0
+
+
+def event(number: int, rng: np.random.Generator, *, labelled: bool = False, at: float) -> Event:
+    """Return an event of one of the keys, the classes apart from each other."""
+    room = int(rng.integers(len(_CLASSES)))
+    x = rng.normal(loc=float(room), scale=0.5, size=_N_FEATURES).round(6)
+    return Event(
+        event_id=f"event-{number:08}",
+        key=f"key-{number % N_KEYS:03}",
+        x={f"feature-{i}": float(value) for i, value in enumerate(x)},
+        occurred_at=at,
+        y=_CLASSES[room] if labelled else None,
+        truth=_CLASSES[room],
+    )
+
+
+EVENT_BYTES = len(encode(event(0, np.random.default_rng(0), at=_LONG_AGO)))
+
+
+def topics_of(
+    servers: str, prefix: str, *, events: str | None = None, n_partitions: int = N_PARTITIONS
+) -> KafkaTopics:
+    """Return topics of their own, made if need be, but for the events."""
+    names: dict[TopicName, str] = {role: f"{prefix}-{role}" for role in ALL_TOPICS}
+    if events is not None:
+        names["events"] = events
+    topics = KafkaTopics(servers, names=names, partitions=n_partitions, replication=1)
+    topics.create()
+    return topics
+
+
+def feed(topics: KafkaTopics, n_events: int) -> None:
+    """Write events."""
+    rng, outbox = np.random.default_rng(1), Outbox("/streamgp/feeder", keyed=True)
+    writer = topics.writer("feeder")
+    for number in range(n_events):
+        one = event(number, rng, at=_LONG_AGO + number)
+        writer.send(outbox.message(one, number % N_KEYS % N_PARTITIONS))
+        if number % 1000 == 999:
+            writer.flush()
+    writer.close()
+
+
+def bare_rate(servers: str, events: str, name: str, n_events: int, batch: int) -> float:
+    """Return the events per second of the client's own loop."""
+    connection = Connection(servers)
+    consumer = connection.consumer(group_id=name, max_poll_records=batch)
+    producer = connection.producer(transactional_id=name)
+    topics_of(servers, name, events=events).close()
+    target = f"{name}-predictions"
+    decode, encode_ = msgspec.json.decode, msgspec.json.encode
+    consumer.subscribe([events])
+    producer.init_transactions()
+    n_done, n_first, start = 0, 0, 0.0
+    while n_done < n_events:
+        polled = consumer.poll(timeout_ms=1000)
+        if not polled:
+            continue
+        group = consumer.group_metadata()
+        producer.begin_transaction()
+        sent = []
+        for records in polled.values():
+            for record in records:
+                value = decode(record.value)
+                about = headers(
+                    "prediction",
+                    source=b"/streamgp/bare",
+                    key=value["key"],
+                    name=value["event_id"],
+                    at=value["occurred_at"],
+                )
+                sent.append(
+                    producer.send(
+                        target,
+                        encode_(value),
+                        key=record.key,
+                        partition=record.partition,
+                        headers=list(about),
+                    )
+                )
+        producer.flush()
+        for future in sent:
+            future.get(timeout=10)
+        offsets = {
+            place: OffsetAndMetadata(records[-1].offset + 1, "", -1)
+            for place, records in polled.items()
+        }
+        producer.send_offsets_to_transaction(offsets, group)
+        producer.commit_transaction()
+        n_done += len(sent)
+        if not n_first:
+            n_first, start = n_done, time.perf_counter()
+    rate = (n_done - n_first) / (time.perf_counter() - start)
+    consumer.close()
+    producer.close()
+    return rate
+
+
+class _Constant:
+    """Loops that learn nothing and always say the same."""
+
+    def __init__(self) -> None:
+        self._decision = Decision.of(0.0, 1.0, "NeverAsk")
+        self._proba = dict.fromkeys(_CLASSES, 0.25)
+
+    def on_event(self, event: Event, now: float) -> list[Message]:
+        return [
+            Prediction(
+                event_id=event.event_id,
+                key=event.key,
+                y="hall",
+                proba=self._proba,
+                decision=self._decision,
+                n_learned=0,
+                at=now,
+            )
+        ]
+
+    def on_time(self, now: float) -> list[Message]:  # noqa: ARG002
+        return []
+
+    def next_deadline(self) -> float | None:
+        return None
+
+    def changes(self) -> dict[str | None, dict[str, Any]]:
+        return {}
+
+    def take_over(self, key: str | None, parts: Mapping[str, Any], log: object) -> None:
+        pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _NoLearner(LoopSettings):
+    model: Any = None
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        return {"fingerprint": "constant", "keyed": True}
+
+    def new(self, shelf: object) -> Any:  # noqa: ARG002
+        return _Constant()
+
+
+NO_LEARNER = _NoLearner()
+
+
+def learners() -> LoopSettings:
+    """Return what the loops with learners are made of."""
+    return LoopSettings(model=isgp(seed=1), answer_horizon_s=3600.0)
+
+
+def worker_rate(
+    topics: KafkaTopics, loops: LoopSettings, name: str, n_events: int, batch: int
+) -> float:
+    """Return the events per second of a worker, after its first batch."""
+    marks: list[tuple[float, int]] = []
+
+    def note(event: str, fields: Mapping[str, Any]) -> None:
+        if event == "batch":
+            marks.append((time.perf_counter(), fields.get("events", 0)))
+
+    worker = Worker(topics, loops, WorkerSettings(group=name, instance=name, batch=batch))
+    with _Listening(note):
+        worker.run(lambda: sum(n for _, n in marks) >= n_events)
+    topics.close()
+    return sum(n for _, n in marks[1:]) / (marks[-1][0] - marks[0][0])
+
+
+def taught(topics: KafkaTopics, name: str) -> KafkaTopics:  # noqa: ARG001
+    """Fill `state` and `consensus` such that every key holds its examples."""
+    _write_history(topics, N_KEYS, N_SEEN, lambda key: key % N_PARTITIONS)
+    return topics
+
+
+def restore_seconds(servers: str, name: str, n_keys: int) -> float:
+    """Return how long a new worker takes to bring one partition back."""
+    topics = topics_of(servers, name, n_partitions=1)
+    _write_history(topics, n_keys, N_LABELS, lambda _: 0)
+    took: list[float] = []
+
+    def note(event: str, fields: Mapping[str, Any]) -> None:
+        if event == "restored":
+            took.append(fields["took_s"])
+
+    with _Listening(note):
+        Worker(topics, learners(), WorkerSettings(group=name, instance=name)).run(
+            lambda: bool(took)
+        )
+    topics.close()
+    return took[0]
+
+
+def _write_history(
+    topics: KafkaTopics, n_keys: int, n_seen: int, partition_of: Callable[[int], int]
+) -> None:
+    """Write what workers would have written of keys that saw events, the first ones labelled."""
+    rng, outbox = np.random.default_rng(2), Outbox("/streamgp/feeder", keyed=True)
+    loops = KeyedLoops(isgp(seed=1), answer_horizon_s=3600.0, keep_changes=True)
+    writer = topics.writer("feeder")
+    partitions: dict[str, int] = {}
+    for number in range(n_keys):
+        key = f"key-{number:03}"
+        partitions[key] = partition = partition_of(number)
+        n_learned = n = 0
+        while n_learned < N_LABELS or n < n_seen:
+            one = replace(
+                event(n, rng, labelled=n_learned < N_LABELS, at=_LONG_AGO - 7200.0 + n),
+                event_id=f"seen-{n}",
+                key=key,
+            )
+            for message in loops.on_event(one, one.occurred_at):
+                if isinstance(message, LabelledExample):  # not where the label is challenged
+                    writer.send(outbox.message(message, partition))
+                    n_learned += 1
+            n += 1
+        writer.flush()
+    loops.on_time(_LONG_AGO - 1.0)
+    for name, parts in loops.changes().items():
+        for part, value in parts.items():
+            writer.send(statelog.state(str(name), part, value, partitions[str(name)]))
+    configuration = learners().configuration
+    for partition in sorted(set(partitions.values())):
+        writer.send(statelog.state("", "configuration", configuration, partition))
+    writer.close()
+
+
+class _Listening(logging.Handler):
+    """Hears what a worker logs."""
+
+    def __init__(self, note: Any) -> None:
+        super().__init__()
+        self._note = note
+        self._log = logging.getLogger("streamgp.worker")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._note(record.getMessage(), record.__dict__["fields"])
+
+    def __enter__(self) -> None:
+        self._log.addHandler(self)
+        self._log.setLevel(logging.INFO)
+
+    def __exit__(self, *_: object) -> None:
+        self._log.removeHandler(self)

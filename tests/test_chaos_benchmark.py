@@ -1,0 +1,426 @@
+"""What judges the workers under chaos finds what is wrong, and nothing where nothing is."""
+
+import dataclasses
+import json
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+if not (ROOT / "benchmarks").is_dir():
+    pytest.skip("benchmarks/ is not beside the tests", allow_module_level=True)
+sys.path.append(str(ROOT))  # at the end: an installed streamgp comes first
+
+from benchmarks import _chaos_senders as senders  # noqa: E402
+from benchmarks import _chaos_traffic as traffic  # noqa: E402
+from benchmarks import chaos  # noqa: E402
+from benchmarks._chaos_learners import StateOfTopics, explain  # noqa: E402
+from benchmarks._chaos_ledger import Findings, Ledger  # noqa: E402
+from benchmarks._chaos_programs import FINAL, Plan, Workers  # noqa: E402
+from benchmarks._chaos_traffic import KINDS, MARK, Traffic  # noqa: E402
+from connectors.codec import decode  # noqa: E402
+from connectors.memory_topics import MemoryTopics  # noqa: E402
+from connectors.outbox import Outbox  # noqa: E402
+from connectors.partition import LoopSettings  # noqa: E402
+from connectors.records import ALL_TOPICS  # noqa: E402
+from connectors.snapshots import StateDirectory  # noqa: E402
+from connectors.worker import Worker, WorkerSettings  # noqa: E402
+from streamgp import GPClassifier, SkepticalClassifier  # noqa: E402
+from streamgp.budgets import AtMostPer  # noqa: E402
+from streamgp.interactive import SimulatedAnnotator  # noqa: E402
+from streamgp.interactive.messages import Challenge, LabelRequest  # noqa: E402
+from streamgp.query import AlwaysChallenge  # noqa: E402
+
+HORIZON_S = 1000.0
+EXPIRES_S = 25.0
+START = 1_700_000_000.0
+N_ROUNDS, N_EVENTS, STEP_S = 12, 240, 10.0
+N_KEYS, MAX_KEYS = 28, 3
+MODEL = SkepticalClassifier(
+    GPClassifier(), challenge=AlwaysChallenge(), budget=AtMostPer(3, 20.0), warm_up=0, seed=1
+)
+LOOPS = LoopSettings(
+    model=MODEL, expires_after_s=EXPIRES_S, answer_horizon_s=HORIZON_S, max_keys=MAX_KEYS
+)
+
+
+class Run:
+    """Some minutes with workers that nothing happens to: what the topics hold, and the snapshots.
+
+    Every question whose event has an even number is answered; the meddler is busy.
+    """
+
+    def __init__(self, home):
+        self.now = START
+        self.state = home
+        self.topics = MemoryTopics(n_partitions=2, clock=lambda: self.now)
+        self.annotator = SimulatedAnnotator(
+            error_rate=0.3, decline_rate=0.1, classes=["hall", "kitchen", "study"], seed=1
+        )
+        self.meddler = senders.Meddler(seed=1)
+        feed = Traffic(1, N_EVENTS)
+        asked = self.topics.reader(["requests"])
+        said = self.topics.reader(["requests", "answers"])
+        each = N_EVENTS // N_ROUNDS
+        for n in range(N_ROUNDS):
+            records = [
+                record
+                for number in range(n * each, (n + 1) * each)
+                for record in feed.next(number, self.now)
+            ]
+            self.write(records)
+            self.work()
+            self.write([answer for record in asked.poll(0.0) for answer in self.answers(record)])
+            for _ in range(2):  # what was said to what was said
+                self.write(
+                    [
+                        out
+                        for record in said.poll(0.0)
+                        for out in self.meddler.hear(record, self.now)
+                    ]
+                )
+            self.now += STEP_S
+        self.work()
+        reader = self.topics.reader(ALL_TOPICS)
+        self.records = []
+        while not reader.caught_up:
+            self.records += reader.poll(0.0)
+
+    def write(self, records):
+        writer = self.topics.writer("chaos")
+        for record in records:
+            writer.send(record)
+        writer.flush()
+
+    def answers(self, record):
+        request = decode(record.value)
+        if not isinstance(request, LabelRequest | Challenge) or request.event_id[-1] in "13579":
+            return []
+        answer = self.annotator.answer(request, "hall", self.now)
+        return [Outbox("/streamgp/annotate", keyed=True).message(answer, record.partition)]
+
+    def work(self):
+        settings = WorkerSettings(group="chaos", instance="worker-0", max_bad_share=1.0)
+        with StateDirectory(self.state / "worker-0") as state:
+            worker = Worker(self.topics, LOOPS, settings, state=state, clock=lambda: self.now)
+            worker.run(lambda: not any(self.topics.lags("chaos").values()))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        for rate in ("_TWICE", "_CORRECTED", "_CANCELLED", "_LATE", "_TAKEN_BACK"):
+            patch.setattr(senders, rate, 0.3)
+        patch.setattr(traffic, "_LABELLED_SHARE", 0.1)
+        patch.setattr(traffic, "N_KEYS", N_KEYS)
+        return Run(tmp_path_factory.mktemp("state"))
+
+
+def judged(records, stopped_at):
+    ledger = Ledger(horizon_s=HORIZON_S)
+    for record in records:
+        if record.topic != "state":
+            ledger.take(record)
+    return ledger.findings(stopped_at)
+
+
+def flaws(run, records, stopped_at=None):
+    """Return what the forged records change in the findings, but for what is only counted."""
+    stopped_at = run.now if stopped_at is None else stopped_at
+    before, after = judged(run.records, run.now), judged(records, stopped_at)
+    only_counted = ("events", "answers", "requests", "challenges", "learned", "open", "fed")
+    return {
+        field.name: getattr(after, field.name) - getattr(before, field.name)
+        for field in dataclasses.fields(Findings)
+        if field.name not in (*only_counted, "examples", "longest_stall_s")
+        and getattr(after, field.name) != getattr(before, field.name)
+    }
+
+
+def found(run, topic, condition=None):
+    """Return the last good record of a topic whose value fulfils a condition."""
+    return [
+        record
+        for record in run.records
+        if record.topic == topic
+        and record.value is not None
+        and MARK not in record.value
+        and (condition is None or condition(json.loads(record.value)))
+    ][-1]
+
+
+def changed(record, **fields):
+    value = json.dumps({**json.loads(record.value), **fields}).encode()
+    return dataclasses.replace(record, value=value)
+
+
+def without(run, record):
+    return [other for other in run.records if other is not record]
+
+
+def twice(run, record):
+    return [*run.records, dataclasses.replace(record, offset=10**6)]
+
+
+def replaced(run, record, other):
+    return [other if one is record else one for one in run.records]
+
+
+def explained(records):
+    ledger = Ledger(horizon_s=HORIZON_S)
+    for record in records:
+        if record.topic != "state":
+            ledger.take(record)
+    total = Counter()
+    for key, features in ledger.features.items():
+        parts = explain(MODEL, ledger.lines[key], ledger.predictions[key], features)
+        total.update(dataclasses.asdict(parts))
+    return total
+
+
+def differences(run, records):
+    state = StateOfTopics()
+    for record in records:
+        if record.topic in ("state", "consensus"):
+            state.take(record)
+    return state.differences(LOOPS, run.state, now=run.now)
+
+
+# --- nothing is wrong
+
+
+def test_nothing_is_found_where_nothing_is_wrong(run):
+    findings = judged(run.records, run.now)
+    assert findings.examples == []
+    assert (findings.lost, findings.duplicated, findings.dead_too_many) == (0, 0, 0)
+    assert findings.dead_found == findings.dead_expected > 2 * len(KINDS)
+    assert findings.events == findings.fed == N_EVENTS
+    assert min(findings.challenges, findings.learned, findings.open) > 0
+
+
+def test_the_run_has_everything_that_can_happen_to_a_question(run):
+    told = [record for record in run.records if record.topic in ("requests", "consensus")]
+    said = [json.loads(record.value) for record in told if record.value is not None]
+    assert {value["type"] for value in said} == {
+        "label.request", "label.challenge", "label.cancel", "expired", "consensus"
+    }  # fmt: skip
+    origins = {value["origin"] for value in said if value["type"] == "consensus"}
+    assert origins == {"asked", "upheld", "revised", "volunteered", "withdrawn"}
+    assert any(value.get("revision") for value in said)
+
+
+def test_the_log_explains_every_prediction_to_the_last_bit(run):
+    total = explained(run.records)
+    assert total["same"] == N_EVENTS
+    assert total["close"] == total["unexplained"] == 0
+
+
+def test_the_snapshots_are_what_the_topics_make(run):
+    n_keys, flaws = differences(run, run.records)
+    assert n_keys > 2 * 2 * MAX_KEYS  # on two partitions, so that some are put away
+    assert flaws == []
+
+
+# --- each of these is found
+
+
+def test_a_lost_prediction_is_found(run):
+    assert flaws(run, without(run, found(run, "predictions"))) == {"lost": 1}
+
+
+def test_a_doubled_prediction_is_found(run):
+    assert flaws(run, twice(run, found(run, "predictions"))) == {"duplicated": 1}
+
+
+def test_a_prediction_of_no_event_is_found(run):
+    prediction = found(run, "predictions")
+    forged = replaced(run, prediction, changed(prediction, event_id="nobody"))
+    assert flaws(run, forged) == {"lost": 1, "duplicated": 1}
+
+
+@pytest.mark.parametrize("topic", ["events", "answers", "consensus"])
+def test_a_missing_dead_letter_is_found(run, topic):
+    letter = next(
+        record
+        for record in run.records
+        if record.topic == "dead-letters" and dict(record.headers)["dlq.topic"] == topic.encode()
+    )
+    assert flaws(run, without(run, letter)) == {"dead_found": -1}
+
+
+def test_a_doubled_dead_letter_is_found(run):
+    letter = next(record for record in run.records if record.topic == "dead-letters")
+    assert flaws(run, twice(run, letter)) == {"dead_found": -1, "dead_too_many": 2}
+
+
+def test_a_dead_letter_with_other_bytes_is_found(run):
+    letter = next(record for record in run.records if record.topic == "dead-letters")
+    for other in (
+        dataclasses.replace(letter, value=(letter.value or b"") + b" "),
+        dataclasses.replace(letter, key=b"other"),
+        dataclasses.replace(letter, headers=[("more", b""), *letter.headers]),
+    ):
+        forged = replaced(run, letter, other)
+        assert flaws(run, forged) == {"dead_found": -1, "dead_too_many": 1}
+
+
+def test_a_dead_letter_of_a_good_input_is_found(run):
+    event = found(run, "events", lambda value: "event_id" in value)
+    where = [("dlq.topic", b"events"), ("dlq.partition", b"%d" % event.partition)]
+    headers = [*where, ("dlq.offset", b"%d" % event.offset)]
+    letter = dataclasses.replace(event, topic="dead-letters", offset=10**6, headers=headers)
+    assert flaws(run, [*run.records, letter]) == {"dead_too_many": 1}
+
+
+def test_a_dead_letter_of_a_timer_is_found(run):
+    letter = found(run, "events")
+    letter = dataclasses.replace(letter, topic="dead-letters", headers=())
+    assert flaws(run, [*run.records, letter]) == {"dead_too_many": 1}
+
+
+def test_a_question_without_end_is_found(run):
+    expired = found(run, "requests", lambda value: value["type"] == "expired")
+    forged = without(run, expired)
+    assert flaws(run, forged)["ends_wrong"] == 1
+
+
+def test_a_question_with_two_ends_is_found(run):
+    for kind in ("expired", "label.cancel"):
+        end = found(run, "requests", lambda value, kind=kind: value["type"] == kind)
+        assert flaws(run, twice(run, end)) == {"ends_wrong": 1}
+
+
+def test_a_question_that_expires_once_more_after_its_answer_is_found(run):
+    line = found(run, "consensus", lambda value: value["origin"] == "asked")
+    event_id = json.loads(line.value)["event_id"]
+    question = found(run, "requests", lambda value: value["request_id"] == f"{event_id}/label")
+    value = {"type": "expired", "request_id": f"{event_id}/label"}
+    expired = dataclasses.replace(
+        question, offset=10**6, value=json.dumps(value).encode(), at=line.at + 1.0
+    )
+    assert flaws(run, [*run.records, expired]) == {"ends_wrong": 1}
+
+
+def test_a_question_asked_twice_is_found(run):
+    question = found(run, "requests", lambda value: value["type"] == "label.request")
+    assert flaws(run, twice(run, question)) == {"ends_wrong": 1}
+
+
+def test_a_question_may_be_open_within_its_time_only(run):
+    n_open = judged(run.records, run.now).open
+    assert n_open > 0
+    assert flaws(run, run.records, run.now + 2 * EXPIRES_S) == {"ends_wrong": n_open}
+
+
+def test_an_answer_learned_twice_is_found(run):
+    line = found(run, "consensus")
+    again = changed(line, sequence=json.loads(line.value)["sequence"] + 1)
+    assert flaws(run, twice(run, again)) == {"lines_wrong": 1}
+
+
+def test_a_repeated_number_of_a_line_is_found(run):
+    assert flaws(run, twice(run, found(run, "consensus"))) == {"lines_wrong": 1, "gaps": 1}
+
+
+def test_a_missing_line_is_found(run):
+    first = next(
+        record
+        for record in run.records
+        if record.topic == "consensus"
+        and record.value
+        and json.loads(record.value)["sequence"] == 1
+    )
+    found_flaws = flaws(run, without(run, first))
+    assert found_flaws["lines_wrong"] == found_flaws["gaps"] == 1
+
+
+def test_a_number_of_examples_that_the_log_does_not_allow_is_found(run):
+    prediction = found(run, "predictions", lambda value: value["n_learned"] > 0)
+    forged = replaced(run, prediction, changed(prediction, n_learned=1000))
+    assert flaws(run, forged) == {"counts_wrong": 1}
+    assert explained(forged)["unexplained"] == 1
+
+
+def test_a_wrong_probability_is_found(run):
+    prediction = found(run, "predictions", lambda value: value["n_learned"] > 0)
+    (label, p), *others = json.loads(prediction.value)["proba"]
+    for by, expected in ((1e-6, "unexplained"), (1e-12, "close")):
+        forged = changed(prediction, proba=[[label, p + by], *others])
+        total = explained(replaced(run, prediction, forged))
+        assert (total["same"], total[expected]) == (N_EVENTS - 1, 1)
+
+
+def test_a_wrong_draw_is_found(run):
+    prediction = found(run, "predictions")
+    decision = json.loads(prediction.value)["decision"]
+    forged = changed(prediction, decision={**decision, "threshold": decision["threshold"] / 2})
+    assert explained(replaced(run, prediction, forged))["unexplained"] == 1
+
+
+def test_state_that_is_not_that_of_the_snapshot_is_found(run):
+    head = found(run, "state", lambda value: value["name"] == "head")
+    value = json.loads(head.value)["value"]
+    value["model"]["annotators"] = [["stranger", 7, 0.5]]
+    _, flaws = differences(run, replaced(run, head, changed(head, value=value)))
+    key = head.key.decode().partition("\x1f")[0]
+    assert flaws == [f"key {key} is not in the snapshot what the topics make of it"]
+
+
+def test_state_that_nobody_can_go_on_with_is_found(run):
+    head = found(run, "state", lambda value: value["name"] == "configuration")
+    forged = changed(head, value={"fingerprint": "another", "keyed": True})
+    _, flaws = differences(run, replaced(run, head, forged))
+    assert len(flaws) == 1
+    assert "was worked on with another configuration" in flaws[0]
+
+
+def test_a_snapshot_older_than_the_topics_is_found(run):
+    head = found(run, "state", lambda value: value["name"] == "head")
+    _, flaws = differences(run, [*run.records, dataclasses.replace(head, offset=10**6)])
+    assert flaws == [f"partition {head.partition} has no snapshot as new as its topics"]
+
+
+def test_a_stall_is_as_long_as_nothing_comes_out_though_an_event_waits(run):
+    last = max(record.at for record in run.records if record.topic == "predictions")
+    late = [
+        dataclasses.replace(record, at=record.at + 7.0)
+        if record.topic == "predictions" and record.at == last
+        else record
+        for record in run.records
+    ]
+    assert judged(run.records, run.now).longest_stall_s == 0.0
+    assert judged(late, run.now).longest_stall_s == 7.0
+
+
+# --- harm
+
+
+def test_a_plan_has_every_harm_and_kills_and_stops_the_broker():
+    plan = Plan.drawn(seed=3, seconds=60.0)
+    assert plan == Plan.drawn(seed=3, seconds=60.0) != Plan.drawn(seed=4, seconds=60.0)
+    assert Counter(harm for _, harm, _ in plan.harms) == {"kill": 3, "term": 3, "stop": 3}
+    assert {is_kill for _, is_kill in plan.restarts} == {True, False}
+    assert all(0.0 < at < 60.0 for at, *_ in [*plan.harms, *plan.restarts])
+    assert all(stop_s > 10.0 for _, _, stop_s in plan.harms)
+
+
+def test_a_worker_that_must_not_be_started_again_is_given_up(tmp_path):
+    workers = Workers(tmp_path / "missing.toml", 1, tmp_path)
+    until = time.monotonic() + 60.0
+    try:
+        while not workers.n_given_up and time.monotonic() < until:
+            workers.watch()
+        assert set(workers.statuses) <= FINAL
+        assert (workers.n_given_up, sum(workers.statuses.values())) == (1, 1)
+        assert "missing.toml" in workers.tail()
+    finally:
+        workers.kill()
+
+
+def test_a_size_that_is_none_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        chaos.main(["--events", "0"])
+    assert "--seconds, --events and --workers must be greater than 0" in capsys.readouterr().err
