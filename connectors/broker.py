@@ -136,7 +136,8 @@ class Broker(Protocol):
 def open_broker(url: str) -> Broker:
     """Return the broker at a URL.
 
-    `memory://` is a new broker within this process.
+    `memory://` is a new broker within this process, `kafka://host:port,host:port` a cluster of
+    Apache Kafka, on whose topics delivery is at least once; their names are those of `TOPICS`.
 
     Examples
     --------
@@ -152,7 +153,11 @@ def open_broker(url: str) -> Broker:
         from connectors.memory import MemoryBroker
 
         return MemoryBroker()
-    raise ValueError(f"broker must be one of 'memory://', got {url!r}")
+    if url.startswith("kafka://"):
+        from connectors.kafka_messages import KafkaBroker
+
+        return KafkaBroker(url.removeprefix("kafka://"))
+    raise ValueError(f"broker must be 'memory://' or 'kafka://HOST:PORT,HOST:PORT', got {url!r}")
 
 
 def check_topics(topics: Iterable[str]) -> tuple[Topic, ...]:

@@ -44,11 +44,6 @@ __all__ = [
     "OffsetSpec",
     "RangePartitionAssignor",
     "TopicPartition",
-    "close_producer",
-    "forget_positions",
-    "has_lost_its_name",
-    "identity_of",
-    "join",
     "kafka_errors",
     "record_of",
     "within",
@@ -93,8 +88,8 @@ class Connection:
             "auto_offset_reset": "earliest",
             "isolation_level": "read_committed",
             "allow_auto_create_topics": False,
-            # Small pieces of each partition: otherwise thousands of events come before one answer.
-            "max_partition_fetch_bytes": 64 * 2**10,
+            # Small pieces of each partition, or answers would come late; a batch fits in one.
+            "max_partition_fetch_bytes": 256 * 2**10,
             "fetch_max_bytes": 8 * 2**20,
             # A partition that is resumed waits until the fetch that went without it comes back.
             "fetch_max_wait_ms": 100,
@@ -210,63 +205,6 @@ def record_of(name: TopicName, found: Any) -> Record:
         headers=tuple((key, value or b"") for key, value in found.headers),
         at=found.timestamp / 1e3,
     )
-
-
-# What follows looks into the client, since it does not tell: tests on a real broker hold it, and
-# the version is pinned.
-
-
-def identity_of(producer: Any) -> tuple[int, int]:
-    """Return the number of a producer and its epoch.
-
-    A changed epoch means that the broker has ended a transaction of its own accord. The client
-    begins another one then, and may report that as a success.
-    """
-    identity = producer._transaction_manager.producer_id_and_epoch
-    return identity.producer_id, identity.epoch
-
-
-def join(consumer: Any, timeout_s: float) -> bool:
-    """Join the group anew if that is needed; return whether it is done.
-
-    A poll does the same, but an answer of the group that comes after the poll has ended is lost:
-    either the group is disturbed once more, or the client hangs for ever. So this waits for longer
-    than a poll.
-    """
-    coordinator = consumer._coordinator
-    if coordinator.rebalance_in_progress():
-        coordinator.request_rejoin()
-    if not coordinator.need_rejoin():
-        return True
-    return bool(coordinator.ensure_active_group(timeout_ms=_ms(timeout_s)))
-
-
-def forget_positions(consumer: Any) -> None:
-    """Drop answers about where partitions are read on, which were asked for before they were ours.
-
-    The client would take one that came too late for a poll when the same partitions come again,
-    whatever others have done with them meanwhile.
-    """
-    pass  # MUT
-
-
-def has_lost_its_name(consumer: Any) -> bool:
-    """Return whether the broker has told a member that another one bears its name.
-
-    The client stops its heartbeat then, says nothing, and goes on reading.
-    """
-    coordinator = consumer._coordinator
-    return bool(coordinator.stable() and not coordinator._heartbeat_enabled)
-
-
-def close_producer(producer: Any, timeout_s: float) -> None:
-    """Close a producer, if need be without what it has not sent."""
-    try:
-        producer.close(timeout=timeout_s)
-    except kafka_errors.KafkaError:
-        producer._sender.force_close()
-        producer._sender.join(timeout_s)
-        producer.close(timeout=0)
 
 
 def _ms(seconds: float) -> int:

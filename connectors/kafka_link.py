@@ -20,13 +20,13 @@ from connectors.kafka_client import (
     Connection,
     OffsetAndMetadata,
     TopicPartition,
-    close_producer,
     kafka_errors,
     record_of,
     within,
 )
 from connectors.kafka_history import read_history
 from connectors.kafka_inputs import Inputs
+from connectors.kafka_inside import close_producer
 from connectors.kafka_member import Member
 from connectors.kafka_transaction import check_sizes, transact
 from connectors.records import FencedError, LinkError, Outgoing, Progress, Record, TopicName
@@ -34,7 +34,6 @@ from connectors.records import FencedError, LinkError, Outgoing, Progress, Recor
 _SETTLING_S = 5.0
 _SLICE_S = 0.1
 _RETRY_MS = 10
-_MIND_EVERY_S = 1.0
 
 
 class KafkaLink:
@@ -56,7 +55,6 @@ class KafkaLink:
     # _polled    where each input is read on, of those handed over since the last commit
     # _buffered  which distribution of partitions the inputs belong to
     # _told      which one the worker knows of
-    # _known_at  when it was last known of all inputs where they are read on
 
     def __init__(
         self,
@@ -78,7 +76,6 @@ class KafkaLink:
         self._buffered = self._told = 0
         self._polled: dict[TopicPartition, int] = {}
         self._can_write = self._is_closed = False
-        self._known_at = self._minded_at = monotonic()
         self._broken: LinkError | None = None
         self._producer = connection.producer(
             transactional_id=f"{group}-{instance}",
@@ -120,7 +117,7 @@ class KafkaLink:
                 self._fetch(min(left_s, _SLICE_S))
                 if member.follow():
                     self._prepare_to_write()
-                    self._mind_positions(monotonic())
+                    member.mind_positions(monotonic())
                     if self._told != member.n_moves:
                         self._told = member.n_moves
                         return []
@@ -228,26 +225,6 @@ class KafkaLink:
         if self._member.numbers and not self._can_write:
             self._producer.init_transactions()
             self._can_write = True
-
-    def _mind_positions(self, now: float) -> None:
-        """Give up when it is not said for too long where to read on.
-
-        That is so while a transaction of a former worker is open. The broker ends those, but one
-        that has lost track of a transaction keeps everybody waiting for ever.
-        """
-        passed_s = now - self._minded_at
-        if passed_s < _MIND_EVERY_S:
-            return
-        self._minded_at = now
-        unknown = [place for place in self._member.places() if self._member.position(place) is None]
-        if not unknown or passed_s > _SETTLING_S:  # or the worker was busy with something else
-            self._known_at = now
-        elif now - self._known_at > self._timeouts.stall_s:
-            where = ", ".join(f"{place.topic} partition {place.partition}" for place in unknown)
-            raise LinkError(
-                f"broker has not said for {self._timeouts.stall_s:g} s where to read on, is a "
-                f"transaction left open? {where}"
-            )
 
     def _answers_behind(self) -> dict[int, int | None]:
         member = self._member

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from time import monotonic
 from typing import Any
 
 from connectors.kafka_client import (
@@ -19,15 +20,15 @@ from connectors.kafka_client import (
     MemberState,
     RangePartitionAssignor,
     TopicPartition,
-    forget_positions,
-    has_lost_its_name,
-    join,
     kafka_errors,
     within,
 )
+from connectors.kafka_inside import forget_positions, has_lost_its_name, join
 from connectors.records import WORKER_INPUTS, LinkError, TopicName
 
 _LONGEST_BEAT_S = 3.0
+_MIND_EVERY_S = 1.0
+_BUSY_S = 5.0  # the worker did something else meanwhile, and did not ask
 # A partition that was read in part and then paused is never read on again by the client.
 _EVERYTHING = 10**9
 
@@ -62,6 +63,8 @@ class Member:
 
     """
 
+    # _known_at  when it was last known of all inputs where they are read on
+
     def __init__(
         self, connection: Connection, names: Mapping[TopicName, str], *, group: str, instance: str
     ) -> None:
@@ -71,6 +74,7 @@ class Member:
         self.numbers: frozenset[int] = frozenset()
         self._names = names
         self._connection = connection
+        self._known_at = self._minded_at = monotonic()
         self._consumer = connection.consumer(
             group_id=group,
             group_instance_id=instance,
@@ -146,6 +150,27 @@ class Member:
         """Return how many records were not fetched, or None if that is not known."""
         end, at = self._consumer.highwater(place), self.position(place)
         return None if end is None or at is None else max(0, end - at)
+
+    def mind_positions(self, now: float) -> None:
+        """Give up when it is not said for too long where to read on; to be called now and then.
+
+        That is so while a transaction of a former worker is open. The broker ends those, but one
+        that has lost track of a transaction keeps everybody waiting for ever.
+        """
+        passed_s = now - self._minded_at
+        if passed_s < _MIND_EVERY_S:
+            return
+        self._minded_at = now
+        unknown = [place for place in self.places() if self.position(place) is None]
+        stall_s = self._connection.timeouts.stall_s
+        if not unknown or passed_s > _BUSY_S:
+            self._known_at = now
+        elif now - self._known_at > stall_s:
+            where = ", ".join(f"{place.topic} partition {place.partition}" for place in unknown)
+            raise LinkError(
+                f"broker has not said for {stall_s:g} s where to read on, is a transaction left "
+                f"open? {where}"
+            )
 
     def pause(self, places: set[TopicPartition]) -> None:
         """Fetch nothing of these partitions, and of all others again."""

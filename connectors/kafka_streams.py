@@ -14,14 +14,8 @@ from time import monotonic
 from typing import Any
 
 from connectors.kafka_admin import Administration
-from connectors.kafka_client import (
-    CLIENT_ERRORS,
-    Connection,
-    TopicPartition,
-    close_producer,
-    record_of,
-    within,
-)
+from connectors.kafka_client import CLIENT_ERRORS, Connection, TopicPartition, record_of, within
+from connectors.kafka_inside import close_producer
 from connectors.kafka_transaction import check_sizes
 from connectors.records import LinkError, Outgoing, Record, TopicName
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from connectors.kafka_client import MAX_RECORD_BYTES, TopicPartition, identity_of
+from connectors.kafka_client import MAX_RECORD_BYTES, TopicPartition
+from connectors.kafka_inside import identity_of
 from connectors.records import LinkError, Outgoing, TopicName
 
 _DONE_S = 1.0

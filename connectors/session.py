@@ -56,7 +56,7 @@ class WorkerSettings:
 
     group: str = "streamgp"
     instance: str = "worker"
-    batch: int = 500
+    batch: int = 1000
     save_every_s: float = 30.0
     max_bad_share: float = 0.5
 
@@ -111,7 +111,8 @@ class Session:
         """Poll once, and work off what came and what is due."""
         records = self._link.poll(self._wait())
         start = perf_counter()
-        self._follow_assignment()
+        if self._follow_assignment() and not records:
+            return  # partitions may have moved on while some were restored: ask before timers fire
         batch = Batch(self._partitions, self._loops, self._settings.group, self._scan)
         batch.pass_time(self._clock())
         for record in records:
@@ -147,10 +148,11 @@ class Session:
 
     # --- partitions that come and go
 
-    def _follow_assignment(self) -> None:
+    def _follow_assignment(self) -> bool:
+        """Drop and restore partitions; return whether any have come or gone."""
         link = self._link
         if link.generation == self._generation and link.assigned == self._partitions.keys():
-            return
+            return False
         kept = set(link.assigned)
         if link.generation != self._generation + 1:
             kept = set()  # others may have worked on them in between
@@ -163,6 +165,7 @@ class Session:
         self._say(logging.INFO, "assigned", partitions=sorted(link.assigned), lost=sorted(lost))
         if gained:
             self._restore(gained)
+        return True
 
     def _restore(self, numbers: Sequence[int]) -> None:
         start = perf_counter()

@@ -260,7 +260,9 @@ def test_topics_in_files_are_told_what_is_missing(config: Path, tmp_path: Path) 
 
 def test_missing_topics_are_made_where_that_is_wanted(tmp_path: Path) -> None:
     config = tmp_path / "worker.toml"
-    config.write_text(f'broker = "file://{tmp_path}/topics"\n[worker]\nstate = "{tmp_path}/state"\n')
+    config.write_text(
+        f'broker = "file://{tmp_path}/topics"\n[worker]\nstate = "{tmp_path}/state"\n'
+    )
     done = CliRunner().invoke(cli, ["check", str(config), "--create-topics"])
     assert done.exit_code == 0, done.output
     assert f"ok       created:        made {tmp_path}/topics" in done.output.splitlines()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from contextlib import contextmanager, suppress
-from time import monotonic
+from time import monotonic, sleep
 
 from connectors.records import ALL_TOPICS, LinkError, Outgoing
 
@@ -112,6 +112,17 @@ def copy_all(link, n, topic="predictions", timeout_s=30.0):
         records = link.poll(0.2)
         link.commit([out(topic, r.value, r.partition, r.key) for r in records])
         done += len(records)
+
+
+def eventually(call, expected, timeout_s=5.0):
+    """Return what a call returns once it is what is expected, or what it returned last.
+
+    The broker finishes a transaction a moment after it has said that it will.
+    """
+    until = monotonic() + timeout_s
+    while (found := call()) != expected and monotonic() < until:
+        sleep(0.02)
+    return found
 
 
 def error_of(call):

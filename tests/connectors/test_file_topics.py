@@ -431,7 +431,10 @@ def test_what_cannot_be_read_is_named(topics, directory):
         ('{"version":2,"ends":{}}', r"Invalid enum value 2 - at `\$.version`"),
         ('{"version":1,"ends":{"state":-1}}', r"Expected `int` >= 0 - at `\$.ends\[...\]`"),
         ('{"version":1,"ends":{"x":0}}', r"Invalid enum value 'x' - at `key` in `\$.ends`"),
-        ('{"version":1,"identity":"1","ends":{"state":0}}', "ends of state, expected consensus, dead-letters, pr"),
+        (
+            '{"version":1,"identity":"1","ends":{"state":0}}',
+            "ends of state, expected consensus, dead-letters, pr",
+        ),
     ],
 )
 def test_a_damaged_position_is_named(topics, directory, text, why):
