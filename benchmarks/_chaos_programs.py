@@ -69,9 +69,8 @@ class Program:
         """Send a signal."""
         self._process.send_signal(number)
 
-    def end(self, timeout_s: float) -> int | None:
-        """Ask it to end; return the status, None if it had to be killed."""
-        self.send(signal.SIGTERM)
+    def wait(self, timeout_s: float) -> int | None:
+        """Wait until it ends; return the status, None if it had to be killed."""
         try:
             return self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -167,7 +166,7 @@ class Workers:
         self.wake()
         for program in self._programs:
             program.send(signal.SIGTERM)
-        return [program.end(timeout_s) for program in self._programs]
+        return [program.wait(timeout_s) for program in self._programs]
 
     def kill(self) -> None:
         """End all at once."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import sys
 import time
 from collections import Counter
@@ -47,7 +48,7 @@ _STREAMGP = ("-m", "streamgp")
 # Larger than an event may be, so that one that is too large gets through to the workers.
 _INPUT_LIMIT = 2 * 2**20
 _SAMPLE = 4
-_START_S = 60.0
+_LEAVE_S = 30.0
 _PATIENCE_S = 300.0
 _QUIET_S = 3.0
 _TICK_S = 0.1
@@ -167,7 +168,9 @@ class Scene:
     def end_people(self) -> None:
         """End those who answer and meddle."""
         for name in ("annotator", "meddler"):
-            self._people.pop(name).end(_START_S)
+            person = self._people.pop(name)
+            person.send(signal.SIGTERM)
+            person.wait(_LEAVE_S)
 
     def read(self) -> tuple[Ledger, StateOfTopics]:
         """Read all topics."""

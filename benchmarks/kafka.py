@@ -47,7 +47,7 @@ from benchmarks._kafka_loops import (
     worker_rate,
 )
 
-_BATCH = 500
+_BATCH = 1000
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -4,9 +4,9 @@
 
 Every RUN and COPY is done in a clean folder that stands for the image's file system, with this
 Python in place of the base image; paths of the image are written as paths in that folder. Then the
-entry point and the health check run as a container would run them. What is not shown: that the
-base image is there, and what Docker itself does. Needs Linux, root (files are given to the image's
-user) and a package index.
+entry point, a worker and the health check run as in a container. What is not shown: that the base
+image is there, and what Docker itself does. Needs Linux, root (files are given to the image's user)
+and a package index.
 
 """
 
@@ -21,13 +21,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).parent
 CONTEXT = HERE.parent
 _ONE_DAY_S = 86400.0
+_PATIENCE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,21 +80,28 @@ class Image:
         own = r"(?<![\w./])/(?:opt|src|wheels|var/lib/streamgp)(?![\w-])"
         return re.sub(own, lambda found: f"{self.root}{found[0]}", text)
 
-    def run(self, command: list[str], *, as_user: bool = False) -> subprocess.CompletedProcess[str]:
-        """Run a command as it would run in the image."""
+    def start(self, command: list[str], *, as_user: bool = False) -> subprocess.Popen[str]:
+        """Start a command as it would start in the image."""
         number, _, group = self.user.partition(":")
         who = {"user": int(number), "group": int(group), "extra_groups": []} if as_user else {}
         folder = self.real(".")
         folder.mkdir(parents=True, exist_ok=True)
-        return subprocess.run(
+        return subprocess.Popen(
             [self.translated(word) for word in command],
             cwd=folder,
             env=self.environment(),
-            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
-            check=False,
             **who,
         )
+
+    def run(self, command: list[str], *, as_user: bool = False) -> tuple[int, str]:
+        """Run a command; return its exit status and what it said."""
+        process = self.start(command, as_user=as_user)
+        said, _ = process.communicate()
+        return process.returncode, said
 
     def environment(self) -> Mapping[str, str]:
         """Return the variables of the image, and what a package index may need."""
@@ -151,9 +159,9 @@ def build(instructions: list[Step], work: Path) -> Image:
         elif step.word == "COPY":
             image.copy(step.rest, stages)
         elif step.word == "RUN":
-            done = image.run(words(step.rest))
-            if done.returncode != 0:
-                sys.exit(f"it ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+            status, said = image.run(words(step.rest))
+            if status != 0:
+                sys.exit(f"it ended with {status}:\n{said}")
         elif step.word == "USER":
             image.user = step.rest
         elif step.word == "ENTRYPOINT":
@@ -166,38 +174,61 @@ def build(instructions: list[Step], work: Path) -> Image:
 
 
 def try_out(image: Image) -> None:
-    """Run the entry point and the health check."""
+    """Run the entry point, a worker and the health check."""
     try:
-        as_user = image.run(["python", "-c", ""], as_user=True).returncode == 0
+        as_user = image.run(["python", "-c", ""], as_user=True)[0] == 0
     except PermissionError:
         as_user = False
     print(f"as user {image.user}" if as_user else "as root: this Python is out of others' reach")
-    said = image.run([*image.entry_point, "--version"], as_user=as_user)
-    expect("the entry point says its version", said.stdout.startswith("streamgp "), said)
 
+    def run(*command: str) -> tuple[int, str]:
+        return image.run([*command], as_user=as_user)
+
+    def health() -> int:
+        return image.run(image.health, as_user=as_user)[0]
+
+    status, said = run(*image.entry_point, "--version")
+    expect("the entry point says its version", said.startswith("streamgp "), said)
+    status, said = run("python", "-c", "import connectors.kafka, crc32c")
+    expect("the client of Kafka is there", status == 0, said)
     state = image.real("/var/lib/streamgp")
     owner = f"{state.stat().st_uid}:{state.stat().st_gid}"
     expect(f"the state belongs to {image.user}", owner == image.user)
-    said = image.run(["/bin/sh", "-c", "ls -A; touch it && rm it"], as_user=as_user)
-    expect("it is empty and can be written", said.returncode == 0 and said.stdout == "", said)
-    expect("no worker is unhealthy", image.run(image.health, as_user=as_user).returncode != 0)
-    alive = state / "worker-1" / "alive"
-    alive.parent.mkdir()
-    alive.touch()
-    said = image.run(image.health, as_user=as_user)
-    expect("a worker that works is healthy", said.returncode == 0, said)
-    then = time.time() - _ONE_DAY_S
-    os.utime(alive, (then, then))
-    expect("one that hangs is not", image.run(image.health, as_user=as_user).returncode != 0)
-
+    status, said = run("/bin/sh", "-c", "ls -A; touch it && rm it")
+    expect("it is empty and can be written", (status, said) == (0, ""), said)
+    expect("without a worker it is unhealthy", health() != 0)
+    work(image, health, as_user=as_user)
     found = [path.name for path in image.real("/opt").rglob("*") if path.name in ("gcc", "pip")]
     expect("there is no compiler and no pip in it", found == [])
 
 
-def expect(what: str, holds: bool, said: subprocess.CompletedProcess[str] | None = None) -> None:
+def work(image: Image, health: Callable[[], int], *, as_user: bool) -> None:
+    """Let a worker work, on topics in files: there is no broker here."""
+    config = image.real("/etc/streamgp.toml")
+    config.parent.mkdir()
+    text = (HERE / "streamgp.toml").read_text(encoding="utf-8")
+    config.write_text(image.translated(text), encoding="utf-8")
+    topics = image.real("/var/lib/streamgp/topics")
+    command = ["run", str(config), "--broker", f"file://{topics}", "--create-topics"]
+    worker = image.start([*image.entry_point, *command], as_user=as_user)
+    until = time.monotonic() + _PATIENCE_S
+    while health() != 0 and worker.poll() is None and time.monotonic() < until:
+        time.sleep(0.1)
+    is_healthy = health() == 0
+    worker.terminate()
+    said, _ = worker.communicate()
+    expect("a worker that works is healthy", is_healthy, said)
+    expect("SIGTERM ends it well", worker.returncode == 0, said)
+    then = time.time() - _ONE_DAY_S
+    for alive in image.real("/var/lib/streamgp").glob("*/alive"):
+        os.utime(alive, (then, then))
+    expect("one that hangs is not healthy", health() != 0)
+
+
+def expect(what: str, holds: bool, said: str = "") -> None:
     """Say that something holds, or stop."""
     if not holds:
-        sys.exit(f"NOT SO: {what}\n{said.stdout + said.stderr if said else ''}")
+        sys.exit(f"NOT SO: {what}\n{said}")
     print(f"{what}: yes")
 
 

@@ -115,7 +115,7 @@ class Worker(Section, frozen=True, kw_only=True):
     instance: Name | None = None
     keyed: bool = True
     state: Text = "streamgp-state"
-    batch: Annotated[int, Meta(ge=1, le=100_000)] = 500
+    batch: Annotated[int, Meta(ge=1, le=100_000)] = 1000
     save_every_s: Seconds = 30.0
     max_bad_share: Share = 0.5
 
