@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from connectors import statelog
+from connectors.cloudevents import EARLIEST, LATEST
 from connectors.inbox import Inbound, TakenBack, read
 from connectors.outbox import Outbox, is_dropped
 from connectors.partition import LoopSettings, Partition
@@ -55,6 +56,8 @@ class Batch:
         Names the source of the records written.
     scan
         Returns everything that the topics hold of one partition; needed to forget a key.
+    now
+        The time, in seconds.
 
     Attributes
     ----------
@@ -69,13 +72,17 @@ class Batch:
 
     """
 
-    # _out  records to be written, in order
+    # _out      records to be written, in order
+    # _early    answers to what is not known yet: answers are read before events, be they older
+    # _heeded   partitions with a null that says what is to be taken back
+    # _scanned  what the topics hold of partitions in which a key is forgotten
     def __init__(
         self,
         partitions: Mapping[int, Partition],
         loops: LoopSettings,
         group: str,
         scan: Callable[[int], History],
+        now: float,
     ) -> None:
         self._partitions = partitions
         self._loops = loops
@@ -86,11 +93,15 @@ class Batch:
         self.verdicts: list[bool] = []
         self.touched: set[int] = set()
         self.forgotten_in: set[int] = set()
+        self._early: list[Inbound] = []
+        self._heeded: set[int] = set()
+        self._scanned: dict[int, History] = {}
+        self._now = now
 
-    def pass_time(self, now: float) -> None:
-        """End what was due before `now` in all partitions."""
+    def pass_time(self) -> None:
+        """End what is due in all partitions."""
         for number, partition in self._partitions.items():
-            self._send(number, partition.loops.on_time(now), None)
+            self._send(number, partition.loops.on_time(self._now), None)
 
     def take(self, record: Record) -> None:
         """Hand one record over."""
@@ -98,18 +109,27 @@ class Batch:
         if inbound is None:
             return
         messages = self._hand_over(inbound)
-        self._send(record.partition, messages, inbound)
+        if isinstance(inbound.message, Answer) and _is_unknown(messages):
+            self._early.append(inbound)
+        else:
+            self._send(record.partition, messages, inbound)
 
     def finish(self) -> list[Outgoing]:
         """Return what is to be written, the changed state last."""
+        for inbound in self._early:
+            self._send(inbound.record.partition, self._hand_over(inbound), inbound)
+        self._early.clear()
         for number, partition in self._partitions.items():
             changed = partition.loops.changes()
             if changed:
                 self.touched.add(number)
-            if partition.is_new and (changed or number in self.forgotten_in):
+            if partition.is_new and (changed or number in self._heeded):
                 value = {**self._loops.configuration, "streamgp": __version__}
                 self._out.append(statelog.state("", "configuration", value, number))
                 partition.is_new = False
+            if number in self._heeded:
+                value = {"n": partition.n_forgotten, "heeded": partition.n_heeded}
+                self._out.append(statelog.state("", "forgotten", value, number))
             for key, parts in changed.items():
                 entity = (key or "") if self._loops.keyed else ""
                 for name, value in parts.items():
@@ -119,6 +139,8 @@ class Batch:
 
     def _hand_over(self, inbound: Inbound) -> list[Message]:
         record, message = inbound.record, inbound.message
+        if isinstance(message, TakenBack) and not self._heed(record):
+            return []
         loops = self._partitions[record.partition].loops
         if isinstance(message, Event):
             return loops.on_event(message, message.occurred_at)
@@ -129,17 +151,43 @@ class Batch:
         if isinstance(message, Rejected):
             return [message]
         if message.event_id is not None:
-            return loops.withdraw(
-                message.key, message.event_id, record.at, revision=message.revision
-            )
-        self._forget(record.partition, message.key)
-        return []
+            # Whoever wrote the null may have stamped it with anything.
+            now = min(max(record.at, EARLIEST), LATEST)
+            return loops.withdraw(message.key, message.event_id, now, revision=message.revision)
+        return self._forget(record.partition, message.key)
 
-    def _forget(self, number: int, key: str | None) -> None:
-        """Take a key out of the loops, of what is to be written, and of the topics."""
+    def _heed(self, record: Record) -> bool:
+        """Return whether a null is new, and take note of it.
+
+        A broker that has lost the positions of a group delivers all of them once more; what came
+        again since under the same names must not be taken back by that.
+        """
+        partition = self._partitions[record.partition]
+        if record.offset < partition.n_heeded:
+            return False
+        partition.n_heeded = record.offset + 1
+        self._heeded.add(record.partition)
+        return True
+
+    def _forget(self, number: int, key: str | None) -> list[Message]:
+        """Take a key out of the loops, of what is to be written, and of the topics.
+
+        Returns
+        -------
+        What becomes of its open questions.
+
+        """
         partition = self._partitions[number]
+        cancels: list[Message] = [
+            message
+            for request_id in partition.loops.open_requests(key)
+            for message in partition.loops.on_cancel(
+                request_id, self._now, key=key, why="its key was forgotten"
+            )
+            if isinstance(message, Cancel)
+        ]
         if not partition.loops.forget(key):
-            return
+            return []
         entity = key or ""
         self._out = [
             out
@@ -150,7 +198,9 @@ class Batch:
                 and statelog.split_key(out.key or b"")[0] == entity
             )
         ]
-        history = self._scan(number)
+        if number not in self._scanned:
+            self._scanned[number] = self._scan(number)
+        history = self._scanned[number]
         for name in history.parts(entity):
             self._out.append(statelog.state(entity, name, None, number))
         for consensus_key in history.consensus_keys(entity):
@@ -158,11 +208,17 @@ class Batch:
                 Outgoing(topic="consensus", partition=number, key=consensus_key, value=None)
             )
         partition.n_forgotten += 1
-        value = {"n": partition.n_forgotten}
-        self._out.append(statelog.state("", "forgotten", value, number))
         self.forgotten_in.add(number)
         self.touched.add(number)
         self.counts["forgotten"] += 1
+        return cancels
+
+    def _erase_before(self, line: LabelledExample, number: int) -> None:
+        """Take earlier lines of an example out of the log, lest one outlives that of its end."""
+        entity = (line.key or "") if self._loops.keyed else ""
+        for revision in range(line.revision):
+            key = statelog.consensus_key(entity, line.event_id, revision)
+            self._out.append(Outgoing(topic="consensus", partition=number, key=key, value=None))
 
     def _send(self, number: int, messages: list[Message], inbound: Inbound | None) -> None:
         bad = False
@@ -171,13 +227,19 @@ class Batch:
             if not isinstance(message, Rejected):
                 self.counts[_COUNTED[type(message)]] += 1
                 self._out.append(self._outbox.message(message, number))
+                if isinstance(message, LabelledExample) and message.origin == "withdrawn":
+                    self._erase_before(message, number)
             elif inbound is not None and is_dropped(message, inbound.message):
                 self.counts["duplicates"] += 1
             else:
-                bad = True
+                bad = message.fault != "duplicate"  # whoever sends twice does no harm
                 self.counts["dead_letters"] += 1
                 self._out.append(self._outbox.dead_letter(message, cause, number))
         if inbound is not None and not isinstance(inbound.message, TakenBack):
             self.verdicts.append(bad)
             if isinstance(inbound.message, Event | Answer):
                 self.counts[_COUNTED[type(inbound.message)]] += 1
+
+
+def _is_unknown(messages: list[Message]) -> bool:
+    return len(messages) == 1 and getattr(messages[0], "fault", None) == "unknown"

@@ -10,6 +10,7 @@ and who had not, reads all that is left.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,11 +20,21 @@ from pathlib import Path
 import msgspec
 
 from connectors.record_lines import COMPACTED_MARK
-from connectors.records import LinkError
+from connectors.records import LinkError, RefusedError
 from connectors.snapshots import StateError, state_error
 
 COMPACTED_FILES = frozenset({"consensus.jsonl", "state.jsonl"})
 _CHUNK = 1 << 20
+# Faults that go away without anybody naming another place.
+_PASSING = {
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EIO,
+    errno.EINTR,
+    errno.EAGAIN,
+    errno.ENFILE,
+    errno.EMFILE,
+}
 
 
 class Layout(msgspec.Struct, frozen=True, kw_only=True):
@@ -185,17 +196,18 @@ def opened(path: Path) -> Iterator[FileIO]:
 
 
 def in_words(what: str, error: OSError) -> LinkError:
-    """Say what went wrong, why, and what to do."""
+    """Say what went wrong, why, and what to do; refuse what only somebody can change."""
     if isinstance(error, LinkError):
         return error
     if isinstance(error, StateError):
         return LinkError(str(error))
-    return LinkError(str(state_error(what, error)))
+    kind = LinkError if error.errno in _PASSING else RefusedError
+    return kind(str(state_error(what, error)))
 
 
-def changed(path: Path, what: str) -> LinkError:
+def changed(path: Path, what: str) -> RefusedError:
     """Say that a file is not what it was."""
-    return LinkError(
+    return RefusedError(
         f"{path} was changed: {what}; bring it back, or begin anew in another directory"
     )
 

@@ -153,7 +153,7 @@ class FileLink:
         self._taken_back.clear()
         return {(topic, 0): ends[topic] for topic in lines}
 
-    def lag(self) -> dict[tuple[TopicName, int], int]:
+    def lag(self) -> dict[tuple[TopicName, int], int | None]:
         """Return about how many records wait in each input."""
         self._check()
         return {

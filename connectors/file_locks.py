@@ -8,7 +8,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from connectors.file_layout import in_words
-from connectors.records import LinkError
+from connectors.records import RefusedError
 
 _PATIENCE_S = 0.2
 _STEP_S = 0.02
@@ -33,7 +33,7 @@ def hold(directory: Path) -> int:
     while not _lock(descriptor, fcntl.LOCK_EX):
         if monotonic() > until:
             os.close(descriptor)
-            raise LinkError(
+            raise RefusedError(
                 f"{directory} is in use by another worker, and serves only one; stop that one, or "
                 "use another broker"
             )

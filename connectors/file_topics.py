@@ -27,7 +27,7 @@ from connectors.file_positions import (
     write_position,
 )
 from connectors.file_streams import FileReader, FileWriter
-from connectors.records import LinkError, TopicName
+from connectors.records import LinkError, RefusedError, TopicName
 
 
 class FileTopics:
@@ -170,7 +170,7 @@ class FileTopics:
             for name in OUTPUT_LOGS.values():
                 other = self.directory / name
                 if other.exists() and other.stat().st_size:
-                    raise LinkError(
+                    raise RefusedError(
                         f"{other} holds other results, expected none; name another directory"
                     )
             write_position(self.directory, beginning())

@@ -136,6 +136,7 @@ def read(record: Record, *, keyed: bool) -> Inbound | None:
         if record.key:
             key = _key(record.key)
         elif keyed:
+            _input(record, record.value, None)  # what cannot be read at all is told first
             raise DecodeError(
                 f"key is missing, expected 1 to {MAX_NAME} characters that say whose event or "
                 "answer it is"
@@ -165,7 +166,7 @@ def _input(record: Record, value: bytes, key: str | None) -> Input:
         raise DecodeError(f"{tag}: key must be that of the record, {key!r}, got {message.key!r}")
     for field, least, most in _NAMES[tag]:
         name = getattr(message, field)
-        if name.__class__ is str and (flaw := _flaw_of_name(name, least, most)):
+        if name.__class__ is str and (flaw := flaw_of_name(name, least, most)):
             raise DecodeError(f"{tag}: {field} {flaw}")
     field = _TIMES[tag]
     if flaw := _flaw_of_time(getattr(message, field), record.at):
@@ -181,7 +182,8 @@ def _misplaced(topic: TopicName, tag: str) -> str:
     return f"type must be {' or '.join(_ACCEPTED[topic])} on the topic {topic}, got {tag}"
 
 
-def _flaw_of_name(name: str, least: int = 1, most: int = MAX_NAME) -> str | None:
+def flaw_of_name(name: str, least: int = 1, most: int = MAX_NAME) -> str | None:
+    """Say what is wrong with a key, an id or another name, or None."""
     if least <= len(name) <= most and (name.isprintable() or not _CONTROL.search(name)):
         return None
     if len(name) > most:
@@ -202,7 +204,7 @@ def _flaw_of_time(at: float, written_at: float) -> str | None:
 @lru_cache(maxsize=1 << 14)
 def _key(key: bytes) -> str:
     text = _text(key)
-    if flaw := _flaw_of_name(text):
+    if flaw := flaw_of_name(text):
         raise DecodeError(f"key {flaw}")
     return text
 
@@ -232,7 +234,7 @@ def _taken_back(key: bytes | None, keyed: bool) -> TakenBack:
     if not line:
         return TakenBack(key=theirs)
     event_id, revision = line
-    if flaw := _flaw_of_name(event_id):
+    if flaw := flaw_of_name(event_id):
         raise DecodeError(f"event_id in the key of a null {flaw}")
     if not _REVISION.fullmatch(revision):
         raise DecodeError(f"revision in the key of a null must be a number, got {revision!r:.80}")

@@ -21,7 +21,14 @@ from connectors.kafka_client import (
     kafka_errors,
     within,
 )
-from connectors.records import ALL_TOPICS, COMPACTED, WORKER_INPUTS, LinkError, TopicName
+from connectors.records import (
+    ALL_TOPICS,
+    COMPACTED,
+    WORKER_INPUTS,
+    LinkError,
+    RefusedError,
+    TopicName,
+)
 
 DAY_MS = 86_400_000
 _KEEP_DELETIONS_MS = 7 * DAY_MS
@@ -86,7 +93,7 @@ class Administration:
             if topic["error_code"] == 0:
                 lines.append(f"created topic {name} with {self._partitions} partitions")
             elif topic["error_code"] != _EXISTS:  # else somebody else was faster
-                raise LinkError(f"topic {name} cannot be created: {topic['error_message']}")
+                raise RefusedError(f"topic {name} cannot be created: {topic['error_message']}")
         self._ask("create topics", lambda client: client.wait_for_topics(list(wanted)))
         return lines
 
@@ -96,7 +103,7 @@ class Administration:
             topics = self._describe()
             there = [name for name, topic in topics.items() if topic and not topic["error_code"]]
             settings = self._settings(there)
-        except LinkError as error:
+        except RefusedError as error:
             return [str(error)]
         lines = []
         for name, topic in topics.items():

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from connectors.kafka_probe import probe
 from connectors.kafka_settings import Security, Timeouts, brief, parse_servers
-from connectors.records import LinkError, Record, TopicName
+from connectors.records import LinkError, Record, RefusedError, TopicName
 
 with warnings.catch_warnings():
     # The client reads its tables in a way that Python 3.11 and 3.12 advise against.
@@ -124,10 +124,10 @@ class Connection:
                 return error
             case kafka_errors.SaslAuthenticationFailedError():
                 user = self.security.username
-                return LinkError(f"broker {where} does not let {user!r} in: {brief(error)}")
+                return RefusedError(f"broker {where} does not let {user!r} in: {brief(error)}")
             case kafka_errors.AuthorizationError():
                 user = f"user {self.security.username!r}" if self.security.sasl else "this client"
-                return LinkError(f"{user} has no right to {doing} at {where}: {brief(error)}")
+                return RefusedError(f"{user} has no right to {doing} at {where}: {brief(error)}")
             case kafka_errors.KafkaTimeoutError():
                 return LinkError(f"broker {where} did not answer in time to {doing}")
             case _:

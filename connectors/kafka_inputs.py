@@ -16,6 +16,7 @@ from connectors.records import WORKER_INPUTS, Record, TopicName
 
 _FULL_POLLS = 8
 _FULL_BYTES = 4 * 2**20
+_FULL_OF_ANSWERS = 64 * 2**20
 _PATIENCE_S = 0.5
 
 
@@ -78,12 +79,13 @@ class Inputs:
         return any(self._queues.values())
 
     def full(self) -> set[tuple[TopicName, int]]:
-        """Return where there is enough for now; answers are always welcome."""
+        """Return where there is enough for now; of answers only a great many are."""
         many = _FULL_POLLS * self._max_records
         return {
             place
             for place, queue in self._queues.items()
-            if place[0] != "answers" and (len(queue) >= many or self._bytes[place] >= _FULL_BYTES)
+            if self._bytes[place] >= (_FULL_OF_ANSWERS if place[0] == "answers" else _FULL_BYTES)
+            or (place[0] != "answers" and len(queue) >= many)
         }
 
     def take(self, behind: Mapping[int, int | None], now: float) -> list[Record]:
@@ -99,8 +101,9 @@ class Inputs:
 
         """
         taken: list[Record] = []
+        numbers = self._in_turn()
         for topic in WORKER_INPUTS:
-            for number in self._in_turn():
+            for number in numbers:
                 if topic == "events" and self._answers_come(number, behind.get(number), now):
                     continue
                 place = topic, number

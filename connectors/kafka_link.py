@@ -183,13 +183,14 @@ class KafkaLink:
         self._polled.clear()
         return ends
 
-    def lag(self) -> dict[tuple[TopicName, int], int]:
-        """Return about how many records wait in each assigned partition of the inputs."""
+    def lag(self) -> dict[tuple[TopicName, int], int | None]:
+        """Return about how many records wait in each partition; None before that is known."""
         self._check()
-        lags = {}
+        lags: dict[tuple[TopicName, int], int | None] = {}
         for place in self._member.places():
             here = self._member.topics[place.topic], place.partition
-            lags[here] = (self._member.behind(place) or 0) + self._inputs.n_waiting(*here)
+            behind = self._member.behind(place)
+            lags[here] = None if behind is None else behind + self._inputs.n_waiting(*here)
         return lags
 
     def close(self) -> None:

@@ -81,6 +81,8 @@ class Member:
             # Others would give the events of a partition to one member, its answers to another.
             partition_assignment_strategy=[RangePartitionAssignor],
             session_timeout_ms=round(1e3 * timeouts.session_s),
+            # A batch may take long; whether a worker is alive, the session tells.
+            max_poll_interval_ms=3_600_000,
             heartbeat_interval_ms=round(1e3 * min(_LONGEST_BEAT_S, timeouts.session_s / 4)),
         )
         self._notice = _Notice(partial(forget_positions, self._consumer))

@@ -164,7 +164,7 @@ class MemoryLink:
             self._group.positions.update(self._polled)
             return ends
 
-    def lag(self) -> dict[tuple[TopicName, int], int]:
+    def lag(self) -> dict[tuple[TopicName, int], int | None]:
         """Return how many records wait in each assigned partition of the inputs."""
         with self._logs.news:
             self._check()

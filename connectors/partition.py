@@ -49,6 +49,7 @@ class Loops(Protocol):
         self, key: str | None, event_id: str, now: float, *, revision: int | None = None
     ) -> list[Message]: ...
     def forget(self, key: str | None) -> bool: ...
+    def open_requests(self, key: str | None) -> list[str]: ...
     def next_deadline(self) -> float | None: ...
     def changes(self) -> dict[str | None, dict[str, Any]]: ...
     def take_over(
@@ -132,6 +133,8 @@ class Partition:
         How far the loops hold what `state` and `consensus` say: the offsets to read on from.
     n_forgotten
         How many keys were forgotten in this partition since its beginning.
+    n_heeded
+        The offset up to which nulls in the topic `consensus` were heeded.
     is_new
         Whether the topics do not say yet by which configuration the partition is worked on.
 
@@ -154,6 +157,7 @@ class Partition:
         self.number = number
         self.starts: dict[TopicName, int] = {}
         self.n_forgotten = 0
+        self.n_heeded = 0
         self.is_new = True
         self._settings = settings
         self._directory = directory
@@ -213,6 +217,7 @@ class Partition:
             "spans": self._settings.spans,
             "starts": dict(self.starts),
             "n_forgotten": self.n_forgotten,
+            "n_heeded": self.n_heeded,
         }
         data = Snapshot(
             kind=_KIND,
@@ -222,6 +227,12 @@ class Partition:
         ).to_bytes()
         self._directory.write(self._name("snapshot"), data)
         return len(data)
+
+    def drop_snapshot(self) -> None:
+        """Leave no snapshot on the disk."""
+        if self._directory is not None:
+            with suppress(OSError):
+                self._directory.file(self._name("snapshot")).unlink(missing_ok=True)
 
     def close(self) -> None:
         """Let go; the snapshot stays."""
@@ -233,6 +244,7 @@ class Partition:
         if self._shelf is not None:
             with suppress(StateError):
                 self._shelf.close()
+            self._shelf = None
         if self._directory is not None:
             for what in ("snapshot", "loops", "loops-wal"):
                 with suppress(OSError):
@@ -256,6 +268,7 @@ class Partition:
             loops = self._settings.restored(snapshot.blobs[0], self._shelf)
             self.starts = {topic: int(body["starts"][topic]) for topic in body["starts"]}
             self.n_forgotten = int(body["n_forgotten"])
+            self.n_heeded = int(body["n_heeded"])
         except (*INCONSISTENT, StateError) as error:
             raise SnapshotError(str(error)) from error
         self.is_new = False
@@ -266,12 +279,13 @@ class Partition:
         if configuration is not None:
             self._check(configuration)
             self.is_new = False
-        forgotten = history.parts("").get("forgotten")
-        n_forgotten = self.n_forgotten if forgotten is None else int(forgotten["n"])
+        forgotten = history.parts("").get("forgotten") or {}
+        n_forgotten = int(forgotten.get("n", self.n_forgotten))
         if self.starts and n_forgotten != self.n_forgotten:
             # A key that was forgotten, and perhaps came again, cannot be merged.
             raise SnapshotError("snapshot holds a key that was forgotten since")
         self.n_forgotten = n_forgotten
+        self.n_heeded = int(forgotten.get("heeded", self.n_heeded))
         for entity in history.entities():
             parts = {
                 name: value
@@ -287,14 +301,21 @@ class Partition:
         self.drop()
         self._open_shelf()
         self.starts = {}
-        self.n_forgotten = 0
+        self.n_forgotten = self.n_heeded = 0
         self.is_new = True
         self.loops = self._settings.new(self._shelf)
 
     def _open_shelf(self) -> None:
         wanted = self._settings.keyed and self._settings.max_keys is not None
-        if wanted and self._directory is not None:
-            self._shelf = SqliteShelf(self._directory.file(self._name("loops")))
+        if not wanted or self._directory is None:
+            return
+        path = self._directory.file(self._name("loops"))
+        try:
+            self._shelf = SqliteShelf(path)
+        except StateError as error:
+            self._note(str(error))
+            self.drop()  # damaged, perhaps: a new one is as good
+            self._shelf = SqliteShelf(path)
 
     def _check(self, configuration: Mapping[str, Any]) -> None:
         ours = self._settings.configuration
@@ -304,7 +325,12 @@ class Partition:
             here = ", ".join(f"{name} {ours[name]}" for name in differing)
             raise ChangedConfigurationError(
                 f"partition {self.number} was worked on with another configuration ({theirs}; here "
-                f"{here}); go back to it, or take the new one over with `streamgp rebuild`"
+                f"{here}); go back to it, or "
+                + (
+                    "use other topics"
+                    if "keyed" in differing
+                    else "take the new one over with `streamgp rebuild`"
+                )
             )
 
     def _fingerprint(self) -> str:

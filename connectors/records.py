@@ -122,8 +122,11 @@ class Link(Protocol):
         """
         ...
 
-    def lag(self) -> dict[tuple[TopicName, int], int]:
-        """Return about how many records wait in each assigned partition of the inputs."""
+    def lag(self) -> dict[tuple[TopicName, int], int | None]:
+        """Return about how many records wait in each assigned partition of the inputs.
+
+        None where that is not known yet.
+        """
         ...
 
     def close(self) -> None:
@@ -133,6 +136,10 @@ class Link(Protocol):
 
 class LinkError(OSError):
     """The broker cannot be worked with any longer; start again, it may have come back."""
+
+
+class RefusedError(LinkError):
+    """The broker is there and does not let us work; starting again does not help."""
 
 
 class FencedError(LinkError):

@@ -25,8 +25,12 @@ LONGEST_WAIT_S = 1.0
 WINDOW = 1000
 """Number of inputs of which not too many may be unusable."""
 _QUIET_S = 60.0
+_PATIENCE_S = 5.0
 # Saving takes at most one part in so many of the time.
 _PAUSE_PER_COST = 20.0
+
+ALIVE = "alive"
+"""File in the state directory that is touched at every turn, and while a restore gets on."""
 
 log = logging.getLogger("streamgp.worker")
 
@@ -82,9 +86,10 @@ class Session:
     """
 
     # _partitions  the loops of every partition that is ours
-    # _changed     partitions whose loops are ahead of their snapshot
+    # _changed     partitions whose loops are ahead of their snapshot, for the longest time first
     # _next_save   when the next snapshot is due, by perf_counter
     # _quiet_since when the last line was logged
+    # _moved_at    when the last answer was read, or a partition restored
 
     def __init__(
         self,
@@ -103,40 +108,47 @@ class Session:
         self._recent = recent
         self._generation = -1
         self._partitions: dict[int, Partition] = {}
-        self._changed: set[int] = set()
+        self._changed: dict[int, None] = {}
         self._next_save = perf_counter() + settings.save_every_s
         self._quiet_since = perf_counter()
+        self._moved_at = perf_counter()
 
     def turn(self) -> None:
         """Poll once, and work off what came and what is due."""
+        self._show_life()
         records = self._link.poll(self._wait())
         start = perf_counter()
         if self._follow_assignment() and not records:
             return  # partitions may have moved on while some were restored: ask before timers fire
-        batch = Batch(self._partitions, self._loops, self._settings.group, self._scan)
-        batch.pass_time(self._clock())
+        batch = Batch(
+            self._partitions, self._loops, self._settings.group, self._scan, self._clock()
+        )
         for record in records:
             batch.take(record)
+        # What was answered in time is heard before its time is up, however late it is read.
+        if not self._answers_come(records):
+            batch.pass_time()
         outgoing = batch.finish()
         if outgoing or records:
             worked = perf_counter()
             ends = self._link.commit(outgoing)
             for partition in self._partitions.values():
                 partition.advance(ends)
-            self._changed |= batch.touched
+            self._changed |= dict.fromkeys(sorted(batch.touched - self._changed.keys()))
             if outgoing or batch.verdicts:  # not where its own labelled examples came back
                 self._report(batch.counts, records, start, worked)
-            for number in batch.forgotten_in:
-                self._save(number)  # what was forgotten must not wait in an old snapshot
+            for number in batch.forgotten_in:  # it must not wait in an old snapshot
+                if not self._save(number):
+                    self._partitions[number].drop_snapshot()
             self._judge(batch.verdicts)
         elif perf_counter() - self._quiet_since > _QUIET_S:
             self._say(logging.INFO, "idle", partitions=sorted(self._partitions))
         if self._changed and perf_counter() >= self._next_save:
-            self._save(min(self._changed))
+            self._save(next(iter(self._changed)))
 
     def save_all(self) -> None:
         """Write a snapshot of every partition that has changed."""
-        for number in sorted(self._changed):
+        for number in list(self._changed):
             self._save(number)
 
     def close(self) -> None:
@@ -145,6 +157,20 @@ class Session:
             with suppress(StateError):
                 partition.close()
         self._link.close()
+
+    def _answers_come(self, records: Sequence[Record]) -> bool:
+        """Return whether answers wait to be read that may have been given long ago.
+
+        Some that do not come although they are there belong to a transaction of somebody who has
+        not ended it; time does not stand still for those.
+        """
+        now = perf_counter()
+        if any(record.topic == "answers" for record in records):
+            self._moved_at = now
+        if now - self._moved_at > _PATIENCE_S:
+            return False
+        lags = self._link.lag().items()
+        return any(n is None or n > 0 for (topic, _), n in lags if topic == "answers")
 
     # --- partitions that come and go
 
@@ -159,7 +185,7 @@ class Session:
         lost = [number for number in self._partitions if number not in kept]
         for number in lost:
             self._partitions.pop(number).drop()
-            self._changed.discard(number)
+            self._changed.pop(number, None)
         gained = sorted(link.assigned - self._partitions.keys())
         self._generation = link.generation
         self._say(logging.INFO, "assigned", partitions=sorted(link.assigned), lost=sorted(lost))
@@ -188,6 +214,7 @@ class Session:
             from_snapshot=[n for n in from_disk if n not in behind],
             took_s=round(perf_counter() - start, 3),
         )
+        self._moved_at = perf_counter()
 
     def _bring_up(self, numbers: Sequence[int]) -> list[int]:
         """Read on where partitions end; return those that must be read from the start."""
@@ -206,7 +233,13 @@ class Session:
                 behind.append(number)
         return behind
 
+    def _show_life(self) -> None:
+        if self._state is not None:
+            with suppress(OSError):
+                self._state.file(ALIVE).touch()
+
     def _restoring(self, n_done: int, n_all: int) -> None:
+        self._show_life()
         self._say(logging.INFO, "restoring", records=n_done, of=n_all)
 
     def _scan(self, number: int) -> History:
@@ -218,28 +251,31 @@ class Session:
 
     # --- snapshots
 
-    def _save(self, number: int) -> None:
+    def _save(self, number: int) -> bool:
+        """Write a snapshot of a partition; return whether that was possible."""
         if self._state is None:
-            self._changed.clear()
-            return
+            self._changed.pop(number, None)
+            return True
         start = perf_counter()
-        self._changed.discard(number)
         try:
             size = self._partitions[number].save(self._clock())
         except StateError as error:
             self._say(
-                logging.WARNING, "snapshot-failed", partition=number, reason=str(error),
+                logging.WARNING,
+                "snapshot-failed",
+                partition=number,
+                reason=str(error),
                 consequence="goes on; a restart reads the topics from the start",
-            )  # fmt: skip
+            )
             size = None
         took_s = perf_counter() - start
         if size is not None:
-            self._say(
-                logging.INFO, "snapshot", partition=number, bytes=size, took_ms=_ms(took_s)
-            )  # fmt: skip
-        if not self._changed:
-            pause_s = max(self._settings.save_every_s, _PAUSE_PER_COST * took_s)
-            self._next_save = perf_counter() + pause_s
+            self._say(logging.INFO, "snapshot", partition=number, bytes=size, took_ms=_ms(took_s))
+        # The next one's turn comes when so much time has passed that saving costs little of it.
+        self._changed.pop(number, None)
+        pause_s = self._settings.save_every_s / max(1, len(self._partitions))
+        self._next_save = perf_counter() + max(pause_s, _PAUSE_PER_COST * took_s)
+        return size is not None
 
     # --- judging and telling
 
@@ -263,7 +299,7 @@ class Session:
             **counts,
             work_ms=_ms(worked - start),
             commit_ms=_ms(done - worked),
-            lag=sum(self._link.lag().values()),
+            lag=sum(n or 0 for n in self._link.lag().values()),
         )
 
     def _say(self, level: int, event: str, **fields: Any) -> None:

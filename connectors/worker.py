@@ -16,8 +16,6 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
 
 from connectors.partition import LoopSettings, UnfitTopicsError
 from connectors.records import Topics
@@ -25,9 +23,6 @@ from connectors.session import WINDOW, Session, TooManyBadError, WorkerSettings,
 from connectors.snapshots import StateDirectory, StateError
 
 __all__ = ["LoopSettings", "TooManyBadError", "UnfitTopicsError", "Worker", "WorkerSettings"]
-
-ALIVE = "alive"
-"""File in the state directory that is touched at every turn."""
 
 
 class Worker:
@@ -112,12 +107,6 @@ class Worker:
         try:
             while not should_stop():
                 session.turn()
-                self._show_life()
             session.save_all()
         finally:
             session.close()
-
-    def _show_life(self) -> None:
-        if self._state is not None:
-            with suppress(OSError):
-                Path(self._state.file(ALIVE)).touch()

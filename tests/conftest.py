@@ -35,6 +35,12 @@ def mind_the_client(config):
     )
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run what needs a broker last: what is wrong elsewhere is said sooner."""
+    needing = {"kafka", "broker_of_ones_own"}
+    items.sort(key=lambda item: not needing.isdisjoint(getattr(item, "fixturenames", ())))
+
+
 @pytest.fixture(scope="session")
 def kafka(pytestconfig):
     """Return where a broker is: "host:port"; all tests share it."""

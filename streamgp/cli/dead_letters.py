@@ -61,7 +61,7 @@ def dead_letters(context: click.Context, config_file: Path, broker: str | None) 
 )
 @click.pass_obj
 def list_(where: tuple[Path, str | None], stage: str | None, since: str | None, last: int) -> None:
-    """List dead letters with their numbers, oldest first; never what was in them."""
+    """List dead letters with their numbers, oldest first; reasons may quote a value."""
     from streamgp.cli import letters
     from streamgp.cli.visiting import visit
 
@@ -111,6 +111,7 @@ def resend(
     predicted once: sent again it becomes a dead letter. What names none is another one every time.
     """
     from streamgp.cli import letters
+    from streamgp.cli.terminal import confirm
     from streamgp.cli.visiting import number as counted
     from streamgp.cli.visiting import visit
 
@@ -127,7 +128,7 @@ def resend(
         if not records:
             click.echo("sent nothing")
             return
-        if not (yes or click.confirm(f"send {letters.by_topic(records)}?")):
+        if not (yes or confirm(f"send {letters.by_topic(records)}?")):
             click.echo("sent nothing")
             return
         letters.send(deployment, records)

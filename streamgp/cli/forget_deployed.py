@@ -14,10 +14,10 @@ from pathlib import Path
 
 import click
 
-from connectors.inbox import MAX_NAME
+from connectors.inbox import flaw_of_name
 from connectors.records import Outgoing, Reader, Record, TopicName
 from connectors.statelog import SEPARATOR
-from streamgp.cli.terminal import progress
+from streamgp.cli.terminal import confirm, progress
 from streamgp.cli.visiting import Deployment, number, visit
 from streamgp.interactive.parts import HEAD
 
@@ -117,8 +117,9 @@ def forget_in_topics(
 
 
 def _check(key: str) -> None:
-    if not key or len(key) > MAX_NAME or not key.isprintable():
-        raise click.UsageError(f"KEY must be 1 to {MAX_NAME} printable characters, got {key!r:.80}")
+    flaw = flaw_of_name(key)
+    if flaw is not None:
+        raise click.UsageError(f"KEY {flaw}")
 
 
 def _forget(there: Deployment, reader: Reader, traces: Traces, *, yes: bool, wait_s: float) -> None:
@@ -130,7 +131,7 @@ def _forget(there: Deployment, reader: Reader, traces: Traces, *, yes: bool, wai
         )
     n_state = len(traces.left) - traces.n_labels
     what = f"{number(traces.n_labels, 'label')} and {number(n_state, 'record')} of state"
-    if not (yes or click.confirm(f"forget {traces.entity!r} ({what}) for good?")):
+    if not (yes or confirm(f"forget {traces.entity!r} ({what}) for good?")):
         click.echo("forgot nothing")
         return
     _write(there, traces.tell())

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import click
 
-from connectors.records import LinkError
+from connectors.records import LinkError, RefusedError
 from streamgp import __version__
 from streamgp.cli.annotate import annotate
 from streamgp.cli.check import check
@@ -62,6 +62,8 @@ class _Streamgp(click.Group):
             sys.exit(_fail(str(error)))
         except BrokenPipeError:
             raise  # nobody reads on: said by nobody, to nobody
+        except RefusedError as error:
+            sys.exit(_fail(str(error)))
         except LinkError as error:
             sys.exit(_fail(str(error), LOST_BROKER))
         except OSError as error:
@@ -141,6 +143,8 @@ def main() -> NoReturn:
             reconfigure(errors="replace")
     try:
         cli.main(prog_name="streamgp")
+    except KeyboardInterrupt:  # before, or after, a command could answer it
+        sys.exit(INTERRUPTED)
     finally:
         _flush_quietly()
 

@@ -27,7 +27,7 @@ from streamgp.cli.build import build_model
 from streamgp.cli.comparing import Comparison, compare, comparison_text
 from streamgp.cli.config import consistent, load_worker
 from streamgp.cli.learned import Learned, histories_of, loops_in
-from streamgp.cli.terminal import progress
+from streamgp.cli.terminal import confirm, progress
 from streamgp.cli.validation import ConfigError
 from streamgp.cli.visiting import Deployment, number, visit
 from streamgp.cli.worker_settings import WorkerConfig
@@ -80,7 +80,7 @@ def rebuild_learners(
         if not take_over:
             return
         question = f"let {number(len(heads), 'new learner')} take over?"
-        if not (yes or click.confirm(question)):
+        if not (yes or confirm(question)):
             click.echo("changed nothing")
             return
         _check_idle(there)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from connectors.partition import UnfitTopicsError
-from connectors.records import FencedError, LinkError, Topics
+from connectors.records import FencedError, LinkError, RefusedError, Topics
 from connectors.statelog import HistoryError
 from connectors.worker import TooManyBadError, Worker, WorkerSettings
 from streamgp import __version__
@@ -91,6 +91,8 @@ def reason_of(error: Exception) -> tuple[int, dict[str, str]]:
                 "reason": reason,
                 "advice": "another worker has this instance name; do not start again",
             }
+        case RefusedError():
+            return exit_codes.WRONG_USE, {"reason": reason}
         case LinkError():
             return exit_codes.LOST_BROKER, {
                 "reason": reason,

@@ -106,6 +106,8 @@ def by_hand(
 
 def open_face() -> Face:
     """Return the screen if there is a terminal at both ends, else lines."""
+    if sys.stdin is None or sys.stdout is None:
+        raise click.ClickException("annotate needs its standard input and output; they are closed")
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     if is_terminal and os.environ.get("TERM", "dumb") != "dumb":
         from rich.console import Console

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
+import click
+
 Show: TypeAlias = Callable[[str, float], None]
 
 # rich takes a lock for every update; a bar need not move more often than this.
@@ -47,3 +49,23 @@ def progress() -> Iterator[Show]:
             calls += 1
 
         yield show
+
+
+def confirm(question: str) -> bool:
+    """Ask on the terminal, or read the answer from wherever standard input comes from.
+
+    Raises
+    ------
+    click.ClickException
+        If there is nobody to answer.
+
+    """
+    if sys.stdin is None:
+        raise click.ClickException(f"nobody is there to be asked: {question} Give --yes")
+    click.echo(f"{question} [y/N]: ", nl=False)
+    answer = sys.stdin.readline()
+    if not answer.endswith("\n") or not sys.stdin.isatty():
+        click.echo()
+    if not answer:
+        raise click.ClickException("nobody has answered; give --yes to go on without being asked")
+    return answer.strip().lower() in ("y", "yes")

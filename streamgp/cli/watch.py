@@ -41,7 +41,7 @@ def watch(
     """Watch workers at their work: throughput, accuracy, questions, dead letters, lag.
 
     CONFIG.toml is that of the workers. Nothing is changed by watching, and no record is shown: of
-    the dead letters only the reasons.
+    the dead letters only the reasons, which may quote a value.
 
     Counted is what comes from now on, and what is open, however old; with --from-start everything
     that the topics hold. The accuracy, and which labels are wrong, is known of events that bring

@@ -150,7 +150,7 @@ def _predictions(watching: Watching, now: float) -> list[str]:
 
 def _accuracy(watching: Watching) -> str:
     if not watching.n_scored:
-        return "unknown: nothing was predicted of an event that brings its truth"
+        return "unknown: no label was predicted of an event that brings its truth"
     recent = ""
     if watching.n_scored > N_LAST:
         recent = f", {_percent(watching.recent_accuracy)} of the last {N_LAST}"

@@ -204,6 +204,11 @@ class KeyedLoops:
         """Return the earliest moment after which `on_time` has something to do, or None."""
         return self._deadlines.first()
 
+    def open_requests(self, key: str | None) -> list[str]:
+        """Return the ids of a key's requests that wait for an answer."""
+        loop = self._residents.look_up(key)
+        return [] if loop is None else loop.open_requests()
+
     def forget(self, key: str | None) -> bool:
         """Forget a key with all it said and learned, for good; False if there is no such key."""
         if self._changes is not None:

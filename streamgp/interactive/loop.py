@@ -379,10 +379,12 @@ class InteractiveLoop(LoopState):
                 return []
             self._note(record)
             return [consensus.withdraw(record, record.standing, None, now)]
+        # Also where nothing is found: whoever goes on from an older snapshot, in which the example
+        # still is, must see by the head that it is gone.
+        self._changed = True
         example = consensus.held(event_id)
         if example is None:
             return []
-        self._changed = True
         event = Event(event_id=event_id, key=key, x=example.x, occurred_at=now)
         return [consensus.forget(event, (revision or 0) + 1, None, now)]
 
@@ -396,6 +398,11 @@ class InteractiveLoop(LoopState):
         if deadline is None or horizon is None:
             return horizon if deadline is None else deadline
         return min(deadline, horizon)
+
+    def open_requests(self) -> list[str]:
+        """Return the ids of the requests that wait for an answer, the oldest event's first."""
+        found = (record.open_request for record in self._memory)
+        return [request.request_id for request in found if request is not None]
 
     @property
     def n_open(self) -> int:

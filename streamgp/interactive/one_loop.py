@@ -98,6 +98,10 @@ class OneLoop:
         """Return the earliest moment after which `on_time` has something to do, or None."""
         return self.loop.next_deadline()
 
+    def open_requests(self, key: str | None) -> list[str]:
+        """Return the ids of a key's requests that wait for an answer."""
+        return self.loop.open_requests() if key is None else []
+
     def forget(self, key: str | None) -> bool:  # noqa: ARG002 - as in KeyedLoops
         """Return False: what one key has taught cannot be told from what the others have."""
         return False

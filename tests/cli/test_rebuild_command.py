@@ -224,7 +224,7 @@ def test_what_a_worker_learns_while_somebody_thinks_is_not_lost(
         small.work()
         return True
 
-    monkeypatch.setattr("click.confirm", think)
+    monkeypatch.setattr("streamgp.cli.rebuilding.confirm", think)
     assert small.wrong("rebuild", "--learner", new_file(small), "--take-over") == (
         "a worker has learned something meanwhile; stop all workers, then run this again"
     )

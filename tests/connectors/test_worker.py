@@ -1,5 +1,6 @@
 """The worker over topics in memory: what it writes, and that crashes change nothing of it."""
 
+import itertools
 import json
 import logging
 from collections import Counter
@@ -23,6 +24,8 @@ from streamgp import isgp
 from streamgp.interactive import KeyedLoops
 from streamgp.interactive.messages import (
     Answer,
+    Cancel,
+    Challenge,
     Event,
     LabelledExample,
     LabelRequest,
@@ -483,6 +486,123 @@ def test_a_forgotten_key_leaves_nothing_and_may_begin_anew(tmp_path):
     assert again.sequence == 1
     prediction = said(topics, "predictions")[-1]
     assert (prediction.event_id, list(prediction.proba)) == ("e6", ["shop"])
+
+
+def test_the_questions_of_a_forgotten_key_are_taken_back():
+    topics = MemoryTopics()
+    put(topics, event(1), event(2, key="bob"))
+    work(topics)
+    raw(topics, "consensus", key=b"ann", value=None)
+    work(topics)
+    assert [(m.key, m.request_id) for m in said(topics, "requests") if isinstance(m, Cancel)] == [
+        ("ann", "e1/label")
+    ]
+
+
+def test_a_withdrawn_label_does_not_come_back_when_its_last_line_is_deleted():
+    topics = MemoryTopics()
+    put(topics, event(1, y="home"), event(2, y="work"))
+    work(topics, answer_horizon_s=10.0)
+    raw(topics, "consensus", key=b"ann\x1fe1\x1f0", value=None)
+    work(topics, answer_horizon_s=10.0)
+    raw(topics, "consensus", key=b"ann\x1fe1\x1f1", value=None)
+    work(topics, answer_horizon_s=10.0, clock=lambda: 100.0)
+    topics.compact()
+    put(topics, event(103, at=103.0))
+    work(topics, answer_horizon_s=10.0)
+    assert said(topics, "predictions")[-1].n_learned == 1
+
+
+def test_a_null_that_is_delivered_again_takes_nothing_back_that_came_since():
+    topics = MemoryTopics()
+    put(topics, event(1, y="home"))
+    work(topics)
+    raw(topics, "consensus", key=b"ann", value=None)
+    work(topics)
+    put(topics, event(2, y="work"))
+    work(topics)
+    other = Worker(  # a group that has read nothing yet is given everything once more
+        topics, LoopSettings(model=isgp(seed=1)), WorkerSettings(group="new"), clock=lambda: 0.0
+    )
+    other.run(lambda: not any(topics.lags("new").values()))
+    # The event of the forgotten key is a new one; what was learned since is still there.
+    lines = [(m.event_id, m.sequence) for m in said(topics, "consensus")]
+    assert lines == [("e1", 1), ("e2", 1), ("e1", 2)]
+
+
+def test_a_null_of_an_absurd_time_is_heeded():
+    topics = MemoryTopics(clock=lambda: 1e300)
+    put(topics, event(1, y="home"))
+    work(topics)
+    raw(topics, "consensus", key=b"ann\x1fe1\x1f0", value=None)
+    work(topics)
+    assert said(topics, "consensus")[-1].origin == "withdrawn"
+
+
+def test_an_answer_that_was_given_in_time_is_learned_however_late_it_is_read():
+    topics = MemoryTopics()
+    put(topics, event(1, at=100.0))
+    work(topics, answer_horizon_s=60.0, clock=lambda: 100.0)
+    put(topics, answer(1, at=110.0))
+    work(topics, answer_horizon_s=60.0, clock=lambda: 7300.0)
+    assert [m.y for m in said(topics, "consensus")] == ["home"]
+    assert everything(topics, "dead-letters") == []
+
+
+def test_a_label_may_come_right_behind_its_event():
+    topics = MemoryTopics()
+    put(topics, *[event(i) for i in range(5)], *[answer(i) for i in range(5)])
+    work(topics)
+    assert (
+        len(said(topics, "consensus"))
+        + len([m for m in said(topics, "requests") if isinstance(m, Challenge)])
+        == 5
+    )
+    assert everything(topics, "dead-letters") == []
+
+
+def test_events_that_are_sent_twice_do_not_end_the_worker():
+    topics = MemoryTopics()
+    for _ in range(2):
+        put(topics, *[event(i) for i in range(600)])
+        work(topics)
+    assert len(said(topics, "predictions")) == 600
+    assert len(everything(topics, "dead-letters")) == 600
+
+
+def test_every_partition_has_its_turn_to_be_saved(tmp_path, logged):
+    topics = MemoryTopics(n_partitions=3)
+    numbers = itertools.count()
+
+    def stop():
+        put(topics, *[event(next(numbers), key=key) for key in "abcdef"])
+        return len(logged("snapshot")) >= 3
+
+    with StateDirectory(tmp_path / "state") as state:
+        worker(topics, state=state, save_every_s=0.0).run(stop)
+    assert {fields["partition"] for fields in logged("snapshot")[:3]} == {0, 1, 2}
+
+
+def test_a_damaged_shelf_is_replaced(tmp_path, logged):
+    topics = MemoryTopics()
+    for turn in range(2):
+        put(topics, *[event(10 * turn + i, key="abc"[i % 3]) for i in range(6)])
+        with StateDirectory(tmp_path / "state") as state:
+            work(topics, state=state, max_keys=1)
+            state.file("partition-0.loops").write_bytes(b"garbage" * 1000)
+    assert logged("state-lost") == []
+    assert len(said(topics, "predictions")) == 12
+
+
+def test_what_was_forgotten_does_not_stay_on_a_full_disk(tmp_path):
+    topics = MemoryTopics()
+    put(topics, event(1, y="home"))
+    with StateDirectory(tmp_path / "state") as state:
+        work(topics, state=state)
+    raw(topics, "consensus", key=b"ann", value=None)
+    with _FullDisk(tmp_path / "state") as state:
+        work(topics, state=state)
+        assert state.read("partition-0.snapshot") is None
 
 
 # --- sharing the work
