@@ -133,7 +133,7 @@ class Batch:
             for key, parts in changed.items():
                 entity = (key or "") if self._loops.keyed else ""
                 for name, value in parts.items():
-                    self._out.append(statelog.state(entity, name, value, number))
+                    self._out += statelog.states(entity, name, value, number)
         self.counts["written"] = len(self._out)
         return self._out
 
@@ -201,7 +201,7 @@ class Batch:
         if number not in self._scanned:
             self._scanned[number] = self._scan(number)
         history = self._scanned[number]
-        for name in history.parts(entity):
+        for name in history.names(entity):
             self._out.append(statelog.state(entity, name, None, number))
         for consensus_key in history.consensus_keys(entity):
             self._out.append(

@@ -24,6 +24,11 @@ SEPARATOR = "\x1f"
 CONFIGURATION = "configuration"
 """Name of the one record of a partition that says which configuration works on it."""
 
+_WHOLE_BYTES = 4 * 2**20
+_PIECE = 2**19  # characters
+_PIECES = "/piece/"
+_CUT = "streamgp.pieces"
+
 _Kept: TypeAlias = tuple[int, bytes | None]
 """Offset and value of a record."""
 
@@ -79,18 +84,48 @@ def state(entity: str, name: str, value: Any | None, partition: int) -> Outgoing
 
     """
     key = _joined(entity, name)
+    data = None if value is None else _encoded(entity, name, value)
+    if data is not None and len(data) > MAX_BYTES:
+        raise ValueError(
+            f"state {name!r} of {entity!r} must have at most {MAX_BYTES} bytes, got {len(data)}"
+        )
+    return Outgoing(topic="state", partition=partition, key=key, value=data)
+
+
+def states(entity: str, name: str, value: Any | None, partition: int) -> list[Outgoing]:
+    r"""Return the records that say how a part of a loop's state is now, however large it is.
+
+    What is too large for one record is cut into pieces, parts of their own that are called
+    `<name>/piece/<number>`; the record of the part itself comes last and says how many they are.
+
+    Examples
+    --------
+    >>> records = states("ann", "head", {"names": "x" * 5_000_000}, partition=2)
+    >>> [record.key for record in records[-2:]]
+    [b'ann\x1fhead/piece/9', b'ann\x1fhead']
+
+    """
     if value is None:
-        return Outgoing(topic="state", partition=partition, key=key, value=None)
+        return [state(entity, name, None, partition)]
+    data = _encoded(entity, name, value)
+    if len(data) <= _WHOLE_BYTES:
+        return [Outgoing(topic="state", partition=partition, key=_joined(entity, name), value=data)]
+    text = _encoder.encode(value).decode()
+    pieces = [text[at : at + _PIECE] for at in range(0, len(text), _PIECE)]
+    cut = [(f"{name}{_PIECES}{n}", piece) for n, piece in enumerate(pieces)]
+    return [
+        state(entity, part, content, partition)
+        for part, content in [*cut, (name, {_CUT: len(pieces)})]
+    ]
+
+
+def _encoded(entity: str, name: str, value: Any) -> bytes:
     data = _encoder.encode(_State(type="state", version=1, key=entity, name=name, value=value))
     # The encoder writes null for what is not finite. Reading it back is the fastest way to see it;
     # what differs for another reason, such as a tuple, is good.
     if b"null" in data and _decoder.decode(data).value != value and not _is_finite(value):
         raise ValueError(f"state {name!r} of {entity!r} must hold finite numbers only")
-    if len(data) > MAX_BYTES:
-        raise ValueError(
-            f"state {name!r} of {entity!r} must have at most {MAX_BYTES} bytes, got {len(data)}"
-        )
-    return Outgoing(topic="state", partition=partition, key=key, value=data)
+    return data
 
 
 def consensus_key(entity: str, event_id: str, revision: int) -> bytes:
@@ -230,7 +265,15 @@ class History:
             If a record cannot be read.
 
         """
-        return {name: self._value(entity, name, kept) for name, kept in self._named(entity).items()}
+        return {
+            name: self._whole(entity, name, kept)
+            for name, kept in self._named(entity).items()
+            if _PIECES not in name
+        }
+
+    def names(self, entity: str) -> list[str]:
+        """Return the names of all records about a loop's state, also of pieces of parts."""
+        return list(self._named(entity))
 
     def lines(self, entity: str) -> list[LabelledExample]:
         """Return the lines of the consensus log, in the order of learning.
@@ -270,6 +313,20 @@ class History:
         if entity:
             return parts
         return {name: kept for name, kept in parts.items() if name != CONFIGURATION}
+
+    def _whole(self, entity: str, name: str, kept: _Kept) -> Any | None:
+        value = self._value(entity, name, kept)
+        if not (isinstance(value, dict) and value.keys() == {_CUT}):
+            return value
+        named = self._named(entity)
+        names = [f"{name}{_PIECES}{n}" for n in range(value[_CUT])]
+        texts = [str(self._value(entity, one, named[one])) for one in names if one in named]
+        if len(texts) != len(names):
+            raise self._error("state", kept[0], f"it must have {len(names)} pieces")
+        try:
+            return msgspec.json.decode("".join(texts))
+        except msgspec.MsgspecError as error:
+            raise self._error("state", kept[0], f"its pieces do not fit: {error}") from None
 
     def _value(self, entity: str, name: str, kept: _Kept) -> Any | None:
         offset, data = kept

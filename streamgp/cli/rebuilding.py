@@ -171,7 +171,7 @@ def _compared(
             n_done += len(loop.lines)
             if with_heads:
                 head = _head(loop, taught, new.clone())
-                heads.append(statelog.state(loop.entity, HEAD, head, loop.partition))
+                heads += statelog.states(loop.entity, HEAD, head, loop.partition)
     return rows, heads
 
 

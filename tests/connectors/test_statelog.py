@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from connectors.codec import MAX_BYTES, encode
 from connectors.outbox import Outbox
 from connectors.records import Record
-from connectors.statelog import History, HistoryError, consensus_key, split_key, state
+from connectors.statelog import History, HistoryError, consensus_key, split_key, state, states
 from streamgp.interactive import Event, LabelledExample
 
 outbox = Outbox("/streamgp/rooms", keyed=True)
@@ -283,3 +283,32 @@ def test_a_history_takes_little_more_memory_than_its_bytes():
     finally:
         tracemalloc.stop()
     assert after - before < 2000 * (len(out.value) + 350)
+
+
+def test_a_part_that_is_too_large_for_a_record_is_cut_and_comes_back_whole():
+    value = {"names": ["é" * 1000, '"' * 7] * 4000, "n": 3}
+    log = Log()
+    records = states("ann", "head", value, 2)
+    assert len(records) > 3
+    assert max(len(record.value) for record in records) < 5 * 2**20
+    for record in records:
+        log.write(record)
+    assert log.history().parts("ann") == {"head": value}
+    assert len(log.history().names("ann")) == len(records)
+    # Smaller again, it is one record; what is left of the pieces does not matter.
+    log.write(*states("ann", "head", {"n": 4}, 2))
+    assert log.history().parts("ann") == {"head": {"n": 4}}
+
+
+def test_a_part_whose_pieces_are_not_all_there_is_no_part():
+    log = Log()
+    _, *rest = states("ann", "head", {"names": "x" * 5_000_000}, 2)
+    for record in rest:
+        log.write(record)
+    with pytest.raises(HistoryError, match="it must have 10 pieces"):
+        log.history().parts("ann")
+
+
+def test_an_ordinary_part_is_one_record():
+    assert states("ann", "head", {"n": 3}, 2) == [state("ann", "head", {"n": 3}, 2)]
+    assert states("ann", "head", None, 2) == [state("ann", "head", None, 2)]
