@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from connectors.records import LinkError
+from connectors.records import LinkError, RefusedError
 
 _AGAIN_S = 0.2
 _ONE_TRY_S = 3.0
@@ -85,7 +85,7 @@ def probe(
             try:
                 reason = _knock(server, context, login, wait_s)
             except _RefusedError as error:
-                raise LinkError(f"broker {server} {error}") from error
+                raise RefusedError(f"broker {server} {error}") from error
             if reason is None:
                 return
             reasons.append(f"{server}: {reason}")

@@ -4,6 +4,7 @@ Hypothesis draws the same examples each time, and minds no slowness.
 
 """
 
+import gc
 import os
 import re
 import uuid
@@ -39,6 +40,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run what needs a broker last: what is wrong elsewhere is said sooner."""
     needing = {"kafka", "broker_of_ones_own"}
     items.sort(key=lambda item: not needing.isdisjoint(getattr(item, "fixturenames", ())))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_is_left_to_the_end():
+    """Collect what is left while warnings about it are still minded as those of tests are."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="session")

@@ -201,7 +201,6 @@ def test_only_keys_that_something_happened_to_are_returned(max_keys):
         lambda loops: loops.on_answer(answer(key="dan"), 1.0),
         lambda loops: loops.on_cancel("e/challenge/1", 1.0, key="ann"),
         lambda loops: loops.on_time(10.0),
-        lambda loops: loops.withdraw("ann", "e", 1.0),
         lambda loops: loops.forget("dan"),
         lambda loops: (loops.snapshot(), loops.next_deadline(), loops.n_keys),
     ],
