@@ -38,12 +38,16 @@ def join(consumer: Any, timeout_s: float) -> bool:
 
 
 def forget_positions(consumer: Any) -> None:
-    """Drop answers about where partitions are read on, which were asked for before they were ours.
+    """Have it asked anew where all partitions are read on; to be called when they were given.
 
-    The client would take one that came too late for a poll when the same partitions come again,
-    whatever others have done with them meanwhile.
+    Otherwise the client reads a partition that stays ours on from where it was, also if what was
+    fetched before has been dropped; and it would take an answer that came too late for a poll when
+    the same partitions come again, whatever others have done with them meanwhile.
     """
     consumer._coordinator._offset_fetch_futures.clear()
+    assignment = consumer._subscription.assignment
+    for place, state in list(assignment.items()):
+        assignment[place] = type(state)()
 
 
 def has_lost_its_name(consumer: Any) -> bool:

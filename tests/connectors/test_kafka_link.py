@@ -283,6 +283,27 @@ def both_settle(first, second, n):
     assert not thread.is_alive()
 
 
+def test_what_was_fetched_and_not_handed_over_is_fetched_again_when_partitions_move(topics, group):
+    n = 10_000
+    write(topics, *numbered("events", n, 0), *numbered("events", n, 1))
+    with (
+        linked(topics, group, "a", max_records=100) as first,
+        linked(topics, group, "b", wait=False) as second,
+    ):
+        thread = threading.Thread(target=settle, args=(second,))
+        thread.start()
+        while len(first.assigned) != 1:
+            copy_all(first, 1)
+        thread.join(20.0)
+        done = read_records(topics, "predictions")
+        for link in (first, second):
+            (number,) = link.assigned
+            copy_all(link, n - sum(record.partition == number for record in done))
+    copied = read_records(topics, "predictions")
+    for number in (0, 1):
+        assert [int(r.value) for r in copied if r.partition == number] == list(range(n))
+
+
 def test_a_worker_that_ends_leaves_its_partitions_when_its_session_runs_out(topics, group):
     with linked(topics, group, "a") as first, linked(topics, group, "b", wait=False) as second:
         both_settle(first, second, 1)
