@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -138,21 +140,22 @@ class StateOfTopics:
 
     """
 
+    # _last  of each partition the last record of each key, as compaction leaves it
     def __init__(self) -> None:
-        self._histories: dict[int, History] = {}
-        self._ends: dict[tuple[int, TopicName], int] = {}
+        self._last: dict[int, dict[tuple[TopicName, bytes | None], Record]] = defaultdict(dict)
 
     def take(self, record: Record) -> None:
         """Take the next record of its partition."""
-        self._histories.setdefault(record.partition, History()).take(record)
-        self._ends[record.partition, record.topic] = record.offset + 1
+        self._last[record.partition][record.topic, record.key] = record
 
     def differences(
         self, settings: LoopSettings, state: Path, *, now: float
     ) -> tuple[int, list[str]]:
         """Return how many keys there are, and what differs.
 
-        Of each partition the newest snapshot counts: it is that of the worker that had it last.
+        Of each partition the newest snapshot counts, that of the worker that had it last. If the
+        worker did nothing after it had restored the partition, the snapshot is behind the topics,
+        and is brought up as it would be after a restart.
 
         Parameters
         ----------
@@ -165,35 +168,59 @@ class StateOfTopics:
 
         """
         n_keys, flaws = 0, []
-        for number, history in sorted(self._histories.items()):
-            rebuilt = Partition(
-                number, replace(settings, max_keys=None), None, now=now, note=flaws.append
-            )
+        for number in sorted(self._last):
             try:
+                rebuilt = Partition(
+                    number, replace(settings, max_keys=None), None, now=now, note=flaws.append
+                )
+                history = self._history(number, {})
                 rebuilt.bring_up(history)
+                entities = [entity for entity in history.entities() if entity]
+                n_keys += len(entities)
+                flaws += self._compared(number, settings, state, now, rebuilt.loops, entities)
             except UnfitTopicsError as error:
                 flaws.append(str(error))
-                continue
-            entities = [entity for entity in history.entities() if entity]
-            n_keys += len(entities)
-            kept = self._newest(number, settings, state, now, flaws)
-            if kept is None:
-                flaws.append(f"partition {number} has no snapshot as new as its topics")
-                continue
-            flaws += _differences(kept.loops, rebuilt.loops, entities, now)
-            kept.close()
         return n_keys, flaws
 
-    def _newest(
-        self, number: int, settings: LoopSettings, state: Path, now: float, flaws: list[str]
-    ) -> Partition | None:
-        for path in sorted(state.glob(f"*/partition-{number}.snapshot")):
-            with StateDirectory(path.parent) as directory:
-                partition = Partition(number, settings, directory, now=now, note=flaws.append)
-                if partition.starts.get("state") == self._ends.get((number, "state")):
-                    return partition
-                partition.close()
-        return None
+    def _history(self, number: int, starts: Mapping[TopicName, int]) -> History:
+        history = History()
+        for record in self._last[number].values():
+            if record.offset >= starts.get(record.topic, 0):
+                history.take(record)
+        return history
+
+    def _compared(
+        self,
+        number: int,
+        settings: LoopSettings,
+        state: Path,
+        now: float,
+        rebuilt: Any,
+        entities: Sequence[str],
+    ) -> list[str]:
+        notes: list[str] = []
+        newest, place = -1, None
+        for path in state.glob(f"*/partition-{number}.snapshot"):
+            with _opened(number, settings, path.parent, now, notes) as partition:
+                at = partition.starts.get("state", -1)
+            newest, place = max((newest, place), (at, path.parent), key=lambda found: found[0])
+        if place is None or newest < 0:
+            return [*notes, f"partition {number} has no snapshot"]
+        with _opened(number, settings, place, now, notes) as partition:
+            partition.bring_up(self._history(number, partition.starts))
+            return [*notes, *_differences(partition.loops, rebuilt, entities, now)]
+
+
+@contextmanager
+def _opened(
+    number: int, settings: LoopSettings, path: Path, now: float, notes: list[str]
+) -> Iterator[Partition]:
+    with StateDirectory(path) as directory:
+        partition = Partition(number, settings, directory, now=now, note=notes.append)
+        try:
+            yield partition
+        finally:
+            partition.close()
 
 
 def _differences(kept: Any, rebuilt: Any, entities: Sequence[str], now: float) -> list[str]:

@@ -377,10 +377,22 @@ def test_state_that_nobody_can_go_on_with_is_found(run):
     assert "was worked on with another configuration" in flaws[0]
 
 
-def test_a_snapshot_older_than_the_topics_is_found(run):
+def test_a_snapshot_behind_the_topics_is_brought_up(run):
     head = found(run, "state", lambda value: value["name"] == "head")
-    _, flaws = differences(run, [*run.records, dataclasses.replace(head, offset=10**6)])
-    assert flaws == [f"partition {head.partition} has no snapshot as new as its topics"]
+    again = dataclasses.replace(head, offset=10**6)
+    assert differences(run, [*run.records, again])[1] == []
+    value = json.loads(head.value)["value"]
+    value["model"]["annotators"] = [["stranger", 7, 0.5]]
+    assert differences(run, [*run.records, changed(again, value=value)])[1] == []
+
+
+def test_a_missing_snapshot_is_found(run, tmp_path):
+    state = StateOfTopics()
+    for record in run.records:
+        if record.topic in ("state", "consensus"):
+            state.take(record)
+    _, flaws = state.differences(LOOPS, tmp_path, now=run.now)
+    assert flaws == ["partition 0 has no snapshot", "partition 1 has no snapshot"]
 
 
 def test_a_stall_is_as_long_as_nothing_comes_out_though_an_event_waits(run):

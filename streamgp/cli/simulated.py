@@ -26,7 +26,6 @@ from streamgp.interactive.messages import (
     Answer,
     Challenge,
     Event,
-    Expired,
     LabelledExample,
     LabelRequest,
 )
@@ -215,9 +214,8 @@ class Simulation:
 
     def _settle(self, message: Told) -> None:
         match message:
-            case LabelledExample() | Expired():
-                self._truths.settle(message.key, message.event_id)
-            case Answer(declined=True):
+            # A question that has expired may still be answered, and the answer be challenged.
+            case LabelledExample() | Answer(declined=True):
                 self._truths.settle(message.key, message.event_id)
             case TakenBack(event_id=None):
                 key = message.key

@@ -203,6 +203,28 @@ def test_question_waits_for_its_event_and_goes_when_it_ends() -> None:
     assert one.n_untold == 0
 
 
+def test_challenge_of_an_answer_that_came_late_is_answered() -> None:
+    town = Town(expires_after_s=10.0)
+    one = simulation(town, delay=5.0)
+    town.event("e1", truth="den", y="den")
+    town.event("e2", truth="den")
+    town.work()
+    settle(one)
+    town.clock.now += 11.0  # the annotator's machine was asleep
+    town.work()
+    late = Answer(
+        answer_id="late", request_id="e2/label", event_id="e2", key="k", y="hall",
+        answered_at=town.clock.now,
+    )  # fmt: skip
+    town.put(late)
+    town.work()
+    settle(one)
+    assert (one.n_waiting, one.n_untold) == (1, 0)
+    town.clock.now += 5.0
+    settle(one)
+    assert [answer.y for answer in town.said("answers")] == ["hall", "den"]
+
+
 def test_only_the_wanted_key_is_answered() -> None:
     town = Town(contests=False)
     feed(town, 9)
