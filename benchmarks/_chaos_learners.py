@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from connectors.partition import LoopSettings, Partition, UnfitTopicsError
 from connectors.records import Record, TopicName
-from connectors.snapshots import StateDirectory
-from connectors.statelog import History
+from connectors.storage.snapshots import StateDirectory
+from connectors.wire.statelog import History
+from connectors.worker.partition import LoopSettings, Partition, UnfitTopicsError
 
 _CLOSE = 1e-9
 _ENOUGH = 50

@@ -19,7 +19,7 @@ from benchmarks._chaos_ledger import Ledger
 from benchmarks._chaos_programs import Plan, Program, Workers
 from benchmarks._chaos_senders import N_PARTITIONS, topics_of
 from benchmarks._harness import progress
-from connectors.kafka_client import Connection
+from connectors.kafka.client import Connection
 from connectors.records import ALL_TOPICS, LinkError
 from streamgp.cli.exit_codes import LOST_BROKER
 

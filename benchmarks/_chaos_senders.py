@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from benchmarks._chaos_traffic import CLASSES, MARK, Traffic
-from connectors.kafka import KafkaTopics, Timeouts
+from connectors.kafka.topics import KafkaTopics, Timeouts
 from connectors.records import LinkError, Outgoing, Reader, Record, Writer
 from streamgp.draws import uniform
 

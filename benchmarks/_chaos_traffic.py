@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from connectors.codec import MAX_INPUT_BYTES
 from connectors.records import Outgoing, TopicName
+from connectors.wire.codec import MAX_INPUT_BYTES
 
 MARK = b"chaos-bad"
 CLASSES = ("hall", "kitchen", "lounge", "study")

@@ -18,9 +18,9 @@ from benchmarks._kafka_loops import (
     taught,
     topics_of,
 )
-from connectors.codec import decode
-from connectors.outbox import Outbox
-from connectors.worker import Worker, WorkerSettings
+from connectors.wire.codec import decode
+from connectors.wire.outbox import Outbox
+from connectors.worker.worker import Worker, WorkerSettings
 from streamgp.interactive.messages import Answer, LabelledExample, LabelRequest, Prediction
 
 _WARM_UP_S = 2.0

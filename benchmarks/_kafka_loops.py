@@ -12,14 +12,14 @@ import msgspec
 import numpy as np
 from kafka.structs import OffsetAndMetadata
 
-from connectors import statelog
-from connectors.cloudevents import headers
-from connectors.codec import encode
-from connectors.kafka import KafkaTopics
-from connectors.kafka_client import Connection
-from connectors.outbox import Outbox
+from connectors.kafka.client import Connection
+from connectors.kafka.topics import KafkaTopics
 from connectors.records import ALL_TOPICS, TopicName
-from connectors.worker import LoopSettings, Worker, WorkerSettings
+from connectors.wire import statelog
+from connectors.wire.cloudevents import headers
+from connectors.wire.codec import encode
+from connectors.wire.outbox import Outbox
+from connectors.worker.worker import LoopSettings, Worker, WorkerSettings
 from streamgp import isgp
 from streamgp.base import Decision
 from streamgp.interactive import KeyedLoops

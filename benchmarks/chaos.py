@@ -44,8 +44,8 @@ from benchmarks._chaos_programs import HARMS, Plan
 from benchmarks._chaos_scene import Scene
 from benchmarks._chaos_senders import N_PARTITIONS
 from benchmarks._harness import Options, Outcome, Row, at_least, at_most, progress, run
-from streamgp.cli.deployed import load_deployed
-from streamgp.cli.readiness import build_loops
+from streamgp.cli.deployment.deployed import load_deployed
+from streamgp.cli.deployment.readiness import build_loops
 
 _LEAVE_S = 60.0
 _MUST_BE_ZERO = (

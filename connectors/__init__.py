@@ -11,39 +11,44 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from connectors.annotated import AnnotatedLog
     from connectors.broker import Broker, Received, Sink, Source, open_broker
-    from connectors.codec import DecodeError, decode, encode
-    from connectors.files import MessageFiles, read_messages
-    from connectors.logs import LogSource
-    from connectors.memory import MemoryBroker
+    from connectors.files.messages import MessageFiles, read_messages
+    from connectors.memory.messages import MemoryBroker
     from connectors.runner import RunResult, run
-    from connectors.shelf import SqliteShelf
-    from connectors.snapshots import StateDirectory, StateError, read_snapshot, write_snapshot
-    from connectors.streams import TableError
+    from connectors.storage.shelf import SqliteShelf
+    from connectors.storage.snapshots import (
+        StateDirectory,
+        StateError,
+        read_snapshot,
+        write_snapshot,
+    )
+    from connectors.tables.annotated import AnnotatedLog
+    from connectors.tables.logs import LogSource
+    from connectors.tables.streams import TableError
+    from connectors.wire.codec import DecodeError, decode, encode
 
 _HOMES = {
-    "AnnotatedLog": "connectors.annotated",
+    "AnnotatedLog": "connectors.tables.annotated",
     "Broker": "connectors.broker",
-    "DecodeError": "connectors.codec",
-    "LogSource": "connectors.logs",
-    "MemoryBroker": "connectors.memory",
-    "MessageFiles": "connectors.files",
+    "DecodeError": "connectors.wire.codec",
+    "LogSource": "connectors.tables.logs",
+    "MemoryBroker": "connectors.memory.messages",
+    "MessageFiles": "connectors.files.messages",
     "Received": "connectors.broker",
     "RunResult": "connectors.runner",
     "Sink": "connectors.broker",
     "Source": "connectors.broker",
-    "SqliteShelf": "connectors.shelf",
-    "StateDirectory": "connectors.snapshots",
-    "StateError": "connectors.snapshots",
-    "TableError": "connectors.streams",
-    "decode": "connectors.codec",
-    "encode": "connectors.codec",
+    "SqliteShelf": "connectors.storage.shelf",
+    "StateDirectory": "connectors.storage.snapshots",
+    "StateError": "connectors.storage.snapshots",
+    "TableError": "connectors.tables.streams",
+    "decode": "connectors.wire.codec",
+    "encode": "connectors.wire.codec",
     "open_broker": "connectors.broker",
-    "read_messages": "connectors.files",
-    "read_snapshot": "connectors.snapshots",
+    "read_messages": "connectors.files.messages",
+    "read_snapshot": "connectors.storage.snapshots",
     "run": "connectors.runner",
-    "write_snapshot": "connectors.snapshots",
+    "write_snapshot": "connectors.storage.snapshots",
 }
 
 __all__ = [

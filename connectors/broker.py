@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, get_args
 
-from connectors.codec import MAX_BYTES, MAX_INPUT_BYTES, DecodeError, decode
+from connectors.wire.codec import MAX_BYTES, MAX_INPUT_BYTES, DecodeError, decode
 from streamgp.interactive.messages import (
     Answer,
     Cancel,
@@ -150,11 +150,11 @@ def open_broker(url: str) -> Broker:
 
     """
     if url == "memory://":
-        from connectors.memory import MemoryBroker
+        from connectors.memory.messages import MemoryBroker
 
         return MemoryBroker()
     if url.startswith("kafka://"):
-        from connectors.kafka_messages import KafkaBroker
+        from connectors.kafka.messages import KafkaBroker
 
         return KafkaBroker(url.removeprefix("kafka://"))
     raise ValueError(f"broker must be 'memory://' or 'kafka://HOST:PORT,HOST:PORT', got {url!r}")

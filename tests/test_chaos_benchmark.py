@@ -21,13 +21,13 @@ from benchmarks._chaos_learners import StateOfTopics, explain  # noqa: E402
 from benchmarks._chaos_ledger import Findings, Ledger  # noqa: E402
 from benchmarks._chaos_programs import FINAL, Plan, Workers  # noqa: E402
 from benchmarks._chaos_traffic import KINDS, MARK, Traffic  # noqa: E402
-from connectors.codec import decode  # noqa: E402
-from connectors.memory_topics import MemoryTopics  # noqa: E402
-from connectors.outbox import Outbox  # noqa: E402
-from connectors.partition import LoopSettings  # noqa: E402
+from connectors.memory.topics import MemoryTopics  # noqa: E402
 from connectors.records import ALL_TOPICS  # noqa: E402
-from connectors.snapshots import StateDirectory  # noqa: E402
-from connectors.worker import Worker, WorkerSettings  # noqa: E402
+from connectors.storage.snapshots import StateDirectory  # noqa: E402
+from connectors.wire.codec import decode  # noqa: E402
+from connectors.wire.outbox import Outbox  # noqa: E402
+from connectors.worker.partition import LoopSettings  # noqa: E402
+from connectors.worker.worker import Worker, WorkerSettings  # noqa: E402
 from streamgp import GPClassifier, SkepticalClassifier  # noqa: E402
 from streamgp.budgets import AtMostPer  # noqa: E402
 from streamgp.interactive import SimulatedAnnotator  # noqa: E402

@@ -13,9 +13,10 @@ from kafka_broker import USERS
 
 import connectors
 import streamgp
-from connectors.kafka import KafkaTopics, Security
+from connectors.kafka.topics import KafkaTopics, Security
 from connectors.records import ALL_TOPICS, COMPACTED, LinkError, Outgoing
-from streamgp.cli import config, exit_codes
+from streamgp.cli import exit_codes
+from streamgp.cli.configuration import config
 from streamgp.cli.main import cli
 
 GUIDE = Path(__file__).parents[1] / "docs" / "deployment.md"

@@ -23,8 +23,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 import streamgp
-from streamgp.cli.config import load_worker
-from streamgp.cli.deployed import load_deployed, open_topics
+from streamgp.cli.configuration.config import load_worker
+from streamgp.cli.deployment.deployed import load_deployed, open_topics
 from streamgp.cli.main import cli
 
 ROOT = Path(__file__).parents[1]

@@ -11,12 +11,13 @@ from msgspec import inspect
 
 from connectors import decode, encode
 from connectors.broker import INPUT_TOPIC, OUTPUT_TOPIC
-from connectors.codec import TYPES
-from connectors.files import FILES
+from connectors.files.messages import FILES
+from connectors.wire.codec import TYPES
 from streamgp.base import Decision, Neighbour
-from streamgp.cli import config, exit_codes, settings, worker_settings
-from streamgp.cli.validation import expected as expected_words
-from streamgp.cli.validation import shown
+from streamgp.cli import exit_codes
+from streamgp.cli.configuration import config, settings, worker_settings
+from streamgp.cli.configuration.validation import expected as expected_words
+from streamgp.cli.configuration.validation import shown
 from streamgp.interactive.messages import Fault, Origin
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -14,10 +14,10 @@ from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from connectors.cloudevents import EARLIEST, LATEST
-from connectors.codec import TYPES
-from connectors.inbox import MAX_NAME
-from connectors.scalars import LARGEST, SMALLEST
+from connectors.wire.cloudevents import EARLIEST, LATEST
+from connectors.wire.codec import TYPES
+from connectors.wire.inbox import MAX_NAME
+from connectors.wire.scalars import LARGEST, SMALLEST
 from streamgp.base import Decision, Features, Label, Neighbour
 from streamgp.interactive.messages import Answer, Cancel, Event
 

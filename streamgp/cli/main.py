@@ -17,21 +17,21 @@ import click
 
 from connectors.records import LinkError, RefusedError
 from streamgp import __version__
-from streamgp.cli.annotate import annotate
-from streamgp.cli.check import check
+from streamgp.cli.annotate.command import annotate
 from streamgp.cli.completion import COMPLETE_VARIABLE, completion
-from streamgp.cli.dead_letters import dead_letters
-from streamgp.cli.demo import demo
+from streamgp.cli.configuration.init import init
+from streamgp.cli.configuration.validation import ConfigError
 from streamgp.cli.exit_codes import INTERRUPTED, LOST_BROKER, WRONG_USE
-from streamgp.cli.forget import forget
-from streamgp.cli.init import init
-from streamgp.cli.rebuild import rebuild
-from streamgp.cli.replay import replay
-from streamgp.cli.report import report
-from streamgp.cli.run import run
-from streamgp.cli.send import send
-from streamgp.cli.validation import ConfigError
-from streamgp.cli.watch import watch
+from streamgp.cli.replay.command import replay
+from streamgp.cli.replay.demo import demo
+from streamgp.cli.replay.report import report
+from streamgp.cli.send.command import send
+from streamgp.cli.upkeep.dead_letters import dead_letters
+from streamgp.cli.upkeep.forget import forget
+from streamgp.cli.upkeep.rebuild import rebuild
+from streamgp.cli.watch.command import watch
+from streamgp.cli.worker.check import check
+from streamgp.cli.worker.run import run
 
 
 class _Streamgp(click.Group):

@@ -50,7 +50,7 @@ class KeyedLoops:
     max_keys
         Number of loops to hold ready in memory; None for all.
     shelf
-        Where the others wait, `connectors.shelf.SqliteShelf` for one; None for snapshots in memory.
+        Where the others wait, `connectors.SqliteShelf` for one; None for snapshots in memory.
     keep_changes
         Whether `changes` is going to be called, now and then: what it will return takes memory.
 

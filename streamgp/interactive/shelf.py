@@ -1,6 +1,6 @@
 """Where the loops of keys wait that have not been heard of for a while.
 
-Only bytes are kept here. A shelf that outlives the process is `connectors.shelf`.
+Only bytes are kept here. A shelf that outlives the process is `connectors.storage.shelf`.
 
 """
 

@@ -4,7 +4,7 @@
 
 The header holds the kind of snapshot, the fingerprint of the configuration that it was taken from,
 a body of plain JSON values, and how long each blob is. What the body means is the business of
-whoever packs it. Files are written in `connectors.snapshots`.
+whoever packs it. Files are written in `connectors.storage.snapshots`.
 
 """
 

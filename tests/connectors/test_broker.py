@@ -14,8 +14,8 @@ from connectors.broker import (
     time_of,
     topic_of,
 )
-from connectors.codec import TYPES, encode
-from connectors.memory import MemoryBroker
+from connectors.memory.messages import MemoryBroker
+from connectors.wire.codec import TYPES, encode
 from streamgp.base import Decision
 from streamgp.interactive.messages import Answer, Cancel, Event, Prediction
 

@@ -6,10 +6,10 @@ import pytest
 from kafka_cases import opened
 
 from connectors.broker import TOPICS
-from connectors.codec import decode, encode
-from connectors.memory import MemoryBroker
+from connectors.memory.messages import MemoryBroker
 from connectors.records import LinkError, Outgoing
 from connectors.runner import run
+from connectors.wire.codec import decode, encode
 from streamgp.base import Decision
 from streamgp.interactive.messages import (
     Answer,
@@ -34,7 +34,7 @@ def broker(request):
     else:
         servers, prefix = request.getfixturevalue("kafka"), request.getfixturevalue("kafka_prefix")
         with opened(servers, prefix, partitions=1) as topics:
-            from connectors.kafka_messages import KafkaBroker
+            from connectors.kafka.messages import KafkaBroker
 
             made = Closing(KafkaBroker(servers, names=topics._names))
             yield made

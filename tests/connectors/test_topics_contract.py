@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka_cases import QUICK
 
-from connectors.file_topics import FileTopics
-from connectors.memory_topics import MemoryTopics
+from connectors.files.topics import FileTopics
+from connectors.memory.topics import MemoryTopics
 from connectors.records import ALL_TOPICS, FencedError, LinkError, Outgoing
 
 
 def kafka_topics(request):
-    from connectors.kafka import KafkaTopics, Timeouts
+    from connectors.kafka.topics import KafkaTopics, Timeouts
 
     prefix = request.getfixturevalue("kafka_prefix")
     return KafkaTopics(

@@ -1,0 +1,1 @@
+"""The annotator's side of the topics: what is asked, and what one has said."""

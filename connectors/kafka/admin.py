@@ -1,0 +1,283 @@
+"""Topics and groups of a Kafka cluster: making topics, saying what is wrong with them, counting.
+
+Nothing here reads or writes a record.
+
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from connectors.kafka.client import (
+    CLIENT_ERRORS,
+    MAX_RECORD_BYTES,
+    ConfigResource,
+    ConfigResourceType,
+    Connection,
+    OffsetSpec,
+    TopicPartition,
+    kafka_errors,
+    within,
+)
+from connectors.records import (
+    ALL_TOPICS,
+    COMPACTED,
+    WORKER_INPUTS,
+    LinkError,
+    RefusedError,
+    TopicName,
+)
+
+DAY_MS = 86_400_000
+_KEEP_DELETIONS_MS = 7 * DAY_MS
+# A challenge holds its event and three neighbours.
+_OUTPUTS_PER_INPUT = 5
+_RIGHTS: dict[TopicName, tuple[str, ...]] = {
+    "events": ("READ",),
+    "answers": ("READ",),
+    "predictions": ("WRITE",),
+    "requests": ("WRITE",),
+    "consensus": ("READ", "WRITE"),
+    "state": ("READ", "WRITE"),
+    "dead-letters": ("WRITE",),
+}
+_INPUTS: tuple[TopicName, ...] = ("events", "answers")
+_CHECKED = ("cleanup.policy", "delete.retention.ms", "max.message.bytes")
+_EXISTS, _MISSING, _FORBIDDEN = 36, 3, 29
+_AGAIN_S = 0.1
+_Answer = TypeVar("_Answer")
+
+
+class Administration:
+    """Asks a cluster about topics and groups; connects when it is first asked.
+
+    Parameters
+    ----------
+    connection
+        To which cluster.
+    names
+        What the topics are called there.
+    partitions, replication
+        Of topics that are made; a replication of -1 leaves it to the broker.
+
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        names: Mapping[TopicName, str],
+        *,
+        partitions: int,
+        replication: int,
+    ) -> None:
+        self._connection = connection
+        self._names = names
+        self._partitions = partitions
+        self._replication = replication
+        self._client: Any = None
+
+    def create(self) -> list[str]:
+        """Make the topics that are missing; return what was done, one line each."""
+        missing = [name for name, topic in self._describe().items() if topic is None]
+        if not missing:
+            return []
+        wanted = {self._names[name]: self._wanted(name) for name in missing}
+        answer = self._ask(
+            "create topics", lambda client: client.create_topics(wanted, raise_errors=False)
+        )
+        lines = []
+        for topic in answer["topics"]:
+            name = topic["name"]
+            if topic["error_code"] == 0:
+                lines.append(f"created topic {name} with {self._partitions} partitions")
+            elif topic["error_code"] != _EXISTS:  # else somebody else was faster
+                raise RefusedError(f"topic {name} cannot be created: {topic['error_message']}")
+        self._ask("create topics", lambda client: client.wait_for_topics(list(wanted)))
+        return lines
+
+    def problems(self) -> list[str]:
+        """Return what is wrong, one line each."""
+        try:
+            topics = self._describe()
+            there = [name for name, topic in topics.items() if topic and not topic["error_code"]]
+            settings = self._settings(there)
+        except RefusedError as error:
+            return [str(error)]
+        lines = []
+        for name, topic in topics.items():
+            lines += self._problems_of(name, topic)
+        counts = {name: len((topics[name] or {})["partitions"]) for name in there}
+        if len(set(counts.values())) > 1:
+            found = ", ".join(f"{self._names[name]} {count}" for name, count in counts.items())
+            lines.append(f"topics must have the same number of partitions, found {found}")
+        for name in there:
+            lines += self._misfits(name, settings)
+        return lines
+
+    def counts(self, names: Iterable[TopicName]) -> dict[TopicName, int]:
+        """Return the number of partitions of each topic.
+
+        Raises
+        ------
+        LinkError
+            If one is missing.
+
+        """
+        topics = self._describe()
+        counts = {}
+        for name in names:
+            topic = topics[name]
+            if topic is None or topic["error_code"]:
+                raise LinkError(self._problems_of(name, topic)[0])
+            counts[name] = len(topic["partitions"])
+        return counts
+
+    def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return where partitions end, transactions that are still open included."""
+        asked = dict.fromkeys(partitions, OffsetSpec.LATEST)
+        found = self._ask(
+            "tell where topics end", lambda client: client.list_partition_offsets(asked)
+        )
+        return {partition: at.offset for partition, at in found.items()}
+
+    def lags(self, group: str) -> dict[tuple[TopicName, int], int]:
+        """Return how many records of each input partition a group has not worked off."""
+        roles = {
+            TopicPartition(self._names[name], number): (name, number)
+            for name, count in self.counts(WORKER_INPUTS).items()
+            for number in range(count)
+        }
+        ends = self.ends(roles)
+        starts = self._ask(
+            "tell where topics begin",
+            lambda client: client.list_partition_offsets(dict.fromkeys(roles, OffsetSpec.EARLIEST)),
+        )
+        committed = self._ask(
+            f"tell how far group {group} is",
+            lambda client: client.list_group_offsets({group: list(roles)})[group],
+        )
+        lags = {}
+        for partition, role in roles.items():
+            done = committed[partition].offset if partition in committed else -1
+            lags[role] = max(0, ends[partition] - max(done, starts[partition].offset))
+        return lags
+
+    def members(self, group: str) -> dict[str, str]:
+        """Return the number that each member of a group has there, by its instance name."""
+        found = self._ask(
+            f"describe group {group}", lambda client: client.describe_groups([group])[group]
+        )
+        return {
+            member["group_instance_id"] or member["member_id"]: member["member_id"]
+            for member in found["members"]
+        }
+
+    def identity(self) -> str:
+        """Return the numbers that the broker drew for the topics that hold what was learned."""
+        found = self._describe()
+        return " ".join(
+            str(topic["topic_id"]) for name in sorted(COMPACTED) if (topic := found[name])
+        )
+
+    def close(self) -> None:
+        """Let go."""
+        client, self._client = self._client, None
+        if client is not None:
+            within(self._connection.timeouts.close_s, "close", client.close)
+
+    # --- inside
+
+    def _describe(self) -> dict[TopicName, dict[str, Any] | None]:
+        """Return what the broker says of each topic, None of one that is not there."""
+        wanted = list(self._names.values())
+        found = self._ask("describe topics", lambda client: client.describe_topics(wanted))
+        topics = {topic["name"]: topic for topic in found if topic["error_code"] != _MISSING}
+        return {name: topics.get(self._names[name]) for name in ALL_TOPICS}
+
+    def _settings(self, names: Iterable[TopicName]) -> dict[TopicName, dict[str, str]]:
+        """Return the settings of topics; none of those that we may not see."""
+        wanted = [
+            ConfigResource(ConfigResourceType.TOPIC, self._names[name], dict.fromkeys(_CHECKED))
+            for name in names
+        ]
+        if not wanted:
+            return {}
+        found = self._ask(
+            "describe topics",
+            lambda client: client.describe_configs(wanted, config_filter="all")["topic"],
+        )
+        return {
+            name: {key: entry["value"] for key, entry in found[self._names[name]].items()}
+            for name in names
+        }
+
+    def _wanted(self, name: TopicName) -> dict[str, Any]:
+        settings = {"cleanup.policy": "compact" if name in COMPACTED else "delete"}
+        if name in COMPACTED:
+            settings["delete.retention.ms"] = str(_KEEP_DELETIONS_MS)
+        if name not in _INPUTS:
+            settings["max.message.bytes"] = str(MAX_RECORD_BYTES)
+        return {
+            "num_partitions": self._partitions,
+            "replication_factor": self._replication,
+            "configs": settings,
+        }
+
+    def _problems_of(self, name: TopicName, topic: Mapping[str, Any] | None) -> list[str]:
+        called = self._names[name]
+        if topic is None:
+            return [f"topic {called} is missing; --create-topics makes it"]
+        if topic["error_code"] == _FORBIDDEN:
+            return [f"no right to see topic {called}"]
+        if topic["error_code"]:
+            reason = kafka_errors.for_code(topic["error_code"]).__name__
+            return [f"topic {called} cannot be used: {reason}"]
+        rights = topic.get("authorized_operations")
+        if rights is None:
+            return []
+        lacking = [right.lower() for right in _RIGHTS[name] if right not in rights]
+        return [f"no right to {' and '.join(lacking)} topic {called}"] if lacking else []
+
+    def _misfits(
+        self, name: TopicName, settings: Mapping[TopicName, Mapping[str, str]]
+    ) -> list[str]:
+        """Return which settings of a topic do not fit."""
+        called, own = self._names[name], settings[name]
+        lines = []
+        policy = own.get("cleanup.policy")
+        expected = "compact" if name in COMPACTED else "delete"
+        if policy is not None and policy != expected:
+            lines.append(f"topic {called} has cleanup.policy={policy}, expected {expected}")
+        kept_ms = own.get("delete.retention.ms")
+        if name in COMPACTED and kept_ms is not None and int(kept_ms) < DAY_MS:
+            # A worker trusts a snapshot for half a day, and must find all deletions since.
+            lines.append(
+                f"topic {called} has delete.retention.ms={kept_ms}, expected at least {DAY_MS}"
+            )
+        limits = [int(settings[n].get("max.message.bytes", 0)) for n in _INPUTS if n in settings]
+        needed = min(MAX_RECORD_BYTES, _OUTPUTS_PER_INPUT * max(limits, default=0))
+        limit = own.get("max.message.bytes")
+        if name not in _INPUTS and limit is not None and int(limit) < needed:
+            lines.append(
+                f"topic {called} has max.message.bytes={limit}, expected at least {needed} for "
+                "inputs of the size that events and answers may have"
+            )
+        return lines
+
+    def _ask(self, doing: str, call: Callable[[Any], _Answer]) -> _Answer:
+        """Return an answer; ask again while the broker says that it will know soon."""
+        until = time.monotonic() + self._connection.timeouts.connect_s
+        if self._client is None:
+            self._client = self._connection.admin()
+        while True:
+            left_s = max(_AGAIN_S, until - time.monotonic())
+            try:
+                return within(left_s, doing, lambda: call(self._client))
+            except kafka_errors.RetriableError as error:
+                if time.monotonic() + _AGAIN_S > until:
+                    raise self._connection.said(error, doing) from error
+                time.sleep(_AGAIN_S)
+            except CLIENT_ERRORS as error:
+                raise self._connection.said(error, doing) from error

@@ -1,0 +1,291 @@
+"""A worker's hold on Kafka: it reads as a member of a group and writes in transactions.
+
+What a worker writes and the positions of what it read become visible together or not at all, and
+only as long as its partitions are its own: the broker compares the generation of the group in each
+transaction. After an error nothing is tried again here; the link refuses all further use, and the
+worker starts anew.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from time import monotonic
+
+from connectors.kafka.admin import Administration
+from connectors.kafka.client import (
+    CLIENT_ERRORS,
+    Connection,
+    OffsetAndMetadata,
+    TopicPartition,
+    kafka_errors,
+    record_of,
+    within,
+)
+from connectors.kafka.history import read_history
+from connectors.kafka.inputs import Inputs
+from connectors.kafka.inside import close_producer
+from connectors.kafka.member import Member
+from connectors.kafka.transaction import check_sizes, transact
+from connectors.records import FencedError, LinkError, Outgoing, Progress, Record, TopicName
+
+_SETTLING_S = 5.0
+_SLICE_S = 0.1
+_RETRY_MS = 10
+
+
+class KafkaLink:
+    """One worker of a group.
+
+    Parameters
+    ----------
+    connection, administration
+        Where.
+    names
+        What the topics are called there.
+    group, instance
+        Which group, and the worker's name in it.
+    max_records
+        How many records a poll returns at most.
+
+    """
+
+    # _polled    where each input is read on, of those handed over since the last commit
+    # _buffered  which distribution of partitions the inputs belong to
+    # _told      which one the worker knows of
+
+    def __init__(
+        self,
+        connection: Connection,
+        administration: Administration,
+        names: Mapping[TopicName, str],
+        *,
+        group: str,
+        instance: str,
+        max_records: int,
+    ) -> None:
+        self._timeouts = connection.timeouts
+        self._connection = connection
+        self._administration = administration
+        self._names = names
+        self._group = group
+        self._instance = instance
+        self._inputs = Inputs(max_records)
+        self._buffered = self._told = 0
+        self._polled: dict[TopicPartition, int] = {}
+        self._can_write = self._is_closed = False
+        self._broken: LinkError | None = None
+        self._producer = connection.producer(
+            transactional_id=f"{group}-{instance}",
+            transaction_timeout_ms=round(1e3 * self._timeouts.transaction_s),
+            # The broker refuses a transaction as long as it is busy with the end of the last one.
+            retry_backoff_ms=_RETRY_MS,
+        )
+        try:
+            self._member = Member(connection, names, group=group, instance=instance)
+        except LinkError:
+            close_producer(self._producer, self._timeouts.close_s)
+            raise
+
+    @property
+    def assigned(self) -> frozenset[int]:
+        """The partitions that are this worker's, as of the last poll."""
+        return self._member.numbers
+
+    @property
+    def generation(self) -> int:
+        """Number of the last distribution of partitions, as of the last poll."""
+        membership = self._member.membership
+        return -1 if membership is None else int(membership.generation_id)
+
+    def poll(self, timeout_s: float) -> list[Record]:
+        """Return the next inputs, answers before events; nothing if partitions come or go.
+
+        While the group is being rearranged it waits for the outcome, a few seconds at most.
+        """
+        self._check()
+        member = self._member
+        start = monotonic()
+        left_s = 0.0 if self._inputs else timeout_s
+        try:
+            while True:
+                if not member.settle(_SETTLING_S):
+                    return []
+                member.pause({member.place(*full) for full in self._inputs.full()})
+                self._fetch(min(left_s, _SLICE_S))
+                if member.follow():
+                    self._prepare_to_write()
+                    member.mind_positions(monotonic())
+                    if self._told != member.n_moves:
+                        self._told = member.n_moves
+                        return []
+                    records = self._inputs.take(self._answers_behind(), monotonic())
+                    if records:
+                        return self._note(records)
+                left_s = max(0.0, start + timeout_s - monotonic())
+                if left_s == 0.0:
+                    return []
+        except CLIENT_ERRORS as error:
+            raise self._fail(error, "read") from error
+
+    def history(
+        self, starts: Mapping[int, Mapping[TopicName, int]], progress: Progress | None = None
+    ) -> Iterator[Record]:
+        """Return what was written to `state` and `consensus` of some partitions, to their end."""
+        self._check()
+        return read_history(
+            self._connection,
+            self._administration,
+            self._names,
+            starts,
+            progress=progress,
+            keep_alive=self._stay,
+        )
+
+    def commit(self, outgoing: Sequence[Outgoing]) -> dict[tuple[TopicName, int], int]:
+        """Write records, and take note that everything polled so far is done with: both or none.
+
+        Raises
+        ------
+        ValueError
+            If a record is larger than any topic takes.
+        FencedError
+            If another worker has taken over this one's name.
+        LinkError
+            If it cannot be said that both have happened.
+
+        """
+        self._check()
+        check_sizes(outgoing)
+        if not outgoing and not self._polled:
+            return {}
+        membership = self._member.membership
+        try:
+            if membership is None or self._told != self._member.n_moves:
+                raise LinkError("partitions were given anew since the last poll")
+            # Also where nothing was polled: without a position, the broker asks for no generation.
+            offsets = {
+                place: OffsetAndMetadata(offset, "", -1)
+                for place, offset in (self._polled or self._position()).items()
+            }
+            ends = within(
+                self._timeouts.transaction_s + self._timeouts.request_s,
+                "commit",
+                partial(transact, self._producer, self._names, outgoing, offsets, membership),
+            )
+        except CLIENT_ERRORS as error:
+            if not isinstance(error, LinkError):  # else it hangs, or nothing is open
+                with suppress(*CLIENT_ERRORS):
+                    within(self._timeouts.request_s, "abort", self._producer.abort_transaction)
+            raise self._fail(error, "commit") from error
+        self._polled.clear()
+        return ends
+
+    def lag(self) -> dict[tuple[TopicName, int], int | None]:
+        """Return about how many records wait in each partition; None before that is known."""
+        self._check()
+        lags: dict[tuple[TopicName, int], int | None] = {}
+        for place in self._member.places():
+            here = self._member.topics[place.topic], place.partition
+            behind = self._member.behind(place)
+            lags[here] = None if behind is None else behind + self._inputs.n_waiting(*here)
+        return lags
+
+    def close(self) -> None:
+        """Leave; what was polled and not committed is delivered again, here or elsewhere.
+
+        The group keeps the place for a worker of the same name until the session runs out.
+        """
+        if not self._is_closed:
+            self._is_closed = True
+            with suppress(*CLIENT_ERRORS):
+                within(self._timeouts.close_s, "leave", self._leave)
+
+    # --- inside
+
+    def _fetch(self, wait_s: float) -> None:
+        member = self._member
+        batches = member.fetch(wait_s)
+        now = monotonic()
+        if self._buffered != member.n_moves:
+            self._buffered = member.n_moves
+            if self._polled:
+                raise LinkError("partitions were given anew before what was polled was committed")
+            self._inputs.assign({place.partition for place in member.places()}, now)
+        for place, found in batches.items():
+            topic = member.topics[place.topic]
+            self._inputs.put([record_of(topic, record) for record in found], now)
+
+    def _prepare_to_write(self) -> None:
+        """End the transactions of an older worker of our name.
+
+        Only now that the group knows us: when it asks who has taken over, it must be told.
+        """
+        if self._member.numbers and not self._can_write:
+            self._producer.init_transactions()
+            self._can_write = True
+
+    def _answers_behind(self) -> dict[int, int | None]:
+        member = self._member
+        return {n: member.behind(member.place("answers", n)) for n in member.numbers}
+
+    def _note(self, records: list[Record]) -> list[Record]:
+        for record in records:
+            place = self._member.place(record.topic, record.partition)
+            self._polled[place] = record.offset + 1
+        return records
+
+    def _position(self) -> dict[TopicPartition, int]:
+        """Return where some input is read on, of which nothing was handed over lately."""
+        place = min(self._member.places())
+        at = self._inputs.waiting(self._member.topics[place.topic], place.partition)
+        if at is None:
+            at = self._member.position(place, self._timeouts.transaction_s)
+        if at is None:
+            raise LinkError(f"broker does not say where topic {place.topic} is to be read on")
+        return {place: at}
+
+    def _stay(self) -> None:
+        """Remain a member while something else takes long."""
+        try:
+            self._member.pause(self._member.places())
+            self._member.settle(_SETTLING_S)
+            self._fetch(0.0)
+        except CLIENT_ERRORS as error:
+            raise self._fail(error, "read") from error
+
+    def _check(self) -> None:
+        if self._is_closed:
+            raise LinkError("link is closed; open a new one")
+        if self._broken is not None:
+            raise LinkError(f"link is broken ({self._broken}); open a new one")
+
+    def _fail(self, error: BaseException, doing: str) -> LinkError:
+        """Return the error to raise, and refuse everything from now on."""
+        if isinstance(error, kafka_errors.FencedInstanceIdError) or (
+            not isinstance(error, LinkError | kafka_errors.KafkaTimeoutError)
+            and self._has_successor()
+        ):
+            self._broken = FencedError(
+                f"another worker of group {self._group!r} bears the name {self._instance!r} and "
+                "has taken over; each needs an instance name of its own"
+            )
+        else:
+            self._broken = self._connection.said(error, doing)
+        return self._broken
+
+    def _has_successor(self) -> bool:
+        """Return whether the group knows another member under our name."""
+        membership = self._member.membership
+        ours = None if membership is None else membership.member_id
+        ask = partial(self._administration.members, self._group)
+        with suppress(LinkError):
+            members = within(self._timeouts.request_s, "describe the group", ask)
+            return members.get(self._instance) not in (None, ours)
+        return False
+
+    def _leave(self) -> None:
+        close_producer(self._producer, self._timeouts.close_s / 3)
+        self._member.close()

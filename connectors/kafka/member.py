@@ -1,0 +1,221 @@
+"""A member of a group of consumers: which partitions are its own, and as of when.
+
+The group gives partitions anew whenever a member comes or goes. Between the moment when it begins
+to do so and the one when everybody knows the outcome, what was ours may be ours no longer; the
+broker decides by the generation that a commit names, and so the one is kept here under which
+records were last read.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from time import monotonic
+from typing import Any
+
+from connectors.kafka.client import (
+    Connection,
+    ConsumerRebalanceListener,
+    MemberState,
+    RangePartitionAssignor,
+    TopicPartition,
+    kafka_errors,
+    within,
+)
+from connectors.kafka.inside import forget_positions, has_lost_its_name, join
+from connectors.records import WORKER_INPUTS, LinkError, TopicName
+
+_LONGEST_BEAT_S = 3.0
+_MIND_EVERY_S = 1.0
+_BUSY_S = 5.0  # the worker did something else meanwhile, and did not ask
+# A partition that was read in part and then paused is never read on again by the client.
+_EVERYTHING = 10**9
+
+
+class Member:
+    """Reads the inputs of a worker in a group.
+
+    Parameters
+    ----------
+    connection
+        Where.
+    names
+        What the topics are called there.
+    group, instance
+        Which group, and the member's name in it.
+
+    Attributes
+    ----------
+    membership
+        Group, generation and number under which records were last read; None while it is not sure
+        that any partition is ours.
+    numbers
+        The partitions that are ours, of all inputs alike.
+    topics
+        By the name of a topic, what it is.
+
+    Raises
+    ------
+    LinkError
+        If the broker cannot be reached, or lacks a topic, or if the topics have different numbers
+        of partitions.
+
+    """
+
+    # _known_at  when it was last known of all inputs where they are read on
+
+    def __init__(
+        self, connection: Connection, names: Mapping[TopicName, str], *, group: str, instance: str
+    ) -> None:
+        timeouts = connection.timeouts
+        self.topics: dict[str, TopicName] = {names[name]: name for name in WORKER_INPUTS}
+        self.membership: Any = None
+        self.numbers: frozenset[int] = frozenset()
+        self._names = names
+        self._connection = connection
+        self._known_at = self._minded_at = monotonic()
+        self._consumer = connection.consumer(
+            group_id=group,
+            group_instance_id=instance,
+            # Others would give the events of a partition to one member, its answers to another.
+            partition_assignment_strategy=[RangePartitionAssignor],
+            session_timeout_ms=round(1e3 * timeouts.session_s),
+            # A batch may take long; whether a worker is alive, the session tells.
+            max_poll_interval_ms=3_600_000,
+            heartbeat_interval_ms=round(1e3 * min(_LONGEST_BEAT_S, timeouts.session_s / 4)),
+        )
+        self._notice = _Notice(partial(forget_positions, self._consumer))
+        try:
+            self._consumer.subscribe(list(self.topics), listener=self._notice)
+            # A member that does not know the partitions yet would distribute none of them.
+            within(timeouts.connect_s, "describe topics", self._learn_topics)
+        except LinkError:
+            self.close()
+            raise
+
+    @property
+    def n_moves(self) -> int:
+        """How often partitions were given to this member, or lost."""
+        return self._notice.count
+
+    def settle(self, wait_s: float) -> bool:
+        """Wait for the group while it is being rearranged; return whether the outcome is there."""
+        return join(self._consumer, wait_s)
+
+    def fetch(self, wait_s: float) -> Mapping[TopicPartition, list[Any]]:
+        """Return everything that has come, and wait for the first of it at most so long."""
+        found: Mapping[TopicPartition, list[Any]] = self._consumer.poll(
+            timeout_ms=round(1e3 * wait_s), max_records=_EVERYTHING
+        )
+        return found
+
+    def follow(self) -> bool:
+        """Take note of which partitions are ours; return whether that is settled.
+
+        Raises
+        ------
+        FencedInstanceIdError
+            If another member bears our name.
+        LinkError
+            If the inputs have different partitions.
+
+        """
+        membership = self._consumer.group_metadata()
+        if membership.state is MemberState.REBALANCING:
+            return False  # and what the broker compares with is the last that was settled
+        if has_lost_its_name(self._consumer):
+            raise kafka_errors.FencedInstanceIdError
+        if membership.generation_id < 0:
+            self.membership, self.numbers = None, frozenset()
+            return False
+        numbers: dict[str, set[int]] = {topic: set() for topic in self.topics}
+        for place in self.places():
+            numbers[place.topic].add(place.partition)
+        self.membership, self.numbers = membership, _same(numbers)
+        return True
+
+    def places(self) -> set[TopicPartition]:
+        """Return the partitions that the group gave us, of each topic."""
+        return set(self._consumer.assignment())
+
+    def place(self, topic: TopicName, number: int) -> TopicPartition:
+        """Return a partition as the broker calls it."""
+        return TopicPartition(self._names[topic], number)
+
+    def position(self, place: TopicPartition, wait_s: float = 0.0) -> int | None:
+        """Return which offset is fetched next, or None if that is not known in time."""
+        at: int | None = self._consumer.position(place, timeout_ms=round(1e3 * wait_s))
+        return at
+
+    def behind(self, place: TopicPartition) -> int | None:
+        """Return how many records were not fetched, or None if that is not known."""
+        end, at = self._consumer.highwater(place), self.position(place)
+        return None if end is None or at is None else max(0, end - at)
+
+    def mind_positions(self, now: float) -> None:
+        """Give up when it is not said for too long where to read on; to be called now and then.
+
+        That is so while a transaction of a former worker is open. The broker ends those, but one
+        that has lost track of a transaction keeps everybody waiting for ever.
+        """
+        passed_s = now - self._minded_at
+        if passed_s < _MIND_EVERY_S:
+            return
+        self._minded_at = now
+        unknown = [place for place in self.places() if self.position(place) is None]
+        stall_s = self._connection.timeouts.stall_s
+        if not unknown or passed_s > _BUSY_S:
+            self._known_at = now
+        elif now - self._known_at > stall_s:
+            where = ", ".join(f"{place.topic} partition {place.partition}" for place in unknown)
+            raise LinkError(
+                f"broker has not said for {stall_s:g} s where to read on, is a transaction left "
+                f"open? {where}"
+            )
+
+    def pause(self, places: set[TopicPartition]) -> None:
+        """Fetch nothing of these partitions, and of all others again."""
+        paused = self._consumer.paused()
+        self._consumer.resume(*(paused - places))
+        self._consumer.pause(*((places & self.places()) - paused))
+
+    def close(self) -> None:
+        """Let go; the group keeps the place until the session runs out."""
+        timeout_ms = round(1e3 * self._connection.timeouts.close_s / 3)
+        self._consumer.close(autocommit=False, timeout_ms=timeout_ms)
+
+    def _learn_topics(self) -> None:
+        numbers = {topic: self._consumer.partitions_for_topic(topic) for topic in self.topics}
+        for topic, found in numbers.items():
+            if not found:
+                raise LinkError(f"topic {topic} is missing; --create-topics makes it")
+        _same(numbers)
+
+
+def _same(numbers: Mapping[str, set[int]]) -> frozenset[int]:
+    """Return the partitions of all inputs alike."""
+    first, *others = numbers.values()
+    if any(other != first for other in others):
+        found = ", ".join(f"{topic} {sorted(each)}" for topic, each in numbers.items())
+        raise LinkError(f"inputs must have the same partitions, found {found}")
+    return frozenset(first)
+
+
+class _Notice(ConsumerRebalanceListener):  # type: ignore[misc]
+    """Counts how often partitions were given anew; the client calls it on a thread of its own."""
+
+    def __init__(self, forget: Callable[[], None]) -> None:
+        self.count = 0
+        self._forget = forget
+
+    def on_partitions_assigned(self, _assigned: object) -> None:
+        self._forget()
+        self.count += 1
+
+    def on_partitions_lost(self, _lost: object) -> None:
+        self._forget()
+        self.count += 1
+
+    def on_partitions_revoked(self, _revoked: object) -> None:
+        """Nothing yet: they are ours until others are given."""

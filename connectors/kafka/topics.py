@@ -1,0 +1,130 @@
+"""Topics on Apache Kafka: exactly once, shared by as many workers as there are partitions.
+
+This is the door; what a worker, a reader and a writer do there has a module each. The client of
+Kafka is loaded with this module, so import it only where somebody asks for Kafka.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from connectors.kafka.admin import Administration
+from connectors.kafka.client import Connection
+from connectors.kafka.link import KafkaLink
+from connectors.kafka.settings import Security, Timeouts, check_name
+from connectors.kafka.streams import KafkaReader, KafkaWriter
+from connectors.records import ALL_TOPICS, TopicName
+
+__all__ = ["KafkaTopics", "Security", "Timeouts"]
+
+
+class KafkaTopics:
+    """The topics of one deployment on a Kafka cluster.
+
+    Nothing is connected before it is needed.
+
+    Parameters
+    ----------
+    servers
+        Some servers of the cluster: `host:port,host:port`; the port is 9092 if left out.
+    names
+        What the topics are called; those left out are called what they are.
+    partitions
+        How many `create` makes of each topic.
+    replication
+        On how many servers it keeps each; -1 leaves that to the broker.
+    security
+        How the servers are talked to.
+    timeouts
+        How long things may take.
+
+    Raises
+    ------
+    ValueError
+        If a server, a name or a file of certificates is not what it should be.
+
+    Examples
+    --------
+    >>> KafkaTopics("one,two", names={"events": "no spaces, please"})
+    Traceback (most recent call last):
+    ValueError: topic must have 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-', got ...
+
+    """
+
+    def __init__(
+        self,
+        servers: str,
+        *,
+        names: Mapping[TopicName, str] | None = None,
+        partitions: int = 4,
+        replication: int = -1,
+        security: Security | None = None,
+        timeouts: Timeouts | None = None,
+    ) -> None:
+        called = {name: name for name in ALL_TOPICS} | dict(names or {})
+        self._names = {name: check_name(called[name]) for name in ALL_TOPICS}
+        twice = sorted(name for name in called.values() if list(called.values()).count(name) > 1)
+        if twice:
+            raise ValueError(f"topics must have different names, got {twice[0]!r} twice")
+        if partitions < 1:
+            raise ValueError(f"partitions must be at least 1, got {partitions!r}")
+        if replication != -1 and replication < 1:
+            raise ValueError(
+                f"replication must be at least 1, or -1 for the broker's, got {replication!r}"
+            )
+        self._connection = Connection(servers, security, timeouts)
+        self._administration = Administration(
+            self._connection, self._names, partitions=partitions, replication=replication
+        )
+
+    def link(self, *, group: str, instance: str, max_records: int) -> KafkaLink:
+        """Join a group of workers under an instance name of one's own."""
+        return KafkaLink(
+            self._connection,
+            self._administration,
+            self._names,
+            group=check_name(group, "group"),
+            instance=check_name(instance, "instance"),
+            max_records=max_records,
+        )
+
+    def reader(self, topics: Iterable[TopicName], *, from_end: bool = False) -> KafkaReader:
+        """Read topics, committed records only."""
+        names = {name: self._names[name] for name in topics}
+        return KafkaReader(self._connection, self._administration, names, from_end=from_end)
+
+    def writer(self, program: str) -> KafkaWriter:
+        """Write to topics; the broker's log calls the writer by the name of the program."""
+        return KafkaWriter(self._connection, self._names, check_name(program, "program"))
+
+    def create(self) -> list[str]:
+        """Make the topics that are missing; return what was done, one line each."""
+        return self._administration.create()
+
+    def problems(self) -> list[str]:
+        """Return what is wrong with the broker or the topics, one line each."""
+        return self._administration.problems()
+
+    def identity(self) -> str:
+        """Return the numbers that the broker drew for the topics when they were made."""
+        return self._administration.identity()
+
+    def n_partitions(self) -> int:
+        """Return the number of partitions of the inputs."""
+        return self._administration.counts(["events"])["events"]
+
+    def lags(self, group: str) -> dict[tuple[TopicName, int], int]:
+        """Return how many records of each input partition a group has not worked off.
+
+        The end of a transaction takes a place like a record, and counts as one.
+        """
+        return self._administration.lags(group)
+
+    def n_members(self, group: str) -> int:
+        """Return how many workers of a group are at work."""
+        return len(self._administration.members(group))
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self._administration.close()

@@ -1,0 +1,1 @@
+"""Topics and messages in this process: nothing is on a disk."""

@@ -1,0 +1,1 @@
+"""What one process keeps on its disk: snapshots, and a shelf for loops that wait."""

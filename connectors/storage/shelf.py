@@ -1,0 +1,244 @@
+"""A shelf on disk: learners of many keys, as bytes, in one SQLite file.
+
+A mark names a moment. Whoever takes one writes it into a snapshot of its own, which a crash may
+prevent; so the shelf can go back to either of the last two marks. Time is cut into generations that
+end with a mark each, every put is stored under the current generation, and of each key those
+versions are kept that somebody may still go back to: at most three.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from zlib import crc32
+
+from connectors.storage.snapshots import StateError
+from connectors.storage.sqlite_file import SqliteFile
+from streamgp.base import State
+
+_N_MARKS = 2
+_PAGE = 1000
+# A key is a text, or an empty blob for None. A table with row ids: large rows would make a tree
+# that is ordered by key (WITHOUT ROWID) five times slower.
+_SCHEMA = [
+    "CREATE TABLE loops (key, generation INTEGER, checksum INTEGER, data BLOB,"
+    " PRIMARY KEY (key, generation))",
+    "CREATE TABLE marks (generation INTEGER PRIMARY KEY)",
+    "CREATE TABLE shelf (id TEXT, generation INTEGER, has_remains INTEGER)",
+    "INSERT INTO shelf VALUES (lower(hex(randomblob(16))), 1, 0)",
+]
+
+
+class SqliteShelf:
+    """Bytes by key in one file, used by one process and one thread at a time.
+
+    A shelf begins empty, also where the file is not: what is in it means something only together
+    with the snapshot that holds its mark, so `reset` brings it back. Without `reset`, the first
+    change erases it.
+
+    Take the next mark only after the snapshot with the last one is safe on the disk; otherwise the
+    snapshot that is there may hold a mark that is older than the last two.
+
+    After an error of the disk the shelf is closed, as a crash would leave it.
+
+    Parameters
+    ----------
+    path
+        The file; created if it is not there. A second file beside it, `-wal`, belongs to it.
+
+    Raises
+    ------
+    StateError
+        If the file is damaged, in use, of another program or of a newer version; later, if the disk
+        is full or the file turns out to be damaged.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as directory:
+    ...     with SqliteShelf(Path(directory, "loops")) as shelf:
+    ...         shelf.put("ann", b"1")
+    ...         mark = shelf.mark()
+    ...         shelf.put("ann", b"2")
+    ...     with SqliteShelf(Path(directory, "loops")) as shelf:
+    ...         before = shelf.get("ann")
+    ...         shelf.reset(mark)
+    ...         before, shelf.get("ann"), len(shelf)
+    (None, b'1', 1)
+
+    """
+
+    # _generation   of what is put now; never that of an earlier mark, also not after a reset.
+    # _marks        generations of the marks that one can go back to, rising.
+    # _is_claimed   whether a reset or a change has said what is on the shelf.
+    # _n_keys       number of keys on the shelf.
+    # _has_remains  whether something was deleted whose bytes may still be in the file.
+
+    def __init__(self, path: str | Path) -> None:
+        self._file = SqliteFile(path, _SCHEMA)
+        self._id, self._generation, self._has_remains, self._marks = self._load()
+        self._is_claimed = False
+        self._n_keys = 0
+
+    def get(self, key: str | None) -> bytes | None:
+        """Return what was put last under a key, or None."""
+        if not self._is_claimed:
+            return None
+        found = self._file.rows(
+            "SELECT generation, checksum, data FROM loops WHERE key = ?"
+            " ORDER BY generation DESC LIMIT 1",
+            (_stored(key),),
+        )
+        if not found:
+            return None
+        ((generation, checksum, data),) = found
+        if not isinstance(data, bytes) or _checksum(key, generation, data) != checksum:
+            raise self._file.damaged(f"data of key {key!r}")
+        return data
+
+    def put(self, key: str | None, data: bytes) -> None:
+        """Keep bytes under a key, in place of what was there."""
+        self._claim()
+        stored, now, rows = _stored(key), self._generation, self._file.rows
+        generations = [g for (g,) in rows("SELECT generation FROM loops WHERE key = ?", (stored,))]
+        rows(
+            "INSERT INTO loops VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE"
+            " SET checksum = excluded.checksum, data = excluded.data",
+            (stored, now, _checksum(key, now, data), data),
+        )
+        if not generations:
+            self._n_keys += 1
+            return
+        needed = {max((g for g in generations if g <= m), default=now) for m in self._marks}
+        for generation in generations:
+            if generation != now and generation not in needed:
+                rows("DELETE FROM loops WHERE key = ? AND generation = ?", (stored, generation))
+
+    def discard(self, key: str | None) -> None:
+        """Forget a key for good, if it is there: `reset` will not bring it back.
+
+        The next mark, or `close`, makes this durable and leaves no byte of it in the file, for
+        which the file is written anew once.
+        """
+        self._claim()
+        if self._delete("FROM loops WHERE key = ?", (_stored(key),)):
+            self._n_keys -= 1
+
+    def keys(self) -> Iterator[str | None]:
+        """Return all keys, None last."""
+        sql = f"SELECT DISTINCT key FROM loops WHERE key > ? ORDER BY key LIMIT {_PAGE}"
+        last: object = -1  # before all texts
+        while self._is_claimed and (page := self._file.rows(sql, (last,))):
+            for (last,) in page:
+                yield None if last == b"" else str(last)
+
+    def __len__(self) -> int:
+        return self._n_keys
+
+    def mark(self) -> State:
+        """Make durable what was put and discarded so far; the value returned names this moment."""
+        self._claim()
+        this = self._generation
+        self._file.rows("INSERT INTO marks VALUES (?)", (this,))
+        self._marks = [*self._marks, this][-_N_MARKS:]
+        self._file.rows("DELETE FROM marks WHERE generation < ?", (self._marks[0],))
+        self._generation += 1
+        self._save()
+        return self._name(this)
+
+    def reset(self, mark: State) -> None:
+        """Come back to one of the last two marks, whatever was put since; later marks end.
+
+        Raises
+        ------
+        StateError
+            If the mark is none of them, or of another file; the shelf is as it was.
+
+        """
+        if mark not in [self._name(generation) for generation in self._marks]:
+            raise StateError(
+                f"{self._file.path} cannot go back to the snapshot that is restored: one of the "
+                "two was replaced; bring both back, or delete both and begin anew"
+            )
+        generation = mark["generation"]
+        # The subquery reads the index alone, not the data.
+        self._delete(
+            "FROM loops WHERE rowid IN (SELECT rowid FROM loops WHERE generation > ?)",
+            (generation,),
+        )
+        self._file.rows("DELETE FROM marks WHERE generation > ?", (generation,))
+        self._marks = [g for g in self._marks if g <= generation]
+        ((self._n_keys,),) = self._file.rows("SELECT COUNT(DISTINCT key) FROM loops")
+        self._is_claimed = True
+
+    def close(self) -> None:
+        """Make durable what was discarded, and let another process in.
+
+        What was put since the last mark is lost, as in a crash.
+        """
+        if self._file.is_open:
+            self._save()
+            self._file.close()
+
+    def __enter__(self) -> SqliteShelf:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _load(self) -> tuple[str, int, bool, list[int]]:
+        rows = self._file.rows
+        shelf = rows("SELECT id, generation, has_remains FROM shelf")
+        marks = [g for (g,) in rows("SELECT generation FROM marks ORDER BY generation")]
+        match shelf:
+            case [(str(identity), int(generation), int(has_remains))] if generation > max(
+                marks, default=0
+            ):
+                return identity, generation, bool(has_remains), marks
+        raise self._file.damaged("list of marks")
+
+    def _save(self) -> None:
+        self._file.rows(
+            "UPDATE shelf SET generation = ?, has_remains = ?",
+            (self._generation, self._has_remains),
+        )
+        if self._has_remains:
+            # The file goes on to say that it has remains until the next mark: a crash before the
+            # new one is in place must not hide them.
+            self._file.rewrite()
+            self._has_remains = False
+        else:
+            self._file.commit()
+
+    def _claim(self) -> None:
+        """Erase what is there without having been asked for."""
+        if not self._is_claimed:
+            self._is_claimed = True
+            self._delete("FROM loops")
+            self._file.rows("DELETE FROM marks")
+            self._marks = []
+
+    def _delete(self, what: str, values: tuple[str | bytes | int, ...] = ()) -> int:
+        self._file.rows(f"DELETE {what}", values)
+        ((n_deleted,),) = self._file.rows("SELECT changes()")
+        self._has_remains = self._has_remains or n_deleted > 0
+        return int(n_deleted)
+
+    def _name(self, generation: int) -> State:
+        return {"shelf": self._id, "generation": generation}
+
+
+def _stored(key: str | None) -> str | bytes:
+    return b"" if key is None else key
+
+
+def _checksum(key: str | None, generation: int, data: bytes) -> int:
+    """Return a number that tells these bytes from others, also from those of another row."""
+    return crc32(data, crc32(repr((key, generation)).encode()))

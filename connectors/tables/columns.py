@@ -1,0 +1,241 @@
+"""Which column of a log is what, and how a row becomes an event.
+
+Columns that hold text are left out of the features, by what stands in the first rows: a column is
+text if most of its cells there are no numbers. A column that is empty there is judged by its first
+cell. From then on text in a numeric column makes the row unusable. In CSV the labels are integers
+if all labels of the first rows are, else text.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, TypeAlias
+
+from connectors.broker import Received
+from connectors.tables.cells import (
+    float_of_text,
+    integer_of_text,
+    is_integer_text,
+    is_missing,
+    is_number,
+    key_of,
+    label_of,
+    number_of,
+    time_of,
+)
+from connectors.tables.formats import Table
+from connectors.tables.rows import BadRow, Row, place_of
+from connectors.tables.streams import TableError
+from streamgp.base import FeatureName, Label
+from streamgp.interactive.messages import Event, Rejected
+
+Parser: TypeAlias = Callable[[Any], float | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roles:
+    """What the user said about the columns."""
+
+    label: str | None
+    time: str | None
+    key: str | None
+    ignore: frozenset[str]
+    features: tuple[str, ...] | None
+
+    def __post_init__(self) -> None:
+        taken: dict[str, str] = {}
+        for role, name in self.named():
+            if taken.setdefault(name, role) != role:
+                raise ValueError(
+                    f"column {name!r} is given as {taken[name]} and as {role}; choose one"
+                )
+
+    def named(self) -> list[tuple[str, str]]:
+        """Return every role with a column that was given for it."""
+        single = [("label", self.label), ("time", self.time), ("key", self.key)]
+        named = [(role, name) for role, name in single if name is not None]
+        named += [("ignore", name) for name in sorted(self.ignore)]
+        return named + [("features", name) for name in self.features or ()]
+
+
+class RowReader:
+    """Turns the rows of one table into events.
+
+    Parameters
+    ----------
+    table
+        The table; only its description is used.
+    path
+        What to call it.
+    roles
+        What the user said about its columns.
+    first
+        Its first rows, by which the columns are judged.
+    notes
+        Called with a line about each column that is left out.
+
+    """
+
+    # _plan       parser of each feature column; grows when an undecided column shows a number.
+    # _undecided  columns that have been empty so far.
+    # _known      every column judged or not to be judged; only where rows bring their own columns.
+    # _integers   whether text labels are integers; None before the first label.
+    # _last_at    time of the last good row, for rows whose own time cannot be read.
+
+    def __init__(
+        self,
+        table: Table,
+        *,
+        path: object,
+        roles: Roles,
+        first: Iterable[Row | BadRow],
+        notes: Callable[[str], None],
+    ) -> None:
+        self._roles = roles
+        self._typed = table.typed
+        self._open = table.columns is None and roles.features is None
+        self._notes = notes
+        self._last_at = 0.0
+        rows = [row.cells for row in first if isinstance(row, Row)]
+        columns = list(dict.fromkeys(name for cells in rows for name in cells))
+        if table.columns is not None:
+            columns = table.columns
+        check_columns(columns, roles, path)
+        if table.unnamed:
+            notes(f"left out without a name: {', '.join(table.unnamed)}")
+        apart: set[str | None] = {roles.label, roles.time, roles.key, *roles.ignore, *table.unnamed}
+        self._known = {*columns, *apart}
+        names = [c for c in columns if c not in apart]
+        self._judge(list(dict.fromkeys(roles.features or names)), rows)
+        if not self._plan and not self._undecided:
+            raise TableError(
+                f"{path} has no numeric column besides label, time and key; expected features"
+            )
+        self._integers = None if table.typed else self._judge_labels(rows)
+
+    def read(self, row: Row | BadRow) -> Received:
+        """Return a row as an event, or as rejected."""
+        roles, at, key = self._roles, self._last_at, None
+        if roles.time is None:
+            at = float(row.number)
+        try:
+            if isinstance(row, BadRow):
+                raise ValueError(row.reason)
+            cells = row.cells
+            if roles.time is not None:
+                at = _required(cells, roles.time, "time", time_of)
+            if roles.key is not None:
+                key = _required(cells, roles.key, "key", key_of)
+            event = Event(
+                event_id=str(row.number),
+                key=key,
+                x=self._features(cells),
+                occurred_at=at,
+                truth=None if roles.label is None else self._truth(cells.get(roles.label)),
+            )
+        except ValueError as error:
+            rejected = Rejected(
+                subject=f"row {row.number}",
+                key=key,
+                fault="malformed",
+                reason=f"{place_of(row)}: {error}",
+                at=at,
+            )
+            return Received(message=rejected, at=at)
+        self._last_at = at
+        return Received(message=event, at=at)
+
+    def _features(self, cells: dict[str, Any]) -> dict[FeatureName, float]:
+        if self._open and not cells.keys() <= self._known:
+            self._undecided |= cells.keys() - self._known
+            self._known |= self._undecided
+        if self._undecided:
+            self._decide(cells)
+        x: dict[FeatureName, float] = {}
+        name = ""
+        try:
+            for name, parse in self._plan.items():
+                cell = cells.get(name)
+                if cell is not None and cell != "":
+                    value = parse(cell)
+                    if value is not None:
+                        x[name] = value
+        except ValueError as error:
+            raise ValueError(f"{name!r} {error}") from None
+        return x
+
+    def _decide(self, cells: dict[str, Any]) -> None:
+        """Judge columns that were empty so far by their first cell."""
+        for name in [n for n in cells if n in self._undecided and not is_missing(cells[n])]:
+            self._undecided.discard(name)
+            if is_number(cells[name]):
+                self._plan[name] = number_of if self._typed else float_of_text
+            else:
+                self._notes(f"left out as text: {name} (for example {cells[name]!r:.40})")
+
+    def _judge(self, names: list[str], rows: list[dict[str, Any]]) -> None:
+        self._plan: dict[str, Parser] = {}
+        self._undecided: set[str] = set()
+        texts = []
+        for name in names:
+            cells = [row[name] for row in rows if not is_missing(row.get(name))]
+            numbers = [cell for cell in cells if is_number(cell)]
+            if not cells:
+                self._undecided.add(name)
+            elif 2 * len(numbers) < len(cells):
+                texts.append(name)
+            elif self._typed:
+                self._plan[name] = number_of
+            else:
+                whole = all(is_integer_text(cell) for cell in numbers)
+                self._plan[name] = integer_of_text if whole else float_of_text
+        if texts:
+            self._notes(f"left out as text: {', '.join(texts)}")
+
+    def _judge_labels(self, rows: list[dict[str, Any]]) -> bool | None:
+        if self._roles.label is None:
+            return None
+        labels = [row[self._roles.label] for row in rows]
+        labels = [label for label in labels if not is_missing(label)]
+        return all(is_integer_text(label) for label in labels) if labels else None
+
+    def _truth(self, cell: Any) -> Label | None:
+        name = self._roles.label
+        if self._typed:
+            try:
+                return label_of(cell)
+            except ValueError as error:
+                raise ValueError(f"label {name!r} {error}") from None
+        if is_missing(cell):
+            return None
+        if self._integers is None:
+            self._integers = is_integer_text(cell)
+        if not self._integers:
+            return str(cell.strip())
+        if is_integer_text(cell):
+            return int(cell)
+        raise ValueError(f"label {name!r} must be an integer like the first ones, got {cell!r:.60}")
+
+
+def check_columns(columns: list[str], roles: Roles, path: object) -> None:
+    """Refuse roles whose column is not there."""
+    for role, name in roles.named():
+        if name not in columns:
+            near = get_close_matches(name, columns, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise TableError(
+                f"{path} has no column {name!r} ({role}); columns: {', '.join(columns)}{hint}"
+            )
+
+
+def _required(cells: dict[str, Any], name: str, role: str, parse: Callable[[Any], Any]) -> Any:
+    cell = cells.get(name)
+    if is_missing(cell):
+        raise ValueError(f"{role} {name!r} is missing")
+    try:
+        return parse(cell)
+    except ValueError as error:
+        raise ValueError(f"{role} {name!r} {error}") from None

@@ -1,0 +1,1 @@
+"""Messages as bytes: JSON, records of a broker, and why bytes are no message."""

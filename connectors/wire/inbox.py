@@ -1,0 +1,241 @@
+"""What comes in from a broker: one record becomes one input of the loop, or is rejected in words.
+
+The outside is not trusted. Whatever a record holds, `read` returns; what cannot be understood comes
+as `Rejected` with the fault `malformed`, named by where it lies: `events:3:1234`.
+
+Names (keys, ids, annotators, labels that are texts) end up in record keys, in state that is kept
+and on terminals: they have at most 1024 characters, none of them a control character, and all but
+annotators and labels have at least one.
+
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from connectors.records import Record, TopicName
+from connectors.wire.cloudevents import EARLIEST, LATEST, type_of
+from connectors.wire.codec import TAGS, DecodeError, decode_input
+from connectors.wire.statelog import SEPARATOR
+from streamgp.interactive.messages import Input, Rejected
+
+MAX_NAME = 1024
+"""Characters of a name at most."""
+MAX_AHEAD_S = 86_400.0
+"""How far an input's own time may be ahead of the time at which its record was written."""
+
+_ACCEPTED: dict[TopicName, tuple[str, ...]] = {
+    "events": ("event",),
+    "answers": ("answer", "label.cancel"),
+}
+"""The types of message on each topic, first the one of a message that does not tell."""
+_REQUEST = MAX_NAME + 32  # an event id and what makes a request of it
+# which names each type has, and how many characters at least and at most
+_NAMES: dict[str, tuple[tuple[str, int, int], ...]] = {
+    "event": (
+        ("event_id", 1, MAX_NAME),
+        ("key", 1, MAX_NAME),
+        ("y", 0, MAX_NAME),
+        ("truth", 0, MAX_NAME),
+    ),
+    "answer": (
+        ("answer_id", 1, MAX_NAME),
+        ("request_id", 1, _REQUEST),
+        ("event_id", 1, MAX_NAME),
+        ("key", 1, MAX_NAME),
+        ("y", 0, MAX_NAME),
+        ("annotator", 0, MAX_NAME),
+        ("supersedes", 1, MAX_NAME),
+    ),
+    "label.cancel": (("request_id", 1, _REQUEST), ("key", 1, MAX_NAME)),
+}
+_TIMES = {"event": "occurred_at", "answer": "answered_at", "label.cancel": "at"}
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_REVISION = re.compile(r"0|[1-9][0-9]{0,17}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenBack:
+    """Somebody wrote a null into the consensus topic: an example, or a key, is to be forgotten.
+
+    Parameters
+    ----------
+    key
+        Whose it is; None where one loop serves all.
+    event_id
+        The example's event; None for everything of the key.
+    revision
+        The line of the example that was taken back, None for all.
+
+    """
+
+    key: str | None
+    event_id: str | None = None
+    revision: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inbound:
+    """A record and what it says.
+
+    Parameters
+    ----------
+    record
+        As it came.
+    message
+        An input for the loop, what is to be forgotten, or why it is neither.
+
+    """
+
+    record: Record
+    message: Input | Rejected | TakenBack
+
+
+def read(record: Record, *, keyed: bool) -> Inbound | None:
+    """Return what one record of `events`, `answers` or `consensus` says.
+
+    Parameters
+    ----------
+    record
+        The record.
+    keyed
+        Whether each key has a loop of its own. Then every record needs a key; otherwise one of no
+        bytes counts as none.
+
+    Returns
+    -------
+    None where nothing is to be done: a null among events or answers, a line of the consensus log.
+
+    Raises
+    ------
+    ValueError
+        If the record is of another topic, that nobody should hand over.
+
+    Examples
+    --------
+    >>> place = {"topic": "events", "partition": 3, "offset": 17, "at": 60.0}
+    >>> read(Record(key=b"ann", value=b'{"x": {"light": 0.5}}', **place), keyed=True).message
+    Event(event_id='events:3:17', key='ann', x={'light': 0.5}, occurred_at=60.0, y=None, truth=None)
+    >>> read(Record(key=None, value=b'{"x": {"light": 0.5}}', **place), keyed=True).message.reason
+    'key is missing, expected 1 to 1024 characters that say whose event or answer it is'
+
+    """
+    if record.topic == "consensus":
+        if record.value is not None:
+            return None
+    elif record.topic not in _ACCEPTED:
+        raise ValueError(f"topic must be events, answers or consensus, got {record.topic!r}")
+    elif record.value is None:
+        return None
+    key = None
+    try:
+        if record.value is None:
+            return Inbound(record=record, message=_taken_back(record.key, keyed))
+        if record.key:
+            key = _key(record.key)
+        elif keyed:
+            _input(record, record.value, None)  # what cannot be read at all is told first
+            raise DecodeError(
+                f"key is missing, expected 1 to {MAX_NAME} characters that say whose event or "
+                "answer it is"
+            )
+        return Inbound(record=record, message=_input(record, record.value, key))
+    except DecodeError as error:
+        reason = str(error)
+    at = min(max(record.at, EARLIEST), LATEST)
+    rejected = Rejected(subject=_place(record), key=key, fault="malformed", reason=reason, at=at)
+    return Inbound(record=record, message=rejected)
+
+
+def _input(record: Record, value: bytes, key: str | None) -> Input:
+    accepted = _ACCEPTED[record.topic]
+    announced = type_of(record.headers)
+    if announced is not None and announced not in accepted:
+        raise DecodeError(_misplaced(record.topic, announced))
+    message = decode_input(
+        value, announced or accepted[0], name=_place(record), key=key, at=record.at
+    )
+    tag = TAGS[type(message)]
+    if tag not in accepted:
+        raise DecodeError(_misplaced(record.topic, tag))
+    if announced is not None and announced != tag:
+        raise DecodeError(f"{tag}: type must be {announced}, as ce_type says, got {tag}")
+    if key is not None and message.key != key:
+        raise DecodeError(f"{tag}: key must be that of the record, {key!r}, got {message.key!r}")
+    for field, least, most in _NAMES[tag]:
+        name = getattr(message, field)
+        if name.__class__ is str and (flaw := flaw_of_name(name, least, most)):
+            raise DecodeError(f"{tag}: {field} {flaw}")
+    field = _TIMES[tag]
+    if flaw := _flaw_of_time(getattr(message, field), record.at):
+        raise DecodeError(f"{tag}: {field} {flaw}")
+    return message
+
+
+def _place(record: Record) -> str:
+    return f"{record.topic}:{record.partition}:{record.offset}"
+
+
+def _misplaced(topic: TopicName, tag: str) -> str:
+    return f"type must be {' or '.join(_ACCEPTED[topic])} on the topic {topic}, got {tag}"
+
+
+def flaw_of_name(name: str, least: int = 1, most: int = MAX_NAME) -> str | None:
+    """Say what is wrong with a key, an id or another name, or None."""
+    if least <= len(name) <= most and (name.isprintable() or not _CONTROL.search(name)):
+        return None
+    if len(name) > most:
+        return f"must have at most {most} characters, got {len(name)}: {name[:40]!r}..."
+    if not name:
+        return "must have at least one character, got none"
+    return f"must have no control characters, got {name!r:.80}"
+
+
+def _flaw_of_time(at: float, written_at: float) -> str | None:
+    if not EARLIEST <= at <= LATEST:
+        return f"must be POSIX seconds within the years 1 to 9999, got {at!r}"
+    if at > written_at + MAX_AHEAD_S:
+        return f"must be at most a day after its record was written, {written_at!r}, got {at!r}"
+    return None
+
+
+@lru_cache(maxsize=1 << 14)
+def _key(key: bytes) -> str:
+    text = _text(key)
+    if flaw := flaw_of_name(text):
+        raise DecodeError(f"key {flaw}")
+    return text
+
+
+def _text(key: bytes) -> str:
+    try:
+        return key.decode()
+    except UnicodeDecodeError as error:
+        raise DecodeError(
+            f"key must be UTF-8, got the byte 0x{key[error.start]:02x} at position {error.start}"
+        ) from None
+
+
+def _taken_back(key: bytes | None, keyed: bool) -> TakenBack:
+    entity, *line = _text(key or b"").split(SEPARATOR)
+    if key is None or len(line) not in (0, 2):
+        got = "none" if key is None else f"{key!r:.80}"
+        raise DecodeError(
+            "key of a null must be <key>\\x1f<event_id>\\x1f<revision>, to withdraw an example, "
+            f"or <key>, to forget all of it, got {got}"
+        )
+    if not keyed and entity:
+        raise DecodeError(
+            f"key of a null must name no key where one loop serves all, got {entity!r:.80}"
+        )
+    theirs = _key(entity.encode()) if keyed else None
+    if not line:
+        return TakenBack(key=theirs)
+    event_id, revision = line
+    if flaw := flaw_of_name(event_id):
+        raise DecodeError(f"event_id in the key of a null {flaw}")
+    if not _REVISION.fullmatch(revision):
+        raise DecodeError(f"revision in the key of a null must be a number, got {revision!r:.80}")
+    return TakenBack(key=theirs, event_id=event_id, revision=int(revision))

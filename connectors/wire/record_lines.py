@@ -1,0 +1,227 @@
+"""Records as lines of text, one JSON object each, for files and for pipes.
+
+A line is the message itself, so that people can read it and write one by hand. Its key is told from
+the message: the field `key`, on `consensus` and `state` with what else belongs to the key there.
+CloudEvents' headers are left out, since they follow from the message.
+
+Whatever cannot be told from a message has an envelope: `{"record":{"key":...,"value":...}}`, with
+the fields `headers` and `at` (POSIX seconds) where they are known. A value that is no JSON stands
+under `bytes`, as text or, if it is none, as `{"base64":...}`; a tombstone has neither.
+
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from typing import TypeAlias
+
+import msgspec
+
+from connectors.records import Headers, Outgoing, TopicName
+from connectors.wire.statelog import SEPARATOR
+
+COMPACTED_MARK = b'{"compacted":'
+"""What the first line of a compacted file begins with, and no record's line."""
+
+_LEFT_OUT = {"ce_specversion", "ce_type", "ce_source", "ce_id", "ce_time", "content-type"}
+_NO_JSON = (msgspec.MsgspecError, ValueError, RecursionError)
+
+
+class Base64(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Bytes that are no text."""
+
+    base64: str
+
+
+Piece: TypeAlias = str | Base64
+
+
+class _Body(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    at: float | None = None
+    key: Piece | None = None
+    headers: list[tuple[str, Piece]] = []
+    value: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    bytes: Piece | msgspec.UnsetType = msgspec.UNSET
+
+
+class _Envelope(msgspec.Struct, forbid_unknown_fields=True):
+    record: _Body
+
+
+class _Message(msgspec.Struct):
+    key: str | None = None
+
+
+class _Typed(msgspec.Struct):
+    type: str
+
+
+class _Example(msgspec.Struct):
+    event_id: str
+    key: str | None = None
+    revision: int = 0
+
+
+class _State(msgspec.Struct):
+    name: str
+    key: str | None = None
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """What a line says of a record.
+
+    Parameters
+    ----------
+    key, value, headers
+        As in `Record`.
+    at
+        When it was written, POSIX seconds; None if the line does not say.
+
+    """
+
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...] = ()
+    at: float | None = None
+
+
+_envelopes = msgspec.json.Decoder(_Envelope)
+_messages = msgspec.json.Decoder(_Message)
+_examples = msgspec.json.Decoder(_Example)
+_types = msgspec.json.Decoder(_Typed)
+_states = msgspec.json.Decoder(_State)
+_encoder = msgspec.json.Encoder()
+
+
+def to_line(record: Outgoing, at: float) -> bytes:
+    """Return a record as a line, without its end.
+
+    Parameters
+    ----------
+    record
+        What to write.
+    at
+        The time of writing, POSIX seconds; it is left out where the line is the message itself.
+
+    Examples
+    --------
+    >>> to_line(Outgoing(topic="events", key=b"ann", value=b'{"x":{},"key":"ann"}'), at=3.0)
+    b'{"x":{},"key":"ann"}'
+    >>> to_line(Outgoing(topic="dead-letters", key=b"ann", value=b"hello"), at=3.0)
+    b'{"record":{"at":3.0,"key":"ann","bytes":"hello"}}'
+
+    """
+    value = record.value
+    if value is not None and b"\n" not in value and _follow(record.headers, value):
+        plain = from_line(record.topic, value)
+        if (
+            plain is not None
+            and (plain.key, plain.value) == (record.key, value)
+            and not value.startswith(COMPACTED_MARK)
+        ):
+            return value
+    body = _Body(
+        at=at,
+        key=None if record.key is None else _piece(record.key),
+        headers=[(name, _piece(data)) for name, data in record.headers],
+    )
+    if value is not None:
+        body.value = msgspec.Raw(value)
+        line = _encoder.encode(_Envelope(body))
+        if b"\n" not in value and _is_text(value):
+            read = from_line(record.topic, line)
+            if read is not None and read.value == value and read.at == at:
+                return line
+        body.value = msgspec.UNSET
+        body.bytes = _piece(value)
+    return _encoder.encode(_Envelope(body))
+
+
+def from_line(topic: TopicName, line: bytes) -> Line | None:
+    """Return what a line says, or None if it is blank.
+
+    A line that is no JSON object is a record of just these bytes.
+
+    Examples
+    --------
+    >>> from_line("events", b'{"x":{},"key":"ann"}').key, from_line("events", b"hello").value
+    (b'ann', b'hello')
+    >>> from_line("consensus", b'{"record":{"key":"ann","at":3.0}}')
+    Line(key=b'ann', value=None, headers=(), at=3.0)
+
+    """
+    if not line or line.isspace():
+        return None
+    if b'"record"' in line[:32]:
+        try:
+            return _unwrap(_envelopes.decode(line).record)
+        except _NO_JSON:
+            pass  # a message that happens to have such a field, or none at all
+    return Line(key=_key(topic, line), value=line)
+
+
+def _unwrap(body: _Body) -> Line:
+    has_value, has_bytes = body.value is not msgspec.UNSET, body.bytes is not msgspec.UNSET
+    if has_value and has_bytes:
+        raise ValueError("a record must have a value or bytes, got both")
+    value = None
+    if isinstance(body.value, msgspec.Raw):
+        value = bytes(body.value)
+    elif isinstance(body.bytes, str | Base64):
+        value = _data(body.bytes)
+    return Line(
+        key=None if body.key is None else _data(body.key),
+        value=value,
+        headers=tuple((name, _data(piece)) for name, piece in body.headers),
+        at=body.at,
+    )
+
+
+def _key(topic: TopicName, line: bytes) -> bytes | None:
+    """Return the key that follows from a message, None if none does."""
+    try:
+        if topic == "consensus":
+            example = _examples.decode(line)
+            parts: Iterable[str] = (example.key or "", example.event_id, str(example.revision))
+        elif topic == "state":
+            state = _states.decode(line)
+            parts = (state.key or "", state.name)
+        else:
+            key = _messages.decode(line).key
+            return None if key is None else key.encode()
+    except _NO_JSON:
+        return None
+    return SEPARATOR.join(parts).encode()
+
+
+def _follow(headers: Headers, value: bytes) -> bool:
+    """Return whether headers follow from a message."""
+    for name, data in headers:
+        if name not in _LEFT_OUT:
+            return False
+        if name == "ce_type":
+            try:
+                follows = data == b"streamgp.%s.v1" % _types.decode(value).type.encode()
+            except _NO_JSON:
+                return False
+            if not follows:
+                return False
+    return True
+
+
+def _piece(data: bytes) -> Piece:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return Base64(base64.b64encode(data).decode())
+
+
+def _data(piece: Piece) -> bytes:
+    if isinstance(piece, str):
+        return piece.encode()
+    return base64.b64decode(piece.base64, validate=True)
+
+
+def _is_text(data: bytes) -> bool:
+    return isinstance(_piece(data), str)

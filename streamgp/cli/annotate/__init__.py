@@ -1,0 +1,1 @@
+"""`streamgp annotate`: questions, put to people and to simulated annotators."""

@@ -1,0 +1,90 @@
+"""What an annotator can say, and how it is understood."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from streamgp.base import Label
+from streamgp.cli.annotate.choices import Choice, parse_label, shown_label
+from streamgp.cli.annotate.question import View
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """What the annotator wants; `label` is None but for a label."""
+
+    kind: Literal["label", "decline", "skip", "undo", "quit"]
+    label: Label | None = None
+
+
+COMMANDS = {
+    "d": Command(kind="decline"),
+    "s": Command(kind="skip"),
+    "u": Command(kind="undo"),
+    "q": Command(kind="quit"),
+}
+"""By key, beside the labels."""
+
+
+class Face(Protocol):
+    """Where questions are shown and commands come from."""
+
+    def __enter__(self) -> Face: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def show(self, view: View) -> None:
+        """Show what there is to see."""
+        ...
+
+    def read(self, view: View, timeout_s: float) -> Command | None:
+        """Return what the annotator wants about what was shown, None if nothing in time."""
+        ...
+
+    def question_ended(self) -> None:
+        """Hear that the question shown has ended by itself."""
+        ...
+
+    def release(self) -> None:
+        """Give back whatever is held; also in the middle of something."""
+        ...
+
+
+def label_of_key(character: str, choices: Sequence[Choice]) -> Command | None:
+    """Return the label that a key stands for; None if it stands for none."""
+    for choice in choices:
+        if choice.character == character:
+            return Command(kind="label", label=choice.label)
+    return None
+
+
+def command_of_line(line: str, choices: Sequence[Choice]) -> Command:
+    """Return what a line says: a key, `n LABEL`, or a known label written out.
+
+    Raises
+    ------
+    ValueError
+        If it says nothing; the text says what could be meant.
+
+    Examples
+    --------
+    >>> hall = Choice(character="1", label="hall")
+    >>> [command_of_line(line, [hall]).label for line in ("1", "hall", "n attic")]
+    ['hall', 'hall', 'attic']
+
+    """
+    word, _, rest = line.strip().partition(" ")
+    if word == "n":
+        return Command(kind="label", label=parse_label(rest, [c.label for c in choices]))
+    line = line.strip()
+    if line in COMMANDS:
+        return COMMANDS[line]
+    command = label_of_key(line, choices)
+    if command is not None:
+        return command
+    for choice in choices:
+        if shown_label(choice.label) == line:
+            return Command(kind="label", label=choice.label)
+    raise ValueError(f"{line!r:.60} is no key and no known label; write n LABEL for a new one")

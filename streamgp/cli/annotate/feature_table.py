@@ -1,0 +1,104 @@
+"""The features of an event as a table: beside each value what it can be compared to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from streamgp.base import FeatureName, Features
+from streamgp.cli.annotate.averages import Averages
+from streamgp.cli.annotate.choices import Choice, shown_label
+from streamgp.cli.deployment.visiting import printable
+from streamgp.interactive.messages import Challenge, Request
+
+MAX_COLUMNS = 5
+"""Classes whose averages, or examples whose features, stand beside the event."""
+_WIDEST = 24
+
+
+def feature_table(
+    request: Request,
+    averages: Averages,
+    choices: Sequence[Choice],
+    *,
+    start: int = 0,
+    most: int | None = None,
+) -> RenderableType:
+    """Return the features of the event: value, and averages or nearest examples beside it.
+
+    Parameters
+    ----------
+    request
+        The label request or challenge.
+    averages
+        What is usual in each class.
+    choices
+        The classes, in the order in which they are offered.
+    start
+        Number of features to leave out before.
+    most
+        Number of features to show, None for all.
+
+    """
+    names = averages.by_distance(request.key, request.x)
+    shown = names[start:] if most is None else names[start : start + most]
+    if not names:
+        return Text("no features", style="dim")
+    beside = (
+        _examples(request)
+        if isinstance(request, Challenge)
+        else _means(request.key, averages, choices, shown)
+    )
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("feature")
+    table.add_column("this event", justify="right", style="bold")
+    for title, _ in beside:
+        table.add_column(Text(title), justify="right")
+    for name in shown:
+        cells = [_value(request.x, name), *(_value(x, name) for _, x in beside)]
+        table.add_row(Text(cut(printable(str(name)))), *map(Text, cells))
+    left = len(names) - len(shown)
+    if not left:
+        return table
+    more = f"features {start + 1} to {start + len(shown)} of {len(names)}; m: more"
+    return Group(table, Text(more, style="dim"))
+
+
+def _examples(request: Challenge) -> list[tuple[str, Features]]:
+    """Return the nearest earlier examples, under their labels."""
+    return [
+        (f"{cut(shown_label(near.y))}\n{cut(_name_of(near.event_id))}", near.x)
+        for near in request.neighbours[:MAX_COLUMNS]
+    ]
+
+
+def _name_of(event_id: str | None) -> str:
+    return "earlier" if event_id is None else f"event {printable(event_id)}"
+
+
+def _means(
+    key: str | None, averages: Averages, choices: Sequence[Choice], names: Sequence[FeatureName]
+) -> list[tuple[str, Features]]:
+    """Return the averages of the first classes that have any."""
+    found = []
+    for choice in choices:
+        means = {name: averages.mean(key, choice.label, name) for name in names}
+        x: Features = {name: mean for name, mean in means.items() if mean is not None}
+        if x:
+            found.append((f"average\n{cut(shown_label(choice.label))}", x))
+    return found[:MAX_COLUMNS]
+
+
+def _value(x: Features, name: FeatureName) -> str:
+    if name not in x:
+        return "-"
+    value = x[name]
+    return f"{value:.4g}" if isinstance(value, float) else cut(printable(str(value)))
+
+
+def cut(text: str) -> str:
+    """Return a text that fits into a column."""
+    return text if len(text) <= _WIDEST else text[: _WIDEST - 3] + "..."

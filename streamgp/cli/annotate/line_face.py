@@ -1,0 +1,132 @@
+"""Questions in a pipe: printed as text, answered by one line each."""
+
+from __future__ import annotations
+
+import os
+import select
+from typing import TYPE_CHECKING, TextIO
+
+from streamgp.cli.annotate import question as looks
+from streamgp.cli.annotate.commands import Command, command_of_line
+
+if TYPE_CHECKING:
+    from connectors.desk.desk import Question
+    from streamgp.cli.annotate.question import View
+
+_WIDTH = 100
+
+
+class Lines:
+    """The lines of a stream, as they come.
+
+    Parameters
+    ----------
+    stream
+        A file, a pipe or a terminal; anything else is read to its end at once.
+
+    """
+
+    # _fd      what is read; None if nothing more comes
+    # _unread  read, and not taken
+    def __init__(self, stream: TextIO) -> None:
+        self._unread = b""
+        self._fd: int | None = None
+        try:
+            self._fd = stream.fileno()
+        except (OSError, ValueError):
+            self._unread = stream.read().encode()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether there is no line, and none will come."""
+        return self._fd is None and not self._unread
+
+    def first(self, timeout_s: float) -> str | None:
+        """Return the first line that was not dropped, None if none comes in time."""
+        while b"\n" not in self._unread and self._fd is not None:
+            if not select.select([self._fd], [], [], timeout_s)[0]:
+                return None
+            data = os.read(self._fd, 1 << 16)
+            self._unread += data
+            if not data:
+                self._fd = None
+        line = self._unread.partition(b"\n")[0]
+        return line.decode(errors="replace") if self._unread else None
+
+    def drop(self) -> None:
+        """Leave the first line behind."""
+        self._unread = self._unread.partition(b"\n")[2]
+
+
+class LineFace:
+    """Prints every question once; a line answers the question printed last.
+
+    Parameters
+    ----------
+    lines
+        Where the answers come from.
+    out
+        Where the questions go.
+
+    """
+
+    # _shown  the question printed last
+    # _said   the note and the trouble printed last
+    def __init__(self, lines: Lines, out: TextIO) -> None:
+        from rich.console import Console
+
+        self._lines = lines
+        self._console = Console(
+            file=out, width=_WIDTH, color_system=None, force_terminal=False, highlight=False
+        )
+        self._shown: Question | None = None
+        self._said: tuple[str | None, str | None] = (None, None)
+
+    def __enter__(self) -> LineFace:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.release()
+
+    def show(self, view: View) -> None:
+        """Print what is new."""
+        for new, old in zip((view.note, view.trouble), self._said, strict=True):
+            if new is not None and new != old:
+                self._print(new)
+        self._said = (view.note, view.trouble)
+        if view.n_read is None and view.question is not None and view.question != self._shown:
+            self._console.print()
+            self._console.print(looks.whole(view, most=looks.MOST_IN_LINES))
+            self._console.print(looks.status(view))
+        self._shown = view.question
+
+    def read(self, view: View, timeout_s: float) -> Command | None:
+        """Return what the next line says. Lines for which there is no question yet wait."""
+        if view.n_read is not None:
+            return None
+        line = self._lines.first(timeout_s)
+        if line is None:
+            return Command(kind="quit") if self._lines.has_ended else None
+        word = line.strip()
+        if view.question is None and word not in ("", "?", "q", "u"):
+            return None
+        self._lines.drop()
+        if word == "?":
+            self._print(looks.HELP)
+        elif word == "m" and view.question is not None:
+            self._console.print(looks.features(view))
+        elif word:
+            try:
+                return command_of_line(line, view.choices)
+            except ValueError as error:
+                self._print(str(error))
+        return None
+
+    def question_ended(self) -> None:
+        """Do nothing: the next line is about the next question."""
+
+    def release(self) -> None:
+        """Do nothing: nothing is held."""
+
+    def _print(self, text: str) -> None:
+        self._console.print(looks.printable_lines(text), markup=False)

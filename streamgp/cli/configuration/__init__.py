@@ -1,0 +1,1 @@
+"""Configuration files: how they are read, checked and printed, and what is built from them."""

@@ -1,0 +1,225 @@
+"""Reading a configuration: from a TOML file and from `--annotator`, and what cannot be together.
+
+Whatever is wrong is one ConfigError that names the file, the key, the value and what is allowed.
+
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from connectors.tables.cells import is_integer_text
+from streamgp.cli.configuration.settings import Annotator, Config, PlainLabel
+from streamgp.cli.configuration.validation import ConfigError, convert, shown
+from streamgp.cli.configuration.worker_checks import check_worker
+from streamgp.cli.configuration.worker_settings import WorkerConfig, replay_part
+
+
+def parse(text: str, *, source: str) -> Config:
+    """Read the configuration of a replay from TOML text; what is for workers is checked, too.
+
+    Examples
+    --------
+    >>> parse('seed = 7', source="my.toml").seed
+    7
+    >>> parse('[query]\\nrule = "entropi"', source="my.toml")
+    Traceback (most recent call last):
+    streamgp.cli.configuration.validation.ConfigError: my.toml: query.rule = "entropi" is not ...
+
+    """
+    return replay_part(parse_worker(text, source=source))
+
+
+def parse_worker(text: str, *, source: str) -> WorkerConfig:
+    """Read the configuration of a worker from TOML text.
+
+    Examples
+    --------
+    >>> parse_worker('broker = "memory://"', source="my.toml").broker.url
+    'memory://'
+
+    """
+    try:
+        data = tomllib.loads(text)
+    except ValueError as error:  # TOMLDecodeError, or a number of thousands of digits
+        raise ConfigError(f"{source}: not valid TOML: {error}{_advice(text)}") from None
+    if isinstance(data.get("broker"), str):
+        data["broker"] = {"url": data["broker"]}
+    elif not isinstance(data.get("broker", {}), dict):
+        raise ConfigError(
+            f"{source}: broker = {shown(data['broker'])} is not allowed, expected an address, as "
+            'in "kafka://host:9092"'
+        )
+    config = convert(data, WorkerConfig, source=source)
+    consistent(config, source=source)
+    check_worker(config, source=source)
+    return config
+
+
+def _advice(text: str) -> str:
+    """Explain what TOML says of `broker = "..."` with a section [broker.security] below."""
+    if re.search(r"(?m)^\s*broker\s*=", text) and re.search(r"(?m)^\s*\[broker\b", text):
+        return "; with a section [broker...] the address is url = ... in the section [broker]"
+    return ""
+
+
+def load(path: Path) -> Config:
+    """Read the configuration file of a replay; what is wrong with it becomes one ConfigError."""
+    return replay_part(load_worker(path))
+
+
+def load_worker(path: Path) -> WorkerConfig:
+    """Read a configuration file; whatever is wrong with it becomes one ConfigError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 text (byte {error.start})") from None
+    return parse_worker(text, source=str(path))
+
+
+def with_annotators(config: Config, texts: Sequence[str]) -> Config:
+    """Return a configuration with what `--annotator` says, given once or several times.
+
+    Settings that are not named stay as they are in the configuration: in the annotator's own
+    section, or in that of the only one.
+
+    Examples
+    --------
+    >>> with_annotators(Config(), ["error_rate=0.2"]).annotator.error_rate
+    0.2
+    >>> several = with_annotators(Config(), ["name=ann,error_rate=0.2", "name=bob"]).annotators
+    >>> {name: annotator.error_rate for name, annotator in several.items()}
+    {'ann': 0.2, 'bob': 0.0}
+
+    """
+    if not texts:
+        return config
+    if len(texts) == 1 and not config.annotators:
+        return replace(config, annotator=parse_annotator(texts[0], config.annotator))
+    annotators = dict(config.annotators)
+    named: set[str] = set()
+    for text in texts:
+        name = parse_annotator(text).name
+        if name is None:
+            raise ConfigError(
+                f"--annotator: {text!r} has no name; where there are several annotators, name each "
+                "of them, as in name=ann,error_rate=0.2"
+            )
+        if name in named:
+            raise ConfigError(f"--annotator: two annotators are called {name!r}")
+        named.add(name)
+        base = config.annotators.get(name, config.annotator)
+        annotators[name] = replace(parse_annotator(text, base), name=None)
+    return replace(config, annotator=Annotator(), annotators=annotators)
+
+
+def parse_annotator(text: str, base: Annotator = Annotator()) -> Annotator:  # noqa: B008 (frozen)
+    """Read one value of `--annotator`; settings it does not name stay as in `base`.
+
+    Examples
+    --------
+    >>> parse_annotator("error_rate=0.2,delay=300").delay
+    300.0
+    >>> parse_annotator("classes=1|2|3").classes
+    (1, 2, 3)
+    >>> parse_annotator("error_rate=2")
+    Traceback (most recent call last):
+    streamgp.cli.configuration.validation.ConfigError: --annotator: error_rate = 2 is not ...
+
+    """
+    settings: dict[str, object] = {}
+    for part in text.split(",") if text.strip() else ():
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or not name:
+            raise ConfigError(
+                f"--annotator: {part.strip()!r} is not a setting, expected name=value pairs "
+                "separated by commas, as in error_rate=0.2,delay=300"
+            )
+        if name in settings:
+            raise ConfigError(f"--annotator: {name} is given twice")
+        settings[name] = _WORDS.get(name, _plain)(value)
+    convert(settings, Annotator, source="--annotator")
+    return msgspec.convert({**msgspec.structs.asdict(base), **settings}, Annotator)
+
+
+def _plain(text: str) -> object:
+    """Turn a word of the command line into the bool, int or float it spells, else leave it."""
+    if text in ("true", "false"):
+        return text == "true"
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _labels(text: str) -> list[PlainLabel]:
+    """Read labels as those of a CSV log are read: integers if all of them are, else texts."""
+    words = [word.strip() for word in text.split("|")]
+    return [int(word) for word in words] if all(map(is_integer_text, words)) else [*words]
+
+
+_WORDS: Mapping[str, Callable[[str], object]] = {"name": str, "classes": _labels}
+
+
+def consistent(config: Config, *, source: str) -> Config:
+    """Return the configuration, or raise ConfigError if settings contradict each other."""
+    _check_annotators(config, source)
+    learner, log = config.learner, config.log
+    if learner.name != "gp":
+        for name in ("length_scale", "noise_variance"):
+            if getattr(learner, name) is not None:
+                raise ConfigError(
+                    f'{source}: learner.{name} belongs to the learner "gp", not to '
+                    f'"{learner.name}"; its settings go into [learner.options]'
+                )
+    elif learner.options:
+        raise ConfigError(
+            f"{source}: learner.options is for River classifiers; the settings of "
+            '"gp" are learner.length_scale and learner.noise_variance'
+        )
+    roles: dict[str, str] = {}
+    for role in ("label", "time", "key"):
+        column = getattr(log, role)
+        if column in roles:
+            raise ConfigError(
+                f"{source}: column {column!r} is both {roles[column]} and {role}; "
+                "give each its own column"
+            )
+        if column is not None:
+            roles[column] = role
+    for name, columns in (("features", log.features or ()), ("ignore", log.ignore)):
+        for column in columns:
+            if column in roles:
+                raise ConfigError(
+                    f"{source}: column {column!r} is the {roles[column]}; "
+                    f"take it out of the {name} columns"
+                )
+    both = sorted(set(log.features or ()) & set(log.ignore))
+    if both:
+        raise ConfigError(
+            f"{source}: column {both[0]!r} is both a feature and ignored; name it only once"
+        )
+    return config
+
+
+def _check_annotators(config: Config, source: str) -> None:
+    if config.annotators and config.annotator != Annotator():
+        raise ConfigError(
+            f"{source}: there is one annotator in [annotator] and several in [annotators]; "
+            "keep one of the two"
+        )
+    for name, annotator in config.annotators.items():
+        if annotator.name is not None:
+            raise ConfigError(
+                f"{source}: annotators.{name}.name is the name of the section; leave it out"
+            )

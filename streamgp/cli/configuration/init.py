@@ -1,0 +1,71 @@
+"""The command `streamgp init`: a commented configuration file with the values in force."""
+
+from __future__ import annotations
+
+import click
+import msgspec
+
+from streamgp.cli.configuration.settings import Config, Learner, PresetName, resolved
+from streamgp.cli.configuration.templates import REPLAY, WORKER
+from streamgp.cli.configuration.validation import shown
+from streamgp.cli.configuration.worker_settings import Topics, Worker
+
+
+def template(preset: PresetName = "default", *, worker: bool = False) -> str:
+    """Write the configuration file of a preset, for a replay or for a worker."""
+    config = resolved(Config(preset=preset))
+    scale = config.learner.length_scale
+    return (WORKER if worker else REPLAY).format(
+        preset=shown(config.preset),
+        seed=config.seed,
+        warm_up=config.warm_up,
+        name=shown(Learner().name),
+        length_scale="#length_scale = 2.0" if scale is None else f"length_scale = {scale}",
+        noise_variance=config.learner.noise_variance,
+        query=_rule(config.query),
+        challenge=_rule(config.challenge),
+        budget=shown("unlimited"),
+        error_rate=config.annotator.error_rate,
+        delay=config.annotator.delay,
+        decline_rate=config.annotator.decline_rate,
+        stubborn=shown(config.annotator.stubborn),
+        tiring_rate=config.annotator.tiring_rate,
+        half_life_s=config.annotator.half_life_s,
+        **_of_worker(),
+    )
+
+
+def _of_worker() -> dict[str, str]:
+    topics = {name: shown(value) for name, value in msgspec.to_builtins(Topics()).items()}
+    topics["state_topic"] = topics.pop("state")
+    worker = {name: shown(value) for name, value in msgspec.to_builtins(Worker()).items()}
+    return topics | worker
+
+
+def _rule(rule: object) -> str:
+    settings = msgspec.to_builtins(rule)
+    return "\n".join(f"{name} = {shown(value)}" for name, value in settings.items())
+
+
+@click.command()
+@click.option(
+    "--preset",
+    type=click.Choice(["default", "paper"]),
+    default="default",
+    show_default=True,
+    help="Whose values to write.",
+)
+@click.option("--worker", is_flag=True, help="For `streamgp run`, not for `streamgp replay`.")
+def init(preset: PresetName, worker: bool) -> None:
+    """Print a commented configuration file with all settings.
+
+    \b
+    For a replay:
+      streamgp init > streamgp.toml
+      streamgp replay log.csv --label activity --config streamgp.toml
+    For a worker on Kafka:
+      streamgp init --worker > worker.toml
+      streamgp check worker.toml
+      streamgp run worker.toml --create-topics
+    """
+    click.echo(template(preset, worker=worker), nl=False)

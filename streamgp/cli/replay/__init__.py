@@ -1,0 +1,1 @@
+"""`streamgp replay`, `report` and `demo`: recorded logs, played to the end."""

@@ -1,0 +1,228 @@
+"""The command `streamgp replay`: its options, and how they override the configuration file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+from msgspec.structs import replace as changed
+
+from streamgp.cli.completion import directories
+from streamgp.cli.configuration.config import consistent, load, with_annotators
+from streamgp.cli.configuration.settings import Config, PresetName
+from streamgp.cli.replay.report import check_report
+
+
+def split_columns(
+    _context: click.Context, _parameter: click.Parameter, value: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Split at commas, so that `--ignore a,b` and `--ignore a --ignore b` are the same."""
+    names = tuple(name.strip() for text in value for name in text.split(","))
+    if not all(names):
+        raise click.BadParameter("column names must not be empty")
+    return names
+
+
+def path_to(what: str) -> Callable[[click.Context, click.Parameter, str | None], Path | None]:
+    """Return a callback for the path of something that is written."""
+
+    def path(_context: click.Context, _option: click.Parameter, value: str | None) -> Path | None:
+        # An empty text would mean the current directory; it comes from an unset variable.
+        if value == "":
+            raise click.BadParameter(f"expected a {what}, got an empty text")
+        return None if value is None else Path(value)
+
+    return path
+
+
+@click.command()
+@click.argument("log", type=click.Path(path_type=Path))
+@click.option(
+    "--label",
+    metavar="COLUMN",
+    help="Column that holds the true label. Required, here "
+    "or in the configuration file. An empty cell is an event that nobody can label.",
+)
+@click.option(
+    "--time",
+    metavar="COLUMN",
+    help="Column that holds the time: POSIX seconds or ISO "
+    "8601. Without it the row number counts as seconds.",
+)
+@click.option(
+    "--key",
+    metavar="COLUMN",
+    help="Column that says whose row it is (a user, a device): every key has a learner of its own.",
+)
+@click.option(
+    "--ignore",
+    metavar="COLUMN",
+    multiple=True,
+    callback=split_columns,
+    help="Column that is no feature. May be given several times, or name several: A,B.",
+)
+@click.option(
+    "--features",
+    metavar="A,B,...",
+    multiple=True,
+    callback=split_columns,
+    help="The only columns that are features.",
+)
+@click.option(
+    "--annotator",
+    metavar="NAME=VALUE,...",
+    multiple=True,
+    help="The simulated annotator, who reads "
+    "the answers from the label column. error_rate: share of wrong answers; delay: "
+    "seconds until an answer comes; decline_rate: share of requests left unanswered; "
+    "stubborn=true: repeats the first answer when challenged; tiring_rate: what each question "
+    "adds to error_rate, half of which passes in half_life_s seconds; classes=A|B|C: the labels "
+    "to err among; name; seed. Given several times, each with a name: they share the questions. "
+    "Without this option: never wrong, and at once.",
+)
+@click.option(
+    "--config",
+    "config_file",
+    metavar="FILE.toml",
+    type=click.Path(path_type=Path),
+    help="Learner, rules, budget, annotator and columns; `streamgp init` prints one. "
+    "Options given here override it.",
+)
+@click.option(
+    "--preset",
+    type=click.Choice(["default", "paper"]),
+    help="Where the values come from that are not given: default, or the ISGP paper's.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    metavar="N",
+    help="Seed of all draws, the annotator's included unless it has its own. "
+    "The same seed and log give the same run.  [default: 1]",
+)
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N rows.")
+@click.option(
+    "--out",
+    callback=path_to("directory"),
+    shell_complete=directories,
+    metavar="DIR",
+    help="Directory to write "
+    "to: predictions.jsonl, requests.jsonl, answers.jsonl, consensus.jsonl, "
+    "rejected.jsonl, summary.json and timing.json. It is made if it is not there; of what "
+    "it holds only files of these names are replaced.",
+)
+@click.option(
+    "--report",
+    callback=path_to("file"),
+    type=click.Path(),
+    metavar="FILE.html",
+    help="Web page to write: numbers, curves, confusion matrix and every challenge, in one file "
+    "that needs nothing else. Needs no --out.",
+)
+@click.option(
+    "--state",
+    callback=path_to("directory"),
+    shell_complete=directories,
+    metavar="DIR",
+    help="Directory in which the run is saved every few seconds. The same command with the same "
+    "directory goes on from there, after Ctrl-C, a crash or a power failure, and ends with the "
+    "same output as if it had never stopped.",
+)
+def replay(
+    log: Path,
+    config_file: Path | None,
+    out: Path | None,
+    report: Path | None,
+    state: Path | None,
+    **options: Any,
+) -> None:
+    """Replay a recorded LOG as if it happened now.
+
+    Every row is predicted; when the learner is unsure it asks a simulated annotator, who is wrong
+    as often as you say, and challenges answers that it finds suspicious. Progress goes to stderr,
+    the table of results to stdout.
+
+    LOG is CSV, JSON lines or Parquet (Parquet needs pyarrow: pip install pyarrow),
+    plain or compressed with gzip or zstd. An empty cell is a missing value. A row that cannot be
+    read is counted and written to rejected.jsonl; the run goes on.
+
+    \b
+    Examples:
+      streamgp replay rooms.csv.gz --label room
+      streamgp replay rooms.csv.gz --label room \\
+          --annotator error_rate=0.2,delay=300,decline_rate=0.05,seed=1
+      streamgp replay phones.parquet --label activity --time timestamp \\
+          --key user --ignore session --limit 5000 --out results
+      streamgp replay rooms.csv.gz --label room --report rooms.html
+      streamgp replay phones.parquet --label activity --key user --out results --state state
+      streamgp init > my.toml
+      streamgp replay rooms.csv.gz --label room --config my.toml
+    """
+    config = with_options(Config() if config_file is None else load(config_file), **options)
+    consistent(config, source="command line")
+    if config.log.label is None:
+        raise click.UsageError(
+            "name the column that holds the label: --label COLUMN, or label in section [log] of "
+            "the configuration file"
+        )
+    if report is not None and state is not None and out is None:
+        raise click.UsageError(
+            "a page of a run that may be cut needs the messages of all its parts: give --out DIR"
+        )
+    if report is not None:
+        check_report(report, out=out, read=[log, *([config_file] if config_file else [])])
+    from streamgp.cli.replay.replaying import replay_log
+
+    # Whatever is wrong with the learner stands in the file: no option speaks of it.
+    click.get_current_context().exit(
+        replay_log(
+            log,
+            config,
+            out,
+            source=str(config_file or "configuration"),
+            report=report,
+            state=state,
+        )
+    )
+
+
+def with_options(
+    config: Config,
+    *,
+    label: str | None = None,
+    time: str | None = None,
+    key: str | None = None,
+    ignore: tuple[str, ...] = (),
+    features: tuple[str, ...] = (),
+    annotator: tuple[str, ...] = (),
+    preset: PresetName | None = None,
+    seed: int | None = None,
+    limit: int | None = None,
+) -> Config:
+    """Let what was given on the command line replace what the file says.
+
+    Examples
+    --------
+    >>> with_options(Config(seed=3), label="room", seed=7).seed
+    7
+    >>> with_options(Config(seed=3), label="room").seed
+    3
+
+    """
+    given = {
+        "label": label,
+        "time": time,
+        "key": key,
+        "ignore": ignore or None,
+        "features": features or None,
+        "limit": limit,
+    }
+    log = changed(config.log, **{name: value for name, value in given.items() if value is not None})
+    return changed(
+        with_annotators(config, annotator),
+        preset=config.preset if preset is None else preset,
+        seed=config.seed if seed is None else seed,
+        log=log,
+    )

@@ -1,0 +1,230 @@
+"""What `streamgp replay` does once its options are known: open, play, write, show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+import click
+
+from streamgp.cli.configuration import build
+from streamgp.cli.configuration.settings import Config
+from streamgp.cli.replay.endpoints import EndingLog, Notes, ReplaySink, claim, open_files, open_log
+from streamgp.cli.replay.report import write_report
+from streamgp.cli.replay.results import SUMMARY, TIMING, results_text, write_results
+from streamgp.cli.replay.scenario import Game
+from streamgp.cli.replay.state import Cut, Keeper, check_log, in_words
+from streamgp.cli.terminal import progress
+from streamgp.interactive import InteractiveLoop, KeyedLoops
+from streamgp.interactive.snapshot import INCONSISTENT
+
+
+def replay_log(
+    path: Path,
+    config: Config,
+    out: Path | None,
+    *,
+    source: str,
+    report: Path | None = None,
+    state: Path | None = None,
+) -> int:
+    """Replay a log, write what was asked for, show the table.
+
+    Parameters
+    ----------
+    path
+        The log.
+    config
+        The configuration, with the label column.
+    out
+        Directory to write to, or None.
+    source
+        Where the configuration came from, for messages about it.
+    report
+        Page to write, or None.
+    state
+        Directory in which the replay is saved, and from which it goes on, or None.
+
+    Returns
+    -------
+    The exit status: 0, 130 after Ctrl-C, 2 if the log turned out to be damaged on the way.
+
+    Raises
+    ------
+    ConfigError
+        If the learner cannot be built.
+    click.ClickException
+        If the log cannot be read, a directory or the page cannot be written, or the state belongs
+        to another replay.
+
+    """
+    if state is not None:
+        check_log(path)
+    with ExitStack() as stack:
+        notes = Notes()
+        # First of all: a log that cannot be read leaves no directory behind.
+        log = stack.enter_context(closing(EndingLog(open_log(path, config, notes))))
+        directory = out
+        if report is not None and out is None:
+            # The page is made from a run's files; nobody wants to keep these.
+            directory = Path(stack.enter_context(TemporaryDirectory(prefix="streamgp-")))
+        replay = _Replay(path, config, directory, log, source=source)
+        try:
+            with in_words(state):
+                keeper = None
+                if state is not None:
+                    keeper = stack.enter_context(closing(Keeper(state, config, path, out)))
+                replay.play(keeper, notes, stack)
+        except OSError as error:
+            # Whatever is wrong with the log is a TableError: this is about what we write.
+            if directory is None:
+                raise
+            raise click.ClickException(
+                f"cannot write to {directory}: {error.strerror or error}"
+            ) from None
+        return replay.say(out, report)
+
+
+class _Replay:
+    """One replay, from the first row of the log to the last word on the terminal."""
+
+    def __init__(
+        self,
+        path: Path,
+        config: Config,
+        directory: Path | None,
+        log: EndingLog,
+        *,
+        source: str,
+    ) -> None:
+        self._path = path
+        self._config = config
+        self._directory = directory
+        self._log = log
+        self._source = source
+        self._start = perf_counter()
+
+    def play(self, keeper: Keeper | None, notes: Notes, until_said: ExitStack) -> None:
+        """Play the log, from where an earlier replay was cut, and write the files.
+
+        Others are kept out of the directory of the files until the stack is left.
+        """
+        config, log = self._config, self._log
+        with ExitStack() as stack:
+            cut = None if keeper is None else keeper.cut()
+            shelf = None if keeper is None else keeper.shelf()
+            if shelf is not None:
+                stack.enter_context(closing(shelf))
+            loop = build.build_loop(
+                config,
+                source=self._source,
+                shelf=shelf,
+                snapshot=None if cut is None else cut.loop,
+            )
+            annotator = build.build_annotator(config)
+            sizes = None if cut is None else cut.sizes
+            claim(self._directory, log=self._path, until=until_said)
+            files = open_files(self._directory, sizes=sizes)
+            sink = stack.enter_context(closing(ReplaySink(files)))
+            notes.show()
+            show = stack.enter_context(progress())
+            game = Game(loop, log, annotator, sink)
+            if cut is not None:
+                _go_on(game, sink, cut, lambda n: show(f"{n} events again", log.source.progress))
+            save = _Saver(keeper, loop, game, sink)
+            played = game.play(
+                on_event=lambda n: show(f"{n} events", log.source.progress),
+                on_commit=save.if_due,
+            )
+            if played.result.whole:
+                save.now()
+        self._seconds = perf_counter() - self._start
+        if self._directory is not None:
+            write_results(
+                self._directory,
+                log=self._path,
+                config=config,
+                notes=notes.lines,
+                played=played,
+                wall_s=self._seconds,
+            )
+        self._sink, self._played = sink, played
+        self._resumable = keeper is not None
+
+    def say(self, out: Path | None, report: Path | None) -> int:
+        """Show the table, make the page, and return the exit status."""
+        sink, played = self._sink, self._played
+        _say_what_was_rejected(sink, out)
+        click.echo(results_text(self._config, played))
+        if out is not None:
+            click.echo(f"messages, {SUMMARY} and {TIMING} are in {out}")
+        if report is not None:
+            assert self._directory is not None  # there is one wherever a page is wanted
+            write_report(self._directory, report)
+            click.echo(f"report: {report}")
+        click.echo(f"{played.result.n_events} events in {self._seconds:.1f} s", err=True)
+        if self._log.error is not None:
+            click.echo(f"Error: {self._log.error} (what came before it is kept)", err=True)
+            return 2
+        if not played.tally.n_events and sink.n_rejected:
+            click.echo(
+                f"Error: no row of {self._path} could be read; see the reasons above", err=True
+            )
+            return 2
+        if played.result.interrupted:
+            further = "; the same command goes on from here" if self._resumable else ""
+            click.echo(f"interrupted; what was done so far is kept{further}", err=True)
+            return 130
+        return 0
+
+
+class _Saver:
+    """Saves a game where the keeper wants it; without one, nothing is saved."""
+
+    def __init__(
+        self,
+        keeper: Keeper | None,
+        loop: InteractiveLoop | KeyedLoops,
+        game: Game,
+        sink: ReplaySink,
+    ) -> None:
+        self._keeper = keeper
+        self._loop = loop
+        self._game = game
+        self._sink = sink
+
+    def if_due(self) -> None:
+        if self._keeper is not None and self._keeper.is_due():
+            self.now()
+
+    def now(self) -> None:
+        if self._keeper is None:
+            return
+        start = perf_counter()
+        # The files first: a state must not speak of more than is there.
+        sizes = self._sink.sync()
+        game = {"game": self._game.state(), "sink": self._sink.state()}
+        self._keeper.save(Cut(loop=self._loop.snapshot(), game=game, sizes=sizes))
+        self._keeper.rest(perf_counter() - start)
+
+
+def _go_on(game: Game, sink: ReplaySink, cut: Cut, on_event: Callable[[int], None]) -> None:
+    try:
+        sink.load_state(cut.game["sink"])
+        game.load_state(cut.game["game"], on_event=on_event)
+    except INCONSISTENT as error:
+        raise click.ClickException(
+            f"the state cannot be restored: {error!s:.200}; name another directory to begin anew"
+        ) from None
+
+
+def _say_what_was_rejected(sink: ReplaySink, out: Path | None) -> None:
+    for _, reason in sink.reasons:
+        click.echo(reason, err=True)
+    more = sink.n_rejected - len(sink.reasons)
+    if more:
+        where = "; --out DIR writes them all" if out is None else ", see rejected.jsonl"
+        click.echo(f"and {more} more rejected{where}", err=True)

@@ -1,0 +1,181 @@
+"""What a replay leaves behind: the summary, the timing and the text for the terminal.
+
+Only `timing.json` holds durations, and nothing holds a path or the time of day, so that the same
+log and seed give the same bytes everywhere else.
+
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from connectors.files.messages import FILES
+from streamgp import __version__
+from streamgp.cli.configuration.settings import Config, resolved
+from streamgp.cli.replay.points import Points
+from streamgp.cli.replay.scenario import Played, row_of
+from streamgp.interactive import Tally
+from streamgp.report import table
+
+_WIDEST_KEY = 20
+SUMMARY = "summary.json"
+TIMING = "timing.json"
+FILE_NAMES = (*dict.fromkeys(FILES.values()), SUMMARY, TIMING)
+
+N_KEYS_SHOWN = 20
+
+
+class Counted(Protocol):
+    """Whatever holds the counts of a replay: `Played`, or the `CountingSink` on the way there."""
+
+    @property
+    def tally(self) -> Tally:
+        """Counts over all events."""
+
+    @property
+    def by_key(self) -> dict[str | None, Tally]:
+        """The same for each key."""
+
+    @property
+    def points(self) -> Points:
+        """How it went on."""
+
+
+def write_results(
+    out: Path, *, log: Path, config: Config, notes: list[str], played: Played, wall_s: float
+) -> None:
+    """Write `summary.json` and `timing.json` beside the messages.
+
+    Parameters
+    ----------
+    out
+        The directory.
+    log
+        The log; only its name is written.
+    config
+        The configuration; written with everything the preset decides.
+    notes
+        What the log's reader had to say, such as columns left out.
+    played
+        The run.
+    wall_s
+        How long everything took, reading and writing included.
+
+    """
+    summary: dict[str, Any] = {
+        "streamgp": __version__,
+        "log": log.name,
+        "configuration": _configuration(config),
+        "notes": notes,
+        "interrupted": played.result.interrupted,
+        **counts_of(played),
+    }
+    if config.log.key is not None:
+        summary["keys"] = counts_of_keys(played)
+    timing = {
+        "n_events": played.result.n_events,
+        "loop_s": played.result.loop_s,
+        "microseconds_per_event": played.result.microseconds_per_event,
+        "wall_s": wall_s,
+    }
+    for name, content in ((SUMMARY, summary), (TIMING, timing)):
+        (out / name).write_text(laid_out(content), encoding="utf-8")
+
+
+def counts_of(played: Counted) -> dict[str, Any]:
+    """Return the parts of the summary that are counted over all events."""
+    return {
+        "results": played.tally.summary(),
+        "curve": played.points.summary(),
+        "confusion": played.tally.confusion.summary(),
+        "annotators": [
+            {"name": name, **answers.summary()} for name, answers in played.tally.annotators.items()
+        ],
+    }
+
+
+def counts_of_keys(played: Counted) -> dict[str, Any]:
+    """Return the results of each key."""
+    return {str(key): tally.summary() for key, tally in played.by_key.items()}
+
+
+def _configuration(config: Config) -> dict[str, Any]:
+    """Return what is in force: one annotator or several, not both."""
+    settings: dict[str, Any] = msgspec.to_builtins(resolved(config))
+    del settings["annotator" if config.annotators else "annotators"]
+    return settings
+
+
+def laid_out(content: dict[str, Any]) -> str:
+    """Return JSON to be read by people too: a list of numbers stands on one line.
+
+    Examples
+    --------
+    >>> print(laid_out({"n_events": [1, 2], "accuracy": [None, 0.5]}), end="")
+    {
+      "n_events": [1, 2],
+      "accuracy": [null, 0.5]
+    }
+
+    """
+    text = json.dumps(content, indent=2, allow_nan=False)
+    # A text in JSON has no line breaks, so this matches no part of one.
+    text = re.sub(r'\[\n([^][{}"]*)\]', lambda found: f"[{' '.join(found[1].split())}]", text)
+    return text + "\n"
+
+
+def results_text(config: Config, played: Played) -> str:
+    """Return the table, with a line for each key if there are keys, and the counts below it."""
+    if config.log.key is None:
+        text = table([played.row(_learner_name(config))])
+    else:
+        first = list(played.by_key.items())[:N_KEYS_SHOWN]
+        n_keys = len(played.by_key)
+        shown = "" if n_keys <= N_KEYS_SHOWN else f", {N_KEYS_SHOWN} of them shown"
+        # Time is measured for the loop as a whole.
+        rows = [row_of(_on_one_line(str(key)), tally, None) for key, tally in first]
+        text = table([*rows, played.row(f"all {n_keys} keys{shown}")], first=config.log.key)
+    return "\n".join([text, _counts(played), *_annotators(played)])
+
+
+def _on_one_line(key: str) -> str:
+    """Return a key as it fits into a table: no line breaks, and not too long."""
+    plain = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in key)
+    return plain if len(plain) <= _WIDEST_KEY else plain[: _WIDEST_KEY - 1] + "…"
+
+
+def _learner_name(config: Config) -> str:
+    name = config.learner.name
+    return "skeptical GP" if name == "gp" else f"skeptical {name.rpartition('.')[2]}"
+
+
+def _counts(played: Played) -> str:
+    tally = played.tally
+    return (
+        f"{tally.n_events} events, {tally.n_answered} answers, {tally.n_declined} declined, "
+        f"{tally.n_expired} expired, {tally.n_rejected} rejected\n"
+        f"{tally.n_learned} labels learned; challenges repaired {tally.n_repaired} wrong ones "
+        f"and spoiled {tally.n_spoiled} right ones"
+    )
+
+
+def _annotators(played: Played) -> list[str]:
+    """Return a line on each annotator, if there are several."""
+    annotators = played.tally.annotators
+    if len(annotators) < 2:
+        return []
+    return [
+        f"{'unnamed' if name is None else _on_one_line(name)}: "
+        f"{_percent(answers.error_rate)} wrong, estimated {_percent(answers.estimate)}, "
+        f"of {answers.n_answers} answers"
+        for name, answers in annotators.items()
+    ]
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.0f} %"

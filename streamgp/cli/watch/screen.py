@@ -1,0 +1,227 @@
+"""What `streamgp watch` shows: a few lines of text, the same on a terminal and in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from connectors.records import TopicName
+from streamgp.cli.deployment.visiting import number, printable
+from streamgp.cli.watch.joining import N_LAST
+from streamgp.cli.watch.watching import Watching
+from streamgp.interactive.messages import Challenge
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_WIDTH = 50
+_NAME_WIDTH = 14
+_SPANS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Around:
+    """What is asked of the broker, not read from the topics.
+
+    Parameters
+    ----------
+    url, group
+        Where the topics are, and which workers are watched.
+    n_workers
+        How many of them are at work.
+    lags
+        How many records they have not worked off, by topic and partition.
+
+    """
+
+    url: str
+    group: str
+    n_workers: int
+    lags: Mapping[tuple[TopicName, int], int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One thing that is shown.
+
+    Parameters
+    ----------
+    name
+        What it is about.
+    lines
+        What there is to say.
+    is_alarming
+        Whether somebody should look into it.
+
+    """
+
+    name: str
+    lines: list[str]
+    is_alarming: bool = False
+
+
+def parts(watching: Watching, around: Around, now: float) -> list[Part]:
+    """Return everything that is shown, from top to bottom."""
+    return [
+        Part(
+            name="workers",
+            lines=[f"{around.n_workers} in group {around.group} at {printable(around.url)}"],
+            is_alarming=not around.n_workers,
+        ),
+        Part(name="watched", lines=[_watched(watching, now)]),
+        Part(name="predictions", lines=_predictions(watching, now)),
+        Part(name="accuracy", lines=[_accuracy(watching)]),
+        Part(name="label rate", lines=[_label_rate(watching)]),
+        Part(name="open", lines=[_open(watching, now)]),
+        Part(name="challenges", lines=_challenges(watching)),
+        Part(name="labels", lines=_labels(watching)),
+        _dead_letters(watching),
+        Part(name="lag", lines=_lag(around.lags)),
+    ]
+
+
+def text(watching: Watching, around: Around, now: float) -> str:
+    """Return what is shown as plain text."""
+    shown = []
+    for part in parts(watching, around, now):
+        for i, line in enumerate(part.lines):
+            shown.append(f"{'' if i else part.name:{_NAME_WIDTH}} {line}")
+    return "\n".join(shown)
+
+
+def picture(watching: Watching, around: Around, now: float) -> RenderableType:
+    """Return what is shown for a terminal."""
+    from rich.panel import Panel
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(style="bold", width=_NAME_WIDTH, no_wrap=True)
+    grid.add_column(overflow="fold")
+    for part in parts(watching, around, now):
+        style = "red" if part.is_alarming else ""
+        # Text, not markup: reasons and names come from outside.
+        grid.add_row(Text(part.name), Text("\n".join(part.lines), style=style))
+    return Panel(grid, title="streamgp watch", subtitle="Ctrl-C to leave")
+
+
+def span(seconds: float) -> str:
+    """Return a duration as people say it.
+
+    Examples
+    --------
+    >>> [span(s) for s in (0.4, 59, 250, 7500, 200_000)]
+    ['0 s', '59 s', '4 min 10 s', '2 h 5 min', '2 d 7 h']
+
+    """
+    rest = int(seconds)
+    words: list[str] = []
+    for size, unit in _SPANS:
+        n, rest = divmod(rest, size)
+        if n or words:
+            words.append(f"{n} {unit}")
+        if len(words) == 2:
+            break
+    return " ".join(word for word in words if not word.startswith("0 ")) or "0 s"
+
+
+def clock_time(at: float) -> str:
+    """Return a moment as the clocks here show it."""
+    return f"{datetime.fromtimestamp(at):%Y-%m-%d %H:%M:%S}"
+
+
+def _watched(watching: Watching, now: float) -> str:
+    if watching.is_whole:
+        return f"from the start of the topics to {clock_time(now)}"
+    return f"since {clock_time(watching.since)}, for {span(now - watching.since)}"
+
+
+def _predictions(watching: Watching, now: float) -> list[str]:
+    flow = watching.flow
+    if watching.is_whole and not flow.n:
+        return [str(watching.n_predictions)]
+    return [
+        f"{watching.n_predictions}, {flow.rate(now):.1f} a second",
+        f"{flow.bars(now, width=_WIDTH)}| last {span(flow.span_s)}",
+    ]
+
+
+def _accuracy(watching: Watching) -> str:
+    if not watching.n_scored:
+        return "unknown: no label was predicted of an event that brings its truth"
+    recent = ""
+    if watching.n_scored > N_LAST:
+        recent = f", {_percent(watching.recent_accuracy)} of the last {N_LAST}"
+    return (
+        f"{_percent(watching.accuracy)} of {number(watching.n_scored, 'prediction')} "
+        f"whose truth is known{recent}"
+    )
+
+
+def _label_rate(watching: Watching) -> str:
+    asked = f"{number(watching.n_asked, 'label request')}"
+    predictions = number(watching.n_predictions, "prediction")
+    return f"{_percent(watching.label_rate)}: {asked} for {predictions}"
+
+
+def _open(watching: Watching, now: float) -> str:
+    requests = [question.request for question in watching.desk.questions(now)]
+    if not requests:
+        return "no question waits for an answer"
+    n_challenges = sum(isinstance(request, Challenge) for request in requests)
+    oldest = span(max(0.0, now - min(request.requested_at for request in requests)))
+    return (
+        f"{number(len(requests) - n_challenges, 'label request')} and "
+        f"{number(n_challenges, 'challenge')} wait, the oldest for {oldest}"
+    )
+
+
+def _challenges(watching: Watching) -> list[str]:
+    counts = watching.challenges
+    ends = ("revised", "upheld", "expired", "declined", "cancelled")
+    outcome = [f"{counts[end]} {end}" for end in ends if counts[end] or end in ends[:3]]
+    lines = [f"{counts['made']} made, {', '.join(outcome)}"]
+    if watching.n_contested:
+        lines.append(
+            f"{watching.n_justified} of {watching.n_contested} were about wrong labels; "
+            f"{watching.n_repaired} repaired, {watching.n_spoiled} spoiled by it"
+        )
+    return lines
+
+
+def _labels(watching: Watching) -> list[str]:
+    counts = watching.labels
+    lines = [
+        f"{counts['learned']} learned, {counts['corrected']} corrected, "
+        f"{counts['withdrawn']} withdrawn"
+    ]
+    if watching.n_judged:
+        lines.append(f"{watching.n_wrong} of {watching.n_judged} whose truth is known are wrong")
+    return lines
+
+
+def _dead_letters(watching: Watching) -> Part:
+    counts = watching.letters
+    n = sum(counts.values())
+    stages = f": {', '.join(f'{n} {printable(stage)}' for stage, n in counts.items())}"
+    lines = [f"{n}{stages if n else ''}"]
+    for letter in watching.last_letters:
+        lines.append(f"{clock_time(letter.at)} {letter.stage}: {printable(letter.error)}")
+    if watching.n_unreadable:
+        lines.append(f"{number(watching.n_unreadable, 'record')} that no worker has written")
+    return Part(name="dead letters", lines=lines, is_alarming=len(lines) > 1)
+
+
+def _lag(lags: Mapping[tuple[TopicName, int], int]) -> list[str]:
+    lines = []
+    for topic in dict.fromkeys(topic for topic, _ in sorted(lags)):
+        behind = {place: n for (where, place), n in sorted(lags.items()) if where == topic and n}
+        each = ", ".join(f"{n} in partition {place}" for place, n in behind.items())
+        lines.append(f"{topic} {sum(behind.values())}{f': {each}' if each else ''}")
+    return lines or ["unknown"]
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f} %"

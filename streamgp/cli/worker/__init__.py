@@ -1,0 +1,1 @@
+"""`streamgp run` and `check`: the worker as a process."""

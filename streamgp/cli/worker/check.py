@@ -1,0 +1,46 @@
+"""The command `streamgp check`: a deployment, tried without working on it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from streamgp.cli.deployment.deployed import broker_option, config_argument
+from streamgp.cli.exit_codes import leave
+
+
+@click.command()
+@config_argument
+@broker_option
+@click.option("--create-topics", is_flag=True, help="Make the topics that are missing first.")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=1),
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to look for the configuration of earlier workers in the topics.",
+)
+def check(config_file: Path, broker: str | None, create_topics: bool, timeout_s: float) -> None:
+    """Say what would keep a worker from working, in one line each.
+
+    Reads CONFIG.toml, connects, and looks at the topics, the rights, the workers of the group, and
+    whether the topics hold what another configuration has learned. Nothing is changed, but for what
+    --create-topics makes.
+
+    Exit status: 0 nothing is wrong (there may be warnings), 2 something is.
+
+    \b
+    Examples:
+      streamgp check worker.toml
+      streamgp check worker.toml --broker kafka://test-host:9092
+    """
+    from streamgp.cli.worker.checking import check_deployment
+
+    leave(
+        check_deployment(
+            config_file, broker=broker, create_topics=create_topics, timeout_s=timeout_s
+        )
+    )

@@ -1,0 +1,225 @@
+"""What `streamgp check` looks at, one thing after the other, and how it says so."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import click
+
+from connectors.records import LinkError, Topics
+from connectors.wire.statelog import History, HistoryError
+from connectors.worker.partition import LoopSettings
+from streamgp.cli.configuration.addresses import KafkaAddress, parse_address
+from streamgp.cli.configuration.settings import resolved
+from streamgp.cli.configuration.validation import ConfigError
+from streamgp.cli.configuration.worker_settings import WorkerConfig
+from streamgp.cli.deployment.deployed import load_deployed, open_topics
+from streamgp.cli.deployment.readiness import build_loops, check_creation, topic_problems
+from streamgp.cli.exit_codes import DONE, WRONG_USE
+from streamgp.cli.terminal import progress
+
+Verdict: TypeAlias = Literal["ok", "warning", "wrong"]
+_CONFIGURATION_KEY = b"\x1fconfiguration"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    verdict: Verdict
+    what: str
+    text: str
+
+
+def check_deployment(
+    config_file: Path, *, broker: str | None, timeout_s: float, create_topics: bool = False
+) -> int:
+    """Print what is found, a line for each thing, and return the exit status.
+
+    Parameters
+    ----------
+    config_file
+        The configuration.
+    broker
+        Address of the broker; replaces the configured one.
+    timeout_s
+        How long to read the topic `state` at most.
+    create_topics
+        Whether to make the topics that are missing first.
+
+    """
+    status = DONE
+    for finding in findings(
+        config_file, broker=broker, timeout_s=timeout_s, create_topics=create_topics
+    ):
+        text = " ".join(finding.text.split())
+        click.echo(f"{finding.verdict:<8} {finding.what + ':':<15} {text}")
+        if finding.verdict == "wrong":
+            status = WRONG_USE
+    return status
+
+
+def findings(
+    config_file: Path, *, broker: str | None, timeout_s: float, create_topics: bool = False
+) -> Iterator[Finding]:
+    """Look at everything, up to the first thing without which the rest cannot be looked at."""
+    try:
+        config = load_deployed(config_file, broker=broker)
+        loops = build_loops(config, source=str(config_file))
+    except ConfigError as error:
+        yield Finding("wrong", "configuration", str(error))
+        return
+    yield Finding("ok", "configuration", _told(config, config_file))
+    yield from _of_memory(config)
+    yield _of_state(Path(config.worker.state))
+    assert config.broker is not None
+    yield from _of_security(config)
+    try:
+        topics = open_topics(config)
+    except (ConfigError, LinkError) as error:
+        yield Finding("wrong", "broker", str(error))
+        return
+    try:
+        if create_topics:
+            check_creation(config)
+            yield from (Finding("ok", "created", done) for done in topics.create())
+        yield from _of_topics(topics, config, loops, timeout_s)
+    except (ConfigError, LinkError) as error:
+        yield Finding("wrong", "broker", str(error))
+    except HistoryError as error:
+        yield Finding("wrong", "learned", str(error))
+    finally:
+        with suppress(OSError):
+            topics.close()
+
+
+def _told(config: WorkerConfig, path: Path) -> str:
+    whole = resolved(config)
+    learners = "a learner for each key" if config.worker.keyed else "one learner for all keys"
+    rules = ", ".join(
+        f"{name} {type(rule).__struct_config__.tag}"
+        for name, rule in (("query", whole.query), ("challenge", whole.challenge))
+        if rule is not None
+    )
+    return f"{path}: {config.learner.name}, {learners}, {rules}"
+
+
+def _of_memory(config: WorkerConfig) -> Iterator[Finding]:
+    if config.loop.answer_horizon_s is None:
+        yield Finding(
+            "warning",
+            "memory",
+            "without loop.answer_horizon_s every event is remembered for ever; one day is "
+            "answer_horizon_s = 86400.0",
+        )
+    if config.loop.expires_after_s is None:
+        yield Finding(
+            "warning",
+            "memory",
+            "without loop.expires_after_s a request that nobody answers stays open"
+            + (" for ever" if config.loop.answer_horizon_s is None else " as long as its event")
+            + "; one hour is expires_after_s = 3600.0",
+        )
+
+
+def _of_state(root: Path) -> Finding:
+    """Say whether snapshots can be kept, without making anything."""
+    there = root
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if there.is_dir() and os.access(there, os.W_OK | os.X_OK):
+        return Finding("ok", "state", f"snapshots go into {root}")
+    why = "cannot be written" if there.is_dir() else "is no directory"
+    return Finding(
+        "warning",
+        "state",
+        f"{there} {why}: a worker goes on without snapshots, and reads the topics from the start "
+        "whenever it starts",
+    )
+
+
+def _of_security(config: WorkerConfig) -> Iterator[Finding]:
+    assert config.broker is not None
+    protocol = config.broker.security.protocol
+    is_kafka = isinstance(parse_address(config.broker.url), KafkaAddress)
+    if is_kafka and protocol == "SASL_PLAINTEXT" and config.broker.security.mechanism == "PLAIN":
+        yield Finding(
+            "warning",
+            "security",
+            'the password crosses the network as it is; write protocol = "SASL_SSL" or mechanism = '
+            '"SCRAM-SHA-512"',
+        )
+
+
+def _of_topics(
+    topics: Topics, config: WorkerConfig, loops: LoopSettings, timeout_s: float
+) -> Iterator[Finding]:
+    problems = topic_problems(topics, config)
+    assert config.broker is not None
+    address = config.broker.url
+    if problems:
+        # The broker may be what is wrong: then its own line says so.
+        for problem in problems:
+            yield Finding("wrong", "topics", problem)
+        return
+    yield Finding("ok", "broker", address)
+    n = topics.n_partitions()
+    yield Finding("ok", "topics", f"all seven are there, with {n} partition{'s' * (n != 1)}")
+    yield _of_group(topics, config)
+    yield _of_learned(topics, loops, timeout_s)
+
+
+def _of_group(topics: Topics, config: WorkerConfig) -> Finding:
+    group = config.worker.group
+    n, waiting = topics.n_members(group), sum(topics.lags(group).values())
+    workers = f"{n} worker{'s' * (n != 1)} at work in group {group!r}"
+    return Finding("ok", "group", f"{workers}, {waiting} inputs waiting")
+
+
+def _of_learned(topics: Topics, loops: LoopSettings, timeout_s: float) -> Finding:
+    """Compare this configuration with that of the workers that wrote the topics."""
+    histories, is_whole = _configurations(topics, timeout_s)
+    ours = loops.configuration
+    for number, history in sorted(histories.items()):
+        theirs = history.configuration
+        differing = [] if theirs is None else [n for n in ours if theirs.get(n) != ours[n]]
+        if theirs is not None and differing:
+            text = ", ".join(f"{n} {theirs.get(n)!s:.16}, here {ours[n]}" for n in differing)
+            return Finding(
+                "wrong",
+                "learned",
+                f"partition {number} was worked on with another configuration ({text}); go back to "
+                "it, or take the new one over with `streamgp rebuild`",
+            )
+    if not is_whole:
+        return Finding(
+            "warning",
+            "learned",
+            f"the topic state holds more than could be read in {timeout_s:g} s, so that nobody "
+            "knows whether it was written with this configuration; give it more --timeout",
+        )
+    if not histories:
+        return Finding("ok", "learned", "nothing yet")
+    return Finding("ok", "learned", "with this configuration")
+
+
+def _configurations(topics: Topics, timeout_s: float) -> tuple[dict[int, History], bool]:
+    """Return the configuration of each partition, and whether everything was read."""
+    histories: dict[int, History] = {}
+    deadline = time.monotonic() + timeout_s
+    n_read = 0
+    with closing(topics.reader(["state"])) as reader, progress() as show:
+        while not reader.caught_up and time.monotonic() < deadline:
+            for record in reader.poll(1.0):
+                n_read += 1
+                if record.key == _CONFIGURATION_KEY:
+                    histories.setdefault(record.partition, History()).take(record)
+            left_s = deadline - time.monotonic()
+            show(f"{n_read} records of state", 1.0 - max(0.0, left_s) / timeout_s)
+        return histories, reader.caught_up

@@ -1,0 +1,89 @@
+"""The command `streamgp run`: one worker."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import click
+
+from streamgp.cli.deployment.deployed import broker_option, config_argument
+from streamgp.cli.exit_codes import leave
+from streamgp.cli.stopping import Stop
+from streamgp.cli.worker.log import LogFormat, say, start_log
+
+
+@click.command()
+@config_argument
+@click.option(
+    "--create-topics",
+    is_flag=True,
+    help="Make the topics that are missing first, as section [topics] says. Those that are there "
+    "stay as they are.",
+)
+@click.option(
+    "--instance",
+    metavar="NAME",
+    help="Name of this worker within its group, the same after every restart. Without it, here or "
+    "in the configuration file: the name of the machine and a number.",
+)
+@broker_option
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    help="How to write the log to stderr.  [default: text on a terminal, else json]",
+)
+@click.option("--debug", is_flag=True, help="Log the traceback of an error, too.")
+def run(
+    config_file: Path,
+    create_topics: bool,
+    instance: str | None,
+    broker: str | None,
+    log_format: LogFormat | None,
+    debug: bool,
+) -> None:
+    """Run one worker: read events and answers, write predictions and requests.
+
+    CONFIG.toml says where the topics are and how to learn; `streamgp init --worker` prints one, and
+    `streamgp check` tries it. Every input counts exactly once, whatever happens to the worker or
+    the broker. Started several times, the workers share the partitions.
+
+    SIGTERM or Ctrl-C: the batch at hand is finished and committed, then the worker leaves. A second
+    one ends it at once; nothing is lost by that either. The log goes to stderr, one line for each
+    batch; it never holds what was observed or answered.
+
+    With memory:// the worker reads events and answers from standard input, one JSON object a line,
+    writes what it says to standard output, and ends with the input.
+
+    \b
+    Examples:
+      streamgp init --worker > worker.toml
+      streamgp run worker.toml --create-topics
+      streamgp run worker.toml --broker file://./topics --create-topics
+      echo '{"key": "ann", "x": {"light": 0.5}}' | streamgp run worker.toml --broker memory://
+
+    \b
+    Exit status:
+       0  stopped by a signal, or at the end of standard input
+       2  wrong use, configuration or topics: starting again does not help
+      65  too many inputs could not be used: look at the dead letters
+      70  the learner failed; nothing of that batch is committed
+      75  lost the broker or a transaction: start again
+      76  another worker with the same instance name took over: do not start again
+     130, 143  ended at once by a second signal
+    """
+    start_log(log_format)
+    # Before anything that takes its time is loaded: a signal must not find the door unguarded.
+    with Stop(lambda name: say(logging.INFO, "stopping", signal=name)) as stop:
+        from streamgp.cli.worker.running import run_worker
+
+        leave(
+            run_worker(
+                config_file,
+                stop,
+                create_topics=create_topics,
+                instance=instance,
+                broker=broker,
+                debug=debug,
+            )
+        )

@@ -1,0 +1,214 @@
+"""From names in a configuration to the objects they stand for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from river.naive_bayes import GaussianNB
+from river.tree import HoeffdingTreeClassifier
+
+from streamgp import presets
+from streamgp.cli.configuration import settings
+from streamgp.cli.configuration.build import build_annotator, build_learner, build_loop, build_model
+from streamgp.cli.configuration.settings import Config, Learner
+from streamgp.cli.configuration.validation import ConfigError
+from streamgp.interactive import (
+    AnnotatorPanel,
+    InteractiveLoop,
+    KeyedLoops,
+    SimulatedAnnotator,
+    TiredAnnotator,
+)
+from streamgp.query import budgets, rules
+
+
+@pytest.mark.parametrize("preset", ["default", "paper"])
+def test_configured_preset_is_the_preset_of_the_library(preset: Any) -> None:
+    built = build_model(Config(preset=preset, seed=3))
+    model = presets.isgp(preset, seed=3)
+    assert (built.query, built.challenge) == (model.query, model.challenge)
+    assert (built.warm_up, built.seed) == (model.warm_up, model.seed)
+    learner: Any = built.model
+    expected: Any = model.model
+    assert type(learner) is type(expected)
+    assert learner.kernel == expected.kernel
+    assert learner.noise_variance == expected.noise_variance
+
+
+def test_length_scale_and_noise_reach_the_gaussian_process() -> None:
+    learner: Any = build_model(Config(learner=Learner(length_scale=3.0, noise_variance=0.1))).model
+    assert learner.kernel.length_scale == 3.0
+    assert learner.noise_variance == 0.1
+
+
+RULES = [
+    (settings.Paper(), rules.PaperAsk()),
+    (settings.SkepticalQuery(c=2.0), rules.SkepticalAsk(c=2.0)),
+    (settings.Always(), rules.AlwaysAsk()),
+    (settings.Never(), rules.NeverAsk()),
+    (settings.Random(rate=0.2), rules.RandomAsk(rate=0.2)),
+    (settings.Entropy(threshold=0.5), rules.Entropy(threshold=0.5)),
+    (settings.LeastConfidence(threshold=0.5), rules.LeastConfidence(threshold=0.5)),
+    (settings.BestVersusSecond(threshold=0.5), rules.BestVersusSecond(threshold=0.5)),
+]
+
+
+@pytest.mark.parametrize(("setting", "rule"), RULES)
+def test_each_query_rule_is_built_with_its_settings(setting: Any, rule: object) -> None:
+    assert build_model(Config(query=setting)).query == rule
+
+
+CHALLENGES = [
+    (settings.Paper(), rules.PaperChallenge()),
+    (settings.SkepticalChallenge(threshold=0.3), rules.SkepticalChallenge(threshold=0.3)),
+    (settings.Always(), rules.AlwaysChallenge()),
+    (settings.Never(), rules.NeverChallenge()),
+]
+
+
+@pytest.mark.parametrize(("setting", "rule"), CHALLENGES)
+def test_each_challenge_rule_is_built_with_its_settings(setting: Any, rule: object) -> None:
+    assert build_model(Config(challenge=setting)).challenge == rule
+
+
+BUDGETS = [
+    (settings.Unlimited(), budgets.Unlimited()),
+    (settings.AtMost(n=3), budgets.AtMost(3)),
+    (settings.AtMostPer(n=3, span_s=60.0), budgets.AtMostPer(3, 60.0)),
+    (settings.Rate(rate=0.2, window=9, horizon=4), budgets.RateBudget(0.2, window=9, horizon=4)),
+]
+
+
+@pytest.mark.parametrize(("setting", "budget"), BUDGETS)
+def test_each_budget_is_built_with_its_settings(setting: Any, budget: object) -> None:
+    built = build_model(Config(budget=setting)).budget
+    assert type(built) is type(budget)
+    assert repr(built) == repr(budget)
+
+
+def test_rate_budget_draws_by_the_seed() -> None:
+    built: Any = build_model(Config(budget=settings.Rate(rate=0.2), seed=7)).budget
+    assert built.seed == 7
+
+
+def test_river_classifier_is_built_with_its_options() -> None:
+    learner = Learner(name="river.tree.HoeffdingTreeClassifier", options={"grace_period": 50})
+    built: Any = build_learner(learner, 1, source="my.toml")
+    assert type(built) is HoeffdingTreeClassifier
+    assert built.grace_period == 50
+
+
+def test_river_classifier_that_draws_gets_the_seed_unless_it_has_its_own() -> None:
+    name = "river.forest.AMFClassifier"
+    built: Any = build_learner(Learner(name=name), 5, source="my.toml")
+    assert built.seed == 5
+    built = build_learner(Learner(name=name, options={"seed": 9}), 5, source="my.toml")
+    assert built.seed == 9
+
+
+WRONG = {
+    "os.system": (
+        'learner.name = "os.system" is not allowed, expected "gp" or the path of a River '
+        'classifier, as in "river.naive_bayes.GaussianNB"'
+    ),
+    "GP": 'learner.name = "GP" is not allowed, expected "gp" or the path',
+    "riverside.X": 'learner.name = "riverside.X" is not allowed, expected "gp" or the path',
+    "river": 'learner.name = "river" is not allowed, expected "gp" or the path',
+    "river..X": 'learner.name = "river..X" is not allowed',
+    "river.a b.X": 'learner.name = "river.a b.X" is not allowed',
+    "river.nothing.X": (
+        "learner.name = \"river.nothing.X\" is not allowed: No module named 'river.nothing'"
+    ),
+    "river.naive_bayes.GausianNB": (
+        'learner.name = "river.naive_bayes.GausianNB" is not a River classifier; '
+        "river.naive_bayes has BernoulliNB, ComplementNB, GaussianNB, MultinomialNB"
+    ),
+    "river.linear_model.LinearRegression": (
+        'learner.name = "river.linear_model.LinearRegression" is not a River classifier; '
+        "river.linear_model has "
+    ),
+    "river.base.Classifier": (
+        'learner.name = "river.base.Classifier" is not a River classifier; river.base has none'
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_learner_that_is_no_river_classifier_is_told(name: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        build_learner(Learner(name=name), 1, source="my.toml")
+    assert str(caught.value).startswith("my.toml: " + WRONG[name])
+
+
+def test_unknown_option_is_told_with_the_closest_one() -> None:
+    learner = Learner(name="river.tree.HoeffdingTreeClassifier", options={"grace_perod": 50})
+    with pytest.raises(
+        ConfigError,
+        match=r"^my\.toml: learner\.options\.grace_perod is not known, "
+        r'did you mean "grace_period"\? \(allowed: grace_period, ',
+    ):
+        build_learner(learner, 1, source="my.toml")
+
+
+def test_learner_that_needs_another_one_is_told() -> None:
+    with pytest.raises(
+        ConfigError,
+        match=r"learner\.options: river\.multiclass\.OneVsRestClassifier cannot be built with "
+        "them: .*missing 1 required positional argument: 'classifier'",
+    ):
+        build_learner(Learner(name="river.multiclass.OneVsRestClassifier"), 1, source="my.toml")
+
+
+def test_key_column_gives_every_key_its_own_loop() -> None:
+    assert isinstance(build_loop(Config()), InteractiveLoop)
+    assert isinstance(build_loop(Config(log=settings.Log(key="user"))), KeyedLoops)
+
+
+def test_expiry_and_horizon_reach_the_loop() -> None:
+    config = Config(loop=settings.Loop(expires_after_s=60.0, answer_horizon_s=600.0))
+    loop = build_loop(config)
+    assert (loop.expires_after_s, loop.answer_horizon_s) == (60.0, 600.0)
+
+
+def test_annotator_follows_the_seed_unless_it_has_its_own() -> None:
+    assert build_annotator(Config(seed=4)).seed == 4
+    annotator = settings.Annotator(
+        error_rate=0.1, delay=2.0, decline_rate=0.3, stubborn=True, seed=9
+    )
+    built: Any = build_annotator(Config(seed=4, annotator=annotator))
+    assert type(built) is SimulatedAnnotator
+    assert (built.error_rate, built.delay, built.decline_rate) == (0.1, 2.0, 0.3)
+    assert (built.stubborn, built.seed, built.classes) == (True, 9, None)
+    assert built.name == "simulated"
+
+
+def test_annotator_gets_its_name_and_classes() -> None:
+    annotator = settings.Annotator(name="ann", classes=(1, 2))
+    built: Any = build_annotator(Config(annotator=annotator))
+    assert (built.name, built.classes) == ("ann", (1, 2))
+
+
+def test_annotator_with_a_tiring_rate_is_tired() -> None:
+    annotator = settings.Annotator(error_rate=0.1, tiring_rate=0.01, half_life_s=60.0)
+    built: Any = build_annotator(Config(annotator=annotator))
+    assert type(built) is TiredAnnotator
+    assert (built.error_rate, built.tiring_rate, built.half_life_s) == (0.1, 0.01, 60.0)
+
+
+def test_several_annotators_are_a_panel_under_the_names_of_their_sections() -> None:
+    annotators = {"ann": settings.Annotator(seed=9), "bob": settings.Annotator(tiring_rate=0.1)}
+    built: Any = build_annotator(Config(seed=4, annotators=annotators))
+    assert type(built) is AnnotatorPanel
+    assert built.seed == 4
+    assert [(name, one.name, one.seed, type(one)) for name, one in built.annotators.items()] == [
+        ("ann", "ann", 9, SimulatedAnnotator),
+        ("bob", "bob", 4, TiredAnnotator),
+    ]
+
+
+def test_built_classifier_learns() -> None:
+    model = build_model(Config(learner=Learner(name="river.naive_bayes.GaussianNB"), warm_up=0))
+    model.learn_one({"a": 1.0}, "x")
+    assert isinstance(model.learner, GaussianNB)
+    assert model.predict_proba_one({"a": 1.0}) == {"x": 1.0}

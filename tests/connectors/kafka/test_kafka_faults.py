@@ -1,0 +1,323 @@
+"""Brokers go away, wires stall, processes are stopped: nothing is lost, nothing comes twice."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from kafka_cases import (
+    QUICK,
+    Proxy,
+    copy_all,
+    error_of,
+    linked,
+    numbered,
+    opened,
+    out,
+    poll,
+    read,
+    settle,
+    write,
+)
+
+from connectors.records import FencedError, LinkError
+
+COPIER = Path(__file__).parents[2] / "helpers" / "kafka_copier.py"
+# The transaction, then the attempt to abort it, then the question who bears our name.
+COMMIT_S = QUICK["transaction_s"] + 3 * QUICK["request_s"]
+N = 1000
+ALL = [b"%d" % i for i in range(N)]
+
+
+# --- processes
+
+
+def copier(servers, prefix, stop_at="nothing"):
+    path = os.pathsep.join([str(COPIER.parents[2]), *sys.path])
+    return subprocess.Popen(
+        [sys.executable, str(COPIER), servers, prefix, stop_at],
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def stopped(process, timeout_s=30.0):
+    """Wait until a process has stopped itself."""
+    until = time.monotonic() + timeout_s
+    while time.monotonic() < until:
+        number, status = os.waitpid(process.pid, os.WNOHANG | os.WUNTRACED)
+        if number and os.WIFSTOPPED(status):
+            return
+        assert not number, process.stdout.read()
+        time.sleep(0.02)
+    raise AssertionError("did not stop")
+
+
+@pytest.mark.parametrize(
+    "step", ["flush", "send_offsets_to_transaction", "commit_transaction", "begin_transaction"]
+)
+def test_a_process_stopped_for_longer_than_its_transaction_may_last_loses_nothing(
+    kafka, kafka_prefix, step
+):
+    with opened(kafka, kafka_prefix, partitions=1) as topics:
+        write(topics, *numbered("events", N))
+        process = copier(kafka, kafka_prefix, step)
+        try:
+            stopped(process)
+            time.sleep(QUICK["transaction_s"] + 2.0)  # the broker looks for old ones every second
+            process.send_signal(signal.SIGCONT)
+            text, _ = process.communicate(timeout=40.0)
+        finally:
+            process.kill()
+            process.stdout.close()
+        # Where nothing had begun yet, it may just go on.
+        assert process.returncode in ((0, 75) if step == "begin_transaction" else (75,)), text
+        assert run(kafka, kafka_prefix) == (0, "")
+        assert read(topics, "predictions") == ALL
+
+
+def run(servers, prefix):
+    process = copier(servers, prefix)
+    text, _ = process.communicate(timeout=40.0)
+    return process.returncode, text
+
+
+def test_a_process_that_is_killed_in_its_transaction_loses_nothing(kafka, kafka_prefix):
+    with opened(kafka, kafka_prefix, partitions=1) as topics:
+        write(topics, *numbered("events", N))
+        for step in ("flush", "commit_transaction"):
+            process = copier(kafka, kafka_prefix, step)
+            stopped(process)
+            process.kill()
+            process.communicate()
+        assert run(kafka, kafka_prefix) == (0, "")
+        assert read(topics, "predictions") == ALL
+
+
+def test_a_process_whose_name_another_has_taken_meanwhile_ends_with_a_code_of_its_own(
+    kafka, kafka_prefix
+):
+    with opened(kafka, kafka_prefix, partitions=1) as topics:
+        write(topics, *numbered("events", N))
+        older = copier(kafka, kafka_prefix, "flush")
+        try:
+            stopped(older)
+            assert run(kafka, kafka_prefix)[0] == 0
+            with linked(topics, kafka_prefix + "g", "copier"):
+                older.send_signal(signal.SIGCONT)
+                text, _ = older.communicate(timeout=40.0)
+        finally:
+            older.kill()
+            older.stdout.close()
+        assert older.returncode == 76, text
+        assert read(topics, "predictions") == ALL
+
+
+# --- wires
+
+
+@pytest.fixture(scope="module")
+def broker_and_proxy(broker_of_ones_own):
+    proxy = Proxy()
+    with broker_of_ones_own(told=proxy.port) as broker:
+        proxy.target = broker.hidden_port
+        yield broker, proxy
+        proxy.close()
+
+
+@pytest.fixture
+def proxied(broker_and_proxy):
+    """A broker, and a proxy that has all the traffic of those who come to it."""
+    yield broker_and_proxy
+    broker_and_proxy[1].go_on()
+
+
+@pytest.mark.parametrize("step", ["flush", "send_offsets_to_transaction", "commit_transaction"])
+def test_a_wire_that_stalls_in_a_transaction_loses_nothing(proxied, kafka_prefix, step):
+    broker, proxy = proxied
+    group = kafka_prefix + "g"
+    with (
+        opened(broker.servers, kafka_prefix, partitions=1) as direct,
+        opened(f"127.0.0.1:{proxy.port}", kafka_prefix, create=False) as topics,
+    ):
+        write(direct, *numbered("events", 50))
+        link = topics.link(group=group, instance="a", max_records=10)
+        settle(link)
+        copy_all(link, 20)
+        records = poll(link, 10)
+        stall_before(step, link, proxy)
+        start = time.monotonic()
+        error, took_s = error_of(
+            lambda: link.commit([out("predictions", r.value, 0, r.key) for r in records])
+        )
+        assert not isinstance(error, FencedError)
+        assert took_s < COMMIT_S + 1.0, error
+        start = time.monotonic()
+        link.close()
+        assert time.monotonic() - start < QUICK["close_s"] + 1.0
+        proxy.go_on()
+        # What the wire held back arrives now; it may even be the commit.
+        with linked(direct, group, "a") as again:
+            done = len(read(direct, "predictions"))
+            assert done in (20, 30)
+            copy_all(again, 50 - done)
+        assert read(direct, "predictions") == [b"%d" % i for i in range(50)]
+
+
+def stall_before(step, link, proxy):
+    original = getattr(link._producer, step)
+
+    def stalling(*arguments, **options):
+        proxy.stall()
+        return original(*arguments, **options)
+
+    setattr(link._producer, step, stalling)
+
+
+def test_a_wire_that_stalls_for_a_moment_is_nothing(proxied, kafka_prefix):
+    broker, proxy = proxied
+    with (
+        opened(broker.servers, kafka_prefix, partitions=1) as direct,
+        opened(f"127.0.0.1:{proxy.port}", kafka_prefix, create=False) as topics,
+        linked(topics, kafka_prefix + "g", max_records=10) as link,
+    ):
+        write(direct, *numbered("events", 30))
+        for _ in range(3):
+            proxy.stall()
+            timer = threading.Timer(0.5, proxy.go_on)
+            timer.start()
+            copy_all(link, 10)
+            timer.join()
+        assert read(direct, "predictions") == [b"%d" % i for i in range(30)]
+
+
+def test_a_writer_on_a_wire_that_stalls_says_so_in_time(proxied, kafka_prefix):
+    broker, proxy = proxied
+    with (
+        opened(broker.servers, kafka_prefix),
+        opened(f"127.0.0.1:{proxy.port}", kafka_prefix, create=False) as topics,
+    ):
+        writer = topics.writer("feeder")
+        writer.send(out("events", b"1"))
+        writer.flush()
+        proxy.stall()
+        writer.send(out("events", b"2"))
+        error, took_s = error_of(writer.flush)
+        assert type(error) is LinkError
+        assert took_s < QUICK["delivery_s"] + QUICK["request_s"] + 1.0
+        start = time.monotonic()
+        writer.close()
+        assert time.monotonic() - start < QUICK["close_s"] + 1.0
+        proxy.go_on()
+
+
+# --- brokers
+
+
+@pytest.fixture(scope="module")
+def mortal(broker_of_ones_own):
+    with broker_of_ones_own(apart=True) as broker:
+        yield broker
+
+
+def test_a_broker_that_is_not_there_is_named_in_time():
+    with opened("127.0.0.1:9", "", create=False, timeouts={"connect_s": 1.0}) as topics:
+        text = "broker cannot be reached: 127.0.0.1:9: connection refused"
+        for use in (
+            topics.problems,
+            topics.create,
+            topics.n_partitions,
+            lambda: topics.reader(["events"]),
+            lambda: topics.writer("feeder"),
+            lambda: topics.link(group="g", instance="a", max_records=1),
+        ):
+            error, took_s = error_of(use)
+            assert str(error) == text
+            assert took_s < 2.0
+
+
+def test_a_host_that_there_is_not_is_named():
+    with opened("no-such-host.invalid", "", create=False, timeouts={"connect_s": 0.3}) as topics:
+        error, _ = error_of(topics.problems)
+        assert str(error) == (
+            "broker cannot be reached: no-such-host.invalid:9092: there is no such host"
+        )
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_work_goes_on_after_the_broker_was_away(mortal, kafka_prefix, how):
+    group = kafka_prefix + "g"
+    with opened(mortal.servers, kafka_prefix, partitions=1) as topics:
+        write(topics, *numbered("events", N))
+        workers = Supervised(topics, group, 2 * N)
+        workers.start()
+        assert workers.reached(N // 4)
+        getattr(mortal, how)()
+        mortal.start()
+        write(topics, *numbered("events", N, start=N))
+        assert workers.reached(2 * N)
+        workers.join(20.0)
+        assert read(topics, "predictions") == [b"%d" % i for i in range(2 * N)]
+    assert not [error for error in workers.errors if isinstance(error, FencedError)]
+
+
+class Supervised(threading.Thread):
+    """Workers one after another: whenever the link of one fails, the next begins."""
+
+    def __init__(self, topics, group, n_events):
+        super().__init__(daemon=True)
+        self.topics, self.group, self.n_events = topics, group, n_events
+        self.n_done = 0
+        self.errors = []
+
+    def run(self):
+        until = time.monotonic() + 90.0
+        while self.n_done < self.n_events and time.monotonic() < until:
+            link = None
+            try:
+                link = self.topics.link(group=self.group, instance="a", max_records=50)
+                while self.n_done < self.n_events:
+                    records = link.poll(0.2)
+                    link.commit([out("predictions", r.value, r.partition, r.key) for r in records])
+                    if records:
+                        self.n_done = int(records[-1].value) + 1
+            except LinkError as error:
+                self.errors.append(error)
+            finally:
+                if link is not None:
+                    link.close()
+
+    def reached(self, n, timeout_s=90.0):
+        until = time.monotonic() + timeout_s
+        while self.n_done < n and time.monotonic() < until and self.is_alive():
+            time.sleep(0.02)
+        return self.n_done >= n
+
+
+def test_without_a_broker_a_commit_fails_and_a_link_closes_in_time(mortal, kafka_prefix):
+    with opened(mortal.servers, kafka_prefix, partitions=1) as topics:
+        write(topics, *numbered("events", 10))
+        link = topics.link(group=kafka_prefix + "g", instance="a", max_records=10)
+        settle(link)
+        poll(link, 10)
+        mortal.kill()
+        try:
+            assert link.poll(0.3) == []
+            error, took_s = error_of(lambda: link.commit([out("predictions", b"x")]))
+            assert type(error) is LinkError
+            assert took_s < COMMIT_S + 1.0
+            start = time.monotonic()
+            link.close()
+            assert time.monotonic() - start < QUICK["close_s"] + 1.0
+        finally:
+            mortal.start()
+        with suppress(LinkError), linked(topics, kafka_prefix + "g") as again:
+            copy_all(again, 10)
+        assert read(topics, "predictions") == [b"%d" % i for i in range(10)]

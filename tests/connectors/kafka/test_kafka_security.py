@@ -1,0 +1,219 @@
+"""Passwords, certificates and rights on a real broker, and what is said when they are wrong."""
+
+import re
+import time
+
+import pytest
+from kafka_broker import USERS
+from kafka_cases import copy_all, error_of, linked, numbered, opened, read, write
+
+from connectors.kafka.settings import Security
+from connectors.records import ALL_TOPICS, LinkError
+
+ADA = {"username": "ada", "password": USERS["ada"]}
+STRANGER = {"username": "stranger", "password": USERS["stranger"]}
+PLAIN = {"protocol": "SASL_PLAINTEXT", "mechanism": "PLAIN"}
+SCRAM = {"protocol": "SASL_PLAINTEXT", "mechanism": "SCRAM-SHA-256"}
+
+
+@pytest.fixture(scope="module")
+def broker(broker_of_ones_own):
+    with broker_of_ones_own(security=True) as made:
+        yield made
+
+
+def files(broker, *names):
+    return {f"{name}_file": str(broker.directory / path) for name, path in names}
+
+
+CA = ("ca", "ca.pem")
+CERTIFICATE = (CA, ("cert", "client.pem"), ("key", "client.key"))
+
+
+def ways_in(broker):
+    return {
+        "without": (broker.servers, {}),
+        "plain": (broker.sasl_servers, PLAIN | ADA),
+        "scram": (broker.sasl_servers, SCRAM | ADA),
+        "certificate": (broker.ssl_servers, {"protocol": "SSL"} | files(broker, *CERTIFICATE)),
+        "both": (
+            broker.sasl_ssl_servers,
+            SCRAM | ADA | {"protocol": "SASL_SSL"} | files(broker, CA),
+        ),
+    }
+
+
+@pytest.mark.parametrize("way", ["without", "plain", "scram", "certificate", "both"])
+def test_a_worker_does_its_work_over_every_kind_of_connection(broker, kafka_prefix, way):
+    servers, settings = ways_in(broker)[way]
+    with opened(servers, kafka_prefix, security=Security(**settings)) as topics:
+        assert topics.problems() == []
+        write(topics, *numbered("events", 3))
+        with linked(topics, kafka_prefix + "g") as link:
+            copy_all(link, 3)
+            assert list(link.history({0: {}})) == []
+        assert read(topics, "predictions") == [b"0", b"1", b"2"]
+
+
+def refused(broker):
+    wrong = {"username": "ada", "password": "wrong"}
+    sasl, ssl, plain = broker.sasl_servers, broker.ssl_servers, broker.servers
+    by_address = ssl.replace("localhost", "127.0.0.1")
+    nobody = "lets nobody in under this name and password: Authentication failed"
+    return {
+        "password": (sasl, PLAIN | wrong, rf"^broker {sasl} {nobody}: Invalid username or pass"),
+        "password, scram": (sasl, SCRAM | wrong, rf"^broker {sasl} {nobody} during .*invalid cred"),
+        "mechanism": (
+            sasl,
+            SCRAM | ADA | {"mechanism": "SCRAM-SHA-512"},
+            rf"^broker {sasl} does not know mechanism SCRAM-SHA-512, but PLAIN, SCRAM-SHA-256$",
+        ),
+        "password not asked for": (
+            plain,
+            PLAIN | ADA,
+            rf"^broker {plain} asks for no password; is protocol right\?$",
+        ),
+        "password missing": (
+            sasl,
+            {},
+            rf"^broker cannot be reached: {sasl}: connected, but it lets nobody in without a pass",
+        ),
+        "tls missing": (
+            ssl,
+            {},
+            rf"^broker cannot be reached: {ssl}: connected, but it does not answer as Kafka does; "
+            r"does it want TLS \(protocol\)\?$",
+        ),
+        "tls not spoken": (
+            plain,
+            {"protocol": "SSL"},
+            rf"^broker cannot be reached: {plain}: TLS failed \(.*\); does it speak TLS, and want",
+        ),
+        "authority": (
+            ssl,
+            {"protocol": "SSL"},
+            rf"^broker {ssl} shows a certificate that is not trusted \(unable to get local issuer "
+            r"certificate\); is ca_file right\?$",
+        ),
+        "name": (
+            by_address,
+            {"protocol": "SSL"} | files(broker, CA),
+            rf"^broker {by_address} shows a certificate that is not trusted \(IP address mismatch",
+        ),
+    }
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "password",
+        "password, scram",
+        "mechanism",
+        "password not asked for",
+        "password missing",
+        "tls missing",
+        "tls not spoken",
+        "authority",
+        "name",
+    ],
+)
+def test_who_is_not_let_in_is_told_why(broker, what):
+    servers, settings, text = refused(broker)[what]
+    with opened(
+        servers, "", create=False, timeouts={"connect_s": 1.0}, security=Security(**settings)
+    ) as topics:
+        problem = told(topics)
+        assert re.search(text, problem), problem
+        for use in (
+            lambda: topics.reader(["events"]),
+            lambda: topics.writer("feeder"),
+            lambda: topics.link(group="g", instance="a", max_records=1),
+        ):
+            error, took_s = error_of(use)
+            assert str(error) == problem
+            assert took_s < 3.0
+    assert "wrong" not in problem
+    assert USERS["ada"] not in problem
+
+
+def told(topics):
+    """Return what is wrong: a line where the broker refuses, an error where it may come back."""
+    try:
+        [problem] = topics.problems()
+    except LinkError as error:
+        return str(error)
+    return problem
+
+
+def test_who_may_do_nothing_is_told_what(broker, kafka_prefix):
+    with opened(broker.servers, kafka_prefix):
+        pass
+    security = Security(**PLAIN, **STRANGER)
+    with opened(broker.sasl_servers, kafka_prefix, create=False, security=security) as topics:
+        assert topics.problems() == [
+            f"no right to see topic {kafka_prefix}{name}" for name in ALL_TOPICS
+        ]
+        for use, text in (
+            (lambda: topics.reader(["state"]), "^no right to see topic .*state$"),
+            (topics.n_partitions, "^no right to see topic .*events$"),
+            (lambda: topics.n_members("g"), "^user 'stranger' has no right to describe group g at"),
+            (lambda: topics.lags("g"), "^no right to see topic"),
+            (
+                lambda: topics.link(group="g", instance="a", max_records=1),
+                "^user 'stranger' has no right to describe topics at|^topic .* is missing",
+            ),
+            (
+                lambda: write(topics, *numbered("events", 1)),
+                "^user 'stranger' has no right to take",
+            ),
+        ):
+            error, _ = error_of(use)
+            assert re.search(text, str(error)), error
+
+
+def test_rights_that_a_worker_lacks_are_named(broker, kafka_prefix):
+    with opened(broker.servers, kafka_prefix):
+        allow(broker, kafka_prefix, "DESCRIBE", *ALL_TOPICS)
+        allow(broker, kafka_prefix, "READ", "events", "consensus")
+    security = Security(**PLAIN, **STRANGER)
+    with opened(broker.sasl_servers, kafka_prefix, create=False, security=security) as topics:
+        until = time.monotonic() + 5.0
+        while any(" see " in line for line in topics.problems()) and time.monotonic() < until:
+            time.sleep(0.05)  # rights reach the broker a moment after they were given
+        assert topics.problems() == [
+            f"no right to {rights} topic {kafka_prefix}{name}"
+            for name, rights in (
+                ("answers", "read"),
+                ("predictions", "write"),
+                ("requests", "write"),
+                ("consensus", "write"),
+                ("state", "read and write"),
+                ("dead-letters", "write"),
+            )
+        ]
+
+
+def allow(broker, prefix, right, *names):
+    from kafka.admin import (
+        ACL,
+        ACLOperation,
+        ACLPermissionType,
+        KafkaAdminClient,
+        ResourcePattern,
+        ResourceType,
+    )
+
+    admin = KafkaAdminClient(bootstrap_servers=broker.servers)
+    admin.create_acls(
+        [
+            ACL(
+                principal="User:stranger",
+                host="*",
+                operation=ACLOperation[right],
+                permission_type=ACLPermissionType.ALLOW,
+                resource_pattern=ResourcePattern(ResourceType.TOPIC, prefix + name),
+            )
+            for name in names
+        ]
+    )
+    admin.close()

@@ -1,0 +1,163 @@
+"""Topics on a real broker: made, looked at, counted."""
+
+import pytest
+from kafka_cases import copy_all, eventually, linked, numbered, opened, out, write
+
+from connectors.kafka.topics import KafkaTopics
+from connectors.records import ALL_TOPICS, LinkError
+
+
+def make(servers, prefix, **settings):
+    """Make topics by other hands, each with its partitions and settings."""
+    from kafka.admin import KafkaAdminClient
+
+    admin = KafkaAdminClient(bootstrap_servers=servers)
+    admin.create_topics(
+        {
+            prefix + name.replace("_", "-"): {"num_partitions": n, "configs": dict(configs)}
+            for name, (n, configs) in settings.items()
+        },
+        wait_for_metadata=True,
+    )
+    admin.close()
+
+
+def test_topics_are_made_once_and_have_nothing_wrong_with_them_then(kafka, kafka_prefix):
+    with opened(kafka, kafka_prefix, partitions=3, create=False) as topics:
+        assert topics.problems() == [
+            f"topic {kafka_prefix}{name} is missing; --create-topics makes it"
+            for name in ALL_TOPICS
+        ]
+        assert topics.create() == [
+            f"created topic {kafka_prefix}{name} with 3 partitions" for name in ALL_TOPICS
+        ]
+        assert topics.create() == []
+        assert topics.problems() == []
+        assert topics.n_partitions() == 3
+
+
+def test_only_what_is_missing_is_made(kafka, kafka_prefix):
+    make(kafka, kafka_prefix, events=(2, {}), answers=(2, {}))
+    with opened(kafka, kafka_prefix, create=False) as topics:
+        assert len(topics.create()) == len(ALL_TOPICS) - 2
+        assert topics.problems() == []
+
+
+def test_settings_of_topics_are_those_that_a_worker_needs(kafka, kafka_prefix):
+    with opened(kafka, kafka_prefix) as topics:
+        found = topics._administration._settings(ALL_TOPICS)
+    deletes = {"cleanup.policy": "delete", "delete.retention.ms": "86400000"}
+    compacts = {"cleanup.policy": "compact", "delete.retention.ms": "604800000"}
+    small, large = {"max.message.bytes": "1048588"}, {"max.message.bytes": "16842752"}
+    assert found == {
+        "events": deletes | small,
+        "answers": deletes | small,
+        "predictions": deletes | large,
+        "requests": deletes | large,
+        "consensus": compacts | large,
+        "state": compacts | large,
+        "dead-letters": deletes | large,
+    }
+
+
+def test_topics_with_different_numbers_of_partitions_are_a_problem(kafka, kafka_prefix):
+    make(kafka, kafka_prefix, answers=(3, {}))
+    with opened(kafka, kafka_prefix) as topics:
+        others = ", ".join(
+            f"{kafka_prefix}{name} {3 if name == 'answers' else 2}" for name in ALL_TOPICS
+        )
+        assert topics.problems() == [
+            f"topics must have the same number of partitions, found {others}"
+        ]
+        with pytest.raises(LinkError, match=r"^inputs must have the same partitions, found .*"):
+            topics.link(group=kafka_prefix + "g", instance="a", max_records=1)
+
+
+def test_settings_that_lose_something_are_a_problem(kafka, kafka_prefix):
+    make(
+        kafka,
+        kafka_prefix,
+        state=(2, {"max.message.bytes": "16842752"}),
+        consensus=(2, {"cleanup.policy": "compact", "delete.retention.ms": "1000"}),
+        events=(2, {"cleanup.policy": "compact"}),
+        dead_letters=(2, {}),
+    )
+    with opened(kafka, kafka_prefix) as topics:
+        assert topics.problems() == [
+            f"topic {kafka_prefix}{line}"
+            for line in (
+                "events has cleanup.policy=compact, expected delete",
+                "consensus has delete.retention.ms=1000, expected at least 86400000",
+                "consensus has max.message.bytes=1048588, expected at least 5242940 for inputs of "
+                "the size that events and answers may have",
+                "state has cleanup.policy=delete, expected compact",
+                "dead-letters has max.message.bytes=1048588, expected at least 5242940 for inputs "
+                "of the size that events and answers may have",
+            )
+        ]
+
+
+def test_a_topic_that_cannot_be_made_is_named(kafka, kafka_prefix):
+    with (
+        opened(kafka, kafka_prefix, create=False, replication=3) as topics,
+        pytest.raises(
+            LinkError, match=rf"^topic {kafka_prefix}events cannot be created: .*replicat"
+        ),
+    ):
+        topics.create()
+
+
+def test_without_its_topics_nothing_is_read_and_nobody_counts(kafka, kafka_prefix):
+    missing = rf"^topic {kafka_prefix}%s is missing; --create-topics makes it$"
+    with opened(kafka, kafka_prefix, create=False) as topics:
+        with pytest.raises(LinkError, match=missing % "events"):
+            topics.n_partitions()
+        with pytest.raises(LinkError, match=missing % "answers"):
+            topics.lags("nobody")
+        with pytest.raises(LinkError, match=missing % "state"):
+            topics.reader(["state"])
+        with pytest.raises(LinkError, match=missing % "answers"):
+            topics.link(group="g", instance="a", max_records=1)
+
+
+def test_lags_are_what_a_group_has_not_worked_off(kafka, kafka_prefix):
+    group = kafka_prefix + "g"
+    with opened(kafka, kafka_prefix) as topics:
+        write(topics, *numbered("events", 5, 0), *numbered("answers", 2, 1))
+        assert topics.lags(group) == {
+            ("answers", 0): 0, ("answers", 1): 2, ("consensus", 0): 0, ("consensus", 1): 0,
+            ("events", 0): 5, ("events", 1): 0,
+        }  # fmt: skip
+        assert topics.n_members(group) == 0
+        with linked(topics, group) as link:
+            copy_all(link, 7)
+            assert topics.n_members(group) == 1
+            write(topics, out("events", b"x", 1))
+            places = [("events", 0), ("events", 1), ("answers", 1)]
+            assert eventually(lambda: [topics.lags(group)[p] for p in places], [0, 1, 0]) == [
+                0,
+                1,
+                0,
+            ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"names": {"events": "a b"}}, "topic must have 1 to 249 of the characters"),
+        ({"names": {"events": "x", "answers": "x"}}, "must have different names, got 'x' twice"),
+        ({"partitions": 0}, "partitions must be at least 1, got 0"),
+        ({"replication": 0}, "replication must be at least 1, or -1 for the broker's, got 0"),
+        ({"servers": "a:b"}, "server must be host:port, got 'a:b'"),
+    ],
+)
+def test_topics_that_cannot_be_are_refused_before_anything_is_connected(settings, text):
+    with pytest.raises(ValueError, match=text):
+        KafkaTopics(**({"servers": "nowhere"} | settings))
+
+
+@pytest.mark.parametrize("what", ["group", "instance"])
+def test_names_of_groups_and_workers_are_those_that_kafka_allows(what):
+    topics = KafkaTopics("nowhere")
+    with pytest.raises(ValueError, match=f"^{what} must have 1 to 249 of the characters"):
+        topics.link(**({"group": "g", "instance": "a", "max_records": 1} | {what: "a b"}))

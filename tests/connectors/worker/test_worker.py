@@ -1,0 +1,647 @@
+"""The worker over topics in memory: what it writes, and that crashes change nothing of it."""
+
+import itertools
+import json
+import logging
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connectors.memory.topics import MemoryTopics
+from connectors.records import LinkError, Outgoing
+from connectors.storage.snapshots import StateDirectory, StateError
+from connectors.wire.codec import decode, encode
+from connectors.worker.partition import (
+    MAX_AGE_S,
+    ChangedConfigurationError,
+    LoopSettings,
+    UnfitTopicsError,
+)
+from connectors.worker.worker import TooManyBadError, Worker, WorkerSettings
+from streamgp import isgp
+from streamgp.interactive import KeyedLoops
+from streamgp.interactive.messages import (
+    Answer,
+    Cancel,
+    Challenge,
+    Event,
+    LabelledExample,
+    LabelRequest,
+    Prediction,
+)
+
+GROUP = "streamgp"
+
+
+def event(i, key="ann", y=None, at=None, x=None):
+    x = {"light": 0.1 * i, "noise": float(i % 3)} if x is None else x
+    return Event(event_id=f"e{i}", key=key, x=x, y=y, occurred_at=float(i if at is None else at))
+
+
+def answer(i, y="home", key="ann", at=None):
+    return Answer(
+        answer_id=f"a{i}",
+        event_id=f"e{i}",
+        key=key,
+        y=y,
+        answered_at=float(i if at is None else at),
+    )
+
+
+def put(topics, *messages):
+    writer = topics.writer("test")
+    for message in messages:
+        topic = "events" if isinstance(message, Event) else "answers"
+        writer.send(Outgoing(topic=topic, key=message.key.encode(), value=encode(message)))
+    writer.flush()
+
+
+def raw(topics, topic="events", key=b"ann", value=b"hello", headers=()):
+    writer = topics.writer("test")
+    writer.send(Outgoing(topic=topic, key=key, value=value, headers=headers))
+    writer.flush()
+
+
+def everything(topics, *names):
+    reader = topics.reader(names)
+    records = []
+    while not reader.caught_up:
+        records += reader.poll(0.0)
+    reader.close()
+    return records
+
+
+def said(topics, *names):
+    return [decode(r.value) for r in everything(topics, *names) if r.value is not None]
+
+
+def idle(topics):
+    return lambda: not any(topics.lags(GROUP).values())
+
+
+def worker(topics, *, model=None, state=None, clock=lambda: 0.0, instance="w", **kw):
+    of_loops = {"keyed", "expires_after_s", "answer_horizon_s", "max_keys"}
+    loops = LoopSettings(
+        model=isgp(seed=1) if model is None else model,
+        **{name: value for name, value in kw.items() if name in of_loops},
+    )
+    rest = {name: value for name, value in kw.items() if name not in of_loops}
+    return Worker(
+        topics,
+        loops,
+        WorkerSettings(group=GROUP, instance=instance, **rest),
+        state=state,
+        clock=clock,
+    )
+
+
+def work(topics, **kw):
+    worker(topics, **kw).run(idle(topics))
+
+
+# --- what is written
+
+
+def test_an_event_comes_out_as_a_prediction_and_a_question_in_its_own_partition():
+    topics = MemoryTopics(n_partitions=3)
+    put(topics, event(1), event(2, key="bob"))
+    work(topics)
+    home = {r.key: r.partition for r in everything(topics, "events")}
+    out = everything(topics, "predictions", "requests")
+    assert Counter(type(decode(r.value)) for r in out) == {Prediction: 2, LabelRequest: 2}
+    assert all(home[r.key] == r.partition for r in out)
+
+
+def test_an_answer_is_learned_under_a_key_of_its_own():
+    topics = MemoryTopics()
+    put(topics, event(1))
+    work(topics)
+    put(topics, answer(1))
+    work(topics)
+    (record,) = everything(topics, "consensus")
+    assert record.key == b"ann\x1fe1\x1f0"
+    assert decode(record.value).y == "home"
+
+
+def test_the_state_is_written_with_every_batch_and_only_what_changed():
+    topics = MemoryTopics()
+    put(topics, event(1), event(2, key="bob"))
+    work(topics)
+    put(topics, event(3))
+    work(topics)
+    keys = [r.key for r in everything(topics, "state")]
+    assert sorted(keys[:5]) == sorted(
+        [
+            b"\x1fconfiguration",
+            b"ann\x1fhead",
+            b"ann\x1fevents/1",
+            b"bob\x1fhead",
+            b"bob\x1fevents/1",
+        ]
+    )
+    assert sorted(keys[5:]) == [b"ann\x1fevents/2", b"ann\x1fhead"]
+
+
+def test_nothing_is_written_when_nothing_happens():
+    topics = MemoryTopics()
+    turns = iter(range(5))
+    worker(topics).run(lambda: next(turns) == 4)
+    assert everything(topics, *("predictions", "state", "consensus")) == []
+
+
+def test_an_unkeyed_worker_has_one_loop_for_all_keys():
+    topics = MemoryTopics()
+    put(topics, event(1, y="home"), event(2, key="bob"))
+    work(topics, keyed=False)
+    first, second = said(topics, "predictions")
+    assert (first.n_learned, second.n_learned, second.y) == (0, 1, "home")
+    assert {r.key.split(b"\x1f")[0] for r in everything(topics, "state")} == {b""}
+
+
+def test_an_unkeyed_worker_refuses_several_partitions():
+    with pytest.raises(UnfitTopicsError, match="one learner for all keys needs one part"):
+        work(MemoryTopics(n_partitions=2), keyed=False)
+
+
+# --- time
+
+
+def test_a_question_that_nobody_answers_expires_by_the_clock():
+    topics = MemoryTopics()
+    put(topics, event(1, at=100.0))
+    now = [100.0]
+
+    def stop():
+        now[0] += 1.0
+        return now[0] > 112.0
+
+    worker(topics, expires_after_s=10.0, clock=lambda: now[0]).run(stop)
+    kinds = [type(m).__name__ for m in said(topics, "requests")]
+    assert kinds == ["LabelRequest", "Expired"]
+
+
+# --- bad input
+
+
+@pytest.mark.parametrize(
+    ("value", "stage"),
+    [
+        (b"\xff\xfe", b"decode"),
+        (b"{", b"decode"),
+        (b'{"x": {"light": NaN}}', b"decode"),
+        (b'{"x": {"light": 1e999}}', b"decode"),
+        (b"[1]", b"decode"),
+        (b'{"y": 1}', b"decode"),
+    ],
+)
+def test_what_cannot_be_read_becomes_a_dead_letter_with_its_bytes(value, stage):
+    topics = MemoryTopics()
+    put(topics, event(1))
+    raw(topics, value=value, headers=[("trace", b"7")])
+    put(topics, event(2))
+    work(topics)
+    (letter,) = everything(topics, "dead-letters")
+    assert (letter.key, letter.value) == (b"ann", value)
+    headers = dict(letter.headers)
+    assert (headers["trace"], headers["dlq.stage"], headers["dlq.offset"]) == (b"7", stage, b"1")
+    assert len(said(topics, "predictions")) == 2
+
+
+def test_an_answer_to_nothing_known_is_a_dead_letter_and_a_repeated_one_is_not():
+    topics = MemoryTopics()
+    put(topics, event(1))
+    work(topics)
+    put(topics, answer(9), answer(1), answer(1))
+    work(topics)
+    (letter,) = everything(topics, "dead-letters")
+    assert dict(letter.headers)["dlq.stage"] == b"correlate"
+    assert len(said(topics, "consensus")) == 1
+
+
+def test_too_many_bad_inputs_end_the_worker_after_they_are_dead_letters():
+    topics = MemoryTopics()
+    for i in range(1000):
+        raw(topics, value=b"%d" % i)
+    with pytest.raises(TooManyBadError, match="1000 of the last 1000 inputs could not be used"):
+        work(topics)
+    assert len(everything(topics, "dead-letters")) == 1000
+    work(topics)  # and it goes on where it ended
+    assert len(everything(topics, "dead-letters")) == 1000
+
+
+class _Explosive(type(isgp())):
+    """A learner with a fault of its own."""
+
+    def predict_proba_one(self, x, **options):
+        if x.get("light") == 13.0:
+            raise ZeroDivisionError("a fault")
+        return super().predict_proba_one(x, **options)
+
+
+def test_a_learner_that_raises_ends_the_worker_with_nothing_committed():
+    topics = MemoryTopics()
+    plain = isgp(seed=1)
+    model = _Explosive(plain.model, seed=1)
+    put(topics, event(1), event(2, x={"light": 13.0}))
+    with pytest.raises(ZeroDivisionError):
+        work(topics, model=model)
+    assert everything(topics, "predictions", "state", "dead-letters") == []
+    assert sum(topics.lags(GROUP).values()) == 2
+
+
+# --- restarts
+
+
+def contents(topics):
+    """Return everything that is committed, by topic and partition, without the times of writing."""
+    return [
+        (r.topic, r.partition, r.key, r.value)
+        for name in ("predictions", "requests", "consensus", "dead-letters")
+        for r in everything(topics, name)
+    ]
+
+
+class _Failing(MemoryTopics):
+    """Links whose n-th commit fails, before or after it has taken place."""
+
+    def __init__(self, fails, **kw):
+        super().__init__(**kw)
+        self.fails = list(fails)
+
+    def link(self, **kw):
+        link = super().link(**kw)
+        commit = link.commit
+
+        def failing(outgoing):
+            fails = self.fails.pop(0) if self.fails else None
+            if fails == "before":
+                raise LinkError("broker is gone")
+            ends = commit(outgoing)
+            if fails == "after":
+                raise LinkError("broker is gone")
+            return ends
+
+        link.commit = failing
+        return link
+
+
+scripts = st.lists(
+    st.one_of(
+        st.tuples(st.just("event"), st.integers(0, 30), st.sampled_from("ab"), st.booleans()),
+        st.tuples(st.just("answer"), st.integers(0, 30), st.sampled_from("ab"), st.booleans()),
+        st.tuples(st.just("garbage"), st.integers(0, 30), st.sampled_from("ab"), st.booleans()),
+    ),
+    min_size=1,
+    max_size=25,
+)
+
+
+def play(topics, script, chunk, **kw):
+    for start in range(0, len(script), chunk):
+        for kind, i, key, flag in script[start : start + chunk]:
+            if kind == "event":
+                put(topics, event(i, key=key, y="home" if flag else None))
+            elif kind == "answer":
+                put(topics, answer(i, "home" if flag else "work", key=key))
+            else:
+                raw(topics, key=key.encode(), value=b"garbage %d" % i)
+        while not idle(topics)():
+            try:
+                work(topics, batch=3, **kw)
+            except LinkError:
+                continue
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    scripts,
+    st.integers(1, 10),
+    st.lists(st.sampled_from([None, "before", "after"]), max_size=12),
+    st.sampled_from([None, 1]),
+)
+def test_crashes_around_commits_change_nothing_that_is_committed(script, chunk, fails, max_keys):
+    calm, rough = MemoryTopics(n_partitions=2), _Failing(fails, n_partitions=2)
+    play(calm, script, chunk)
+    play(rough, script, chunk, max_keys=max_keys)
+    assert contents(rough) == contents(calm)
+
+
+def test_the_worker_says_what_the_loops_say():
+    topics = MemoryTopics(n_partitions=2)
+    loops = KeyedLoops(isgp(seed=1))
+    inputs = [event(i, key="ab"[i % 2], y="work" if i < 4 else None) for i in range(20)]
+    expected = [m for one in inputs for m in loops.on_event(one, one.occurred_at)]
+    for one in inputs:
+        put(topics, one)
+        work(topics, batch=2)
+    for key in "ab":
+        mine = [m for m in said(topics, "predictions", "consensus") if m.key == key]
+        for kind in (Prediction, LabelledExample):
+            assert [m for m in mine if type(m) is kind] == [
+                m for m in expected if type(m) is kind and m.key == key
+            ]
+
+
+# --- snapshots on the local disk
+
+
+@pytest.fixture
+def logged(caplog):
+    caplog.set_level(logging.INFO, logger="streamgp.worker")
+    return lambda name: [r.fields for r in caplog.records if r.getMessage() == name]
+
+
+def test_a_restart_goes_on_from_the_snapshot_with_the_same_words(tmp_path, logged):
+    with_disk, without = MemoryTopics(), MemoryTopics()
+    for i in range(6):
+        for topics in (with_disk, without):
+            put(topics, event(i, y="home" if i < 3 else None))
+        with StateDirectory(tmp_path / "state") as state:
+            work(with_disk, state=state)
+        work(without)
+    assert contents(with_disk) == contents(without)
+    assert [fields["from_snapshot"] for fields in logged("restored")][2] == [0]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"clock": lambda: MAX_AGE_S + 1.0}, "snapshot is 43201 s old, expected 0 to 43200"),
+        ({"clock": lambda: -1.0}, "snapshot is -1 s old, expected 0 to 43200"),
+        ({"answer_horizon_s": 5e9}, "snapshot was taken with other times"),
+    ],
+)
+def test_a_snapshot_that_does_not_fit_is_not_used(tmp_path, logged, change, why):
+    topics = MemoryTopics()
+    put(topics, event(1, y="home"))
+    with StateDirectory(tmp_path / "state") as state:
+        work(topics, state=state)
+    put(topics, event(2))
+    with StateDirectory(tmp_path / "state") as state:
+        work(topics, state=state, **change)
+    assert logged("snapshot-unused")[0]["reason"].startswith(why)
+    assert said(topics, "predictions")[1].y == "home"
+
+
+def test_a_damaged_snapshot_is_not_used(tmp_path, logged):
+    topics = MemoryTopics()
+    put(topics, event(1, y="home"))
+    with StateDirectory(tmp_path / "state") as state:
+        work(topics, state=state)
+        state.write("partition-0.snapshot", state.read("partition-0.snapshot")[:-3])
+    put(topics, event(2))
+    with StateDirectory(tmp_path / "state") as state:
+        work(topics, state=state)
+    assert "cut off" in logged("snapshot-unused")[0]["reason"]
+    assert said(topics, "predictions")[1].y == "home"
+
+
+class _FullDisk(StateDirectory):
+    def write(self, name, data):  # noqa: ARG002
+        raise StateError("cannot write: no space left on device; free some space")
+
+
+def test_a_full_disk_costs_the_snapshot_and_nothing_else(tmp_path, logged):
+    topics = MemoryTopics()
+    put(topics, event(1, y="home"))
+    with _FullDisk(tmp_path / "state") as state:
+        work(topics, state=state)
+    assert "no space left" in logged("snapshot-failed")[0]["reason"]
+    assert len(said(topics, "predictions")) == 1
+
+
+def test_a_shelf_that_breaks_costs_nothing_either(tmp_path, logged, monkeypatch):
+    topics, calm = MemoryTopics(), MemoryTopics()
+    for i in range(8):
+        for one in (topics, calm):
+            put(one, event(i, key="abc"[i % 3], y="home" if i < 6 else None))
+    puts = iter(range(100))
+
+    def failing(self, key, data):
+        if next(puts) == 2:
+            raise StateError("cannot write: no space left on device; free some space")
+        real(self, key, data)
+
+    from connectors.storage.shelf import SqliteShelf
+
+    real = SqliteShelf.put
+    monkeypatch.setattr(SqliteShelf, "put", failing)
+    with StateDirectory(tmp_path / "state") as state:
+        work(topics, state=state, max_keys=1)
+    work(calm)
+    assert contents(topics) == contents(calm)
+    assert "no space left" in logged("state-lost")[0]["reason"]
+
+
+def test_a_changed_configuration_is_refused():
+    topics = MemoryTopics()
+    put(topics, event(1))
+    work(topics)
+    put(topics, event(2))
+    with pytest.raises(ChangedConfigurationError, match="worked on with another configuration"):
+        work(topics, model=isgp("paper", seed=1))
+    work(topics)
+    assert len(said(topics, "predictions")) == 2
+
+
+# --- taking back and forgetting
+
+
+def test_a_tombstone_on_a_labelled_example_takes_it_back():
+    topics = MemoryTopics()
+    put(topics, event(1, y="home"), event(2, y="work"))
+    work(topics)
+    raw(topics, "consensus", key=b"ann\x1fe1\x1f0", value=None)
+    work(topics)
+    put(topics, event(3))
+    work(topics)
+    assert said(topics, "consensus")[-1].origin == "withdrawn"
+    assert set(said(topics, "predictions")[-1].proba) == {"home", "work"}
+    assert said(topics, "predictions")[-1].n_learned == 1
+
+
+def test_a_forgotten_key_leaves_nothing_and_may_begin_anew(tmp_path):
+    topics = MemoryTopics()
+    with StateDirectory(tmp_path / "state") as state:
+        put(topics, event(1, y="home"), event(2, y="work"), event(1, key="bob", y="home"))
+        work(topics, state=state)
+        old = state.read("partition-0.snapshot")
+        raw(topics, "consensus", key=b"ann", value=None)
+        put(topics, event(5, y="shop"))
+        work(topics, state=state)
+        assert b"work" not in state.read("partition-0.snapshot")
+        # A worker that was away while this happened does not bring it back.
+        state.write("partition-0.snapshot", old)
+        put(topics, event(6))
+        work(topics, state=state)
+    last = {}
+    for record in everything(topics, "state", "consensus"):
+        last[record.topic, record.key] = record.value
+    left = b"".join(value for value in last.values() if value is not None)
+    assert b"work" not in left
+    assert b"shop" in left
+    (again,) = [m for m in said(topics, "consensus") if m.event_id == "e5"]
+    assert again.sequence == 1
+    prediction = said(topics, "predictions")[-1]
+    assert (prediction.event_id, list(prediction.proba)) == ("e6", ["shop"])
+
+
+def test_the_questions_of_a_forgotten_key_are_taken_back():
+    topics = MemoryTopics()
+    put(topics, event(1), event(2, key="bob"))
+    work(topics)
+    raw(topics, "consensus", key=b"ann", value=None)
+    work(topics)
+    assert [(m.key, m.request_id) for m in said(topics, "requests") if isinstance(m, Cancel)] == [
+        ("ann", "e1/label")
+    ]
+
+
+def test_a_withdrawn_label_does_not_come_back_when_its_last_line_is_deleted():
+    topics = MemoryTopics()
+    put(topics, event(1, y="home"), event(2, y="work"))
+    work(topics, answer_horizon_s=10.0)
+    raw(topics, "consensus", key=b"ann\x1fe1\x1f0", value=None)
+    work(topics, answer_horizon_s=10.0)
+    raw(topics, "consensus", key=b"ann\x1fe1\x1f1", value=None)
+    work(topics, answer_horizon_s=10.0, clock=lambda: 100.0)
+    topics.compact()
+    put(topics, event(103, at=103.0))
+    work(topics, answer_horizon_s=10.0)
+    assert said(topics, "predictions")[-1].n_learned == 1
+
+
+def test_a_null_that_is_delivered_again_takes_nothing_back_that_came_since():
+    topics = MemoryTopics()
+    put(topics, event(1, y="home"))
+    work(topics)
+    raw(topics, "consensus", key=b"ann", value=None)
+    work(topics)
+    put(topics, event(2, y="work"))
+    work(topics)
+    other = Worker(  # a group that has read nothing yet is given everything once more
+        topics, LoopSettings(model=isgp(seed=1)), WorkerSettings(group="new"), clock=lambda: 0.0
+    )
+    other.run(lambda: not any(topics.lags("new").values()))
+    # The event of the forgotten key is a new one; what was learned since is still there.
+    lines = [(m.event_id, m.sequence) for m in said(topics, "consensus")]
+    assert lines == [("e1", 1), ("e2", 1), ("e1", 2)]
+
+
+def test_a_null_of_an_absurd_time_is_heeded():
+    topics = MemoryTopics(clock=lambda: 1e300)
+    put(topics, event(1, y="home"))
+    work(topics)
+    raw(topics, "consensus", key=b"ann\x1fe1\x1f0", value=None)
+    work(topics)
+    assert said(topics, "consensus")[-1].origin == "withdrawn"
+
+
+def test_an_answer_that_was_given_in_time_is_learned_however_late_it_is_read():
+    topics = MemoryTopics()
+    put(topics, event(1, at=100.0))
+    work(topics, answer_horizon_s=60.0, clock=lambda: 100.0)
+    put(topics, answer(1, at=110.0))
+    work(topics, answer_horizon_s=60.0, clock=lambda: 7300.0)
+    assert [m.y for m in said(topics, "consensus")] == ["home"]
+    assert everything(topics, "dead-letters") == []
+
+
+def test_a_label_may_come_right_behind_its_event():
+    topics = MemoryTopics()
+    put(topics, *[event(i) for i in range(5)], *[answer(i) for i in range(5)])
+    work(topics)
+    assert (
+        len(said(topics, "consensus"))
+        + len([m for m in said(topics, "requests") if isinstance(m, Challenge)])
+        == 5
+    )
+    assert everything(topics, "dead-letters") == []
+
+
+def test_events_that_are_sent_twice_do_not_end_the_worker():
+    topics = MemoryTopics()
+    for _ in range(2):
+        put(topics, *[event(i) for i in range(600)])
+        work(topics)
+    assert len(said(topics, "predictions")) == 600
+    assert len(everything(topics, "dead-letters")) == 600
+
+
+def test_every_partition_has_its_turn_to_be_saved(tmp_path, logged):
+    topics = MemoryTopics(n_partitions=3)
+    numbers = itertools.count()
+
+    def stop():
+        put(topics, *[event(next(numbers), key=key) for key in "abcdef"])
+        return len(logged("snapshot")) >= 3
+
+    with StateDirectory(tmp_path / "state") as state:
+        worker(topics, state=state, save_every_s=0.0).run(stop)
+    assert {fields["partition"] for fields in logged("snapshot")[:3]} == {0, 1, 2}
+
+
+def test_a_damaged_shelf_is_replaced(tmp_path, logged):
+    topics = MemoryTopics()
+    for turn in range(2):
+        put(topics, *[event(10 * turn + i, key="abc"[i % 3]) for i in range(6)])
+        with StateDirectory(tmp_path / "state") as state:
+            work(topics, state=state, max_keys=1)
+            state.file("partition-0.loops").write_bytes(b"garbage" * 1000)
+    assert logged("state-lost") == []
+    assert len(said(topics, "predictions")) == 12
+
+
+def test_what_was_forgotten_does_not_stay_on_a_full_disk(tmp_path):
+    topics = MemoryTopics()
+    put(topics, event(1, y="home"))
+    with StateDirectory(tmp_path / "state") as state:
+        work(topics, state=state)
+    raw(topics, "consensus", key=b"ann", value=None)
+    with _FullDisk(tmp_path / "state") as state:
+        work(topics, state=state)
+        assert state.read("partition-0.snapshot") is None
+
+
+# --- sharing the work
+
+
+def test_partitions_that_move_take_their_loops_with_them():
+    topics, calm = MemoryTopics(n_partitions=2), MemoryTopics(n_partitions=2)
+    keys = "abcdef"
+    first = [event(i, key=keys[i % 6], y="home" if i < 6 else "work") for i in range(18)]
+    second = [event(100 + i, key=keys[i % 6]) for i in range(12)]
+    for one in (topics, calm):
+        put(one, *first)
+    work(calm)
+    put(calm, *second)
+    work(calm)
+
+    turns = iter(range(100))
+    others = []
+
+    def meanwhile():
+        turn = next(turns)
+        if turn == 3:  # another worker comes, works off some of the rest, and goes
+            put(topics, *second)
+            other = iter(range(4))
+            worker(topics, instance="other", batch=2).run(lambda: next(other) == 3)
+            others.append(sum(topics.lags(GROUP).values()))
+        return turn > 3 and idle(topics)()
+
+    worker(topics, batch=100).run(meanwhile)
+    assert 0 < others[0] < 12
+    assert sorted(map(repr, contents(topics))) == sorted(map(repr, contents(calm)))
+
+
+def test_the_log_has_a_line_for_every_batch_and_no_payload(caplog):
+    caplog.set_level(logging.INFO, logger="streamgp.worker")
+    topics = MemoryTopics()
+    put(topics, event(1, key="secret-key", y="secret-label"))
+    work(topics)
+    (batch,) = [r.fields for r in caplog.records if r.getMessage() == "batch"]
+    assert (batch["events"], batch["predictions"], batch["learned"]) == (1, 1, 1)
+    lines = json.dumps([r.fields for r in caplog.records])
+    assert "secret" not in lines

@@ -1,0 +1,194 @@
+"""A deployment in this process: topics in memory, a worker, and brokers that fail on command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import click
+
+from connectors.memory.topics import MemoryTopics
+from connectors.records import LinkError, Outgoing, Reader, Record, TopicName, Writer
+from connectors.wire.codec import decode
+from connectors.wire.outbox import Outbox
+from connectors.worker.partition import LoopSettings
+from connectors.worker.worker import Worker, WorkerSettings
+from streamgp.cli.annotate.command import annotate
+from streamgp.cli.main import cli
+from streamgp.cli.send.command import send
+from streamgp.interactive import Answer, Challenge, Event, LabelRequest
+from streamgp.learners.gp_classifier import GPClassifier
+from streamgp.query import SkepticalClassifier
+from streamgp.query.rules import AlwaysAsk, AlwaysChallenge, NeverChallenge
+
+GROUP = "streamgp"
+
+program = type(cli)("streamgp", commands={"annotate": annotate, "send": send})
+assert isinstance(program, click.Group)
+
+
+class Clock:
+    """Tells the time that it was set to."""
+
+    def __init__(self, now: float = 1000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Town:
+    """Topics and a worker that asks about everything and challenges whatever it would not say.
+
+    `clock` is everybody's.
+    """
+
+    def __init__(
+        self, *, keyed: bool = True, n_partitions: int = 1, contests: bool = True, **spans: Any
+    ) -> None:
+        self.clock = Clock()
+        self.topics = MemoryTopics(n_partitions, clock=self.clock)
+        self.keyed = keyed
+        model = SkepticalClassifier(
+            GPClassifier(),
+            query=AlwaysAsk(),
+            challenge=AlwaysChallenge() if contests else NeverChallenge(),
+            warm_up=0,
+            seed=1,
+        )
+        self._worker = Worker(
+            self.topics,
+            LoopSettings(model=model, keyed=keyed, **spans),
+            WorkerSettings(group=GROUP, instance="one"),
+            clock=self.clock,
+        )
+        self._outbox = Outbox("/streamgp/test", keyed=keyed)
+
+    def put(self, *messages: Event | Answer) -> None:
+        """Write events and answers."""
+        writer = self.topics.writer("test")
+        for message in messages:
+            writer.send(self._outbox.message(message, None))
+        writer.flush()
+
+    def event(self, event_id: str, x: float = 0.0, *, key: str = "k", **fields: Any) -> None:
+        self.put(
+            Event(event_id=event_id, key=key, x={"a": x}, occurred_at=self.clock.now, **fields)
+        )
+
+    def work(self) -> None:
+        """Let the worker do everything there is to do."""
+        self._worker.run(lambda: not any(self.topics.lags(GROUP).values()))
+
+    def said(self, *names: TopicName) -> list[Any]:
+        """Return all messages of some topics."""
+        reader = self.topics.reader(names)
+        records: list[Record] = []
+        while not reader.caught_up:
+            records += reader.poll(0.0)
+        return [decode(record.value) for record in records if record.value is not None]
+
+
+class Broken:
+    """Topics that outlive whoever closes them, and raise LinkError as long as told to."""
+
+    def __init__(self, topics: MemoryTopics) -> None:
+        self.topics = topics
+        self.reads_fail = False
+        self.writes_fail = False
+        self.n_flushes = 0
+
+    def reader(self, topics: Iterable[TopicName], *, from_end: bool = False) -> Reader:
+        self.check(self.reads_fail)
+        return _Reader(self, self.topics.reader(topics, from_end=from_end))
+
+    def writer(self, program: str) -> Writer:
+        self.check(self.writes_fail)
+        return _Writer(self, self.topics.writer(program))
+
+    def problems(self) -> list[str]:
+        return []
+
+    def close(self) -> None:
+        pass
+
+    @staticmethod
+    def check(fails: bool) -> None:
+        if fails:
+            raise LinkError("the broker\ndoes not answer")
+
+
+class _Reader:
+    def __init__(self, broken: Broken, reader: Any) -> None:
+        self._broken, self._reader = broken, reader
+
+    def poll(self, timeout_s: float) -> list[Record]:
+        self._broken.check(self._broken.reads_fail)
+        return list(self._reader.poll(timeout_s))
+
+    @property
+    def caught_up(self) -> bool:
+        return bool(self._reader.caught_up)
+
+    def close(self) -> None:
+        self._broken.check(self._broken.reads_fail)
+
+
+class _Writer:
+    def __init__(self, broken: Broken, writer: Any) -> None:
+        self._broken, self._writer = broken, writer
+
+    def send(self, record: Outgoing) -> None:
+        self._writer.send(record)
+
+    def flush(self) -> None:
+        self._broken.n_flushes += 1
+        self._broken.check(self._broken.writes_fail)
+        self._writer.flush()
+
+    def close(self) -> None:
+        self._broken.check(self._broken.writes_fail)
+
+
+def label_request(event_id: str = "e1", *, key: str | None = "k", **fields: Any) -> LabelRequest:
+    given = {"x": {"light": 0.5}, "requested_at": 1000.0, **fields}
+    return LabelRequest(
+        request_id=f"{event_id}/label",
+        event_id=event_id,
+        key=key,
+        reason="SkepticalAsk",
+        score=0.32,
+        threshold=0.1,
+        **given,
+    )
+
+
+def challenge(event_id: str = "e1", *, key: str | None = "k", **fields: Any) -> Challenge:
+    given = {
+        "x": {"light": 0.5},
+        "requested_at": 1000.0,
+        "given": "den",
+        "suggested": "hall",
+        "annotator": "ann",
+        **fields,
+    }
+    return Challenge(
+        request_id=f"{event_id}/challenge/1",
+        event_id=event_id,
+        key=key,
+        reason="SkepticalChallenge",
+        score=0.86,
+        threshold=0.1,
+        probability_wrong=0.86,
+        **given,
+    )
+
+
+def until(condition: Callable[[], bool], *, seconds: float = 20.0) -> None:
+    """Wait until something is so; another thread or process is at work."""
+    import time
+
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it took too long"
+        time.sleep(0.005)

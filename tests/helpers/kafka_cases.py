@@ -1,0 +1,186 @@
+"""What the tests of the Kafka connectors share: quick timeouts, topics, records, a proxy."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import contextmanager, suppress
+from time import monotonic, sleep
+
+from connectors.records import ALL_TOPICS, LinkError, Outgoing
+
+QUICK = {
+    "connect_s": 8.0,
+    "request_s": 1.5,
+    "delivery_s": 3.0,
+    "transaction_s": 3.0,
+    "session_s": 6.0,
+    "stall_s": 12.0,
+    "close_s": 3.0,
+}
+
+
+@contextmanager
+def opened(servers, prefix, *, partitions=2, create=True, timeouts=(), **options):
+    """Return the topics of a test, made if they are to be."""
+    from connectors.kafka.topics import KafkaTopics, Timeouts
+
+    topics = KafkaTopics(
+        servers,
+        names={name: prefix + name for name in ALL_TOPICS},
+        partitions=partitions,
+        timeouts=Timeouts(**(QUICK | dict(timeouts))),
+        **options,
+    )
+    try:
+        if create:
+            topics.create()
+        yield topics
+    finally:
+        topics.close()
+
+
+def out(topic, value, partition=0, key=b"ann", headers=()):
+    return Outgoing(topic=topic, partition=partition, key=key, value=value, headers=headers)
+
+
+def write(topics, *records):
+    writer = topics.writer("feeder")
+    for record in records:
+        writer.send(record)
+    writer.close()
+
+
+def numbered(topic, n, partition=0, start=0):
+    return [out(topic, b"%d" % i, partition) for i in range(start, start + n)]
+
+
+def read(topics, *names, timeout_s=10.0):
+    """Return the values of everything committed in some topics, one after another."""
+    return [record.value for record in read_records(topics, *names, timeout_s=timeout_s)]
+
+
+def read_records(topics, *names, timeout_s=10.0):
+    reader = topics.reader(names)
+    found = []
+    until = monotonic() + timeout_s
+    try:
+        while not reader.caught_up:
+            assert monotonic() < until, f"not read to the end of {names} in {timeout_s} s"
+            found += reader.poll(0.2)
+    finally:
+        reader.close()
+    return found
+
+
+@contextmanager
+def linked(topics, group, instance="a", max_records=500, wait=True):
+    """Return a link that has its partitions; whatever becomes of it, it is closed."""
+    link = topics.link(group=group, instance=instance, max_records=max_records)
+    try:
+        if wait:
+            settle(link)
+        yield link
+    finally:
+        link.close()
+
+
+def settle(link, *, n=None, timeout_s=20.0):
+    """Poll until some partitions are assigned, or just so many."""
+    until = monotonic() + timeout_s
+    while not link.assigned if n is None else len(link.assigned) != n:
+        assert monotonic() < until, f"{link.assigned} after {timeout_s} s"
+        assert link.poll(0.1) == []
+
+
+def poll(link, n, timeout_s=10.0):
+    """Return the next n records."""
+    found = []
+    until = monotonic() + timeout_s
+    while len(found) < n:
+        assert monotonic() < until, f"{len(found)} of {n} records after {timeout_s} s"
+        found += link.poll(0.2)
+    return found
+
+
+def copy_all(link, n, topic="predictions", timeout_s=30.0):
+    """Work like a worker: write every value polled to a topic, until n were polled."""
+    done = 0
+    until = monotonic() + timeout_s
+    while done < n:
+        assert monotonic() < until, f"{done} of {n} records after {timeout_s} s"
+        records = link.poll(0.2)
+        link.commit([out(topic, r.value, r.partition, r.key) for r in records])
+        done += len(records)
+
+
+def eventually(call, expected, timeout_s=5.0):
+    """Return what a call returns once it is what is expected, or what it returned last.
+
+    The broker finishes a transaction a moment after it has said that it will.
+    """
+    until = monotonic() + timeout_s
+    while (found := call()) != expected and monotonic() < until:
+        sleep(0.02)
+    return found
+
+
+def error_of(call):
+    """Return the error that a call raises, and how long it took."""
+    start = monotonic()
+    try:
+        call()
+    except LinkError as error:
+        return error, monotonic() - start
+    raise AssertionError("no error")
+
+
+class Proxy:
+    """Passes bytes on to a port, until it is told to stall: then nothing moves any more."""
+
+    def __init__(self):
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self.target = None
+        self._flows = threading.Event()
+        self._flows.set()
+        self._sockets = [self._listener]
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._threads[0].start()
+
+    def stall(self):
+        self._flows.clear()
+
+    def go_on(self):
+        self._flows.set()
+
+    def close(self):
+        for each in self._sockets:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+        self._flows.set()
+        for thread in self._threads:
+            thread.join(5.0)
+
+    def _accept(self):
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                self._sockets.append(client)
+                with suppress(OSError):
+                    server = socket.create_connection(("127.0.0.1", self.target))
+                    self._sockets.append(server)
+                    for pair in ((client, server), (server, client)):
+                        thread = threading.Thread(target=self._pump, args=pair, daemon=True)
+                        self._threads.append(thread)
+                        thread.start()
+
+    def _pump(self, source, target):
+        with suppress(OSError):
+            while data := source.recv(65536):
+                self._flows.wait()
+                target.sendall(data)
+        for each in (source, target):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)

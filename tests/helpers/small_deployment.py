@@ -1,0 +1,183 @@
+"""A deployment within the test: topics in memory, a worker that is run by hand, the commands."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from connectors.memory.topics import MemoryTopics
+from connectors.records import Outgoing, Record, TopicName
+from connectors.wire.codec import DecodeError, decode, encode
+from connectors.worker import session
+from connectors.worker.worker import Worker, WorkerSettings
+from streamgp.cli.configuration.config import parse_worker
+from streamgp.cli.deployment import visiting
+from streamgp.cli.main import cli
+from streamgp.cli.upkeep.dead_letters import dead_letters
+from streamgp.cli.upkeep.forget import forget
+from streamgp.cli.upkeep.rebuild import rebuild
+from streamgp.cli.watch.command import watch
+from streamgp.cli.worker.running import build_loops
+from streamgp.interactive.messages import Answer, Challenge, Event, LabelRequest, Message
+
+COMMANDS = type(cli)(
+    name="streamgp", commands={c.name or "": c for c in (watch, dead_letters, forget, rebuild)}
+)
+TEXT = """\
+broker = "kafka://nowhere"
+warm_up = 0
+[query]
+rule = "always"
+[challenge]
+rule = "never"
+"""
+
+
+class OpenTopics(MemoryTopics):
+    """Topics that outlive the command that uses them."""
+
+    said: Sequence[str] = ()
+
+    def problems(self) -> list[str]:
+        return list(self.said)
+
+    def close(self) -> None:
+        pass
+
+
+class Small:
+    """A deployment: its configuration, its topics, and a worker."""
+
+    def __init__(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch, *, n_partitions: int = 4
+    ) -> None:
+        self.path = path
+        self.topics = OpenTopics(n_partitions)
+        self.config_file = path / "worker.toml"
+        self.config_file.write_text(TEXT)
+        self.sent_at = time.time() - 60.0
+        monkeypatch.setattr(visiting, "open_topics", lambda _config: self.topics)
+        monkeypatch.setattr(session, "LONGEST_WAIT_S", 0.05)  # nobody waits for an idle worker
+
+    def add(self, text: str) -> None:
+        """Add settings to the configuration."""
+        self.config_file.write_text(self.config_file.read_text() + text)
+
+    # --- what people and devices do
+
+    def put(self, *messages: Event | Answer) -> None:
+        for message in messages:
+            topic: TopicName = "events" if isinstance(message, Event) else "answers"
+            self.put_bytes(topic, message.key, encode(message))
+
+    def put_bytes(
+        self,
+        topic: TopicName,
+        key: str | None,
+        value: bytes | None,
+        headers: tuple[tuple[str, bytes], ...] = (),
+    ) -> None:
+        writer = self.topics.writer("test")
+        key_bytes = None if key is None else key.encode()
+        writer.send(Outgoing(topic=topic, key=key_bytes, value=value, headers=headers))
+        writer.flush()
+
+    def event(self, name: str, key: str = "ann", **more: Any) -> Event:
+        light = float(sum(name.encode()) % 10)
+        fields = {"x": {"light": light}, "occurred_at": self.sent_at, **more}
+        return Event(event_id=name, key=key, **fields)
+
+    def answer(
+        self, request: LabelRequest | Challenge, y: Any, name: str = "", **more: Any
+    ) -> None:
+        fields = {"answered_at": time.time(), "annotator": "eve", **more}
+        self.put(
+            Answer(
+                answer_id=name or f"to {request.request_id}",
+                request_id=request.request_id,
+                event_id=request.event_id,
+                key=request.key,
+                y=y,
+                **fields,
+            )
+        )
+
+    # --- what the topics hold
+
+    def records(self, *names: TopicName) -> list[Record]:
+        reader = self.topics.reader(names)
+        found = []
+        while not reader.caught_up:
+            found += reader.poll(0.0)
+        return found
+
+    def said(self, *names: TopicName) -> list[Message]:
+        found = []
+        for record in self.records(*names):
+            try:
+                found.append(decode(record.value or b""))
+            except DecodeError:
+                continue
+        return found  # type: ignore[return-value]
+
+    # --- programs
+
+    def worker(self, config_file: Path | None = None) -> Worker:
+        path = config_file or self.config_file
+        config = parse_worker(path.read_text(), source=str(path))
+        return Worker(self.topics, build_loops(config, source=str(path)), WorkerSettings())
+
+    def work(self, config_file: Path | None = None) -> None:
+        """Run a worker until nothing waits."""
+        seen = False
+
+        def is_idle() -> bool:
+            nonlocal seen
+            was, seen = seen, True
+            return was and not any(self.topics.lags("streamgp").values())
+
+        self.worker(config_file).run(is_idle)
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Run a worker beside what the block does."""
+        is_over = False
+        thread = Thread(target=lambda: self.worker().run(lambda: is_over))
+        thread.start()
+        try:
+            wait_until(lambda: self.topics.n_members("streamgp") == 1)
+            yield
+        finally:
+            is_over = True
+            thread.join()
+
+    def call(self, command: str, *arguments: str | Path, answer: str | None = None) -> Result:
+        words = [command, str(self.config_file), *map(str, arguments)]
+        return CliRunner().invoke(COMMANDS, words, input=answer)
+
+    def done(self, command: str, *arguments: str | Path, answer: str | None = None) -> str:
+        """Call what must succeed; return what it prints."""
+        result = self.call(command, *arguments, answer=answer)
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    def wrong(self, command: str, *arguments: str | Path) -> str:
+        """Call what must fail with one line on stderr; return the line."""
+        result = self.call(command, *arguments)
+        assert result.exit_code == 2, result.output
+        assert result.stderr.count("\n") == 1, result.stderr
+        return result.stderr.removeprefix("Error: ").rstrip("\n")
+
+
+def wait_until(is_so: Callable[[], bool], patience_s: float = 30.0) -> None:
+    end = time.monotonic() + patience_s
+    while not is_so():
+        assert time.monotonic() < end, "nothing came of it"
+        time.sleep(0.01)
