@@ -91,7 +91,6 @@ def _listen(topics: Any, seconds: float) -> tuple[list[float], list[float], int]
                 at = asked_at.get((message.key, message.event_id))
                 if at is not None and first is not None and now - first > _WARM_UP_S:
                     answer_ms.append(1e3 * (now - at))
-        writer.flush()
     reader.close()
     writer.close()
     return event_ms, answer_ms, len(asked_at)

@@ -10,27 +10,30 @@ from __future__ import annotations
 
 import logging
 import time
-import warnings
 from collections.abc import Callable
 from functools import partial
 from threading import Thread
 from typing import Any, TypeVar
 
+from connectors.kafka.inside import read_everything
+from connectors.kafka.library import (
+    ConfigResource,
+    ConfigResourceType,
+    ConsumerRebalanceListener,
+    KafkaAdminClient,
+    KafkaConsumer,
+    KafkaProducer,
+    MemberState,
+    OffsetAndMetadata,
+    OffsetSpec,
+    RangePartitionAssignor,
+    TopicPartition,
+    get_sasl_mechanism,
+    kafka_errors,
+)
 from connectors.kafka.probe import probe
 from connectors.kafka.settings import Security, Timeouts, brief, parse_servers
 from connectors.records import LinkError, Record, RefusedError, TopicName
-
-with warnings.catch_warnings():
-    # The client reads its tables in a way that Python 3.11 and 3.12 advise against.
-    warnings.simplefilter("ignore", DeprecationWarning)
-    import kafka
-    from kafka import TopicPartition
-    from kafka import errors as kafka_errors
-    from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec
-    from kafka.consumer.subscription_state import ConsumerRebalanceListener
-    from kafka.coordinator.assignors.range import RangePartitionAssignor
-    from kafka.net.sasl import get_sasl_mechanism
-    from kafka.structs import MemberState, OffsetAndMetadata
 
 __all__ = [
     "CLIENT_ERRORS",
@@ -95,7 +98,9 @@ class Connection:
             "fetch_max_wait_ms": 100,
             "metrics_enabled": False,
         }
-        return self._make(kafka.KafkaConsumer, settings | options)
+        consumer = self._make(KafkaConsumer, settings | options)
+        read_everything(consumer)
+        return consumer
 
     def producer(self, **options: Any) -> Any:
         """Return an idempotent producer."""
@@ -106,15 +111,15 @@ class Connection:
             "max_block_ms": _ms(self.timeouts.delivery_s),
             "max_request_size": MAX_RECORD_BYTES + 2**10,
             "batch_size": 128 * 2**10,
-            "linger_ms": 20,  # a flush does not wait for it
+            "linger_ms": 5,  # a flush does not wait for it
             "allow_auto_create_topics": False,
             "metrics_enabled": False,
         }
-        return self._make(kafka.KafkaProducer, settings | options)
+        return self._make(KafkaProducer, settings | options)
 
     def admin(self) -> Any:
         """Return a client for topics and groups."""
-        return self._make(kafka.KafkaAdminClient, {})
+        return self._make(KafkaAdminClient, {})
 
     def said(self, error: BaseException, doing: str) -> LinkError:
         """Return an error of the client in words."""

@@ -75,8 +75,8 @@ class Inputs:
         """Return how many records of a partition are to be handed over."""
         return len(self._queues.get((topic, number), ()))
 
-    def __bool__(self) -> bool:
-        return any(self._queues.values())
+    def __len__(self) -> int:
+        return sum(map(len, self._queues.values()))
 
     def full(self) -> set[tuple[TopicName, int]]:
         """Return where there is enough for now; of answers only a great many are."""

@@ -34,6 +34,7 @@ from connectors.records import FencedError, LinkError, Outgoing, Progress, Recor
 _SETTLING_S = 5.0
 _SLICE_S = 0.1
 _RETRY_MS = 10
+_MORE_S = 0.003
 
 
 class KafkaLink:
@@ -73,6 +74,7 @@ class KafkaLink:
         self._group = group
         self._instance = instance
         self._inputs = Inputs(max_records)
+        self._max_records = max_records
         self._buffered = self._told = 0
         self._polled: dict[TopicPartition, int] = {}
         self._can_write = self._is_closed = False
@@ -108,13 +110,16 @@ class KafkaLink:
         self._check()
         member = self._member
         start = monotonic()
-        left_s = 0.0 if self._inputs else timeout_s
+        left_s = 0.0 if len(self._inputs) else timeout_s
         try:
             while True:
                 if not member.settle(_SETTLING_S):
                     return []
                 member.pause({member.place(*full) for full in self._inputs.full()})
                 self._fetch(min(left_s, _SLICE_S))
+                if 0 < len(self._inputs) < self._max_records:
+                    # The broker answered as soon as there was one record: the rest came since.
+                    self._fetch(_MORE_S)
                 if member.follow():
                     self._prepare_to_write()
                     member.mind_positions(monotonic())

@@ -71,6 +71,22 @@ def test_news_of_partitions_comes_without_records(topics, group):
         assert values(poll(link, 3)) == [b"0", b"1", b"2"]
 
 
+def test_all_that_came_during_a_batch_comes_with_the_next_poll(topics, group):
+    writer = topics.writer("feeder")
+    sizes = []
+    with linked(topics, group) as link:
+        for _ in range(8):
+            assert link.poll(0.02) == []
+            # A fetch waits at the broker, which answers it as soon as there is one record.
+            for record in numbered("events", 5):
+                writer.send(record)
+                writer.flush()
+            sizes.append(len(link.poll(5.0)))
+            link.commit([])
+    writer.close()
+    assert sizes.count(5) >= 5
+
+
 def test_answers_come_before_the_events_of_their_partition_also_out_of_a_backlog(topics, group):
     write(topics, *numbered("events", 6000), *numbered("answers", 6000))
     with linked(topics, group) as link:
