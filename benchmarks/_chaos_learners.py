@@ -11,8 +11,10 @@ from typing import Any
 
 from connectors.records import Record, TopicName
 from connectors.storage.snapshots import StateDirectory
-from connectors.wire.statelog import History
-from connectors.worker.partition import LoopSettings, Partition, UnfitTopicsError
+from connectors.wire.history import History
+from connectors.worker.agreement import UnfitTopicsError
+from connectors.worker.loop_settings import LoopSettings
+from connectors.worker.partition import Partition
 
 _CLOSE = 1e-9
 _ENOUGH = 50

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from connectors.records import Outgoing, TopicName
+from connectors.records import Misnamed, Outgoing, TopicName
 from connectors.wire.codec import MAX_INPUT_BYTES
 
 MARK = b"chaos-bad"
@@ -136,6 +136,15 @@ class _Bad:
         return Outgoing(**{"topic": "answers", "key": self.key, "value": value, **options})
 
 
+class _Latin1(Misnamed):
+    """A name that no client of Kafka should write, but any can."""
+
+    __slots__ = ()
+
+    def encode(self, *_: object) -> bytes:
+        return b"caf\xe9"
+
+
 def _event(**fields: Any) -> Callable[[_Bad], Outgoing]:
     return lambda bad: bad.events(_json({**bad.event, **fields}))
 
@@ -188,6 +197,9 @@ KINDS: dict[str, Callable[[_Bad], Outgoing]] = {
     "unknown version": _event(version=2),
     "unknown major version": lambda bad: bad.events(
         _json(bad.event), headers=[("ce_type", b"streamgp.event.v2")]
+    ),
+    "header whose name is not UTF-8": lambda bad: bad.events(
+        _json(bad.event), headers=[(_Latin1("caf\\xe9"), b"")]
     ),
     "another type": lambda bad: bad.events(_json(bad.answer)),
     "time beyond the calendar": _event(occurred_at=1e18),

@@ -20,6 +20,8 @@ ends_wrong             questions without exactly one end: an answer, a cancellat
                        Only those whose time is not over may be open.
 lines_wrong, gaps      lines of the consensus log that do not follow from the answers, or do not
                        follow each other; counts_wrong: predictions that know another number of them
+nulls_wrong            lines of withdrawn examples that were not taken out of the log, and others
+                       that were
 
 Options of this benchmark: --seconds S of chaos (600; quick 60), --workers N (2), --events N
 (300000; quick 15000).
@@ -49,8 +51,8 @@ from streamgp.cli.deployment.readiness import build_loops
 
 _LEAVE_S = 60.0
 _MUST_BE_ZERO = (
-    "lost", "duplicated", "dead_too_many", "ends_wrong", "lines_wrong", "gaps", "counts_wrong",
-    "unexplained", "state_differences", "not_fed", "given_up",
+    "lost", "duplicated", "dead_too_many", "ends_wrong", "lines_wrong", "nulls_wrong", "gaps",
+    "counts_wrong", "unexplained", "state_differences", "not_fed", "given_up",
 )  # fmt: skip
 
 
@@ -137,7 +139,9 @@ def _measure(options: Options, size: Size, home: Path) -> Outcome:
     n_keys, differences = state.differences(loops, scene.state, now=ended_at)
     explained = Explained()
     for key, features in sorted(ledger.features.items()):
-        explained += explain(loops.model, ledger.lines[key], ledger.predictions[key], features)
+        explained += explain(
+            loops.model, ledger.lines.of_key[key], ledger.predictions[key], features
+        )
     for example in [*findings.examples, *differences[:5]]:
         progress(example)
     row: Row = {
@@ -161,6 +165,7 @@ def _measure(options: Options, size: Size, home: Path) -> Outcome:
         "dead_too_many": findings.dead_too_many,
         "ends_wrong": findings.ends_wrong,
         "lines_wrong": findings.lines_wrong,
+        "nulls_wrong": findings.nulls_wrong,
         "gaps": findings.gaps,
         "counts_wrong": findings.counts_wrong,
         "explained": explained.same + explained.close,

@@ -26,6 +26,12 @@ Progress: TypeAlias = Callable[[int, int], None]
 """Called with how many records were read, and about how many there are."""
 
 
+class Misnamed(str):
+    r"""Name of a header that is not UTF-8, made readable: of `caf` and the byte 0xe9, `caf\xe9`."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """One record as it lies in a topic.
@@ -37,7 +43,7 @@ class Record:
     key, value
         Bytes; a value of None is a tombstone.
     headers
-        Names with their bytes.
+        Names with their bytes; a name that is none is `Misnamed`.
     at
         When the broker, or whoever produced it, stamped it; POSIX seconds.
 
@@ -102,6 +108,11 @@ class Link(Protocol):
         progress
             Told from time to time how far it is.
 
+        Raises
+        ------
+        ShortTopicError
+            If a topic ends before such an offset. Nothing has been returned then.
+
         """
         ...
 
@@ -136,6 +147,21 @@ class Link(Protocol):
 
 class LinkError(OSError):
     """The broker cannot be worked with any longer; start again, it may have come back."""
+
+
+class ShortTopicError(LinkError):
+    """Topics end before what was to be read of them: they were made anew, or have lost their end.
+
+    Attributes
+    ----------
+    reasons
+        For each such partition, which topic it is.
+
+    """
+
+    def __init__(self, reasons: Mapping[int, str]) -> None:
+        super().__init__("; ".join(reasons.values()))
+        self.reasons = dict(reasons)
 
 
 class RefusedError(LinkError):
@@ -207,6 +233,10 @@ class Topics(Protocol):
 
     def problems(self) -> list[str]:
         """Return what is wrong with the topics, one line each; an empty list if nothing is."""
+        ...
+
+    def warnings(self) -> list[str]:
+        """Return what workers can live with, one line each; for topics without problems."""
         ...
 
     def identity(self) -> str:

@@ -17,8 +17,9 @@ sys.path.append(str(ROOT))  # at the end: an installed streamgp comes first
 from benchmarks import _chaos_senders as senders  # noqa: E402
 from benchmarks import _chaos_traffic as traffic  # noqa: E402
 from benchmarks import chaos  # noqa: E402
+from benchmarks._chaos_findings import Findings  # noqa: E402
 from benchmarks._chaos_learners import StateOfTopics, explain  # noqa: E402
-from benchmarks._chaos_ledger import Findings, Ledger  # noqa: E402
+from benchmarks._chaos_ledger import Ledger  # noqa: E402
 from benchmarks._chaos_programs import FINAL, Plan, Workers  # noqa: E402
 from benchmarks._chaos_traffic import KINDS, MARK, Traffic  # noqa: E402
 from connectors.memory.topics import MemoryTopics  # noqa: E402
@@ -26,7 +27,7 @@ from connectors.records import ALL_TOPICS  # noqa: E402
 from connectors.storage.snapshots import StateDirectory  # noqa: E402
 from connectors.wire.codec import decode  # noqa: E402
 from connectors.wire.outbox import Outbox  # noqa: E402
-from connectors.worker.partition import LoopSettings  # noqa: E402
+from connectors.worker.loop_settings import LoopSettings  # noqa: E402
 from connectors.worker.worker import Worker, WorkerSettings  # noqa: E402
 from streamgp import GPClassifier, SkepticalClassifier  # noqa: E402
 from streamgp.budgets import AtMostPer  # noqa: E402
@@ -176,7 +177,7 @@ def explained(records):
             ledger.take(record)
     total = Counter()
     for key, features in ledger.features.items():
-        parts = explain(MODEL, ledger.lines[key], ledger.predictions[key], features)
+        parts = explain(MODEL, ledger.lines.of_key[key], ledger.predictions[key], features)
         total.update(dataclasses.asdict(parts))
     return total
 
@@ -335,6 +336,33 @@ def test_a_missing_line_is_found(run):
     )
     found_flaws = flaws(run, without(run, first))
     assert found_flaws["lines_wrong"] == found_flaws["gaps"] == 1
+
+
+def nulls(run):
+    """Return the nulls that workers wrote."""
+    return [r for r in run.records if r.topic == "consensus" and r.value is None and not bad(r)]
+
+
+def bad(record):
+    return MARK in (record.key or b"")
+
+
+def test_a_line_of_a_withdrawn_example_that_stays_in_the_log_is_found(run):
+    assert len(nulls(run)) > 1
+    for null in nulls(run):
+        assert flaws(run, without(run, null)) == {"nulls_wrong": 1}
+
+
+def test_a_line_that_is_taken_out_of_the_log_without_need_is_found(run):
+    null = nulls(run)[0]
+    line = found(run, "consensus", lambda value: value["origin"] != "withdrawn")
+    for forged in (null, dataclasses.replace(line, value=None)):
+        assert flaws(run, twice(run, forged)) == {"nulls_wrong": 1}
+
+
+def test_a_line_that_is_taken_out_before_its_example_is_withdrawn_is_found(run):
+    null = nulls(run)[0]
+    assert flaws(run, [null, *without(run, null)]) == {"nulls_wrong": 2}
 
 
 def test_a_number_of_examples_that_the_log_does_not_allow_is_found(run):

@@ -14,7 +14,7 @@ from math import inf, nextafter
 from urllib.parse import quote
 
 from connectors.desk.open_questions import EventKey, Question
-from connectors.wire.inbox import MAX_NAME
+from connectors.wire.names import MAX_NAME
 from streamgp.base import Label
 from streamgp.interactive.messages import Answer, Challenge, Request
 

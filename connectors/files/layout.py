@@ -212,6 +212,13 @@ def changed(path: Path, what: str) -> RefusedError:
     )
 
 
+def no_record(path: Path, offset: int) -> LinkError:
+    """Say that a line in a file which a worker alone writes is none of its own."""
+    with opened(path) as file:
+        place = layout_of(path, file).place(offset)
+    return changed(path, f"no worker has written the line at byte {place}")
+
+
 def too_short(path: Path, size: int, expected: int) -> LinkError:
     """Say that a file lost its end."""
     return changed(path, f"it has {size} bytes, expected at least {expected}")

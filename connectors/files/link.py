@@ -16,7 +16,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from connectors.files.compaction import compact
-from connectors.files.layout import check_end, committed_end, count_lines, in_words
+from connectors.files.layout import check_end, committed_end, count_lines, in_words, no_record
 from connectors.files.locks import hold
 from connectors.files.logs import Tail, next_records, wait_for
 from connectors.files.positions import (
@@ -26,7 +26,15 @@ from connectors.files.positions import (
     read_position,
     write_position,
 )
-from connectors.records import COMPACTED, LinkError, Outgoing, Progress, Record, TopicName
+from connectors.records import (
+    COMPACTED,
+    LinkError,
+    Outgoing,
+    Progress,
+    Record,
+    ShortTopicError,
+    TopicName,
+)
 from connectors.wire.record_lines import to_line
 
 _MANY = 500
@@ -116,9 +124,11 @@ class FileLink:
             for topic in sorted(COMPACTED, reverse=True):
                 path, start, end = self._path(topic), offsets.get(topic, 0), self._ends[topic]
                 if start > end:
-                    raise LinkError(
-                        f"{path} ends at offset {end}, expected at least {start}: the worker's own "
-                        "state belongs to other topics; remove its state directory"
+                    raise ShortTopicError(
+                        {
+                            number: f"{path} ends at offset {end}, but is known up to {start}: it "
+                            "was made anew, or has lost its end"
+                        }
                     )
                 tails.append((topic, Tail(path, start), end))
                 n_all += count_lines(path, start, end)
@@ -227,7 +237,10 @@ def _history(
     n_done = n_told = 0
     for topic, tail, end in tails:
         while records := next_records(topic, tail, _MANY, end):
-            yield from records
+            for record in records:
+                if record.key is None:
+                    raise no_record(tail.path, record.offset)
+                yield record
             n_done += len(records)
             if progress is not None and n_done - n_told >= _TOLD_EVERY:
                 n_told = n_done

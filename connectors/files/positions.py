@@ -13,7 +13,7 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 
 from connectors.files.layout import in_words
-from connectors.records import WORKER_INPUTS, LinkError, TopicName
+from connectors.records import WORKER_INPUTS, LinkError, RefusedError, TopicName
 from connectors.storage.snapshots import StateError, read_snapshot, write_snapshot
 
 POSITION = "position.json"
@@ -80,7 +80,7 @@ def read_position(directory: Path) -> Position:
     Raises
     ------
     LinkError
-        If it is not there, damaged or cannot be read.
+        If it cannot be read; RefusedError if it is not there or damaged.
 
     """
     path = directory / POSITION
@@ -89,15 +89,15 @@ def read_position(directory: Path) -> Position:
     except StateError as error:
         raise LinkError(str(error)) from error
     if data is None:
-        raise LinkError(f"{path} is not there; make the topics with --create-topics")
+        raise RefusedError(f"{path} is not there; make the topics with --create-topics")
     try:
         position = _decoder.decode(data)
     except (msgspec.MsgspecError, ValueError) as error:
-        raise LinkError(
+        raise RefusedError(
             f"{path} is damaged ({error}); bring it back, or begin anew in another directory"
         ) from None
     if position.ends.keys() != OUTPUT_LOGS.keys():
-        raise LinkError(
+        raise RefusedError(
             f"{path} is damaged (ends of {', '.join(sorted(position.ends))}, expected "
             f"{', '.join(sorted(OUTPUT_LOGS))}); bring it back, or begin anew in another directory"
         )

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from connectors.files.layout import check_end, count_lines, in_words
+from connectors.files.layout import changed, check_end, count_lines, in_words
 from connectors.files.link import FileLink
 from connectors.files.locks import hold, is_held
 from connectors.files.positions import (
@@ -22,6 +22,7 @@ from connectors.files.positions import (
     LOGS,
     OUTPUT_LOGS,
     POSITION,
+    Position,
     beginning,
     read_position,
     write_position,
@@ -99,12 +100,17 @@ class FileTopics:
                 made += self._begin()
             for name in _names():
                 path = self.directory / name
-                if not path.exists():
+                # One that held something is not made again: that would hide that it is lost.
+                if not path.exists() and name not in self._named_by_position():
                     os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
                     made.append(f"made {path}")
         except OSError as error:
             raise in_words(f"cannot make topics in {self.directory}", error) from error
         return made
+
+    def warnings(self) -> list[str]:
+        """Return an empty list."""
+        return []
 
     def problems(self) -> list[str]:
         """Return what is wrong with the directory, one line each."""
@@ -112,10 +118,7 @@ class FileTopics:
             there = "not a directory" if self.directory.exists() else "not there"
             return [f"{self.directory} is {there}; make the topics with --create-topics"]
         if missing := [name for name in _names() if not (self.directory / name).exists()]:
-            return [
-                f"{self.directory / name} is not there; make the topics with --create-topics"
-                for name in missing
-            ]
+            return [self._without(name) for name in missing]
         found = [
             f"{path} cannot be written; make it accessible, or name another place"
             for path in (self.directory, *(self.directory / name for name in _names()))
@@ -125,10 +128,7 @@ class FileTopics:
             position = read_position(self.directory)
         except LinkError as error:
             return [*found, str(error)]
-        ends = [(OUTPUT_LOGS[topic], end) for topic, end in position.ends.items()]
-        for group in position.groups:
-            ends += [(INPUT_LOGS[topic], end) for topic, end in position.of(group).items()]
-        for name, end in ends:
+        for name, end in _ends(position):
             try:
                 check_end(self.directory / name, end)
             except LinkError as error:
@@ -161,6 +161,26 @@ class FileTopics:
             link.close()
         self._links.clear()
 
+    def _without(self, name: str) -> str:
+        """Say that a file is not there; one that held something cannot be made anew."""
+        path = self.directory / name
+        if name == POSITION:
+            outputs = (self.directory / output for output in OUTPUT_LOGS.values())
+            is_lost = any(output.exists() and output.stat().st_size for output in outputs)
+        else:
+            is_lost = name in self._named_by_position()
+        if is_lost:
+            return str(changed(path, "it is not there"))
+        return f"{path} is not there; make the topics with --create-topics"
+
+    def _named_by_position(self) -> set[str]:
+        """Return the files of which something counts."""
+        try:
+            position = read_position(self.directory)
+        except LinkError:
+            return set()
+        return {name for name, end in _ends(position) if end}
+
     def _begin(self) -> list[str]:
         lock = hold(self.directory)
         try:
@@ -177,6 +197,14 @@ class FileTopics:
             return [f"made {path}"]
         finally:
             os.close(lock)
+
+
+def _ends(position: Position) -> list[tuple[str, int]]:
+    """Return the files with the ends of what counts in them, as workers and groups have left it."""
+    ends = [(OUTPUT_LOGS[topic], end) for topic, end in position.ends.items()]
+    for group in position.groups:
+        ends += [(INPUT_LOGS[topic], end) for topic, end in position.of(group).items()]
+    return ends
 
 
 def _names() -> list[str]:

@@ -1,1 +1,1 @@
-"""Apache Kafka: topics shared by workers, exactly once; only `client` knows the client library."""
+"""Apache Kafka: topics shared by workers, exactly once; only `library` knows the client library."""

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 from connectors.kafka.client import (
     CLIENT_ERRORS,
-    MAX_RECORD_BYTES,
     ConfigResource,
     ConfigResourceType,
     Connection,
@@ -20,6 +19,14 @@ from connectors.kafka.client import (
     TopicPartition,
     kafka_errors,
     within,
+)
+from connectors.kafka.requirements import (
+    CHECKED,
+    SENT_BY_OTHERS,
+    excess,
+    flaws,
+    misfits,
+    wanted,
 )
 from connectors.records import (
     ALL_TOPICS,
@@ -30,22 +37,7 @@ from connectors.records import (
     TopicName,
 )
 
-DAY_MS = 86_400_000
-_KEEP_DELETIONS_MS = 7 * DAY_MS
-# A challenge holds its event and three neighbours.
-_OUTPUTS_PER_INPUT = 5
-_RIGHTS: dict[TopicName, tuple[str, ...]] = {
-    "events": ("READ",),
-    "answers": ("READ",),
-    "predictions": ("WRITE",),
-    "requests": ("WRITE",),
-    "consensus": ("READ", "WRITE"),
-    "state": ("READ", "WRITE"),
-    "dead-letters": ("WRITE",),
-}
-_INPUTS: tuple[TopicName, ...] = ("events", "answers")
-_CHECKED = ("cleanup.policy", "delete.retention.ms", "max.message.bytes")
-_EXISTS, _MISSING, _FORBIDDEN = 36, 3, 29
+_EXISTS, _MISSING = 36, 3
 _AGAIN_S = 0.1
 _Answer = TypeVar("_Answer")
 
@@ -83,9 +75,9 @@ class Administration:
         missing = [name for name, topic in self._describe().items() if topic is None]
         if not missing:
             return []
-        wanted = {self._names[name]: self._wanted(name) for name in missing}
+        new = {self._names[name]: self._wanted(name) for name in missing}
         answer = self._ask(
-            "create topics", lambda client: client.create_topics(wanted, raise_errors=False)
+            "create topics", lambda client: client.create_topics(new, raise_errors=False)
         )
         lines = []
         for topic in answer["topics"]:
@@ -94,7 +86,7 @@ class Administration:
                 lines.append(f"created topic {name} with {self._partitions} partitions")
             elif topic["error_code"] != _EXISTS:  # else somebody else was faster
                 raise RefusedError(f"topic {name} cannot be created: {topic['error_message']}")
-        self._ask("create topics", lambda client: client.wait_for_topics(list(wanted)))
+        self._ask("create topics", lambda client: client.wait_for_topics(list(new)))
         return lines
 
     def problems(self) -> list[str]:
@@ -107,14 +99,19 @@ class Administration:
             return [str(error)]
         lines = []
         for name, topic in topics.items():
-            lines += self._problems_of(name, topic)
+            lines += flaws(name, self._names[name], topic)
         counts = {name: len((topics[name] or {})["partitions"]) for name in there}
         if len(set(counts.values())) > 1:
             found = ", ".join(f"{self._names[name]} {count}" for name, count in counts.items())
             lines.append(f"topics must have the same number of partitions, found {found}")
         for name in there:
-            lines += self._misfits(name, settings)
+            lines += misfits(name, self._names[name], settings)
         return lines
+
+    def warnings(self) -> list[str]:
+        """Return which inputs may be larger than what a worker can write, one line each."""
+        settings = self._settings(SENT_BY_OTHERS)
+        return [line for name in settings for line in excess(name, self._names[name], settings)]
 
     def counts(self, names: Iterable[TopicName]) -> dict[TopicName, int]:
         """Return the number of partitions of each topic.
@@ -130,7 +127,7 @@ class Administration:
         for name in names:
             topic = topics[name]
             if topic is None or topic["error_code"]:
-                raise LinkError(self._problems_of(name, topic)[0])
+                raise LinkError(flaws(name, self._names[name], topic)[0])
             counts[name] = len(topic["partitions"])
         return counts
 
@@ -191,22 +188,22 @@ class Administration:
 
     def _describe(self) -> dict[TopicName, dict[str, Any] | None]:
         """Return what the broker says of each topic, None of one that is not there."""
-        wanted = list(self._names.values())
-        found = self._ask("describe topics", lambda client: client.describe_topics(wanted))
+        asked = list(self._names.values())
+        found = self._ask("describe topics", lambda client: client.describe_topics(asked))
         topics = {topic["name"]: topic for topic in found if topic["error_code"] != _MISSING}
         return {name: topics.get(self._names[name]) for name in ALL_TOPICS}
 
     def _settings(self, names: Iterable[TopicName]) -> dict[TopicName, dict[str, str]]:
         """Return the settings of topics; none of those that we may not see."""
-        wanted = [
-            ConfigResource(ConfigResourceType.TOPIC, self._names[name], dict.fromkeys(_CHECKED))
+        asked = [
+            ConfigResource(ConfigResourceType.TOPIC, self._names[name], dict.fromkeys(CHECKED))
             for name in names
         ]
-        if not wanted:
+        if not asked:
             return {}
         found = self._ask(
             "describe topics",
-            lambda client: client.describe_configs(wanted, config_filter="all")["topic"],
+            lambda client: client.describe_configs(asked, config_filter="all")["topic"],
         )
         return {
             name: {key: entry["value"] for key, entry in found[self._names[name]].items()}
@@ -214,57 +211,11 @@ class Administration:
         }
 
     def _wanted(self, name: TopicName) -> dict[str, Any]:
-        settings = {"cleanup.policy": "compact" if name in COMPACTED else "delete"}
-        if name in COMPACTED:
-            settings["delete.retention.ms"] = str(_KEEP_DELETIONS_MS)
-        if name not in _INPUTS:
-            settings["max.message.bytes"] = str(MAX_RECORD_BYTES)
         return {
             "num_partitions": self._partitions,
             "replication_factor": self._replication,
-            "configs": settings,
+            "configs": wanted(name),
         }
-
-    def _problems_of(self, name: TopicName, topic: Mapping[str, Any] | None) -> list[str]:
-        called = self._names[name]
-        if topic is None:
-            return [f"topic {called} is missing; --create-topics makes it"]
-        if topic["error_code"] == _FORBIDDEN:
-            return [f"no right to see topic {called}"]
-        if topic["error_code"]:
-            reason = kafka_errors.for_code(topic["error_code"]).__name__
-            return [f"topic {called} cannot be used: {reason}"]
-        rights = topic.get("authorized_operations")
-        if rights is None:
-            return []
-        lacking = [right.lower() for right in _RIGHTS[name] if right not in rights]
-        return [f"no right to {' and '.join(lacking)} topic {called}"] if lacking else []
-
-    def _misfits(
-        self, name: TopicName, settings: Mapping[TopicName, Mapping[str, str]]
-    ) -> list[str]:
-        """Return which settings of a topic do not fit."""
-        called, own = self._names[name], settings[name]
-        lines = []
-        policy = own.get("cleanup.policy")
-        expected = "compact" if name in COMPACTED else "delete"
-        if policy is not None and policy != expected:
-            lines.append(f"topic {called} has cleanup.policy={policy}, expected {expected}")
-        kept_ms = own.get("delete.retention.ms")
-        if name in COMPACTED and kept_ms is not None and int(kept_ms) < DAY_MS:
-            # A worker trusts a snapshot for half a day, and must find all deletions since.
-            lines.append(
-                f"topic {called} has delete.retention.ms={kept_ms}, expected at least {DAY_MS}"
-            )
-        limits = [int(settings[n].get("max.message.bytes", 0)) for n in _INPUTS if n in settings]
-        needed = min(MAX_RECORD_BYTES, _OUTPUTS_PER_INPUT * max(limits, default=0))
-        limit = own.get("max.message.bytes")
-        if name not in _INPUTS and limit is not None and int(limit) < needed:
-            lines.append(
-                f"topic {called} has max.message.bytes={limit}, expected at least {needed} for "
-                "inputs of the size that events and answers may have"
-            )
-        return lines
 
     def _ask(self, doing: str, call: Callable[[Any], _Answer]) -> _Answer:
         """Return an answer; ask again while the broker says that it will know soon."""

@@ -133,6 +133,11 @@ class Connection:
             case kafka_errors.AuthorizationError():
                 user = f"user {self.security.username!r}" if self.security.sasl else "this client"
                 return RefusedError(f"{user} has no right to {doing} at {where}: {brief(error)}")
+            case kafka_errors.MessageSizeTooLargeError():
+                return RefusedError(
+                    f"broker {where} refused to {doing}: a record is larger than max.message.bytes "
+                    "of its topic; `streamgp check` says which topic should take more"
+                )
             case kafka_errors.KafkaTimeoutError():
                 return LinkError(f"broker {where} did not answer in time to {doing}")
             case _:

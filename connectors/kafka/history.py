@@ -21,7 +21,7 @@ from connectors.kafka.client import (
     record_of,
     within,
 )
-from connectors.records import LinkError, Progress, Record, TopicName
+from connectors.records import LinkError, Progress, Record, ShortTopicError, TopicName
 
 _READS: tuple[TopicName, ...] = ("state", "consensus")
 _TELL_EVERY_S = 1.0
@@ -55,8 +55,10 @@ def read_history(
 
     Raises
     ------
+    ShortTopicError
+        If a topic ends before the first offset asked for.
     LinkError
-        If it gets no further, or if a topic ends before the first offset asked for.
+        If it gets no further.
 
     """
     places = {
@@ -67,13 +69,14 @@ def read_history(
     if not places:
         return
     ends = administration.ends(places)
-    for place, (_, start) in places.items():
-        if start > ends[place]:
-            raise LinkError(
-                f"topic {place.topic} ends at {ends[place]} in partition {place.partition}, but "
-                f"what is on the local disk reaches to {start}: was the topic made anew? Then "
-                "remove the local state"
-            )
+    short = {
+        place.partition: f"topic {place.topic} ends at offset {ends[place]} in partition "
+        f"{place.partition}, but is known up to {start}: it was made anew, or has lost its end"
+        for place, (_, start) in places.items()
+        if start > ends[place]
+    }
+    if short:
+        raise ShortTopicError(short)
     unread = {place: start for place, (_, start) in places.items() if start < ends[place]}
     n_all = sum(ends[place] - start for place, start in unread.items())
     if unread:

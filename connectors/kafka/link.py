@@ -283,8 +283,9 @@ class KafkaLink:
 
     def _has_successor(self) -> bool:
         """Return whether the group knows another member under our name."""
-        membership = self._member.membership
-        ours = None if membership is None else membership.member_id
+        ours = self._member.known_as
+        if ours is None:
+            return False  # who bears the name may be ourselves, now or before the last restart
         ask = partial(self._administration.members, self._group)
         with suppress(LinkError):
             members = within(self._timeouts.request_s, "describe the group", ask)

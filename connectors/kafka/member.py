@@ -50,6 +50,8 @@ class Member:
     membership
         Group, generation and number under which records were last read; None while it is not sure
         that any partition is ours.
+    known_as
+        What the group called this member when it last had a place there; None before it had one.
     numbers
         The partitions that are ours, of all inputs alike.
     topics
@@ -71,6 +73,7 @@ class Member:
         timeouts = connection.timeouts
         self.topics: dict[str, TopicName] = {names[name]: name for name in WORKER_INPUTS}
         self.membership: Any = None
+        self.known_as: str | None = None
         self.numbers: frozenset[int] = frozenset()
         self._names = names
         self._connection = connection
@@ -133,6 +136,7 @@ class Member:
         for place in self.places():
             numbers[place.topic].add(place.partition)
         self.membership, self.numbers = membership, _same(numbers)
+        self.known_as = membership.member_id
         return True
 
     def places(self) -> set[TopicPartition]:

@@ -106,6 +106,10 @@ class KafkaTopics:
         """Return what is wrong with the broker or the topics, one line each."""
         return self._administration.problems()
 
+    def warnings(self) -> list[str]:
+        """Return which inputs may be larger than what a worker can write, one line each."""
+        return self._administration.warnings()
+
     def identity(self) -> str:
         """Return the numbers that the broker drew for the topics when they were made."""
         return self._administration.identity()

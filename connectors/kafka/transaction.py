@@ -14,6 +14,7 @@ from typing import Any
 from connectors.kafka.client import MAX_RECORD_BYTES, TopicPartition
 from connectors.kafka.inside import identity_of
 from connectors.records import LinkError, Outgoing, TopicName
+from connectors.wire.cutting import size_of
 
 _DONE_S = 1.0
 _BESIDES = 1024
@@ -68,8 +69,7 @@ def transact(
 def check_sizes(outgoing: Iterable[Outgoing]) -> None:
     """Refuse records that no topic takes."""
     for record in outgoing:
-        size = len(record.key or b"") + len(record.value or b"") + _BESIDES
-        size += sum(len(name) + len(value) + 8 for name, value in record.headers)
+        size = size_of(record) + _BESIDES
         if size > MAX_RECORD_BYTES:
             raise ValueError(
                 f"record for {record.topic} has {size} bytes, expected at most {MAX_RECORD_BYTES}"

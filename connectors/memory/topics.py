@@ -81,6 +81,10 @@ class MemoryTopics:
         """Return an empty list."""
         return []
 
+    def warnings(self) -> list[str]:
+        """Return an empty list."""
+        return []
+
     def identity(self) -> str:
         """Return the number of this object within the process."""
         return str(id(self))

@@ -3,26 +3,20 @@
 The outside is not trusted. Whatever a record holds, `read` returns; what cannot be understood comes
 as `Rejected` with the fault `malformed`, named by where it lies: `events:3:1234`.
 
-Names (keys, ids, annotators, labels that are texts) end up in record keys, in state that is kept
-and on terminals: they have at most 1024 characters, none of them a control character, and all but
-annotators and labels have at least one.
-
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 
-from connectors.records import Record, TopicName
+from connectors.records import Headers, Misnamed, Record, TopicName
 from connectors.wire.cloudevents import EARLIEST, LATEST, type_of
 from connectors.wire.codec import TAGS, DecodeError, decode_input
-from connectors.wire.statelog import SEPARATOR
+from connectors.wire.names import MAX_NAME, flaw_of_name, key_of, text_of
+from connectors.wire.statelog import ERASED_BY, SEPARATOR
 from streamgp.interactive.messages import Input, Rejected
 
-MAX_NAME = 1024
-"""Characters of a name at most."""
 MAX_AHEAD_S = 86_400.0
 """How far an input's own time may be ahead of the time at which its record was written."""
 
@@ -52,7 +46,6 @@ _NAMES: dict[str, tuple[tuple[str, int, int], ...]] = {
     "label.cancel": (("request_id", 1, _REQUEST), ("key", 1, MAX_NAME)),
 }
 _TIMES = {"event": "occurred_at", "answer": "answered_at", "label.cancel": "at"}
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _REVISION = re.compile(r"0|[1-9][0-9]{0,17}")
 
 
@@ -106,7 +99,8 @@ def read(record: Record, *, keyed: bool) -> Inbound | None:
 
     Returns
     -------
-    None where nothing is to be done: a null among events or answers, a line of the consensus log.
+    None where nothing is to be done: a null among events or answers, a line of the consensus log,
+    or a null with which a worker has taken one out.
 
     Raises
     ------
@@ -123,7 +117,7 @@ def read(record: Record, *, keyed: bool) -> Inbound | None:
 
     """
     if record.topic == "consensus":
-        if record.value is not None:
+        if record.value is not None or any(name == ERASED_BY for name, _ in record.headers):
             return None
     elif record.topic not in _ACCEPTED:
         raise ValueError(f"topic must be events, answers or consensus, got {record.topic!r}")
@@ -131,10 +125,11 @@ def read(record: Record, *, keyed: bool) -> Inbound | None:
         return None
     key = None
     try:
+        _check_names(record.headers)
         if record.value is None:
-            return Inbound(record=record, message=_taken_back(record.key, keyed))
+            return Inbound(record=record, message=taken_back(record.key, keyed=keyed))
         if record.key:
-            key = _key(record.key)
+            key = key_of(record.key)
         elif keyed:
             _input(record, record.value, None)  # what cannot be read at all is told first
             raise DecodeError(
@@ -174,23 +169,18 @@ def _input(record: Record, value: bytes, key: str | None) -> Input:
     return message
 
 
+def _check_names(headers: Headers) -> None:
+    for name, _ in headers:
+        if isinstance(name, Misnamed):
+            raise DecodeError(f"names of headers must be UTF-8, got {name:.80}")
+
+
 def _place(record: Record) -> str:
     return f"{record.topic}:{record.partition}:{record.offset}"
 
 
 def _misplaced(topic: TopicName, tag: str) -> str:
     return f"type must be {' or '.join(_ACCEPTED[topic])} on the topic {topic}, got {tag}"
-
-
-def flaw_of_name(name: str, least: int = 1, most: int = MAX_NAME) -> str | None:
-    """Say what is wrong with a key, an id or another name, or None."""
-    if least <= len(name) <= most and (name.isprintable() or not _CONTROL.search(name)):
-        return None
-    if len(name) > most:
-        return f"must have at most {most} characters, got {len(name)}: {name[:40]!r}..."
-    if not name:
-        return "must have at least one character, got none"
-    return f"must have no control characters, got {name!r:.80}"
 
 
 def _flaw_of_time(at: float, written_at: float) -> str | None:
@@ -201,25 +191,21 @@ def _flaw_of_time(at: float, written_at: float) -> str | None:
     return None
 
 
-@lru_cache(maxsize=1 << 14)
-def _key(key: bytes) -> str:
-    text = _text(key)
-    if flaw := flaw_of_name(text):
-        raise DecodeError(f"key {flaw}")
-    return text
+def taken_back(key: bytes | None, *, keyed: bool) -> TakenBack:
+    r"""Return what a null with a record key in the consensus topic takes back.
 
+    Raises
+    ------
+    DecodeError
+        If it is no key that anything there can have.
 
-def _text(key: bytes) -> str:
-    try:
-        return key.decode()
-    except UnicodeDecodeError as error:
-        raise DecodeError(
-            f"key must be UTF-8, got the byte 0x{key[error.start]:02x} at position {error.start}"
-        ) from None
+    Examples
+    --------
+    >>> taken_back(b"ann\x1fe1\x1f0", keyed=True)
+    TakenBack(key='ann', event_id='e1', revision=0)
 
-
-def _taken_back(key: bytes | None, keyed: bool) -> TakenBack:
-    entity, *line = _text(key or b"").split(SEPARATOR)
+    """
+    entity, *line = text_of(key or b"").split(SEPARATOR)
     if key is None or len(line) not in (0, 2):
         got = "none" if key is None else f"{key!r:.80}"
         raise DecodeError(
@@ -230,7 +216,7 @@ def _taken_back(key: bytes | None, keyed: bool) -> TakenBack:
         raise DecodeError(
             f"key of a null must name no key where one loop serves all, got {entity!r:.80}"
         )
-    theirs = _key(entity.encode()) if keyed else None
+    theirs = key_of(entity.encode()) if keyed else None
     if not line:
         return TakenBack(key=theirs)
     event_id, revision = line

@@ -1,26 +1,17 @@
-"""What goes out to a broker: every message becomes one record of its topic, with key and headers.
-
-What could not be used goes to `dead-letters` as it came, byte for byte, with headers that say where
-it lay and what was wrong, so that it can be looked at, and sent again once the cause is gone:
-
-    dlq.topic, dlq.partition, dlq.offset   where it lay; missing where a timer was the cause
-    dlq.stage                              decode, correlate or learn: how far it came
-    dlq.error                              what was wrong, one line
-    dlq.at                                 when, RFC 3339
-
-"""
+"""What goes out to a broker: each message becomes a record of its topic, with key and headers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from connectors.records import ALL_TOPICS, Outgoing, Record, TopicName
-from connectors.wire.cloudevents import headers, posix_seconds, rfc3339
+from connectors.records import Outgoing, Record, TopicName
+from connectors.wire.cloudevents import headers, rfc3339
 from connectors.wire.codec import TAGS, encode
+from connectors.wire.cutting import cut
+from connectors.wire.dead_letters import original_headers
 from connectors.wire.refusals import one_line
-from connectors.wire.statelog import consensus_key
+from connectors.wire.statelog import ERASED_BY, consensus_key
 from streamgp.interactive.messages import (
     Answer,
     Cancel,
@@ -44,9 +35,6 @@ _STAGES: dict[Fault, str] = {
     "ended": "correlate",
     "unlearnable": "learn",
 }
-_OURS = frozenset(
-    f"dlq.{what}" for what in ("topic", "partition", "offset", "stage", "error", "at")
-)
 
 _Route: TypeAlias = tuple[TopicName, Callable[[Any], str], Callable[[Any], float]]
 _ROUTES: dict[type, _Route] = {
@@ -126,6 +114,25 @@ class Outbox:
             ),
         )
 
+    def erase(self, key: bytes, partition: int) -> Outgoing:
+        r"""Return the null with which a worker takes a line out of the consensus log.
+
+        To workers it means nothing: whoever writes it has done what it says.
+
+        Examples
+        --------
+        >>> Outbox("/streamgp/rooms", keyed=True).erase(b"ann\x1fe1\x1f0", 2).headers
+        [('erased-by', b'/streamgp/rooms')]
+
+        """
+        return Outgoing(
+            topic="consensus",
+            partition=partition,
+            key=key,
+            value=None,
+            headers=[(ERASED_BY, self._source)],
+        )
+
     def dead_letter(self, rejected: Rejected, cause: Record | None, partition: int) -> Outgoing:
         """Return the dead letter of an input that could not be used.
 
@@ -135,7 +142,8 @@ class Outbox:
             Why.
         cause
             Where it came from: key, value and headers stay as they are, but for the headers of an
-            earlier dead letter. None for what a timer brought about; the value is then `rejected`.
+            earlier dead letter, and for what is too large. None for what a timer brought about; the
+            value is then `rejected`.
         partition
             That of the cause.
 
@@ -160,6 +168,7 @@ class Outbox:
                 value=encode(rejected),
                 headers=[*about, *verdict],
             )
+        cause, cut_off = cut(cause)
         place = [
             ("dlq.topic", cause.topic.encode()),
             ("dlq.partition", b"%d" % cause.partition),
@@ -170,129 +179,5 @@ class Outbox:
             partition=partition,
             key=cause.key,
             value=cause.value,
-            headers=[*_without_ours(cause), *place, *verdict],
+            headers=[*original_headers(cause), *place, *verdict, *cut_off],
         )
-
-
-def is_dropped(rejected: Rejected, message: object) -> bool:
-    """Whether a rejected message needs no dead letter: an answer that was sent again.
-
-    Examples
-    --------
-    >>> answer = Answer(answer_id="a1", event_id="e1", y="home", answered_at=60.0)
-    >>> again = Rejected(subject="a1", fault="duplicate", reason="handled before", at=60.0)
-    >>> is_dropped(again, answer)
-    True
-
-    """
-    return rejected.fault == "duplicate" and isinstance(message, Answer)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Letter:
-    """A dead letter, read.
-
-    Parameters
-    ----------
-    topic, partition, offset
-        Where the input lay; None where a timer was the cause.
-    stage
-        How far it came: `decode`, `correlate` or `learn`.
-    error
-        What was wrong, one line.
-    at
-        When it was rejected, POSIX seconds.
-    key, value
-        The input's bytes.
-
-    """
-
-    topic: TopicName | None
-    partition: int | None
-    offset: int | None
-    stage: str
-    error: str
-    at: float
-    key: bytes | None
-    value: bytes | None
-
-
-def letter_of(record: Record) -> Letter:
-    """Read a record of the topic `dead-letters`.
-
-    Raises
-    ------
-    ValueError
-        If its headers are not those of a dead letter.
-
-    Examples
-    --------
-    >>> bad = Record(topic="events", partition=3, offset=17, key=b"ann", value=b"?", at=60.0)
-    >>> why = Rejected(subject="events:3:17", fault="malformed", reason="must be JSON", at=60.0)
-    >>> out = Outbox("/streamgp/rooms", keyed=True).dead_letter(why, bad, 3)
-    >>> dead = Record(
-    ...     topic="dead-letters", partition=3, offset=0, key=out.key, value=out.value,
-    ...     headers=out.headers, at=61.0,
-    ... )
-    >>> letter = letter_of(dead)
-    >>> letter.topic, letter.offset, letter.stage, letter.error, letter.at
-    ('events', 17, 'decode', 'must be JSON', 60.0)
-    >>> resend(dead)
-    Outgoing(topic='events', partition=None, key=b'ann', value=b'?', headers=[])
-
-    """
-    found = {name: value for name, value in record.headers if name in _OURS}
-    try:
-        texts = {name.removeprefix("dlq."): value.decode() for name, value in found.items()}
-        topic = _topic(texts["topic"]) if "topic" in texts else None
-        return Letter(
-            topic=topic,
-            partition=None if topic is None else int(texts["partition"]),
-            offset=None if topic is None else int(texts["offset"]),
-            stage=texts["stage"],
-            error=texts["error"],
-            at=posix_seconds(texts["at"]),
-            key=record.key,
-            value=record.value,
-        )
-    except (LookupError, ValueError, AttributeError) as error:
-        raise ValueError(
-            f"dead-letters:{record.partition}:{record.offset} is no dead letter of streamgp, "
-            f"its headers dlq.* do not tell where it came from: {error!s:.80}"
-        ) from None
-
-
-def resend(record: Record) -> Outgoing:
-    """Return a dead letter as it was, to be written again into the topic that it came from.
-
-    Raises
-    ------
-    ValueError
-        If it is no dead letter, or a timer was its cause: there is no input to repeat.
-
-    """
-    letter = letter_of(record)
-    if letter.topic is None:
-        raise ValueError(
-            f"dead-letters:{record.partition}:{record.offset} came of no input that could be sent "
-            f"again: {letter.error:.200}"
-        )
-    return Outgoing(
-        topic=letter.topic,
-        # By its key, as it should have been; only of a consensus line the key says too much.
-        partition=letter.partition if letter.topic == "consensus" else None,
-        key=record.key,
-        value=record.value,
-        headers=_without_ours(record),
-    )
-
-
-def _topic(name: str) -> TopicName:
-    for topic in ALL_TOPICS:
-        if topic == name:
-            return topic
-    raise ValueError(f"dlq.topic must be one of {', '.join(ALL_TOPICS)}, got {name!r}")
-
-
-def _without_ours(record: Record) -> list[tuple[str, bytes]]:
-    return [header for header in record.headers if header[0] not in _OURS]

@@ -11,36 +11,17 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from connectors.records import Outgoing, Record
-from connectors.wire import statelog
-from connectors.wire.cloudevents import EARLIEST, LATEST
+from connectors.wire.history import History
 from connectors.wire.inbox import Inbound, TakenBack, read
-from connectors.wire.outbox import Outbox, is_dropped
-from connectors.wire.statelog import History
-from connectors.worker.partition import LoopSettings, Partition
+from connectors.wire.statelog import CONFIGURATION
+from connectors.worker.agreement import GROUP, source_of
+from connectors.worker.early import Early
+from connectors.worker.loop_settings import LoopSettings
+from connectors.worker.partition import FORGOTTEN, Partition
+from connectors.worker.results import Results
+from connectors.worker.taking_back import TakingBack
 from streamgp import __version__
-from streamgp.interactive.messages import (
-    Answer,
-    Cancel,
-    Challenge,
-    Event,
-    Expired,
-    LabelledExample,
-    LabelRequest,
-    Message,
-    Prediction,
-    Rejected,
-)
-
-_COUNTED: dict[type, str] = {
-    Event: "events",
-    Answer: "answers",
-    Cancel: "cancels",
-    Prediction: "predictions",
-    LabelRequest: "requests",
-    Challenge: "challenges",
-    LabelledExample: "learned",
-    Expired: "expired",
-}
+from streamgp.interactive.messages import Answer, Cancel, Event, Message, Rejected
 
 
 class Batch:
@@ -61,21 +42,13 @@ class Batch:
 
     Attributes
     ----------
-    counts
-        What went in and came out, by kind.
-    verdicts
-        For every event and answer, whether it could not be used.
     touched
         Partitions whose loops have changed.
-    forgotten_in
-        Partitions in which a key was forgotten.
 
     """
 
-    # _out      records to be written, in order
-    # _early    answers to what is not known yet: answers are read before events, be they older
-    # _heeded   partitions with a null that says what is to be taken back
-    # _scanned  what the topics hold of partitions in which a key is forgotten
+    # _results  what comes of it
+    # _nulls    takes back what others have deleted from the consensus log
     def __init__(
         self,
         partitions: Mapping[int, Partition],
@@ -86,160 +59,141 @@ class Batch:
     ) -> None:
         self._partitions = partitions
         self._loops = loops
-        self._scan = scan
-        self._outbox = Outbox(f"/streamgp/{group}", keyed=loops.keyed)
-        self._out: list[Outgoing] = []
-        self.counts: Counter[str] = Counter()
-        self.verdicts: list[bool] = []
-        self.touched: set[int] = set()
-        self.forgotten_in: set[int] = set()
-        self._early: list[Inbound] = []
-        self._heeded: set[int] = set()
-        self._scanned: dict[int, History] = {}
+        self._group = group
         self._now = now
+        self._results = Results(source_of(group), keyed=loops.keyed)
+        self._nulls = TakingBack(loops, self._results, scan, now)
+        self.touched: set[int] = set()
 
-    def pass_time(self) -> None:
-        """End what is due in all partitions."""
+    @property
+    def counts(self) -> Counter[str]:
+        """What went in and came out, by kind."""
+        return self._results.counts
+
+    @property
+    def verdicts(self) -> list[bool]:
+        """For every event and answer, whether it could not be used."""
+        return self._results.verdicts
+
+    @property
+    def forgotten_in(self) -> set[int]:
+        """Partitions in which a key was forgotten."""
+        return self._nulls.forgotten_in
+
+    def pass_time(self, events_come: Callable[[int], bool]) -> None:
+        """End what is due in all partitions.
+
+        Parameters
+        ----------
+        events_come
+            Says whether events of a partition wait to be read: then no answer has waited in vain.
+
+        """
         for number, partition in self._partitions.items():
-            self._send(number, partition.loops.on_time(self._now), None)
+            self._results.take(partition, partition.loops.on_time(self._now), None)
+            if partition.early.is_overdue(self._now) and not events_come(number):
+                self._give_up(partition, partition.early.take_overdue(self._now))
 
     def take(self, record: Record) -> None:
-        """Hand one record over."""
+        """Hand one record over.
+
+        Raises
+        ------
+        OtherGroupError
+            If it shows that another group works on the partition as well.
+
+        """
+        partition = self._partitions[record.partition]
+        if record.topic == "consensus" and record.value is not None:
+            self._nulls.take_line(partition, record)
         inbound = read(record, keyed=self._loops.keyed)
         if inbound is None:
             return
-        messages = self._hand_over(inbound)
-        if isinstance(inbound.message, Answer) and _is_unknown(messages):
-            self._early.append(inbound)
-        else:
-            self._send(record.partition, messages, inbound)
+        loops = partition.loops
+        match inbound.message:
+            case Event() as event:
+                messages = loops.on_event(event, event.occurred_at)
+                self._results.take(partition, messages, inbound)
+                if partition.early and loops.knows(event.key, event.event_id):
+                    self._take_early(partition, event)
+            case Answer() as answer:
+                messages = loops.on_answer(answer, answer.answered_at)
+                if self._is_early(partition, answer, messages):
+                    self._keep(partition, inbound, answer)
+                else:
+                    self._results.take(partition, messages, inbound)
+            case Cancel() as cancel:
+                messages = loops.on_cancel(
+                    cancel.request_id, cancel.at, key=cancel.key, why=cancel.why
+                )
+                self._results.take(partition, messages, inbound)
+            case TakenBack():
+                self._nulls.take(partition, inbound)
+            case Rejected() as rejected:
+                self._results.take(partition, [rejected], inbound)
 
     def finish(self) -> list[Outgoing]:
         """Return what is to be written, the changed state last."""
-        for inbound in self._early:
-            self._send(inbound.record.partition, self._hand_over(inbound), inbound)
-        self._early.clear()
         for number, partition in self._partitions.items():
             changed = partition.loops.changes()
-            if changed:
+            early = partition.early.changes()
+            if changed or early:
                 self.touched.add(number)
-            if partition.is_new and (changed or number in self._heeded):
-                value = {**self._loops.configuration, "streamgp": __version__}
-                self._out.append(statelog.state("", "configuration", value, number))
-                partition.is_new = False
-            if number in self._heeded:
+            is_heeded = number in self._nulls.heeded_in
+            if not partition.is_signed and (changed or early or is_heeded):
+                value = {**self._loops.configuration, GROUP: self._group, "streamgp": __version__}
+                self._results.keep("", {CONFIGURATION: value}, number)
+                partition.is_signed = True
+            if is_heeded:
                 value = {"n": partition.n_forgotten, "heeded": partition.n_heeded}
-                self._out.append(statelog.state("", "forgotten", value, number))
+                self._results.keep("", {FORGOTTEN: value}, number)
             for key, parts in changed.items():
-                entity = (key or "") if self._loops.keyed else ""
-                for name, value in parts.items():
-                    self._out += statelog.states(entity, name, value, number)
-        self.counts["written"] = len(self._out)
-        return self._out
+                self._results.keep(self._loops.entity(key), parts, number)
+            for entity, name, answer in early:
+                self._results.keep(entity, {name: answer}, number)
+        self.touched |= self.forgotten_in
+        self.counts["written"] = len(self._results.out)
+        return self._results.out
 
-    def _hand_over(self, inbound: Inbound) -> list[Message]:
-        record, message = inbound.record, inbound.message
-        if isinstance(message, TakenBack) and not self._heed(record):
-            return []
-        loops = self._partitions[record.partition].loops
-        if isinstance(message, Event):
-            return loops.on_event(message, message.occurred_at)
+    # --- answers that come before their event
+
+    @staticmethod
+    def _is_early(partition: Partition, answer: Answer, messages: list[Message]) -> bool:
+        # A request is made when its event is worked off: whoever names one has seen it. A cut of
+        # the same inputs into other batches must make no difference, so that an answer waits for
+        # its event alone, not for an earlier answer that it supersedes.
+        return (
+            answer.request_id is None
+            and len(messages) == 1
+            and getattr(messages[0], "fault", None) == "unknown"
+            and not partition.loops.knows(answer.key, answer.event_id)
+        )
+
+    def _keep(self, partition: Partition, inbound: Inbound, answer: Answer) -> None:
+        if partition.early.has(inbound.record):
+            self.counts["duplicates"] += 1  # delivered once more
+            return
+        entity = self._loops.entity(answer.key)
+        self.counts["early"] += 1
+        self._give_up(partition, partition.early.keep(inbound, entity, self._now))
+
+    def _take_early(self, partition: Partition, event: Event) -> None:
+        """Hand over what has waited for an event, in its order."""
+        entity = self._loops.entity(event.key)
+        for early in partition.early.take_for(entity, event.event_id):
+            self._hear(partition, early)
+
+    def _give_up(self, partition: Partition, waiting: list[Early]) -> None:
+        """Make dead letters of answers whose event has not come."""
+        for early in waiting:
+            self._hear(partition, early)
+
+    def _hear(self, partition: Partition, early: Early) -> None:
+        """Hand over an answer that is not kept any longer, whatever the loop makes of it."""
+        message = early.inbound.message
         if isinstance(message, Answer):
-            return loops.on_answer(message, message.answered_at)
-        if isinstance(message, Cancel):
-            return loops.on_cancel(message.request_id, message.at, key=message.key, why=message.why)
-        if isinstance(message, Rejected):
-            return [message]
-        if message.event_id is not None:
-            # Whoever wrote the null may have stamped it with anything.
-            now = min(max(record.at, EARLIEST), LATEST)
-            return loops.withdraw(message.key, message.event_id, now, revision=message.revision)
-        return self._forget(record.partition, message.key)
-
-    def _heed(self, record: Record) -> bool:
-        """Return whether a null is new, and take note of it.
-
-        A broker that has lost the positions of a group delivers all of them once more; what came
-        again since under the same names must not be taken back by that.
-        """
-        partition = self._partitions[record.partition]
-        if record.offset < partition.n_heeded:
-            return False
-        partition.n_heeded = record.offset + 1
-        self._heeded.add(record.partition)
-        return True
-
-    def _forget(self, number: int, key: str | None) -> list[Message]:
-        """Take a key out of the loops, of what is to be written, and of the topics.
-
-        Returns
-        -------
-        What becomes of its open questions.
-
-        """
-        partition = self._partitions[number]
-        cancels: list[Message] = [
-            message
-            for request_id in partition.loops.open_requests(key)
-            for message in partition.loops.on_cancel(
-                request_id, self._now, key=key, why="its key was forgotten"
-            )
-            if isinstance(message, Cancel)
-        ]
-        if not partition.loops.forget(key):
-            return []
-        entity = key or ""
-        self._out = [
-            out
-            for out in self._out
-            if not (
-                out.partition == number
-                and out.topic == "consensus"
-                and statelog.split_key(out.key or b"")[0] == entity
-            )
-        ]
-        if number not in self._scanned:
-            self._scanned[number] = self._scan(number)
-        history = self._scanned[number]
-        for name in history.names(entity):
-            self._out.append(statelog.state(entity, name, None, number))
-        for consensus_key in history.consensus_keys(entity):
-            self._out.append(
-                Outgoing(topic="consensus", partition=number, key=consensus_key, value=None)
-            )
-        partition.n_forgotten += 1
-        self.forgotten_in.add(number)
-        self.touched.add(number)
-        self.counts["forgotten"] += 1
-        return cancels
-
-    def _erase_before(self, line: LabelledExample, number: int) -> None:
-        """Take earlier lines of an example out of the log, lest one outlives that of its end."""
-        entity = (line.key or "") if self._loops.keyed else ""
-        for revision in range(line.revision):
-            key = statelog.consensus_key(entity, line.event_id, revision)
-            self._out.append(Outgoing(topic="consensus", partition=number, key=key, value=None))
-
-    def _send(self, number: int, messages: list[Message], inbound: Inbound | None) -> None:
-        bad = False
-        cause = None if inbound is None else inbound.record
-        for message in messages:
-            if not isinstance(message, Rejected):
-                self.counts[_COUNTED[type(message)]] += 1
-                self._out.append(self._outbox.message(message, number))
-                if isinstance(message, LabelledExample) and message.origin == "withdrawn":
-                    self._erase_before(message, number)
-            elif inbound is not None and is_dropped(message, inbound.message):
-                self.counts["duplicates"] += 1
-            else:
-                bad = message.fault != "duplicate"  # whoever sends twice does no harm
-                self.counts["dead_letters"] += 1
-                self._out.append(self._outbox.dead_letter(message, cause, number))
-        if inbound is not None and not isinstance(inbound.message, TakenBack):
-            self.verdicts.append(bad)
-            if isinstance(inbound.message, Event | Answer):
-                self.counts[_COUNTED[type(inbound.message)]] += 1
-
-
-def _is_unknown(messages: list[Message]) -> bool:
-    return len(messages) == 1 and getattr(messages[0], "fault", None) == "unknown"
+            messages = partition.loops.on_answer(message, message.answered_at)
+        else:
+            assert isinstance(message, Rejected)  # an earlier worker could read it
+            messages = [message]
+        self._results.take(partition, messages, early.inbound)

@@ -19,8 +19,11 @@ from collections.abc import Callable
 
 from connectors.records import Topics
 from connectors.storage.snapshots import StateDirectory, StateError
-from connectors.worker.partition import LoopSettings, UnfitTopicsError
-from connectors.worker.session import WINDOW, Session, TooManyBadError, WorkerSettings, say
+from connectors.worker.agreement import UnfitTopicsError
+from connectors.worker.journal import say
+from connectors.worker.loop_settings import LoopSettings
+from connectors.worker.session import Session
+from connectors.worker.settings import WINDOW, TooManyBadError, WorkerSettings
 
 __all__ = ["LoopSettings", "TooManyBadError", "UnfitTopicsError", "Worker", "WorkerSettings"]
 

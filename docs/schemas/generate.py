@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from connectors.wire.cloudevents import EARLIEST, LATEST
 from connectors.wire.codec import TYPES
-from connectors.wire.inbox import MAX_NAME
+from connectors.wire.names import MAX_NAME
 from connectors.wire.scalars import LARGEST, SMALLEST
 from streamgp.base import Decision, Features, Label, Neighbour
 from streamgp.interactive.messages import Answer, Cancel, Event
@@ -239,6 +239,7 @@ def headers(heading: str, text: str) -> Schema:
         "dlq.stage": {"enum": ["decode", "correlate", "learn"]},
         "dlq.error": {"maxLength": 500},
         "dlq.at": time,
+        "dlq.truncated": number,
     }
     names = [name for name in described if name in rules]
     found: Schema = {
@@ -251,7 +252,7 @@ def headers(heading: str, text: str) -> Schema:
     }
     if "dlq.topic" in names:
         place = names[:3]
-        found["required"] = names[3:]
+        found["required"] = [name for name in names[3:] if name != "dlq.truncated"]
         found["dependentRequired"] = {name: [n for n in place if n != name] for name in place}
     return found
 

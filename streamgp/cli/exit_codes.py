@@ -19,20 +19,36 @@ TOO_MANY_BAD = 65
 LEARNER_FAILED = 70
 LOST_BROKER = 75
 FENCED = 76
-INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+HUNG_UP = 129  # 128 + SIGHUP, as shells report it
+INTERRUPTED = 130  # 128 + SIGINT
+UNREAD = 141  # 128 + SIGPIPE
 TERMINATED = 143  # 128 + SIGTERM
 
 MEANING: dict[int, str] = {
-    DONE: "stopped by SIGTERM or SIGINT; the last batch is committed",
+    DONE: "stopped by SIGTERM, SIGINT or SIGHUP; the last batch is committed",
     WRONG_USE: "wrong use, configuration or topics; starting again does not help",
     TOO_MANY_BAD: "too many inputs could not be used; look at the dead letters",
     LEARNER_FAILED: "the learner failed; nothing of that batch is committed",
     LOST_BROKER: "lost the broker or a transaction; nothing is lost, start again",
     FENCED: "another worker with the same instance name took over; do not start again",
+    HUNG_UP: "a second SIGHUP; nothing of the last batch is committed",
     INTERRUPTED: "a second SIGINT; nothing of the last batch is committed",
     TERMINATED: "a second SIGTERM; nothing of the last batch is committed",
 }
 """What each exit status of `streamgp run` means."""
+
+
+def status_of(signal: str | None) -> int:
+    """Return the exit status of a command that a signal has ended before it was done.
+
+    Examples
+    --------
+    >>> status_of("SIGTERM"), status_of(None)
+    (143, 0)
+
+    """
+    by_signal = {"SIGHUP": HUNG_UP, "SIGINT": INTERRUPTED, "SIGTERM": TERMINATED}
+    return DONE if signal is None else by_signal[signal]
 
 
 def leave(status: int) -> NoReturn:

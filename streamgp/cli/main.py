@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -21,17 +22,35 @@ from streamgp.cli.annotate.command import annotate
 from streamgp.cli.completion import COMPLETE_VARIABLE, completion
 from streamgp.cli.configuration.init import init
 from streamgp.cli.configuration.validation import ConfigError
-from streamgp.cli.exit_codes import INTERRUPTED, LOST_BROKER, WRONG_USE
+from streamgp.cli.exit_codes import INTERRUPTED, LOST_BROKER, UNREAD, WRONG_USE
 from streamgp.cli.replay.command import replay
 from streamgp.cli.replay.demo import demo
 from streamgp.cli.replay.report import report
 from streamgp.cli.send.command import send
+from streamgp.cli.terminal import tell
 from streamgp.cli.upkeep.dead_letters import dead_letters
 from streamgp.cli.upkeep.forget import forget
 from streamgp.cli.upkeep.rebuild import rebuild
 from streamgp.cli.watch.command import watch
 from streamgp.cli.worker.check import check
 from streamgp.cli.worker.run import run
+
+
+class _UnreadError(Exception):
+    """Nobody reads the output any more."""
+
+
+@contextmanager
+def _noticing() -> Iterator[None]:
+    """Notice that nobody reads on, before click or rich do: they end the process with status 1."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise _UnreadError from None
+    except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):
+            raise _UnreadError from None
+        raise
 
 
 class _Streamgp(click.Group):
@@ -56,12 +75,12 @@ class _Streamgp(click.Group):
         except click.ClickException as error:
             sys.exit(_fail(error.format_message()))
         except click.Abort:  # what click makes of Ctrl-C
-            click.echo("interrupted", err=True)
+            tell("interrupted")
             sys.exit(INTERRUPTED)
         except ConfigError as error:
             sys.exit(_fail(str(error)))
-        except BrokenPipeError:
-            raise  # nobody reads on: said by nobody, to nobody
+        except _UnreadError:
+            sys.exit(UNREAD)
         except RefusedError as error:
             sys.exit(_fail(str(error)))
         except LinkError as error:
@@ -70,9 +89,19 @@ class _Streamgp(click.Group):
             sys.exit(_fail(f"cannot write the results: {error.strerror or error}"))
         sys.exit(status if isinstance(status, int) else 0)
 
+    def make_context(self, *args: Any, **options: Any) -> click.Context:
+        """Read the arguments, which may print a help text."""
+        with _noticing():
+            return super().make_context(*args, **options)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        with _noticing():
+            return super().invoke(ctx)
+
 
 def _fail(message: str, status: int = WRONG_USE) -> int:
-    click.echo(f"Error: {' '.join(message.split())}", err=True)
+    tell(f"Error: {' '.join(message.split())}")
     return status
 
 
@@ -104,8 +133,8 @@ def cli() -> None:
     Complete words with Tab:      streamgp completion --help
 
     Exit status: 0 done, 2 wrong use or unreadable input (one line on stderr says what),
-    75 a broker that cannot be reached, 130 ended by Ctrl-C (what was done so far is kept).
-    `streamgp run` has more of them, see its --help.
+    75 a broker that cannot be reached, 130 ended by Ctrl-C (what was done so far is kept), 141
+    nobody reads the output any more. `streamgp run` has more of them, see its --help.
     """
 
 
@@ -162,14 +191,16 @@ def _fix_hashes() -> None:
 
 
 def _flush_quietly() -> None:
-    """Write out what is left; a reader that has gone (`| head`) is no error worth a message."""
+    """Write out what is left; a reader that has gone (`| head`) is told by the status alone."""
     if sys.stdout is None:  # closed by the shell: `>&-`
         return
     try:
         sys.stdout.flush()
-    except OSError:
+    except OSError as error:
         # The interpreter flushes once more at exit; give it something that takes the bytes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            sys.exit(UNREAD)
 
 
 if __name__ == "__main__":

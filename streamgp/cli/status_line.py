@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TextIO
 
 REWRITE_S = 0.2
@@ -53,5 +54,6 @@ class StatusLine:
         self._write(f"{_CLEAR if self._is_terminal else ''}{text}\n")
 
     def _write(self, text: str) -> None:
-        self._stream.write(text)
-        self._stream.flush()
+        with suppress(OSError):  # the terminal was closed: no reason to stop what it tells of
+            self._stream.write(text)
+            self._stream.flush()

@@ -1,7 +1,7 @@
 """How a running command is asked to stop: politely by one signal, at once by a second.
 
-The first SIGTERM or SIGINT sets a flag, which the command looks at between two batches. Whoever
-sends another one does not want to wait any longer.
+The first SIGTERM, SIGINT or SIGHUP (the terminal was closed) sets a flag, which the command looks
+at between two batches. Whoever sends another one does not want to wait any longer.
 
 """
 
@@ -16,14 +16,14 @@ from typing import Any
 
 # A terminal sends Ctrl-C to all processes, and a supervisor may pass it on: one wish, two signals.
 _SAME_WISH_S = 0.5
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Stop:
     """Tells whether to stop; listens to signals inside of a `with` block.
 
     A signal that was ignored when the process began stays so, as for a command in the background
-    of a script.
+    of a script, or under `nohup`.
 
     Parameters
     ----------

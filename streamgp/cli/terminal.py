@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from typing import Any, TextIO, TypeAlias, cast
 
 import click
 
@@ -38,7 +38,8 @@ def progress() -> Iterator[Show]:
         TaskProgressColumn(),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(file=steady(sys.stderr))
+    with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("starting", total=1.0)
         calls = 0
 
@@ -49,6 +50,36 @@ def progress() -> Iterator[Show]:
             calls += 1
 
         yield show
+
+
+class _Steady:
+    """A stream on which writing never fails."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def steady(stream: TextIO) -> TextIO:
+    """Return a terminal that may be closed while something is drawn on it."""
+    return cast(TextIO, _Steady(stream))
+
+
+def tell(line: str) -> None:
+    """Write a line to stderr; where nobody can read it any more, that is no error."""
+    with contextlib.suppress(OSError):
+        click.echo(line, err=True)
 
 
 def confirm(question: str) -> bool:

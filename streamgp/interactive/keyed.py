@@ -204,6 +204,22 @@ class KeyedLoops:
         """Return the earliest moment after which `on_time` has something to do, or None."""
         return self._deadlines.first()
 
+    def knows(self, key: str | None, event_id: str | None = None) -> bool:
+        """Whether a key has a loop and, where an event is named, this one remembers the event.
+
+        Examples
+        --------
+        >>> from streamgp import isgp
+        >>> from streamgp.interactive import Event
+        >>> loops = KeyedLoops(isgp(seed=1))
+        >>> messages = loops.on_event(Event(event_id="1", key="ann", x={}, occurred_at=0.0), 0.0)
+        >>> loops.knows("ann"), loops.knows("ann", "1"), loops.knows("ann", "2"), loops.knows("bob")
+        (True, True, False, False)
+
+        """
+        loop = self._residents.look_up(key)
+        return loop is not None and (event_id is None or loop.knows(event_id))
+
     def open_requests(self, key: str | None) -> list[str]:
         """Return the ids of a key's requests that wait for an answer."""
         loop = self._residents.look_up(key)

@@ -399,6 +399,10 @@ class InteractiveLoop(LoopState):
             return horizon if deadline is None else deadline
         return min(deadline, horizon)
 
+    def knows(self, event_id: str) -> bool:
+        """Whether an event was seen and is remembered: then answers about it can be weighed."""
+        return self._memory.get(event_id) is not None
+
     def open_requests(self) -> list[str]:
         """Return the ids of the requests that wait for an answer, the oldest event's first."""
         found = (record.open_request for record in self._memory)

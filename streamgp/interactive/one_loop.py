@@ -98,6 +98,10 @@ class OneLoop:
         """Return the earliest moment after which `on_time` has something to do, or None."""
         return self.loop.next_deadline()
 
+    def knows(self, key: str | None, event_id: str | None = None) -> bool:  # noqa: ARG002
+        """Whether an event is remembered; the loop itself is always there, whatever the key."""
+        return event_id is None or self.loop.knows(event_id)
+
     def open_requests(self, key: str | None) -> list[str]:
         """Return the ids of a key's requests that wait for an answer."""
         return self.loop.open_requests() if key is None else []

@@ -15,10 +15,12 @@ import streamgp
 from connectors.records import LinkError
 from streamgp.cli.main import cli, main
 
+MAIN = "from streamgp.cli.main import main; main()"
+
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", "from streamgp.cli.main import main; main()", *arguments],
+        [sys.executable, "-c", MAIN, *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -133,19 +135,24 @@ def test_error_of_our_own_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None
     assert isinstance(CliRunner().invoke(cli, ["init"]).exception, ZeroDivisionError)
 
 
-def test_reader_that_goes_away_is_no_error_worth_a_message() -> None:
+@pytest.mark.parametrize("command", ["init", "--help", "run --help", "demo", "demo --seed x"])
+@pytest.mark.parametrize("buffering", ["", "u"])
+def test_reader_that_goes_away_is_told_by_the_status_alone(buffering: str, command: str) -> None:
+    """Noticed by click, by rich, or at the end, when what is left is written out."""
     reader, writer = os.pipe()
     os.close(reader)
     try:
         process = subprocess.run(
-            [sys.executable, "-c", "from streamgp.cli.main import main; main()", "init"],
+            [sys.executable, f"-{buffering}c", MAIN, *command.split()],
             stdout=writer,
             stderr=subprocess.PIPE,
             check=False,
         )
     finally:
         os.close(writer)
-    assert process.stderr == b""
+    is_wrong_use = command.endswith("x")  # whose message goes to stderr
+    assert process.returncode == (2 if is_wrong_use else 141)
+    assert bool(process.stderr) == is_wrong_use
 
 
 def test_terminal_without_unicode_gets_no_traceback() -> None:

@@ -10,7 +10,7 @@ from streamgp.cli import stopping
 from streamgp.cli.stopping import Stop
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_first_signal_asks_and_is_told_once(number: signal.Signals) -> None:
     told: list[str] = []
     with Stop(told.append) as stop:
@@ -22,7 +22,9 @@ def test_first_signal_asks_and_is_told_once(number: signal.Signals) -> None:
     assert told == [number.name] == [stop.signal]
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
+)
 def test_second_signal_ends_at_once(
     number: signal.Signals, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -39,10 +41,11 @@ def test_second_signal_ends_at_once(
 
 
 def test_handlers_are_put_back() -> None:
-    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    before = [signal.getsignal(number) for number in numbers]
     with Stop():
         assert signal.getsignal(signal.SIGTERM) != before[0]
-    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before
+    assert [signal.getsignal(number) for number in numbers] == before
 
 
 def test_signal_that_is_ignored_stays_so() -> None:

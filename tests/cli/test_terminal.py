@@ -6,7 +6,8 @@ import io
 
 import pytest
 
-from streamgp.cli.terminal import CALLS_PER_UPDATE, progress
+from streamgp.cli.status_line import StatusLine
+from streamgp.cli.terminal import CALLS_PER_UPDATE, progress, steady, tell
 
 
 class Terminal(io.StringIO):
@@ -32,3 +33,23 @@ def test_nothing_is_shown_where_no_terminal_is(monkeypatch: pytest.MonkeyPatch) 
     with progress() as show:
         show("rooms", 0.5)
     assert file.getvalue() == ""
+
+
+class Gone(Terminal):
+    """A terminal whose window was closed."""
+
+    def write(self, text: str) -> int:  # noqa: ARG002
+        raise OSError(5, "Input/output error")
+
+    def flush(self) -> None:
+        raise OSError(5, "Input/output error")
+
+
+def test_terminal_that_was_closed_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", Gone())
+    monkeypatch.setenv("TERM", "xterm")
+    tell("over")
+    StatusLine().say("over")
+    assert steady(Gone()).write("over") == 4
+    with progress() as show:
+        show("rooms", 0.5)

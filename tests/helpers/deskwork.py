@@ -11,7 +11,7 @@ from connectors.memory.topics import MemoryTopics
 from connectors.records import LinkError, Outgoing, Reader, Record, TopicName, Writer
 from connectors.wire.codec import decode
 from connectors.wire.outbox import Outbox
-from connectors.worker.partition import LoopSettings
+from connectors.worker.loop_settings import LoopSettings
 from connectors.worker.worker import Worker, WorkerSettings
 from streamgp.cli.annotate.command import annotate
 from streamgp.cli.main import cli
@@ -90,10 +90,11 @@ class Town:
 
 
 class Broken:
-    """Topics that outlive whoever closes them, and raise LinkError as long as told to."""
+    """Topics that outlive whoever closes them, and raise an error as long as told to."""
 
     def __init__(self, topics: MemoryTopics) -> None:
         self.topics = topics
+        self.error: type[LinkError] = LinkError
         self.reads_fail = False
         self.writes_fail = False
         self.n_flushes = 0
@@ -112,10 +113,9 @@ class Broken:
     def close(self) -> None:
         pass
 
-    @staticmethod
-    def check(fails: bool) -> None:
+    def check(self, fails: bool) -> None:
         if fails:
-            raise LinkError("the broker\ndoes not answer")
+            raise self.error("the broker\ndoes not answer")
 
 
 class _Reader:

@@ -183,3 +183,16 @@ def test_garbage_under_a_new_key_leaves_no_learner_behind():
 def test_cancelling_under_a_key_that_is_none_is_rejected(key):
     [message] = KeyedLoops(isgp(seed=1)).on_cancel("e/label", 0.0, key=key)
     assert message.fault == "unknown"
+
+
+def test_an_event_is_known_as_long_as_it_is_remembered_wherever_its_loop_is():
+    loops = KeyedLoops(isgp(seed=1), answer_horizon_s=100.0, max_keys=1)
+    for key in ("ann", "bob"):
+        loops.on_event(event(key), 0.0)
+    assert list(loops.loops) == ["bob"]
+    assert [loops.knows(key) for key in ("ann", "bob", "eve")] == [True, True, False]
+    assert [loops.knows(key, "e") for key in ("ann", "bob", "eve")] == [True, True, False]
+    assert not loops.knows("ann", "f")
+    assert list(loops.loops) == ["bob"]  # to ask changes nothing
+    loops.on_time(101.0)
+    assert (loops.knows("bob"), loops.knows("bob", "e")) == (True, False)

@@ -36,6 +36,8 @@ def loops():
         "on_cancel",
         "withdraw",
         "forget",
+        "knows",
+        "open_requests",
         "next_deadline",
         "changes",
         "take_over",
@@ -132,3 +134,14 @@ def test_it_has_nothing_of_its_own_for_a_key(loops):
 def test_a_model_that_cannot_be_published_is_refused_at_the_start():
     with pytest.raises(TypeError, match="ScriptedLearner cannot be saved; give it the methods"):
         OneLoop(ScriptedLearner())
+
+
+def test_an_event_is_known_as_long_as_it_is_remembered(loops):
+    assert (loops.knows(None), loops.knows("nobody")) == (True, True)
+    assert (loops.knows("ann", "e"), loops.knows(None, "e"), loops.knows("ann", "f")) == (
+        True,
+        True,
+        False,
+    )
+    loops.on_time(101.0)
+    assert not loops.knows("ann", "e")

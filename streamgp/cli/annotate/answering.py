@@ -3,56 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
 
-from connectors.desk.desk import CannotUndoError, Desk, Question
-from connectors.records import LinkError, Topics
-from connectors.wire.inbox import TakenBack
+from connectors.desk.desk import CannotUndoError, Question
+from connectors.records import Topics
 from connectors.wire.outbox import Outbox
-from streamgp.cli.annotate.averages import Averages
 from streamgp.cli.annotate.choices import Choice, Choices, shown_label
 from streamgp.cli.annotate.commands import Command, Face
-from streamgp.cli.annotate.courier import Courier
-from streamgp.cli.annotate.feed import DeskFeed
+from streamgp.cli.annotate.courier import SOURCE, Courier
+from streamgp.cli.annotate.live_desk import LOOK_S, LiveDesk, Sitting
 from streamgp.cli.annotate.question import View
-from streamgp.cli.deployment.visiting import printable
-from streamgp.interactive.messages import Answer, LabelledExample
-
-SOURCE = "/streamgp/annotate"
-PROGRAM = "annotate"
-_LOOK_S = 0.1
-_RETRY_S = 1.0
-N_KEPT = 1000
-"""Answers that are known here, whether the topic gives them back or not."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sitting:
-    """Who answers, and what.
-
-    Parameters
-    ----------
-    annotator
-        How the answers are signed.
-    keyed
-        Whether the workers have a learner for each key.
-    answer_horizon_s
-        For how long after its event a question can be answered; None for ever.
-    only_key
-        The only key whose questions are wanted; None for all.
-    idle_s
-        Seconds without a question after which to leave; None for never.
-
-    """
-
-    annotator: str
-    keyed: bool = True
-    answer_horizon_s: float | None = None
-    only_key: str | None = None
-    idle_s: float | None = None
+from streamgp.cli.wording import printable
+from streamgp.interactive.messages import Answer
 
 
 class Answering:
@@ -75,12 +37,20 @@ class Answering:
     ----------
     n_answered
         Answers given.
+    lost
+        Why it was left, where the broker was away for as long as nobody wants to wait without a
+        question; else None.
+
+    Raises
+    ------
+    LinkError
+        If the broker cannot be reached at the beginning.
 
     """
 
+    # _live      the desk, and what fills it
     # _question  what is shown; it stays until it is answered, skipped or over
-    # _feed      None while the broker is lost
-    # _given     the last answers: a desk set up anew knows them before the topic gives them back
+    # _is_empty  whether there was no question when the last one was looked for
     # _idle_at   when there was a question last, by the clock
     def __init__(
         self,
@@ -92,7 +62,7 @@ class Answering:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.n_answered = 0
-        self._topics = topics
+        self.lost: str | None = None
         self._sitting = sitting
         self._face = face
         self._courier = courier
@@ -101,20 +71,17 @@ class Answering:
         self._choices = Choices()
         self._question: Question | None = None
         self._note: str | None = None
-        self._trouble: str | None = None
-        self._given: deque[tuple[Answer, float]] = deque(maxlen=N_KEPT)
-        self._retry_at = 0.0
+        self._is_empty = True
         self._idle_at = clock()
-        self._feed: DeskFeed | None = None
-        self._begin()
+        self._live = LiveDesk(topics, sitting, clock)
 
     def run(self, should_stop: Callable[[], bool]) -> None:
         """Ask until the annotator leaves, or something else wants an end.
 
         Raises
         ------
-        LinkError
-            If the broker cannot be reached at the beginning.
+        RefusedError
+            If the topics cannot be read any longer, and waiting would not help.
 
         """
         with self._face as face:
@@ -124,10 +91,11 @@ class Answering:
                 view = self._view()
                 face.show(view)
                 if self._is_idle_for_too_long(view):
+                    self.lost = self._live.trouble
                     return
                 # While there is much to read, a look whether a key was pressed is enough.
                 is_busy = view.n_read is not None or view.question is None
-                command = face.read(view, 0.0 if is_busy else _LOOK_S)
+                command = face.read(view, 0.0 if is_busy else LOOK_S)
                 if command is not None and not self._obey(command):
                     return
 
@@ -138,91 +106,57 @@ class Answering:
     def close(self) -> None:
         """Let go; what is not sent is given up."""
         self._courier.close()
-        if self._feed is not None:
-            with suppress(LinkError):
-                self._feed.close()
+        self._live.close()
 
     def n_open(self) -> int:
         """Return the number of questions that wait."""
-        return self._desk.n_open(self._clock())
+        return self._live.desk.n_open(self._clock())
 
     # --- inside
 
-    def _begin(self) -> None:
-        """Set the desk up, to be filled from the start of the topics."""
-        sitting = self._sitting
-        self._desk = Desk(sitting.annotator, answer_horizon_s=sitting.answer_horizon_s)
-        self._averages = Averages()
-        self._feed = DeskFeed(
-            self._topics, self._desk, keyed=sitting.keyed, only_key=sitting.only_key
-        )
-        for answer, at in self._given:
-            self._desk.take(answer, at=at)
-
     def _read_on(self) -> None:
-        try:
-            if self._feed is None:
-                if self._clock() < self._retry_at:
-                    time.sleep(_LOOK_S)
-                    return
-                self._begin()
-            assert self._feed is not None
-            catches_up = not self._feed.caught_up
-            has_time = self._question is None or catches_up
-            for message in self._feed.read_on(_LOOK_S if has_time else 0.0):
-                if isinstance(message, LabelledExample):
-                    self._averages.learn(message)
-                elif isinstance(message, TakenBack) and message.event_id is None:
-                    self._averages.forget(message.key)
-            self._trouble = None
-        except LinkError as error:
-            self._trouble = " ".join(str(error).split())
-            self._retry_at = self._clock() + _RETRY_S
-            if self._feed is not None:
-                with suppress(LinkError):
-                    self._feed.close()
-                self._feed = None
-            if self._question is not None:
-                self._question = None
-                self._face.question_ended()
-
-    def _is_reading(self) -> bool:
-        return self._feed is None or not self._feed.caught_up
+        # Who has just answered waits for nothing while there are further questions.
+        self._live.read_on(LOOK_S if self._is_empty else 0.0)
+        if self._live.trouble is not None and self._question is not None:
+            self._question = None
+            self._face.question_ended()
 
     def _choose(self) -> None:
         """Go on to the next question, once the one that is shown is over."""
-        if self._is_reading():
+        if self._live.is_behind:
             return
         now = self._clock()
-        if self._question is not None and not self._desk.is_open(self._question, now):
+        if self._question is not None and not self._live.desk.is_open(self._question, now):
             about = printable(self._question.request.event_id)
             self._note = f"the question about event {about} has ended"
             self._question = None
             self._face.question_ended()
         if self._question is None:
-            self._question = self._desk.next(now)
+            self._question = self._live.desk.next(now)
+        self._is_empty = self._question is None
 
     def _view(self) -> View:
-        question = self._question
+        question, live = self._question, self._live
         return View(
             annotator=self._sitting.annotator,
             question=question,
             choices=[] if question is None else self._offer(question.request.key),
-            averages=self._averages,
+            averages=live.averages,
             n_open=self.n_open(),
             n_answered=self.n_answered,
             n_unsent=self._courier.n_unsent,
-            n_read=self._feed.n_read if self._feed is not None and self._is_reading() else None,
+            n_read=live.n_read,
             note=self._note,
-            trouble=self._trouble or self._courier.trouble,
+            trouble=live.trouble or self._courier.trouble,
             now=self._clock(),
         )
 
     def _offer(self, key: str | None) -> list[Choice]:
-        return self._choices.offer(key, self._desk.classes(key), self._desk.all_classes())
+        desk = self._live.desk
+        return self._choices.offer(key, desk.classes(key), desk.all_classes())
 
     def _is_idle_for_too_long(self, view: View) -> bool:
-        if view.question is not None or self._is_reading():
+        if view.question is not None or view.n_read is not None:
             self._idle_at = view.now
             return False
         idle_s = self._sitting.idle_s
@@ -237,14 +171,14 @@ class Answering:
         elif self._question is not None:
             question, self._question, self._note = self._question, None, None
             if command.kind == "skip":
-                self._desk.skip(question)
+                self._live.desk.skip(question)
                 self._note = f"event {printable(question.request.event_id)}: skipped"
             else:
                 self._answer(question, command)
         return True
 
     def _answer(self, question: Question, command: Command) -> None:
-        answer = self._desk.answer(question, command.label, self._clock())
+        answer = self._live.desk.answer(question, command.label, self._clock())
         about = printable(question.request.event_id)
         what = "don't know" if command.label is None else shown_label(command.label)
         self._note = f"event {about}: {what}"
@@ -253,11 +187,11 @@ class Answering:
             self._send(answer, question)
 
     def _undo(self) -> None:
-        if self._is_reading():
+        if self._live.is_behind:
             self._note = "wait until everything is read"
             return
         try:
-            undone = self._desk.undo(self._clock())
+            undone = self._live.desk.undo(self._clock())
         except CannotUndoError as error:
             self._note = str(error)
             return
@@ -270,5 +204,5 @@ class Answering:
             self._send(undone.message, undone.question)
 
     def _send(self, answer: Answer, question: Question) -> None:
-        self._given.append((answer, self._clock()))
+        self._live.keep(answer, self._clock())
         self._courier.send(self._outbox.message(answer, question.partition))

@@ -10,9 +10,9 @@ from math import isfinite
 from string import ascii_lowercase
 
 from connectors.tables.cells import is_integer_text
-from connectors.wire.inbox import MAX_NAME
+from connectors.wire.names import MAX_NAME
 from streamgp.base import Label
-from streamgp.cli.deployment.visiting import printable
+from streamgp.cli.wording import printable
 
 COMMANDS = "dmnqsu"
 """Letters that mean something else than a label."""
@@ -46,7 +46,7 @@ class Choices:
     """Gives every label a key to press, the same for as long as possible.
 
     A label has the same key in every conversation, unless two labels of one conversation would
-    have to share it.
+    have to share it. One that is written as a key, as 2 is, has that key as long as it is free.
 
     Examples
     --------
@@ -110,6 +110,8 @@ class Choices:
         free = [c for c in CHARACTERS if c not in taken]
         if usual is not None and usual not in taken:
             character = usual
+        elif (written := shown_label(typed[1])) in free:
+            character = written
         elif free:
             # One that stands for nothing yet, so that no two labels share theirs.
             used = set(self._usual.values())

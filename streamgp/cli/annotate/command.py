@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from streamgp.cli.deployment.deployed import broker_option, config_argument
+from streamgp.cli.option_types import Number
 
 _MAX_NAME = 100
 
@@ -60,7 +61,7 @@ def _name(_context: click.Context, _parameter: click.Parameter, value: str | Non
     "--stop-when-idle",
     "idle_s",
     metavar="S",
-    type=click.FloatRange(min=0.0),
+    type=Number(at_least=0.0),
     help="Leave when there was no question for so many seconds.",
 )
 @broker_option

@@ -28,6 +28,10 @@ COMMANDS = {
 """By key, beside the labels."""
 
 
+class UnclearLineError(Exception):
+    """A line that says nothing, where nobody is there to write another one."""
+
+
 class Face(Protocol):
     """Where questions are shown and commands come from."""
 
@@ -40,7 +44,14 @@ class Face(Protocol):
         ...
 
     def read(self, view: View, timeout_s: float) -> Command | None:
-        """Return what the annotator wants about what was shown, None if nothing in time."""
+        """Return what the annotator wants about what was shown, None if nothing in time.
+
+        Raises
+        ------
+        UnclearLineError
+            If what was said means nothing, and what follows may be about another question.
+
+        """
         ...
 
     def question_ended(self) -> None:
@@ -66,7 +77,7 @@ def command_of_line(line: str, choices: Sequence[Choice]) -> Command:
     Raises
     ------
     ValueError
-        If it says nothing; the text says what could be meant.
+        If it says nothing, or two things; the text says what could be meant.
 
     Examples
     --------
@@ -81,10 +92,13 @@ def command_of_line(line: str, choices: Sequence[Choice]) -> Command:
     line = line.strip()
     if line in COMMANDS:
         return COMMANDS[line]
-    command = label_of_key(line, choices)
-    if command is not None:
-        return command
-    for choice in choices:
-        if shown_label(choice.label) == line:
-            return Command(kind="label", label=choice.label)
+    meant = {shown_label(c.label): c.label for c in choices if line == c.character}
+    meant |= {shown_label(c.label): c.label for c in choices if line == shown_label(c.label)}
+    if len(meant) > 1:
+        pressed, written = meant
+        raise ValueError(
+            f"{line!r} is the key of {pressed} and a label itself; write n {pressed} or n {written}"
+        )
+    for label in meant.values():
+        return Command(kind="label", label=label)
     raise ValueError(f"{line!r:.60} is no key and no known label; write n LABEL for a new one")

@@ -10,6 +10,9 @@ from contextlib import suppress
 from connectors.records import LinkError, Outgoing, Writer
 
 PAUSE_S = 1.0
+SOURCE = "/streamgp/annotate"
+PROGRAM = "annotate"
+"""How answers are marked as coming from here."""
 
 
 class Courier:

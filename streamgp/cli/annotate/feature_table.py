@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
 from streamgp.base import FeatureName, Features
 from streamgp.cli.annotate.averages import Averages
 from streamgp.cli.annotate.choices import Choice, shown_label
-from streamgp.cli.deployment.visiting import printable
+from streamgp.cli.wording import printable
 from streamgp.interactive.messages import Challenge, Request
 
 MAX_COLUMNS = 5
 """Classes whose averages, or examples whose features, stand beside the event."""
 _WIDEST = 24
+_UNBOUND = 10_000
 
 
 def feature_table(
@@ -52,19 +54,42 @@ def feature_table(
         if isinstance(request, Challenge)
         else _means(request.key, averages, choices, shown)
     )
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("feature")
-    table.add_column("this event", justify="right", style="bold")
-    for title, _ in beside:
-        table.add_column(Text(title), justify="right")
-    for name in shown:
-        cells = [_value(request.x, name), *(_value(x, name) for _, x in beside)]
-        table.add_row(Text(cut(printable(str(name)))), *map(Text, cells))
+    table = _FittingTable(names=shown, x=request.x, beside=beside)
     left = len(names) - len(shown)
     if not left:
         return table
     more = f"features {start + 1} to {start + len(shown)} of {len(names)}; m: more"
     return Group(table, Text(more, style="dim"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FittingTable:
+    """An event, with as much beside it as there is room for: no number is cut."""
+
+    names: Sequence[FeatureName]
+    x: Features
+    beside: Sequence[tuple[str, Features]]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        unbound = options.update(width=_UNBOUND)
+        for n_beside in range(len(self.beside), -1, -1):
+            table = self._table(n_beside)
+            width = table.__rich_measure__(console, unbound).maximum
+            if width <= options.max_width or not n_beside:
+                yield table
+                return
+
+    def _table(self, n_beside: int) -> Table:
+        beside = self.beside[:n_beside]
+        table = Table(box=None, pad_edge=False, header_style="dim")
+        table.add_column("feature")
+        table.add_column("this event", justify="right", style="bold")
+        for title, _ in beside:
+            table.add_column(Text(title), justify="right")
+        for name in self.names:
+            cells = [_value(self.x, name), *(_value(x, name) for _, x in beside)]
+            table.add_row(Text(cut(printable(str(name)))), *map(Text, cells))
+        return table
 
 
 def _examples(request: Challenge) -> list[tuple[str, Features]]:

@@ -8,6 +8,7 @@ import select
 import termios
 import tty
 from codecs import getincrementaldecoder
+from contextlib import suppress
 from typing import Literal, NamedTuple
 
 _ESCAPE = "\x1b"
@@ -122,8 +123,9 @@ class Keys:
     def release(self) -> None:
         """Give the terminal back as it was."""
         if self._were is not None:
-            os.write(self._out, _PASTE_OFF)
-            termios.tcsetattr(self._fd, termios.TCSADRAIN, self._were)  # type: ignore[arg-type]
+            with suppress(OSError, termios.error):  # the terminal is gone
+                os.write(self._out, _PASTE_OFF)
+                termios.tcsetattr(self._fd, termios.TCSADRAIN, self._were)  # type: ignore[arg-type]
             self._were = None
 
     def read(self, timeout_s: float) -> list[Key]:

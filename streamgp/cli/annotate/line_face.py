@@ -7,7 +7,7 @@ import select
 from typing import TYPE_CHECKING, TextIO
 
 from streamgp.cli.annotate import question as looks
-from streamgp.cli.annotate.commands import Command, command_of_line
+from streamgp.cli.annotate.commands import Command, UnclearLineError, command_of_line
 
 if TYPE_CHECKING:
     from connectors.desk.desk import Question
@@ -24,11 +24,20 @@ class Lines:
     stream
         A file, a pipe or a terminal; anything else is read to its end at once.
 
+    Attributes
+    ----------
+    n_dropped
+        Lines left behind.
+    is_typed
+        Whether somebody writes them now, and sees what becomes of them.
+
     """
 
     # _fd      what is read; None if nothing more comes
     # _unread  read, and not taken
     def __init__(self, stream: TextIO) -> None:
+        self.n_dropped = 0
+        self.is_typed = stream.isatty()
         self._unread = b""
         self._fd: int | None = None
         try:
@@ -56,6 +65,7 @@ class Lines:
     def drop(self) -> None:
         """Leave the first line behind."""
         self._unread = self._unread.partition(b"\n")[2]
+        self.n_dropped += 1
 
 
 class LineFace:
@@ -101,7 +111,15 @@ class LineFace:
         self._shown = view.question
 
     def read(self, view: View, timeout_s: float) -> Command | None:
-        """Return what the next line says. Lines for which there is no question yet wait."""
+        """Return what the next line says. Lines for which there is no question yet wait.
+
+        Raises
+        ------
+        UnclearLineError
+            If it says nothing and was not typed: the lines behind it were written for the questions
+            that follow, and would answer this one.
+
+        """
         if view.n_read is not None:
             return None
         line = self._lines.first(timeout_s)
@@ -119,6 +137,11 @@ class LineFace:
             try:
                 return command_of_line(line, view.choices)
             except ValueError as error:
+                if not self._lines.is_typed:
+                    n = self._lines.n_dropped
+                    raise UnclearLineError(
+                        f"line {n} of the input: {error}; nothing behind it was read"
+                    ) from None
                 self._print(str(error))
         return None
 

@@ -18,8 +18,8 @@ from streamgp.base import Label
 from streamgp.cli.annotate.averages import Averages
 from streamgp.cli.annotate.choices import Choice, shown_label
 from streamgp.cli.annotate.feature_table import cut, feature_table
-from streamgp.cli.deployment.visiting import number, printable
-from streamgp.cli.watch.screen import span
+from streamgp.cli.annotate.legend import Legend
+from streamgp.cli.wording import number, printable, span
 from streamgp.interactive.messages import Challenge
 
 MOST_IN_LINES = 12
@@ -148,37 +148,27 @@ def features(view: View, *, start: int = 0, most: int | None = None) -> Renderab
 def labels(view: View) -> RenderableType:
     """Return the labels with their keys, and the other commands."""
     request = None if view.question is None else view.question.request
-    here, elsewhere = Text(), Text()
+    here: list[Text] = []
+    elsewhere: list[Text] = []
     for choice in view.choices:
-        text = here if choice.is_here else elsewhere
         mark = ""
         if isinstance(request, Challenge):
             given = _same(choice.label, request.given)
             suggested = _same(choice.label, request.suggested)
             mark = " (given)" if given else " (suggested)" if suggested else ""
-        text.append("   " if text else "")
-        text.append(choice.character or "n", style="bold cyan")
-        # No break within a label, so that no key stands at the end of a line.
-        text.append(f" {cut(shown_label(choice.label))}{mark}".replace(" ", "\N{NO-BREAK SPACE}"))
-    parts: list[RenderableType] = [here] if here else []
+        key = (choice.character or "n", "bold cyan")
+        entry = Text.assemble(key, f" {cut(shown_label(choice.label))}{mark}")
+        (here if choice.is_here else elsewhere).append(entry)
+    parts = [Legend(entries=here)] if here else []
     if elsewhere:
-        parts.append(Text.assemble(("known elsewhere: ", "dim"), elsewhere))
-    return Group(
-        *parts, _keys("n new label", "d don't know", "s skip", "u undo", "? help", "q quit")
-    )
+        parts.append(Legend(entries=elsewhere, title="known elsewhere: "))
+    commands = ("n new label", "d don't know", "s skip", "u undo", "? help", "q quit")
+    keys = [Text.assemble((text[0], "bold cyan"), (text[1:], "dim")) for text in commands]
+    return Group(*parts, Legend(entries=keys))
 
 
 def _same(a: Label, b: Label) -> bool:
     return type(a) is type(b) and a == b
-
-
-def _keys(*words: str) -> Text:
-    text = Text()
-    for word in words:
-        text.append("   " if text else "")
-        text.append(word[0], style="bold cyan")
-        text.append(word[1:].replace(" ", "\N{NO-BREAK SPACE}"), style="dim")
-    return text
 
 
 def status(view: View) -> Text:

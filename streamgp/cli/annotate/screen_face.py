@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -91,9 +92,12 @@ class ScreenFace:
         if drawn == self._drawn or not self._is_held:
             return
         self._drawn = drawn
-        self._console.control(Control.home())
-        self._console.print(Screen(self._picture(view)), end="")
-        self._console.file.flush()
+        try:
+            self._console.control(Control.home())
+            self._console.print(Screen(self._picture(view)), end="")
+            self._console.file.flush()
+        except OSError:  # the terminal is gone
+            self._pressed.append(Key("end"))
 
     def read(self, view: View, timeout_s: float) -> Command | None:
         """Return what a key says; what it only changes on the screen is done here."""
@@ -116,7 +120,8 @@ class ScreenFace:
         """Give the terminal back as it was."""
         if self._is_held:
             self._is_held = False
-            os.write(self._out, _LEAVE)
+            with suppress(OSError):  # the terminal is gone
+                os.write(self._out, _LEAVE)
             self._keys.release()
 
     def _hold(self) -> None:

@@ -7,20 +7,18 @@ waits for one of them. So what was asked long ago finds its truth, and little ha
 
 from __future__ import annotations
 
-import heapq
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from connectors.desk.desk import Desk, Question
-from connectors.records import LinkError, Reader, Topics, Writer
+from connectors.records import LinkError, Reader, RefusedError, Topics, Writer
 from connectors.wire.inbox import TakenBack
-from connectors.wire.outbox import Outbox
-from streamgp.cli.annotate.answering import PROGRAM, SOURCE
+from streamgp.cli.annotate.courier import PROGRAM
 from streamgp.cli.annotate.feed import DeskFeed, Told, understood
 from streamgp.cli.annotate.truths import Truths
+from streamgp.cli.annotate.under_way import Counts, UnderWay
 from streamgp.interactive.annotators import Annotator
 from streamgp.interactive.messages import (
     Answer,
@@ -35,32 +33,6 @@ RETRY_S = 1.0
 LOOK_AGAIN_S = 5.0
 
 _EventKey: TypeAlias = "tuple[str | None, str]"
-
-
-@dataclass(slots=True, kw_only=True)
-class Counts:
-    """What a simulated annotator has done.
-
-    Parameters
-    ----------
-    n_answered
-        Answers sent, of all kinds.
-    n_challenges
-        How many of them were about challenges.
-    n_declined
-        How many of them gave no label.
-
-    """
-
-    n_answered: int = 0
-    n_challenges: int = 0
-    n_declined: int = 0
-
-    def note(self, answer: Answer, *, is_challenge: bool) -> None:
-        """Count an answer."""
-        self.n_answered += 1
-        self.n_challenges += is_challenge
-        self.n_declined += answer.declined
 
 
 class Simulation:
@@ -83,18 +55,15 @@ class Simulation:
 
     Attributes
     ----------
-    counts
-        What was done.
     trouble
         What is wrong with the broker; None if nothing is.
 
     """
 
-    # _waiting   heap of (answered_at, number, question, answer); numbers keep equal moments apart
-    # _untold    questions whose event has not been read yet
-    # _unsure    answers of which it is not certain that they are safe
-    # _look_at   when to look which of the untold questions have ended
-    # _is_ready  whether all old questions were read, and the open ones among them asked
+    # _under_way  the answers that are not safe yet
+    # _untold     questions whose event has not been read yet
+    # _look_at    when to look which of the untold questions have ended
+    # _is_ready   whether all old questions were read, and the open ones among them asked
     def __init__(
         self,
         topics: Topics,
@@ -105,7 +74,6 @@ class Simulation:
         only_key: str | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.counts = Counts()
         self.trouble: str | None = None
         self._topics = topics
         self._annotator = annotator
@@ -113,19 +81,22 @@ class Simulation:
         self._keyed = keyed
         self._only_key = only_key
         self._clock = clock
-        self._outbox = Outbox(SOURCE, keyed=keyed)
-        self._unsure: list[tuple[Answer, int | None]] = []
+        self._under_way = UnderWay(keyed=keyed)
         self._look_at = 0.0
-        self._n_asked = 0
         self._retry_at = 0.0
         for label in truths.labels():
             annotator.see(label)
         self._open()
 
     @property
+    def counts(self) -> Counts:
+        """What was done."""
+        return self._under_way.counts
+
+    @property
     def n_waiting(self) -> int:
         """Number of answers under way."""
-        return len(self._waiting)
+        return len(self._under_way)
 
     @property
     def n_untold(self) -> int:
@@ -140,6 +111,11 @@ class Simulation:
         Whether anything came or went. What is wrong with the broker does not end anything: it is
         told in `trouble`, and tried again after a second.
 
+        Raises
+        ------
+        RefusedError
+            If that would not help.
+
         """
         try:
             if self._feed is None:
@@ -148,6 +124,8 @@ class Simulation:
                     return False
                 self._open()
             is_moved = self._read(timeout_s) + self._find_truths() + self._send()
+        except RefusedError:
+            raise
         except LinkError as error:
             self.trouble = " ".join(str(error).split())
             self._retry_at = self._clock() + RETRY_S
@@ -167,7 +145,6 @@ class Simulation:
         self._events: Reader | None = None
         self._writer: Writer | None = None
         self._desk = Desk()
-        self._waiting: list[tuple[float, int, Question, Answer]] = []
         self._untold: dict[_EventKey, list[Question]] = {}
         self._is_ready = False
         try:
@@ -180,8 +157,7 @@ class Simulation:
         except LinkError:
             self._let_go()
             raise
-        for answer, partition in self._unsure:
-            self._desk.take(answer, partition=partition, at=answer.answered_at)
+        self._under_way.start_over(self._desk)
 
     def _let_go(self) -> None:
         for end in (self._feed, self._events, self._writer):
@@ -192,9 +168,9 @@ class Simulation:
 
     def _read(self, timeout_s: float) -> int:
         assert self._feed is not None
-        now = self._clock()
-        if self._waiting:
-            timeout_s = min(timeout_s, max(0.0, self._waiting[0][0] - now))
+        due_at = self._under_way.next_at
+        if due_at is not None:
+            timeout_s = min(timeout_s, max(0.0, due_at - self._clock()))
         if self._untold:
             timeout_s = 0.0
         told = self._feed.read_on(timeout_s)
@@ -233,9 +209,7 @@ class Simulation:
     def _ask(self, question: Question) -> None:
         request = question.request
         truth = self._truths.ask(request.key, request.event_id)
-        answer = self._annotator.answer(request, truth, self._clock())
-        self._n_asked += 1
-        heapq.heappush(self._waiting, (answer.answered_at, self._n_asked, question, answer))
+        self._under_way.add(question, self._annotator.answer(request, truth, self._clock()))
 
     def _find_truths(self) -> int:
         """Read some events, if a question waits for one of them."""
@@ -264,18 +238,4 @@ class Simulation:
 
     def _send(self) -> int:
         assert self._writer is not None
-        now = self._clock()
-        while self._waiting and self._waiting[0][0] <= now:
-            _, _, question, answer = heapq.heappop(self._waiting)
-            if not self._desk.is_open(question, now):
-                continue
-            self._desk.take(answer, partition=question.partition, at=now)
-            self._unsure.append((answer, question.partition))
-            self.counts.note(answer, is_challenge=isinstance(question.request, Challenge))
-        n = len(self._unsure)
-        if n:
-            for answer, partition in self._unsure:
-                self._writer.send(self._outbox.message(answer, partition))
-            self._writer.flush()
-            self._unsure.clear()
-        return n
+        return self._under_way.send(self._writer, self._desk, self._clock())

@@ -13,19 +13,23 @@ from types import FrameType
 import click
 from msgspec.structs import replace
 
-from streamgp.cli.annotate.answering import PROGRAM, Answering, Sitting
-from streamgp.cli.annotate.commands import Face
-from streamgp.cli.annotate.courier import Courier
+from connectors.records import RefusedError
+from streamgp.cli.annotate.answering import Answering
+from streamgp.cli.annotate.commands import Face, UnclearLineError
+from streamgp.cli.annotate.courier import PROGRAM, Courier
+from streamgp.cli.annotate.live_desk import Sitting
 from streamgp.cli.annotate.simulated import Simulation
 from streamgp.cli.annotate.truths import Truths, read_truths
 from streamgp.cli.configuration.build import build_annotator
 from streamgp.cli.configuration.config import with_annotators
 from streamgp.cli.configuration.validation import ConfigError
 from streamgp.cli.configuration.worker_settings import WorkerConfig
-from streamgp.cli.deployment.visiting import number, visit
-from streamgp.cli.exit_codes import DONE, INTERRUPTED, LOST_BROKER
+from streamgp.cli.deployment.visiting import visit
+from streamgp.cli.exit_codes import DONE, INTERRUPTED, LOST_BROKER, WRONG_USE
 from streamgp.cli.status_line import StatusLine
 from streamgp.cli.stopping import Stop
+from streamgp.cli.terminal import tell
+from streamgp.cli.wording import number
 
 SOON_S = 1.0
 SEND_FOR_S = 15.0
@@ -80,27 +84,28 @@ def by_hand(
         )
         courier = Courier(lambda: topics.writer(PROGRAM))
         face = open_face()
+        refusal: str | None = None
         with closing(courier), _Stop(face) as stop:
             answering = Answering(topics, sitting, face, courier)
-            answering.run(stop)
+            try:
+                answering.run(stop)
+            except (RefusedError, UnclearLineError) as error:
+                refusal = " ".join(str(error).split())
             n_open = answering.n_open()
             n_unsent = answering.finish(SOON_S)
             if n_unsent:
                 n = number(n_unsent, "answer")
-                click.echo(f"sending {n}, for {SEND_FOR_S:.0f} s at most", err=True)
+                tell(f"sending {n}, for {SEND_FOR_S:.0f} s at most")
                 n_unsent = answering.finish(SEND_FOR_S)
             answering.close()
-        click.echo(
-            f"{number(answering.n_answered, 'answer')} given; {number(n_open, 'question')} left",
-            err=True,
-        )
+        tell(f"{number(answering.n_answered, 'answer')} given; {number(n_open, 'question')} left")
+        lost = refusal or answering.lost
         if n_unsent:
-            click.echo(
-                f"Error: the broker is lost; {number(n_unsent, 'answer')} not sent, the questions "
-                "come again",
-                err=True,
-            )
-            return LOST_BROKER
+            lost = lost or courier.trouble or "the broker is lost"
+            lost += f"; {number(n_unsent, 'answer')} not sent, the questions come again"
+        if lost is not None:
+            tell(f"Error: {' '.join(lost.split())}")
+            return LOST_BROKER if refusal is None else WRONG_USE
         return INTERRUPTED if stop.signal == "SIGINT" else DONE
 
 
@@ -171,11 +176,15 @@ def by_itself(
                 keyed=config.worker.keyed,
                 only_key=key,
             )
-            _simulate(simulation, stop, idle_s)
+            lost = _simulate(simulation, stop, idle_s)
+        if lost is not None:
+            tell(f"Error: {lost}")
+            return LOST_BROKER
         return INTERRUPTED if stop.signal == "SIGINT" else DONE
 
 
-def _simulate(simulation: Simulation, stop: Stop, idle_s: float | None) -> None:
+def _simulate(simulation: Simulation, stop: Stop, idle_s: float | None) -> str | None:
+    """Answer until somebody wants an end; return what was wrong for as long as nobody waits."""
     line = StatusLine()
     trouble: str | None = None
     idle_since = time.monotonic()
@@ -183,17 +192,18 @@ def _simulate(simulation: Simulation, stop: Stop, idle_s: float | None) -> None:
         while not stop():
             is_moved = simulation.step()
             now = time.monotonic()
-            if is_moved or simulation.n_waiting or simulation.trouble:
+            if is_moved or (simulation.n_waiting and simulation.trouble is None):
                 idle_since = now
             if simulation.trouble != trouble:
                 trouble = simulation.trouble
                 line.say("the broker is back" if trouble is None else f"{trouble}; trying again")
             line.show(lambda: progress_of(simulation))
             if idle_s is not None and now - idle_since >= idle_s:
-                break
+                return trouble
     finally:
         simulation.close()
-    line.say(progress_of(simulation))
+        line.say(progress_of(simulation))
+    return None
 
 
 def progress_of(simulation: Simulation) -> str:

@@ -14,42 +14,12 @@ from connectors.tables.formats import open_table
 from connectors.tables.rows import Row
 from connectors.tables.streams import TableError
 from streamgp.base import Label
+from streamgp.cli.configuration.logs import prefixes
 from streamgp.interactive.messages import Event
 
 ID_COLUMN = "event_id"
 MAX_TRUTHS = 500_000
 """Events that nobody has asked about yet; the oldest are forgotten."""
-
-
-def name_of(path: Path) -> str:
-    """Return what a log is called: the name of its file, up to the first point."""
-    return path.name.split(".")[0]
-
-
-def prefixes(paths: Sequence[Path]) -> list[str]:
-    """Return what the event ids of each log begin with: nothing if there is one, else its name.
-
-    Raises
-    ------
-    click.ClickException
-        If two logs have the same name.
-
-    Examples
-    --------
-    >>> prefixes([Path("rooms.csv")]), prefixes([Path("a/may.csv.gz"), Path("june.csv")])
-    ([''], ['may:', 'june:'])
-
-    """
-    if len(paths) == 1:
-        return [""]
-    names = [name_of(path) for path in paths]
-    for name in names:
-        if names.count(name) > 1:
-            raise click.ClickException(
-                f"two logs are called {name}, so that their event ids would be the same; "
-                "rename one, or send them one by one with --prefix"
-            )
-    return [f"{name}:" for name in names]
 
 
 def read_truths(paths: Sequence[Path], *, label: str) -> dict[str, Label]:

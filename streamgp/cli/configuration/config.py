@@ -77,11 +77,13 @@ def load(path: Path) -> Config:
 def load_worker(path: Path) -> WorkerConfig:
     """Read a configuration file; whatever is wrong with it becomes one ConfigError."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # some editors begin with a mark
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8 text (byte {error.start})") from None
+        raise ConfigError(
+            f"{path}: not UTF-8 text (byte {error.start}); save it as UTF-8"
+        ) from None
     return parse_worker(text, source=str(path))
 
 

@@ -33,8 +33,10 @@ Variable: TypeAlias = Annotated[
         extra={"expected": "the name of an environment variable", "secret": True},
     ),
 ]
+_PATH = r"^[^\0]+\Z"
+FilePath: TypeAlias = Annotated[str, Meta(pattern=_PATH, extra={"expected": "a path"})]
 SecretFile: TypeAlias = Annotated[
-    str, Meta(min_length=1, extra={"expected": "the path of a file", "secret": True})
+    str, Meta(pattern=_PATH, extra={"expected": "the path of a file", "secret": True})
 ]
 Url: TypeAlias = Annotated[
     str,
@@ -56,9 +58,9 @@ class Security(Section, frozen=True, kw_only=True):
     username: Text | None = None
     password_env: Variable | None = None
     password_file: SecretFile | None = None
-    ca_file: Text | None = None
-    cert_file: Text | None = None
-    key_file: Text | None = None
+    ca_file: FilePath | None = None
+    cert_file: FilePath | None = None
+    key_file: FilePath | None = None
     key_password_env: Variable | None = None
     key_password_file: SecretFile | None = None
 
@@ -114,7 +116,7 @@ class Worker(Section, frozen=True, kw_only=True):
     group: Name = "streamgp"
     instance: Name | None = None
     keyed: bool = True
-    state: Text = "streamgp-state"
+    state: FilePath = "streamgp-state"
     batch: Annotated[int, Meta(ge=1, le=100_000)] = 1000
     save_every_s: Seconds = 30.0
     max_bad_share: Share = 0.5

@@ -71,6 +71,27 @@ def load_deployed(path: Path, *, broker: str | None = None) -> WorkerConfig:
     return config
 
 
+def damage(error: Exception, config: WorkerConfig) -> str:
+    """Say what is wrong with what the topics hold; where they are files, which to bring back.
+
+    Examples
+    --------
+    >>> config = WorkerConfig(broker=Broker(url="file://topics"))
+    >>> damage(ValueError("state:0:7 is nothing that this streamgp writes"), config)
+    'state:0:7 is nothing that this streamgp writes; here the topics are files: bring back topics...
+
+    """
+    assert config.broker is not None
+    address = parse_address(config.broker.url)
+    if not isinstance(address, FileAddress):
+        return str(error)
+    state, consensus = (address.directory / f"{name}.jsonl" for name in ("state", "consensus"))
+    return (
+        f"{error}; here the topics are files: bring back {state} and {consensus} as a worker left "
+        "them, or begin anew in another directory"
+    )
+
+
 def open_topics(config: WorkerConfig) -> Topics:
     """Return the topics of a deployment.
 

@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from connectors.records import Reader
-from connectors.wire.statelog import CONFIGURATION, History
+from connectors.wire.history import History
+from connectors.wire.statelog import CONFIGURATION
 from streamgp.cli.deployment.visiting import all_of
 from streamgp.interactive.messages import LabelledExample
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from connectors.records import Topics
-from connectors.worker.partition import LoopSettings
+from connectors.worker.loop_settings import LoopSettings
 from streamgp.cli.configuration.addresses import KafkaAddress, parse_address
 from streamgp.cli.configuration.build import build_model
 from streamgp.cli.configuration.validation import ConfigError

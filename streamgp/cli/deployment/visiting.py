@@ -6,7 +6,7 @@ A visitor joins no group and makes no topics; what is wrong becomes one line on 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +18,10 @@ from streamgp.cli.configuration.addresses import MemoryAddress, parse_address
 from streamgp.cli.configuration.worker_settings import WorkerConfig
 from streamgp.cli.deployment.deployed import load_deployed, open_topics
 from streamgp.cli.terminal import progress
+from streamgp.cli.wording import number
 
 _PATIENCE_S = 0.5
 _CURE = "--create-topics"
-_PRINTABLE_SPACE = "\N{REPLACEMENT CHARACTER}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,55 +121,3 @@ def all_of(reader: Reader, *, what: str) -> Iterator[Record]:
                 n += 1
                 show(f"{what}: {number(n, 'record')}", 0.0)
                 yield record
-
-
-def printable(text: str) -> str:
-    """Return a text from outside such that it cannot do anything to a terminal.
-
-    Examples
-    --------
-    >>> printable("ann\\x1b[2J")
-    'ann�[2J'
-
-    """
-    return "".join(c if c.isprintable() else _PRINTABLE_SPACE for c in text)
-
-
-def number(n: int, what: str, several: str | None = None) -> str:
-    """Return a count with its noun.
-
-    Examples
-    --------
-    >>> number(1, "record"), number(2, "record"), number(0, "entity", "entities")
-    ('1 record', '2 records', '0 entities')
-
-    """
-    return f"{n} {what if n == 1 else several or what + 's'}"
-
-
-def aligned(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:
-    """Return rows as columns of text.
-
-    Parameters
-    ----------
-    rows
-        The cells of each row; all rows have as many.
-    right
-        Columns that stand to the right, as numbers do.
-
-    Examples
-    --------
-    >>> print(aligned([["key", "labels"], ["ann", "7"], ["bob", "12"]], right=[1]))
-    key  labels
-    ann       7
-    bob      12
-
-    """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(
-            f"{cell:>{width}}" if i in right else f"{cell:{width}}"
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    )

@@ -2,39 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
-from msgspec.structs import replace as changed
 
 from streamgp.cli.completion import directories
-from streamgp.cli.configuration.config import consistent, load, with_annotators
-from streamgp.cli.configuration.settings import Config, PresetName
+from streamgp.cli.configuration.config import consistent, load
+from streamgp.cli.configuration.options import features_option, ignore_option, with_options
+from streamgp.cli.configuration.settings import Config
+from streamgp.cli.option_types import path_to
 from streamgp.cli.replay.report import check_report
-
-
-def split_columns(
-    _context: click.Context, _parameter: click.Parameter, value: tuple[str, ...]
-) -> tuple[str, ...]:
-    """Split at commas, so that `--ignore a,b` and `--ignore a --ignore b` are the same."""
-    names = tuple(name.strip() for text in value for name in text.split(","))
-    if not all(names):
-        raise click.BadParameter("column names must not be empty")
-    return names
-
-
-def path_to(what: str) -> Callable[[click.Context, click.Parameter, str | None], Path | None]:
-    """Return a callback for the path of something that is written."""
-
-    def path(_context: click.Context, _option: click.Parameter, value: str | None) -> Path | None:
-        # An empty text would mean the current directory; it comes from an unset variable.
-        if value == "":
-            raise click.BadParameter(f"expected a {what}, got an empty text")
-        return None if value is None else Path(value)
-
-    return path
 
 
 @click.command()
@@ -56,20 +34,8 @@ def path_to(what: str) -> Callable[[click.Context, click.Parameter, str | None],
     metavar="COLUMN",
     help="Column that says whose row it is (a user, a device): every key has a learner of its own.",
 )
-@click.option(
-    "--ignore",
-    metavar="COLUMN",
-    multiple=True,
-    callback=split_columns,
-    help="Column that is no feature. May be given several times, or name several: A,B.",
-)
-@click.option(
-    "--features",
-    metavar="A,B,...",
-    multiple=True,
-    callback=split_columns,
-    help="The only columns that are features.",
-)
+@ignore_option
+@features_option
 @click.option(
     "--annotator",
     metavar="NAME=VALUE,...",
@@ -185,44 +151,4 @@ def replay(
             report=report,
             state=state,
         )
-    )
-
-
-def with_options(
-    config: Config,
-    *,
-    label: str | None = None,
-    time: str | None = None,
-    key: str | None = None,
-    ignore: tuple[str, ...] = (),
-    features: tuple[str, ...] = (),
-    annotator: tuple[str, ...] = (),
-    preset: PresetName | None = None,
-    seed: int | None = None,
-    limit: int | None = None,
-) -> Config:
-    """Let what was given on the command line replace what the file says.
-
-    Examples
-    --------
-    >>> with_options(Config(seed=3), label="room", seed=7).seed
-    7
-    >>> with_options(Config(seed=3), label="room").seed
-    3
-
-    """
-    given = {
-        "label": label,
-        "time": time,
-        "key": key,
-        "ignore": ignore or None,
-        "features": features or None,
-        "limit": limit,
-    }
-    log = changed(config.log, **{name: value for name, value in given.items() if value is not None})
-    return changed(
-        with_annotators(config, annotator),
-        preset=config.preset if preset is None else preset,
-        seed=config.seed if seed is None else seed,
-        log=log,
     )

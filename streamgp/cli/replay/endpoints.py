@@ -13,57 +13,9 @@ from connectors.files.messages import MessageFiles, alone_in
 from connectors.tables.logs import LogSource
 from connectors.tables.streams import TableError
 from streamgp.base import State
-from streamgp.cli.configuration.settings import Config
+from streamgp.cli.configuration.logs import N_REASONS_SHOWN
 from streamgp.cli.replay.results import FILE_NAMES, SUMMARY, TIMING
 from streamgp.interactive import Input, Message, Rejected
-
-N_REASONS_SHOWN = 5
-
-
-class Notes:
-    """What the reader of a log has to say: shown once the replay begins, as it comes from then on.
-
-    So a replay that is refused says nothing but why.
-
-    Attributes
-    ----------
-    lines
-        Everything it said.
-
-    """
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self._shown = False
-
-    def __call__(self, line: str) -> None:
-        self.lines.append(line)
-        if self._shown:
-            click.echo(f"note: {line}", err=True)
-
-    def show(self) -> None:
-        """Show everything said so far."""
-        self._shown = True
-        for line in self.lines:
-            click.echo(f"note: {line}", err=True)
-
-
-def open_log(path: Path, config: Config, notes: Notes) -> LogSource:
-    """Open the log that a configuration describes."""
-    columns = config.log
-    try:
-        return LogSource(
-            path,
-            label=columns.label,
-            time=columns.time,
-            key=columns.key,
-            ignore=columns.ignore,
-            features=columns.features,
-            limit=columns.limit,
-            notes=notes,
-        )
-    except ValueError as error:
-        raise click.ClickException(str(error)) from None
 
 
 def claim(out: Path | None, *, log: Path, until: ExitStack) -> None:

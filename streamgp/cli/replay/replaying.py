@@ -11,8 +11,9 @@ from time import perf_counter
 import click
 
 from streamgp.cli.configuration import build
+from streamgp.cli.configuration.logs import Notes, open_log
 from streamgp.cli.configuration.settings import Config
-from streamgp.cli.replay.endpoints import EndingLog, Notes, ReplaySink, claim, open_files, open_log
+from streamgp.cli.replay.endpoints import EndingLog, ReplaySink, claim, open_files
 from streamgp.cli.replay.report import write_report
 from streamgp.cli.replay.results import SUMMARY, TIMING, results_text, write_results
 from streamgp.cli.replay.scenario import Game

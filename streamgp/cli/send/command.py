@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
+from streamgp.cli.configuration.options import features_option, ignore_option
 from streamgp.cli.deployment.deployed import broker_option, config_argument
-from streamgp.cli.replay.command import split_columns
+from streamgp.cli.option_types import Number
 
 
 @click.command()
@@ -31,23 +32,11 @@ from streamgp.cli.replay.command import split_columns
     metavar="COLUMN",
     help="Column that says whose row it is. Without it, a whole log is of one key, its own name.",
 )
-@click.option(
-    "--ignore",
-    metavar="COLUMN",
-    multiple=True,
-    callback=split_columns,
-    help="Column that is no feature. May be given several times, or name several: A,B.",
-)
-@click.option(
-    "--features",
-    metavar="A,B,...",
-    multiple=True,
-    callback=split_columns,
-    help="The only columns that are features.",
-)
+@ignore_option
+@features_option
 @click.option(
     "--speed",
-    type=click.FloatRange(min=0.0, min_open=True),
+    type=Number(),
     metavar="X",
     help="Send at X times the pace of the time column. Without it: as fast as possible.",
 )
@@ -112,6 +101,8 @@ def send(
 
     Exit status: 0 done, 2 wrong use or a damaged log, 75 the broker is lost, 130 ended by Ctrl-C.
     """
+    if unlabelled and columns["label"] is not None:
+        raise click.UsageError("--label names a column of labels, --unlabelled says there is none")
     from streamgp.cli.send.feeder import Pace
     from streamgp.cli.send.sending import send_logs
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from connectors.records import Writer
 from connectors.tables.streams import TableError
 from connectors.wire.outbox import Outbox
-from streamgp.cli.replay.endpoints import N_REASONS_SHOWN
+from streamgp.cli.configuration.logs import N_REASONS_SHOWN
 from streamgp.interactive.messages import Event, Rejected
 
 SOURCE = "/streamgp/send"

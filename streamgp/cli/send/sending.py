@@ -18,18 +18,18 @@ from connectors.broker import Received
 from connectors.records import LinkError
 from connectors.tables.logs import LogSource
 from connectors.tables.streams import TableError
-from streamgp.cli.annotate.truths import name_of, prefixes
+from streamgp.cli.configuration.logs import Notes, name_of, open_log, prefixes
+from streamgp.cli.configuration.options import with_options
 from streamgp.cli.configuration.settings import Config
 from streamgp.cli.configuration.validation import ConfigError
 from streamgp.cli.configuration.worker_settings import WorkerConfig, replay_part
-from streamgp.cli.deployment.visiting import number, visit
-from streamgp.cli.exit_codes import DONE, INTERRUPTED, LOST_BROKER, TERMINATED, WRONG_USE
-from streamgp.cli.replay.command import with_options
-from streamgp.cli.replay.endpoints import Notes, open_log
+from streamgp.cli.deployment.visiting import visit
+from streamgp.cli.exit_codes import DONE, LOST_BROKER, WRONG_USE, status_of
 from streamgp.cli.send.feeder import Feeder, Pace, RowRead, Say
 from streamgp.cli.status_line import StatusLine
 from streamgp.cli.stopping import Stop
-from streamgp.cli.terminal import progress
+from streamgp.cli.terminal import progress, tell
+from streamgp.cli.wording import number
 from streamgp.interactive.messages import Event, Rejected
 
 PROGRAM = "send"
@@ -181,36 +181,31 @@ def _shown() -> Iterator[Say]:
 
 def _say_rejected(feeder: Feeder) -> None:
     for reason in feeder.reasons:
-        click.echo(f"rejected {reason}", err=True)
+        tell(f"rejected {reason}")
     more = feeder.n_rejected - len(feeder.reasons)
     if more:
-        click.echo(f"rejected {number(more, 'more row')}", err=True)
+        tell(f"rejected {number(more, 'more row')}")
 
 
 def _end(feeder: Feeder, stop: Stop, first: int, seconds: float) -> int:
     rejected = f", {number(feeder.n_rejected, 'row')} rejected" if feeder.n_rejected else ""
     span = f" (rows {first} to {feeder.last})" if feeder.last >= first else ""
-    click.echo(
-        f"{number(feeder.n_sent, 'event')} sent{span}{rejected} in {seconds:.1f} s", err=True
-    )
+    tell(f"{number(feeder.n_sent, 'event')} sent{span}{rejected} in {seconds:.1f} s")
     if stop():
-        click.echo(f"interrupted; go on with --from {feeder.last + 1}", err=True)
-        return INTERRUPTED if stop.signal == "SIGINT" else TERMINATED
+        tell(f"interrupted; go on with --from {feeder.last + 1}")
+        return status_of(stop.signal)
     if not feeder.n_sent and feeder.n_rejected:
-        click.echo("Error: no row could be read; see the reasons above", err=True)
+        tell("Error: no row could be read; see the reasons above")
         return WRONG_USE
     return DONE
 
 
 def _cut_by(error: LinkError | TableError, feeder: Feeder, first: int) -> int:
     if isinstance(error, TableError):
-        click.echo(
-            f"Error: {error} (sent what came before it, rows {first} to {feeder.last})", err=True
-        )
+        tell(f"Error: {error} (sent what came before it, rows {first} to {feeder.last})")
         return WRONG_USE
-    click.echo(
+    tell(
         f"Error: {' '.join(str(error).split())}; rows up to {feeder.safe} are safe, go on with "
-        f"--from {feeder.safe + 1}",
-        err=True,
+        f"--from {feeder.safe + 1}"
     )
     return LOST_BROKER

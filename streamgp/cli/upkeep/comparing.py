@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from streamgp.cli.deployment.visiting import aligned, number, printable
+from streamgp.cli.wording import aligned, number, printable
 from streamgp.interactive.consensus import SkepticalLearner
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.rebuilding import Taught, teach

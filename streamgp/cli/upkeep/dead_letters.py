@@ -110,10 +110,10 @@ def resend(
     An answer that names its id counts once, however often it is sent. An event that names its id is
     predicted once: sent again it becomes a dead letter. What names none is another one every time.
     """
-    from streamgp.cli.deployment.visiting import number as counted
     from streamgp.cli.deployment.visiting import visit
     from streamgp.cli.terminal import confirm
     from streamgp.cli.upkeep import letters
+    from streamgp.cli.wording import number as counted
 
     if bool(numbers) == everything:
         raise click.UsageError("name the dead letters to send again, or give --all")
@@ -124,7 +124,8 @@ def resend(
         found = letters.chosen(deployment.topics, places, wanted)
         records, n_left_out = letters.outgoing(found, skip=everything)
         if n_left_out:
-            click.echo(f"{counted(n_left_out, 'dead letter')} came of a timer: nothing to send")
+            left_out = counted(n_left_out, "dead letter")
+            click.echo(f"{left_out} left out: came of a timer, or only the beginning was kept")
         if not records:
             click.echo("sent nothing")
             return

@@ -8,7 +8,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from streamgp.cli.deployment.deployed import broker_option
-from streamgp.cli.replay.command import path_to
+from streamgp.cli.option_types import Number, path_to
 
 
 def _directories_and_files(
@@ -29,7 +29,7 @@ def _directories_and_files(
 @click.option(
     "--wait",
     "wait_s",
-    type=click.FloatRange(min=0.0),
+    type=Number(at_least=0.0),
     default=30.0,
     show_default=True,
     metavar="S",
@@ -70,6 +70,6 @@ def forget(place: Path, key: str, yes: bool, wait_s: float, broker: str | None) 
         return
     if broker is not None:
         raise click.UsageError("--broker goes with CONFIG.toml, not with a directory")
-    from streamgp.cli.upkeep.forgetting import forget_key
+    from streamgp.cli.replay.forgetting import forget_key
 
     click.echo(forget_key(place, key))

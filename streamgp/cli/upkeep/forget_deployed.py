@@ -15,10 +15,11 @@ from pathlib import Path
 import click
 
 from connectors.records import Outgoing, Reader, Record, TopicName
-from connectors.wire.inbox import flaw_of_name
+from connectors.wire.names import flaw_of_name
 from connectors.wire.statelog import SEPARATOR
-from streamgp.cli.deployment.visiting import Deployment, number, visit
+from streamgp.cli.deployment.visiting import Deployment, visit
 from streamgp.cli.terminal import confirm, progress
+from streamgp.cli.wording import number
 from streamgp.interactive.parts import HEAD
 
 NOT_YET = 3

@@ -12,9 +12,9 @@ import click
 
 from connectors.records import Outgoing, Record, Topics
 from connectors.tables.cells import time_of
-from connectors.wire.outbox import Letter, letter_of, resend
-from streamgp.cli.deployment.visiting import Deployment, aligned, everything, number, printable
-from streamgp.cli.watch.screen import clock_time
+from connectors.wire.dead_letters import Letter, letter_of, resend
+from streamgp.cli.deployment.visiting import Deployment, everything
+from streamgp.cli.wording import aligned, clock_time, number, printable
 
 Place = tuple[int, int]
 """Partition and offset of a dead letter."""
@@ -110,7 +110,7 @@ def description(topics: Topics, place: Place) -> str:
     record = _records_at(topics, [place])[0]
     rows = [["number", _number_of(record)], ["written", clock_time(record.at)]]
     rows.append(["key", "none" if record.key is None else _in_short(record.key)])
-    rows += [[name, _in_short(value)] for name, value in record.headers]
+    rows += [[printable(name), _in_short(value)] for name, value in record.headers]
     size = "none" if record.value is None else number(len(record.value), "byte")
     body = "" if record.value is None else "\n\n" + _body(record.value)
     return aligned([*rows, ["payload", size]]) + body
@@ -131,7 +131,7 @@ def outgoing(records: Sequence[Record], *, skip: bool) -> tuple[list[Outgoing], 
     records
         Dead letters.
     skip
-        Whether to leave out what came of no input; otherwise it is an error.
+        Whether to leave out what came of no input, or is cut; otherwise it is an error.
 
     """
     found: list[Outgoing] = []

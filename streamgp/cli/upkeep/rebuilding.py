@@ -19,7 +19,8 @@ from msgspec.structs import replace
 
 from connectors.records import Outgoing
 from connectors.wire import statelog
-from connectors.wire.statelog import CONFIGURATION, History, HistoryError
+from connectors.wire.history import History, HistoryError
+from connectors.wire.statelog import CONFIGURATION
 from streamgp import __version__
 from streamgp.base import State
 from streamgp.cli.configuration.addresses import FileAddress, parse_address
@@ -27,10 +28,12 @@ from streamgp.cli.configuration.build import build_model
 from streamgp.cli.configuration.config import consistent, load_worker
 from streamgp.cli.configuration.validation import ConfigError
 from streamgp.cli.configuration.worker_settings import WorkerConfig
+from streamgp.cli.deployment.deployed import damage
 from streamgp.cli.deployment.learned import Learned, histories_of, loops_in
-from streamgp.cli.deployment.visiting import Deployment, number, visit
+from streamgp.cli.deployment.visiting import Deployment, visit
 from streamgp.cli.terminal import confirm, progress
 from streamgp.cli.upkeep.comparing import Comparison, compare, comparison_text
+from streamgp.cli.wording import number
 from streamgp.interactive.parts import HEAD
 from streamgp.interactive.rebuilding import head_around
 from streamgp.interactive.snapshot import SnapshotError
@@ -71,7 +74,7 @@ def rebuild_learners(
                 histories, old, new, keyed=config.worker.keyed, with_heads=take_over
             )
         except HistoryError as error:
-            raise click.ClickException(str(error)) from None
+            raise click.ClickException(damage(error, there.config)) from None
         if not rows:
             raise click.ClickException(
                 f"no worker of group {there.group} has written any state; start one first"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from streamgp.cli.deployment.deployed import broker_option, config_argument
+from streamgp.cli.option_types import Number
 
 if TYPE_CHECKING:
     from streamgp.cli.watch.follower import Follower
@@ -23,7 +24,7 @@ _PATIENCE_S = 0.2
 @click.option(
     "--interval",
     "interval_s",
-    type=click.FloatRange(min=0.1),
+    type=Number(at_least=0.1),
     default=1.0,
     show_default=True,
     metavar="S",
@@ -85,9 +86,13 @@ def _look_on(follower: Follower, interval_s: float, stop: Callable[[], bool]) ->
             if follower.caught_up:
                 click.echo(follower.text() + "\n")
         return
+    from rich.console import Console
     from rich.live import Live
 
-    with Live(follower.picture(), auto_refresh=False) as live:
+    from streamgp.cli.terminal import steady
+
+    console = Console(file=steady(sys.stdout))
+    with Live(follower.picture(), console=console, auto_refresh=False) as live:
         while not stop():
             _read_for(follower, interval_s, stop)
             live.update(follower.picture(), refresh=True)

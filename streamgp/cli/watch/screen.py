@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from connectors.records import TopicName
-from streamgp.cli.deployment.visiting import number, printable
 from streamgp.cli.watch.joining import N_LAST
 from streamgp.cli.watch.watching import Watching
+from streamgp.cli.wording import clock_time, number, printable, span
 from streamgp.interactive.messages import Challenge
 
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
 _WIDTH = 50
 _NAME_WIDTH = 14
-_SPANS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,31 +103,6 @@ def picture(watching: Watching, around: Around, now: float) -> RenderableType:
         # Text, not markup: reasons and names come from outside.
         grid.add_row(Text(part.name), Text("\n".join(part.lines), style=style))
     return Panel(grid, title="streamgp watch", subtitle="Ctrl-C to leave")
-
-
-def span(seconds: float) -> str:
-    """Return a duration as people say it.
-
-    Examples
-    --------
-    >>> [span(s) for s in (0.4, 59, 250, 7500, 200_000)]
-    ['0 s', '59 s', '4 min 10 s', '2 h 5 min', '2 d 7 h']
-
-    """
-    rest = int(seconds)
-    words: list[str] = []
-    for size, unit in _SPANS:
-        n, rest = divmod(rest, size)
-        if n or words:
-            words.append(f"{n} {unit}")
-        if len(words) == 2:
-            break
-    return " ".join(word for word in words if not word.startswith("0 ")) or "0 s"
-
-
-def clock_time(at: float) -> str:
-    """Return a moment as the clocks here show it."""
-    return f"{datetime.fromtimestamp(at):%Y-%m-%d %H:%M:%S}"
 
 
 def _watched(watching: Watching, now: float) -> str:

@@ -13,8 +13,8 @@ from dataclasses import replace
 from connectors.desk.desk import Desk
 from connectors.records import WORKER_INPUTS, Record, TopicName
 from connectors.wire.codec import DecodeError, decode
+from connectors.wire.dead_letters import Letter, letter_of
 from connectors.wire.inbox import TakenBack, read
-from connectors.wire.outbox import Letter, letter_of
 from streamgp.cli.watch.flow import Flow
 from streamgp.cli.watch.joining import Joined
 from streamgp.interactive.messages import (

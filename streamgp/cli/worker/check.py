@@ -8,6 +8,7 @@ import click
 
 from streamgp.cli.deployment.deployed import broker_option, config_argument
 from streamgp.cli.exit_codes import leave
+from streamgp.cli.option_types import Number
 
 
 @click.command()
@@ -17,7 +18,7 @@ from streamgp.cli.exit_codes import leave
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(min=1),
+    type=Number(at_least=1.0),
     default=30.0,
     show_default=True,
     metavar="SECONDS",

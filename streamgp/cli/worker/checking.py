@@ -8,18 +8,20 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Literal, TypeAlias
 
 import click
 
 from connectors.records import LinkError, Topics
-from connectors.wire.statelog import History, HistoryError
-from connectors.worker.partition import LoopSettings
+from connectors.storage.snapshots import state_error
+from connectors.wire.history import History, HistoryError
+from connectors.worker.loop_settings import LoopSettings
 from streamgp.cli.configuration.addresses import KafkaAddress, parse_address
 from streamgp.cli.configuration.settings import resolved
 from streamgp.cli.configuration.validation import ConfigError
 from streamgp.cli.configuration.worker_settings import WorkerConfig
-from streamgp.cli.deployment.deployed import load_deployed, open_topics
+from streamgp.cli.deployment.deployed import damage, load_deployed, open_topics
 from streamgp.cli.deployment.readiness import build_loops, check_creation, topic_problems
 from streamgp.cli.exit_codes import DONE, WRONG_USE
 from streamgp.cli.terminal import progress
@@ -93,7 +95,7 @@ def findings(
     except (ConfigError, LinkError) as error:
         yield Finding("wrong", "broker", str(error))
     except HistoryError as error:
-        yield Finding("wrong", "learned", str(error))
+        yield Finding("wrong", "learned", damage(error, config))
     finally:
         with suppress(OSError):
             topics.close()
@@ -129,17 +131,25 @@ def _of_memory(config: WorkerConfig) -> Iterator[Finding]:
 
 
 def _of_state(root: Path) -> Finding:
-    """Say whether snapshots can be kept, without making anything."""
+    """Say whether snapshots can be kept; what is made to try it is removed again."""
     there = root
-    while not there.exists() and there != there.parent:
+    while not os.path.lexists(there) and there != there.parent:
         there = there.parent
-    if there.is_dir() and os.access(there, os.W_OK | os.X_OK):
+    try:
+        with suppress(FileNotFoundError):
+            root.lstat()  # its name may be too long
+        # Permissions do not tell: some directories take nothing from anybody.
+        os.rmdir(mkdtemp(prefix=".try-", dir=there))
+    except NotADirectoryError:
+        trouble = f"{there} is no directory; name another place"
+    except OSError as error:
+        trouble = str(state_error(f"cannot keep state in {root}", error))
+    else:
         return Finding("ok", "state", f"snapshots go into {root}")
-    why = "cannot be written" if there.is_dir() else "is no directory"
     return Finding(
         "warning",
         "state",
-        f"{there} {why}: a worker goes on without snapshots, and reads the topics from the start "
+        f"{trouble}: a worker goes on without snapshots, and reads the topics from the start "
         "whenever it starts",
     )
 
@@ -171,6 +181,7 @@ def _of_topics(
     yield Finding("ok", "broker", address)
     n = topics.n_partitions()
     yield Finding("ok", "topics", f"all seven are there, with {n} partition{'s' * (n != 1)}")
+    yield from (Finding("warning", "topics", warning) for warning in topics.warnings())
     yield _of_group(topics, config)
     yield _of_learned(topics, loops, timeout_s)
 

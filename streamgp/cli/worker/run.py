@@ -48,9 +48,9 @@ def run(
     `streamgp check` tries it. Every input counts exactly once, whatever happens to the worker or
     the broker. Started several times, the workers share the partitions.
 
-    SIGTERM or Ctrl-C: the batch at hand is finished and committed, then the worker leaves. A second
-    one ends it at once; nothing is lost by that either. The log goes to stderr, one line for each
-    batch; it never holds what was observed or answered.
+    SIGTERM, Ctrl-C or a terminal that is closed: the batch at hand is finished and committed, then
+    the worker leaves. A second signal ends it at once; nothing is lost by that either. The log goes
+    to stderr, one line for each batch; it never holds what was observed or answered.
 
     With memory:// the worker reads events and answers from standard input, one JSON object a line,
     writes what it says to standard output, and ends with the input.
@@ -70,7 +70,7 @@ def run(
       70  the learner failed; nothing of that batch is committed
       75  lost the broker or a transaction: start again
       76  another worker with the same instance name took over: do not start again
-     130, 143  ended at once by a second signal
+     129, 130, 143  ended at once by a second signal
     """
     start_log(log_format)
     # Before anything that takes its time is loaded: a signal must not find the door unguarded.

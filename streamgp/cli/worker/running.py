@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from connectors.records import FencedError, LinkError, RefusedError, Topics
-from connectors.wire.statelog import HistoryError
-from connectors.worker.partition import UnfitTopicsError
+from connectors.wire.history import HistoryError
+from connectors.worker.agreement import UnfitTopicsError
 from connectors.worker.worker import TooManyBadError, Worker, WorkerSettings
 from streamgp import __version__
 from streamgp.cli import exit_codes
@@ -19,7 +19,7 @@ from streamgp.cli.configuration.addresses import MemoryAddress, parse_address
 from streamgp.cli.configuration.validation import ConfigError
 from streamgp.cli.configuration.worker_checks import check_name
 from streamgp.cli.configuration.worker_settings import WorkerConfig
-from streamgp.cli.deployment.deployed import load_deployed, open_topics
+from streamgp.cli.deployment.deployed import damage, load_deployed, open_topics
 from streamgp.cli.deployment.readiness import build_loops, check_creation, topic_problems
 from streamgp.cli.stopping import Stop
 from streamgp.cli.worker.log import say
@@ -139,10 +139,15 @@ def _run(
                 state=None if slot.state is None else str(slot.state.path),
             )
             worker = Worker(topics, loops, _settings(config, slot), state=slot.state)
-            if is_memory:
-                _work_between_pipes(worker, topics, config, stop)
-            else:
-                worker.run(stop)
+            try:
+                if is_memory:
+                    _work_between_pipes(worker, topics, config, stop)
+                else:
+                    worker.run(stop)
+            except UnfitTopicsError as error:
+                if isinstance(error.__cause__, HistoryError | SnapshotError):
+                    raise UnfitTopicsError(damage(error, config)) from error
+                raise
     say(logging.INFO, "stopped", signal=stop.signal)
     # After an error nobody comes here: where a broker is gone, leaving it takes long, and the
     # process is about to end.

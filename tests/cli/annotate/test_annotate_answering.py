@@ -9,9 +9,10 @@ import pytest
 from deskwork import Broken, Town
 
 from connectors.records import Outgoing
-from streamgp.cli.annotate.answering import Answering, Sitting
+from streamgp.cli.annotate.answering import Answering
 from streamgp.cli.annotate.commands import Command
 from streamgp.cli.annotate.courier import Courier
+from streamgp.cli.annotate.live_desk import Sitting
 from streamgp.cli.annotate.question import View
 from streamgp.interactive import Answer, LabelledExample
 
@@ -30,7 +31,8 @@ def label(y: Any) -> Command:
 @pytest.fixture(autouse=True)
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for what cannot come: everything happens in one thread."""
-    monkeypatch.setattr("streamgp.cli.annotate.answering._LOOK_S", 0.0)
+    for module in ("answering", "live_desk"):
+        monkeypatch.setattr(f"streamgp.cli.annotate.{module}.LOOK_S", 0.0)
     monkeypatch.setattr("connectors.worker.session.LONGEST_WAIT_S", 0.0)
 
 
@@ -144,6 +146,32 @@ def test_answer_goes_with_key_and_headers_into_the_partition_of_the_question() -
     headers = dict(answered.headers)
     assert headers["ce_source"] == b"/streamgp/annotate"
     assert headers["ce_id"] == b"k/e1/label/answer/ann/1"
+
+
+def test_nobody_waits_between_an_answer_and_the_next_question(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each answer of a pipe would take a tenth of a second."""
+    town = town_with_events(3)
+    waited: list[float] = []
+    reader = town.topics.reader(["requests"])
+    poll = type(reader).poll
+
+    def noted(self: Any, timeout_s: float) -> Any:
+        waited.append(timeout_s)
+        return poll(self, 0.0)
+
+    monkeypatch.setattr(type(reader), "poll", noted)
+    monkeypatch.setattr("streamgp.cli.annotate.live_desk.LOOK_S", 7.0)
+    monkeypatch.setattr("streamgp.cli.annotate.answering.LOOK_S", 7.0)
+    until_then: list[float] = []
+    person = Person(
+        waited.clear, label("den"), DECLINE, lambda: until_then.extend(waited), label("den"), None
+    )
+    sit(town, person)
+    assert person.asked() == ["e1/label", "e2/label", "e3/label"]
+    assert set(until_then) == {0.0}
+    assert waited[-1] == 7.0  # there is nothing else to do
 
 
 def test_next_session_goes_on_where_the_last_one_ended() -> None:

@@ -41,6 +41,30 @@ def test_label_keeps_its_key_when_others_come() -> None:
     }
 
 
+def test_label_that_is_written_as_a_key_has_that_key() -> None:
+    assert keys(Choices().offer("k", [2, 3, "hall"], [1, "b"])) == {
+        2: "2",
+        3: "3",
+        "hall": "1",
+        1: "4",
+        "b": "b",
+    }
+
+
+@given(st.lists(labels, max_size=29, unique_by=lambda label: (type(label), label)))
+def test_line_means_the_label_whose_key_it_is_or_that_it_spells(known: list[Any]) -> None:
+    choices = Choices().offer("k", known, [])
+    for choice in choices:
+        written = [other.label for other in choices if shown_label(other.label) == choice.character]
+        try:
+            meant = command_of_line(str(choice.character), choices).label
+        except ValueError:
+            assert [(type(y), y) for y in written] != [(type(choice.label), choice.label)]
+            continue
+        assert (type(meant), meant) == (type(choice.label), choice.label)
+        assert all((type(y), y) == (type(meant), meant) for y in written)
+
+
 def test_label_has_the_same_key_for_everybody() -> None:
     choices = Choices()
     choices.offer("ann", ["den", "hall"], [])
@@ -158,9 +182,10 @@ def test_what_cannot_be_a_label_is_said(text: str, known: Any, message: str) -> 
 @pytest.mark.parametrize(
     ("line", "command"),
     [
-        ("1", Command(kind="label", label="hall")),
+        ("a", Command(kind="label", label="hall")),
         (" hall\n", Command(kind="label", label="hall")),
-        ("2", Command(kind="label", label=1)),
+        ("1", Command(kind="label", label=1)),
+        ("n 1", Command(kind="label", label=1)),
         ("n attic room", Command(kind="label", label="attic room")),
         ("n HALL", Command(kind="label", label="hall")),
         ("d", Command(kind="decline")),
@@ -170,9 +195,17 @@ def test_what_cannot_be_a_label_is_said(text: str, known: Any, message: str) -> 
     ],
 )
 def test_line_is_a_key_a_label_or_a_new_label(line: str, command: Command) -> None:
-    choices = [Choice(character="1", label="hall"), Choice(character="2", label=1)]
+    choices = [Choice(character="a", label="hall"), Choice(character="1", label=1)]
     found = command_of_line(line, choices)
     assert (found, type(found.label)) == (command, type(command.label))
+
+
+def test_line_that_is_the_key_of_one_label_and_another_label_is_refused() -> None:
+    choices = [Choice(character="1", label=2), Choice(character="2", label=3)]
+    with pytest.raises(
+        ValueError, match="'2' is the key of 3 and a label itself; write n 3 or n 2"
+    ):
+        command_of_line("2", choices)
 
 
 def test_line_that_says_nothing_is_refused() -> None:

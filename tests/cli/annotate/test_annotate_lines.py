@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 from deskwork import Broken, Town, program
 
+from connectors.records import LinkError, RefusedError
 from streamgp.cli.annotate.command import login_name
 from streamgp.cli.annotate.line_face import LineFace, Lines
 
@@ -24,7 +25,8 @@ def town(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Town:
     for i in range(1, 4):
         town.event(f"e{i}", float(i))
     monkeypatch.setattr("connectors.worker.session.LONGEST_WAIT_S", 0.0)
-    monkeypatch.setattr("streamgp.cli.annotate.answering._LOOK_S", 0.0)
+    for module in ("answering", "live_desk"):
+        monkeypatch.setattr(f"streamgp.cli.annotate.{module}.LOOK_S", 0.0)
     monkeypatch.setattr(
         "streamgp.cli.deployment.visiting.open_topics", lambda _config: Broken(town.topics)
     )
@@ -42,7 +44,7 @@ def done(*options: str, lines: str = "") -> list[str]:
     """Run what must succeed; return the lines printed."""
     result = annotate(*options, lines=lines)
     assert result.exit_code == 0, result.output
-    return result.stdout.replace("\N{NO-BREAK SPACE}", " ").splitlines()
+    return result.stdout.splitlines()
 
 
 def wrong(*options: str, status: int = 2) -> str:
@@ -69,11 +71,31 @@ def test_what_is_done_is_told_at_the_end(town: Town) -> None:  # noqa: ARG001
     assert result.stderr == "1 answer given; 2 questions left\n"
 
 
-def test_lines_that_mean_nothing_are_said_and_change_nothing(town: Town) -> None:
+def test_typed_lines_that_mean_nothing_are_said_and_change_nothing(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def typed(stream: Any) -> Lines:
+        lines = Lines(stream)
+        lines.is_typed = True
+        return lines
+
+    monkeypatch.setattr("streamgp.cli.annotate.line_face.Lines", typed)
     out = done(lines="\nhal\nn\nq\nn den\n")
     assert "'hal' is no key and no known label; write n LABEL for a new one" in out
     assert "a label has at least one character" in out
     assert answers(town) == []
+
+
+def test_line_of_a_pipe_that_means_nothing_ends_it_before_another_question_is_answered(
+    town: Town,
+) -> None:
+    result = annotate(lines="n den\n\nhal\nden\nden\n")
+    assert (result.exit_code, answers(town)) == (2, [("e1", "den")])
+    assert result.stderr.splitlines() == [
+        "1 answer given; 2 questions left",
+        "Error: line 3 of the input: 'hal' is no key and no known label; write n LABEL for a new "
+        "one; nothing behind it was read",
+    ]
 
 
 def test_help_and_all_features_are_printed_on_demand(town: Town) -> None:
@@ -93,6 +115,36 @@ def test_undo_and_skip_work_line_by_line(town: Town) -> None:
 def test_end_of_the_input_ends_it(town: Town) -> None:
     assert done() != []
     assert answers(town) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "options", "status"),
+    [(LinkError, ("--stop-when-idle", "0"), 75), (RefusedError, (), 2)],
+)
+def test_topics_that_are_gone_end_it_although_lines_wait(
+    error: type[LinkError],
+    options: tuple[str, ...],
+    status: int,
+    town: Town,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broken = Broken(town.topics)
+    broken.error = error
+    monkeypatch.setattr("streamgp.cli.deployment.visiting.open_topics", lambda _config: broken)
+    read = LineFace.read
+
+    def read_and_lose(face: LineFace, *arguments: Any) -> Any:
+        broken.reads_fail = True
+        return read(face, *arguments)
+
+    monkeypatch.setattr(LineFace, "read", read_and_lose)
+    result = annotate(*options, lines="n den\nden\n")
+    assert result.exit_code == status
+    assert result.stderr.splitlines() == [
+        "1 answer given; 2 questions left",
+        "Error: the broker does not answer",
+    ]
+    assert answers(town) == [("e1", "den")]
 
 
 def test_without_a_question_it_leaves_after_so_many_seconds(town: Town) -> None:
@@ -145,7 +197,7 @@ def test_answers_that_cannot_be_sent_are_told_with_a_status_of_their_own(
     assert result.stderr.splitlines() == [
         "sending 1 answer, for 0 s at most",
         "1 answer given; 2 questions left",
-        "Error: the broker is lost; 1 answer not sent, the questions come again",
+        "Error: the broker does not answer; 1 answer not sent, the questions come again",
     ]
     assert answers(town) == []
 

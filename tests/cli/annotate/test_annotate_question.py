@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 from deskwork import challenge, label_request
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
 from rich.console import Console
 
 from connectors.desk.desk import Question
@@ -14,6 +17,7 @@ from streamgp.base import Neighbour
 from streamgp.cli.annotate import question as looks
 from streamgp.cli.annotate.averages import Averages
 from streamgp.cli.annotate.choices import Choices
+from streamgp.cli.annotate.feature_table import cut
 from streamgp.cli.annotate.question import View
 from streamgp.interactive import LabelledExample
 from streamgp.query import rules
@@ -82,11 +86,8 @@ def test_challenge_shows_both_labels_who_gave_one_and_the_nearest_examples() -> 
         "  feature  this event  event e7  earlier",
         "  light           0.5      0.25        -",
         "",
-        "1\N{NO-BREAK SPACE}den\N{NO-BREAK SPACE}(given)   2\N{NO-BREAK SPACE}hall"
-        "\N{NO-BREAK SPACE}(suggested)",
-        "n new label   d don't know   s skip   u undo   ? help   q quit".replace(
-            " ", "\N{NO-BREAK SPACE}"
-        ).replace("\N{NO-BREAK SPACE}" * 3, "   "),
+        "1 den (given)   2 hall (suggested)",
+        "n new label   d don't know   s skip   u undo   ? help   q quit",
     ]
 
 
@@ -170,6 +171,17 @@ def test_many_features_are_cut_and_it_says_how_to_see_more() -> None:
     assert text.splitlines()[-1] == "features 11 to 20 of 30; m: more"
 
 
+def test_narrow_terminal_shows_fewer_averages_rather_than_cut_numbers() -> None:
+    x = {"a": -50.5, "b": -1234.0}
+    found = averages(*((x, label) for label in ("den", "hall", "kitchen", "study")))
+    choices = Choices().offer("k", ["den", "hall", "kitchen", "study"], [])
+    shown = view(Question(request=label_request(x=x)), averages=found, choices=choices)
+    for width, n_beside in ((70, 4), (40, 2), (20, 0), (8, 0)):
+        text = printed(looks.features(shown), width)
+        assert text.count("-50.5") == 1 + n_beside or width == 8
+        assert ("…" in text) == (width == 8)
+
+
 def test_event_without_features_says_so() -> None:
     assert printed(looks.features(view(Question(request=label_request(x={}))))) == "no features"
 
@@ -177,7 +189,7 @@ def test_event_without_features_says_so() -> None:
 def test_labels_known_elsewhere_are_told_apart() -> None:
     choices = Choices().offer("k", ["den"], ["attic"])
     text = printed(looks.labels(view(Question(request=label_request()), choices=choices)))
-    assert text.replace("\N{NO-BREAK SPACE}", " ").splitlines()[:2] == [
+    assert text.splitlines()[:2] == [
         "1 den",
         "known elsewhere: 2 attic",
     ]
@@ -186,8 +198,22 @@ def test_labels_known_elsewhere_are_told_apart() -> None:
 def test_integer_and_text_labels_are_told_apart_in_a_challenge() -> None:
     choices = Choices().offer("k", [1, "1"], [])
     question = Question(request=challenge(given=1, suggested="1"))
-    text = printed(looks.labels(view(question, choices=choices))).replace("\xa0", " ")
+    text = printed(looks.labels(view(question, choices=choices)))
     assert text.startswith('1 1 (given)   2 "1" (suggested)\n')
+
+
+@given(width=st.integers(20, 100), data=st.data())
+def test_no_label_is_torn_from_its_key_however_narrow_the_terminal(width: int, data: Any) -> None:
+    words = st.lists(st.sampled_from(["den", "hall", "living", "room", "厨房"]), min_size=1)
+    label = words.map(" ".join).filter(lambda text: cell_len(text) <= width - 4)
+    labels = data.draw(st.lists(label, min_size=1, max_size=12, unique=True))
+    choices = Choices().offer("k", labels, ["elsewhere"])
+    text = printed(looks.labels(view(Question(request=label_request()), choices=choices)), width)
+    lines = text.splitlines()
+    assert all(cell_len(line) <= width for line in lines)
+    entries = [f"{choice.character} {cut(str(choice.label))}" for choice in choices]
+    for entry in [*entries, "n new label", "d don't know", "q quit"]:
+        assert any(f"   {entry}   " in f"   {line}   ".replace(": ", "   ") for line in lines)
 
 
 def test_nothing_from_outside_reaches_the_terminal_as_it_is() -> None:

@@ -79,7 +79,7 @@ class Terminal:
     def screen(self) -> str:
         """Return what was drawn last."""
         last = self._seen.decode(errors="replace").rpartition("\x1b[H")[2]
-        return ESCAPES.sub("", last).replace("\N{NO-BREAK SPACE}", " ")
+        return ESCAPES.sub("", last)
 
     def leaves(self) -> int:
         """Wait until the program has ended; return its status."""
@@ -171,7 +171,13 @@ def test_keys_answer_question_after_question(terminal: Terminal, directory: Path
 
 @pytest.mark.parametrize(
     ("keys", "number", "status"),
-    [("\x03", None, 130), ("\x04", None, 0), ("", signal.SIGTERM, 0), ("", signal.SIGINT, 130)],
+    [
+        ("\x03", None, 130),
+        ("\x04", None, 0),
+        ("", signal.SIGTERM, 0),
+        ("", signal.SIGHUP, 0),
+        ("", signal.SIGINT, 130),
+    ],
 )
 def test_terminal_is_given_back_however_it_ends(
     terminal: Terminal, directory: Path, keys: str, number: int | None, status: int

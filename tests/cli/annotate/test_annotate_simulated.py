@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 from deskwork import Broken, Clock, Town, challenge, label_request, program
 
-from connectors.records import LinkError
+from connectors.records import LinkError, RefusedError
 from connectors.wire.outbox import Outbox
 from streamgp.cli.annotate.simulated import Simulation
 from streamgp.cli.annotate.sittings import progress_of
@@ -459,6 +459,42 @@ def test_broker_that_is_away_at_the_beginning_is_told_with_its_status(
     monkeypatch.setattr("streamgp.cli.deployment.visiting.open_topics", lambda _config: broken)
     result = annotate("--simulate", "")
     assert (result.exit_code, result.stderr) == (75, "Error: the broker does not answer\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "options", "status", "said"),
+    [
+        (LinkError, ("--simulate", "delay=100"), 75, ["the broker does not answer; trying again"]),
+        (RefusedError, ("--simulate", ""), 2, []),
+    ],
+)
+def test_broker_that_stays_away_or_refuses_is_not_waited_for_for_ever(
+    error: type[LinkError],
+    options: tuple[str, ...],
+    status: int,
+    said: list[str],
+    town: Town,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Neither a question nor an answer under way is a reason to stay."""
+    broken = Broken(town.topics)
+    broken.error = error
+    monkeypatch.setattr("streamgp.cli.deployment.visiting.open_topics", lambda _config: broken)
+    monkeypatch.setattr("streamgp.cli.annotate.simulated.RETRY_S", 0.0)
+    step = Simulation.step
+
+    def fail_from_then_on(one: Simulation, timeout_s: float = 0.0) -> bool:
+        is_moved = step(one, timeout_s)
+        broken.reads_fail = True
+        return is_moved
+
+    monkeypatch.setattr(Simulation, "step", fail_from_then_on)
+    result = annotate(*options)
+    assert result.exit_code == status
+    *before, progress, last = result.stderr.splitlines()
+    assert before == said
+    assert progress.endswith(" under way")
+    assert last == "Error: the broker does not answer"
 
 
 # --- the line that tells how it goes

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec import inspect
 
 from streamgp.cli.configuration import settings
-from streamgp.cli.configuration.config import load, parse
+from streamgp.cli.configuration.config import load, parse, parse_worker
 from streamgp.cli.configuration.settings import Config, resolved
 from streamgp.cli.configuration.validation import ConfigError
+from streamgp.cli.configuration.worker_settings import WorkerConfig
 
 WRONG = {
     '[query]\nrule = "entropi"': (
@@ -181,6 +184,12 @@ def test_file_is_read(tmp_path: Path) -> None:
     assert load(path).seed == 9
 
 
+def test_mark_at_the_start_of_a_file_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "my.toml"
+    path.write_text("seed = 7", encoding="utf-8-sig")
+    assert load(path).seed == 7
+
+
 def test_missing_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"no\.toml: cannot be read: No such file or directory$"):
         load(tmp_path / "no.toml")
@@ -194,5 +203,46 @@ def test_directory_is_told(tmp_path: Path) -> None:
 def test_binary_file_is_told(tmp_path: Path) -> None:
     path = tmp_path / "my.toml"
     path.write_bytes(b"seed = 1\n\xff\xfe")
-    with pytest.raises(ConfigError, match=r"my\.toml: not UTF-8 text \(byte 9\)$"):
+    with pytest.raises(ConfigError, match=r"my\.toml: not UTF-8 text \(byte 9\); save it as"):
         load(path)
+
+
+# --- numbers that are none
+
+
+def _numbers(kind: inspect.Type, path: tuple[str, ...] = ()) -> Iterator[str]:
+    """Yield a file for each setting that takes a fraction, to be filled with its value."""
+    if isinstance(kind, inspect.Metadata):
+        yield from _numbers(kind.type, path)
+    elif isinstance(kind, inspect.UnionType):
+        for each in kind.types:
+            yield from _numbers(each, path)
+    elif isinstance(kind, inspect.DictType):
+        yield from _numbers(kind.value_type, (*path, "ann"))
+    elif isinstance(kind, inspect.StructType):
+        rest = f'{kind.tag_field} = "{kind.tag}"\n' if kind.tag_field else ""
+        for field in kind.fields:
+            others = [f.encode_name for f in kind.fields if f.required and f is not field]
+            lines = "".join(f"{name} = 1\n" for name in others if kind.tag_field)
+            for found in _numbers(field.type, (*path, field.encode_name)):
+                yield found + rest + lines if found.count("\n") == 2 else found
+    elif isinstance(kind, inspect.FloatType):
+        yield f"[{'.'.join(path[:-1])}]\n{path[-1]} = %s\n"
+
+
+FRACTIONS = list(_numbers(inspect.type_info(WorkerConfig)))
+
+
+def test_there_are_such_settings() -> None:
+    assert len(FRACTIONS) > 20
+    assert "[worker]\nsave_every_s = %s\n" in FRACTIONS
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "-inf", "-1.0"])
+@pytest.mark.parametrize("text", FRACTIONS)
+def test_what_is_no_number_within_bounds_is_refused(text: str, number: str) -> None:
+    name = text.splitlines()[1].split()[0]
+    with pytest.raises(
+        ConfigError, match=rf"{name} = {number} is not allowed, expected a number (>|from 0)"
+    ):
+        parse_worker(text % number, source="my.toml")

@@ -94,7 +94,13 @@ WRONG = {
     '[worker]\ngroup = "a group"': f'worker.group = "a group" is not allowed, {NAME}',
     '[worker]\ninstance = "../up"': f'worker.instance = "../up" is not allowed, {NAME}',
     '[worker]\nkeyed = "yes"': 'worker.keyed = "yes" is not allowed, expected true or false',
-    '[worker]\nstate = ""': 'worker.state = "" is not allowed, expected a text',
+    '[worker]\nstate = ""': 'worker.state = "" is not allowed, expected a path',
+    '[worker]\nstate = "a\\u0000"': 'worker.state = "a\\x00" is not allowed, expected a path',
+    SASL
+    + 'ca_file = "\\u0000"': 'broker.security.ca_file = "\\x00" is not allowed, expected a path',
+    SASL + 'password_file = "a\\u0000b"': (
+        "broker.security.password_file is not allowed, expected the path of a file"
+    ),
     "[worker]\nbatch = 0": (
         "worker.batch = 0 is not allowed, expected a whole number from 1 to 100000"
     ),

@@ -19,10 +19,10 @@ from click.testing import CliRunner, Result
 from connectors.files.messages import MessageFiles, alone_in
 from connectors.tables.logs import LogSource
 from streamgp.cli.configuration.config import load
+from streamgp.cli.configuration.options import with_options
 from streamgp.cli.configuration.settings import Annotator, Config, Log
 from streamgp.cli.main import cli
 from streamgp.cli.replay import replaying
-from streamgp.cli.replay.command import with_options
 
 NAMES = {
     "predictions.jsonl",

@@ -23,13 +23,11 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Small:
 
 
 def put_bad(small: Small) -> None:
-    """Let a worker refuse bytes, another version, and an answer to nothing."""
+    """Let a worker refuse bytes, another version, and an answer to a request that was not made."""
     small.put_bytes("events", "ann", BAD)
     small.put_bytes("events", "ann", b'{"x": {"light": 0.5}}', HEADERS)
-    answer = Answer(
-        answer_id="a1", event_id="e1", key="ann", y="hall", answered_at=small.sent_at + 1.0
-    )
-    small.put(answer)
+    fields = {"event_id": "e1", "request_id": "e1/label", "answered_at": small.sent_at + 1.0}
+    small.put(Answer(answer_id="a1", key="ann", y="hall", **fields))
     small.work()
 
 
@@ -106,6 +104,14 @@ def test_bytes_that_are_no_text_are_shown_as_digits(small: Small) -> None:
     assert '00000000  ff 00 20 22 61 6e 6e 20 77 61 73 20 68 65 72 65  .. "ann was here' in text
     assert "00000010  22" in text
     assert "\x00" not in text
+
+
+def test_names_of_headers_can_do_nothing_to_a_terminal(small: Small) -> None:
+    small.put_bytes("events", "ann", b"?", (("a\x1b[2Jb", b"7"), ("caf\\xe9", b"8")))
+    small.work()
+    text = small.done("dead-letters", "show", number_of(small, "JSON"))
+    assert "\x1b" not in text
+    assert "caf\\xe9        8" in text.splitlines()
 
 
 def test_text_is_shown_as_it_is_with_key_and_headers(small: Small) -> None:
@@ -220,7 +226,25 @@ def test_what_a_timer_brought_about_is_listed_and_cannot_be_sent(small: Small) -
         "dead-letters", "resend", number_of(small, "timer"), "--yes"
     )
     assert small.done("dead-letters", "resend", "--all", "--yes") == (
-        "1 dead letter came of a timer: nothing to send\nsent nothing\n"
+        "1 dead letter left out: came of a timer, or only the beginning was kept\nsent nothing\n"
+    )
+
+
+def test_what_was_cut_is_shown_and_cannot_be_sent(small: Small) -> None:
+    small.put_bytes("events", "ann", BAD)
+    small.put_bytes("events", "ann", b"x" * (16 * 2**20))
+    small.work()
+    cut = number_of(small, "bytes")
+    text = small.done("dead-letters", "show", cut)
+    assert "dlq.truncated  16777219" in text.splitlines()
+    assert "payload        1048576 bytes" in text.splitlines()
+    assert small.wrong("dead-letters", "resend", cut, "--yes") == (
+        f"dead-letters:{cut} holds only the beginning of an input of 16777219 bytes, more than any "
+        "that could be used"
+    )
+    assert small.done("dead-letters", "resend", "--all", "--yes") == (
+        "1 dead letter left out: came of a timer, or only the beginning was kept\n"
+        "sent 1 record: 1 to events\n"
     )
 
 

@@ -323,7 +323,7 @@ def test_another_person_can_be_forgotten_after_a_cut(
 ) -> None:
     one_ready.cut(90)
     with monkeypatch.context() as patched:
-        patched.setattr("streamgp.cli.upkeep.forgetting.remove_lines", lambda *_: 1 / 0)
+        patched.setattr("streamgp.cli.replay.forgetting.remove_lines", lambda *_: 1 / 0)
         assert isinstance(streamgp("forget", one_ready.state, SHE).exception, ZeroDivisionError)
     one_ready.forget(ANN)  # finishes what was begun, too
     assert one_ready.traces() == []

@@ -9,7 +9,8 @@ from click.testing import CliRunner
 from small_deployment import COMMANDS, Small
 
 from connectors.records import Outgoing, Record
-from connectors.wire.statelog import History, split_key
+from connectors.wire.history import History
+from connectors.wire.statelog import split_key
 from streamgp.cli.upkeep.forget_deployed import NOT_YET, Traces
 
 KEPT = (

@@ -11,7 +11,8 @@ from small_deployment import Small
 from connectors.files.topics import FileTopics
 from connectors.records import LinkError, Outgoing
 from connectors.wire import statelog
-from connectors.worker.partition import ChangedConfigurationError
+from connectors.wire.history import History
+from connectors.worker.agreement import ChangedConfigurationError
 from streamgp.cli.upkeep import rebuilding
 from streamgp.interactive.messages import LabelledExample, LabelRequest, Prediction
 
@@ -59,7 +60,7 @@ def rows_of(text: str) -> dict[str, list[str]]:
 
 
 def heads(small: Small) -> dict[str, Any]:
-    history = statelog.History()
+    history = History()
     for record in small.records("state"):
         if statelog.split_key(record.key or b"")[0]:
             history.take(record.__class__(**{**fields(record), "partition": 0}))

@@ -17,8 +17,9 @@ from streamgp.cli.deployment import visiting
 from streamgp.cli.deployment.visiting import Deployment, visit
 from streamgp.cli.watch.command import _look_on
 from streamgp.cli.watch.follower import Follower
-from streamgp.cli.watch.screen import Around, parts, span, text
+from streamgp.cli.watch.screen import Around, parts, text
 from streamgp.cli.watch.watching import Watching
+from streamgp.cli.wording import span
 from streamgp.interactive.messages import Challenge, LabelRequest
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.records import Outgoing, Record, TopicName
-from connectors.wire.inbox import MAX_NAME
+from connectors.wire.names import MAX_NAME
 from connectors.wire.outbox import Outbox
 from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.base import Decision

@@ -25,12 +25,16 @@ class FakeTopics(MemoryTopics):
     """Topics of which something may be wrong."""
 
     said: Sequence[str] = ()
+    warned: Sequence[str] = ()
     error: LinkError | None = None
 
     def problems(self) -> list[str]:
         if self.error is not None:
             raise self.error
         return list(self.said)
+
+    def warnings(self) -> list[str]:
+        return list(self.warned)
 
 
 class Endless:
@@ -114,6 +118,14 @@ def test_everything_is_well(config: Path, tmp_path: Path, topics: FakeTopics) ->
     assert not (tmp_path / "state").exists()  # it only looks
 
 
+def test_what_workers_can_live_with_is_a_warning(config: Path, topics: FakeTopics) -> None:
+    topics.warned = ["topic events takes large records"]
+    status, found = checked(config)
+    assert status == 0
+    assert found["topics"] == ("warning", "topic events takes large records")
+    assert found["learned"][0] == "ok"
+
+
 def test_wrong_configuration_is_all_there_is_to_say(config: Path) -> None:
     config.write_text("seed = 1")
     status, found = checked(config)
@@ -166,14 +178,43 @@ def test_secret_that_is_missing_is_wrong(config: Path, monkeypatch: pytest.Monke
     assert "password_env: the environment variable that it names is not set" in found["broker"][1]
 
 
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [
+        ("file", "{here}/file is no directory; name another place: "),
+        ("file/below/it", "{here}/file is no directory; name another place: "),
+        ("link/below/it", "cannot keep state in {here}/link/below/it: "),
+        ("x" * 300, "cannot keep state in {here}/xxx"),
+        ("/proc/state", "cannot keep state in /proc/state: "),
+        ("/proc/self/fd/state", "cannot keep state in /proc/self/fd/state: "),
+    ],
+    ids=lambda text: text[:20],
+)
 def test_state_that_cannot_be_kept_is_warned_of(
-    config: Path, tmp_path: Path, topics: FakeTopics
+    state: str, why: str, config: Path, tmp_path: Path, topics: FakeTopics
 ) -> None:
+    """Also where nothing but trying it shows it, as for who may do everything."""
     assert topics is not None
-    (tmp_path / "state").touch()
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    config.write_text(f'broker = "kafka://a"\n[worker]\nstate = "{tmp_path / state}"\n')
+    before = sorted(tmp_path.iterdir())
     status, found = checked(config)
     assert (status, found["state"][0]) == (0, "warning")
-    assert found["state"][1].startswith(f"{tmp_path / 'state'} is no directory: ")
+    assert found["state"][1].startswith(why.format(here=tmp_path))
+    assert "goes on without snapshots" in found["state"][1]
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("state", ["state", "some/where/below"])
+def test_state_that_can_be_kept_is_not_made_yet(
+    state: str, config: Path, tmp_path: Path, topics: FakeTopics
+) -> None:
+    assert topics is not None
+    config.write_text(f'broker = "kafka://a"\n[worker]\nstate = "{tmp_path / state}"\n')
+    before = sorted(tmp_path.iterdir())
+    assert checked(config)[1]["state"] == ("ok", f"snapshots go into {tmp_path / state}")
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_broker_that_cannot_be_reached_is_one_line(config: Path, topics: FakeTopics) -> None:

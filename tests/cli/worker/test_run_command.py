@@ -21,7 +21,9 @@ from worker_process import ENVIRONMENT, MAIN, Process
 from connectors.memory.topics import MemoryTopics
 from connectors.records import FencedError, LinkError
 from connectors.storage.snapshots import StateDirectory
-from connectors.worker.partition import ChangedConfigurationError, LoopSettings
+from connectors.wire.history import HistoryError
+from connectors.worker.agreement import ChangedConfigurationError, UnfitTopicsError
+from connectors.worker.loop_settings import LoopSettings
 from connectors.worker.worker import TooManyBadError, WorkerSettings
 from streamgp.cli import exit_codes
 from streamgp.cli.main import cli
@@ -306,6 +308,21 @@ def test_each_error_has_its_status_and_one_line(
     assert status in exit_codes.MEANING
 
 
+def test_damaged_topics_are_told_with_their_files_where_they_are_files(
+    config: Path, topics: FakeTopics, worker: type[FakeWorker]
+) -> None:
+    assert topics is not None
+    damaged = UnfitTopicsError("partition 0: state:0:7 is nothing that this streamgp writes")
+    damaged.__cause__ = HistoryError("state:0:7")
+    for error, is_told in ((damaged, True), (UnfitTopicsError("another configuration"), False)):
+        worker.error = error
+        assert failure(started(config)) == str(error)
+        reason = failure(started(config, "--broker", "file://here"))
+        advice = "bring back here/state.jsonl and here/consensus.jsonl as a worker left them, or"
+        assert reason.startswith(str(error))
+        assert (advice in reason) == is_told
+
+
 def test_learner_that_raises_is_told_with_the_place(
     config: Path, topics: FakeTopics, worker: type[FakeWorker]
 ) -> None:
@@ -442,7 +459,7 @@ def test_closed_standard_error_is_no_reason_to_fail(config: Path) -> None:
 # --- signals, in a process of its own
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signal_ends_it_with_0(number: signal.Signals, config: Path) -> None:
     process = Process(config, "--broker", "memory://")
     process.wait_for("assigned")
@@ -465,12 +482,15 @@ def busy(self, should_stop):
     while not should_stop():
         time.sleep(0.01)
     say(20, "busy")
-    time.sleep(60.0)
+    while True:  # a signal that comes just before a long sleep begins is only seen after it
+        time.sleep(0.01)
 Worker.run = busy
 """
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
+)
 def test_second_signal_ends_it_at_once(number: signal.Signals, status: int, config: Path) -> None:
     process = Process(config, "--broker", "memory://", code=BUSY)
     process.wait_for("started")

@@ -18,7 +18,7 @@ from connectors.files import link as link_module
 from connectors.files.messages import alone_in
 from connectors.files.positions import OUTPUT_LOGS, read_position
 from connectors.files.topics import FileTopics
-from connectors.records import LinkError, Outgoing
+from connectors.records import LinkError, Outgoing, RefusedError
 from connectors.storage import snapshots
 
 NOW = 1_000_000_000.0
@@ -485,6 +485,53 @@ def test_a_file_that_changes_under_the_worker_is_named(topics, directory, data, 
         link.poll(0.0)
 
 
+@pytest.mark.parametrize("name", ["events.jsonl", "state.jsonl", "position.json"])
+def test_a_file_that_held_something_is_to_be_brought_back_not_made_anew(topics, directory, name):
+    used(topics, directory)
+    kept = (directory / name).read_bytes()
+    (directory / name).unlink()
+    expected = (
+        f"{directory / name} was changed: it is not there; bring it back, or begin anew in another "
+        "directory"
+    )
+    assert topics.problems() == [expected]
+    if name != "position.json":  # which is refused where there are results of somebody
+        assert topics.create() == []
+    assert topics.problems() == [expected]
+    (directory / name).write_bytes(kept)
+    assert topics.problems() == []
+
+
+def test_a_file_that_held_nothing_is_made_anew(topics, directory):
+    used(topics, directory)
+    (directory / "dead-letters.jsonl").unlink()
+    [problem] = topics.problems()
+    assert problem.endswith("dead-letters.jsonl is not there; make the topics with --create-topics")
+    assert topics.create() == [f"made {directory / 'dead-letters.jsonl'}"]
+
+
+def test_a_damaged_line_of_what_was_learned_is_named(topics, directory):
+    """One that is nobody's would be passed over where anybody may write, as on Kafka."""
+    used(topics, directory)
+    label = b'{"event_id":"e1","key":"ann","revision":0,"y":"hall"}'
+    line = Outgoing(topic="consensus", partition=0, key=b"ann\x1fe1\x1f0", value=label)
+    for record, is_compacted in ((line, False), (state("tail", 1), True)):
+        link = join(topics)
+        link.commit([record])
+        link.close()
+        path = directory / f"{record.topic}.jsonl"
+        whole = path.read_bytes()
+        assert whole.startswith(b'{"compacted"') == is_compacted
+        place = len(whole) - len(record.value) - 1
+        path.write_bytes(whole[:place] + b"?" + whole[place + 1 :])
+        match = rf"{path.name} was changed: no worker has written the line at byte {place}; bring"
+        link = join(topics)
+        with pytest.raises(RefusedError, match=match):
+            list(link.history({0: {}}))
+        link.close()
+        path.write_bytes(whole)
+
+
 def test_a_line_without_end_is_named(topics, directory, monkeypatch):
     monkeypatch.setattr(logs, "_CHUNK", 4)
     monkeypatch.setattr(logs, "LONGEST_LINE", 16)
@@ -499,8 +546,8 @@ def test_a_line_without_end_is_named(topics, directory, monkeypatch):
 def test_state_of_other_topics_is_named(topics):
     link = join(topics)
     match = (
-        r"state\.jsonl ends at offset 0, expected at least 7: the worker's own state belongs to "
-        r"other topics; remove its state directory$"
+        r"state\.jsonl ends at offset 0, but is known up to 7: it was made anew, or has lost its "
+        r"end$"
     )
     with pytest.raises(LinkError, match=match):
         link.history({0: {"state": 7}})

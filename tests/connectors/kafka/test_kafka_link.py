@@ -21,7 +21,7 @@ from kafka_cases import (
     write,
 )
 
-from connectors.records import FencedError, LinkError
+from connectors.records import FencedError, LinkError, ShortTopicError
 
 
 @pytest.fixture
@@ -573,12 +573,15 @@ def test_history_that_gets_no_further_says_so(kafka, kafka_prefix, group):
         list(link.history({0: {}}))
 
 
-def test_history_of_a_topic_that_was_made_anew_says_so(topics, group):
-    with (
-        linked(topics, group) as link,
-        pytest.raises(LinkError, match=r"ends at 0 in partition 1, but .* reaches to 9: was the t"),
-    ):
-        list(link.history({1: {"consensus": 9}}))
+def test_history_of_a_topic_that_was_made_anew_says_so_and_where(topics, group):
+    write(topics, out("state", b"x", 1))
+    with linked(topics, group) as link:
+        with pytest.raises(
+            ShortTopicError, match=r"consensus ends at offset 0 in partition 1, but is known up to "
+        ) as caught:
+            list(link.history({0: {}, 1: {"consensus": 9, "state": 1}}))
+        assert caught.value.reasons.keys() == {1}
+        assert list(link.history({0: {}, 1: {"state": 1}})) == []
 
 
 def test_history_that_takes_long_holds_up_no_other_worker(topics, group):

@@ -32,7 +32,7 @@ def test_topics_are_made_once_and_have_nothing_wrong_with_them_then(kafka, kafka
             f"created topic {kafka_prefix}{name} with 3 partitions" for name in ALL_TOPICS
         ]
         assert topics.create() == []
-        assert topics.problems() == []
+        assert topics.problems() == topics.warnings() == []
         assert topics.n_partitions() == 3
 
 
@@ -58,6 +58,18 @@ def test_settings_of_topics_are_those_that_a_worker_needs(kafka, kafka_prefix):
         "state": compacts | large,
         "dead-letters": deletes | large,
     }
+
+
+def test_compacted_topics_are_compacted_within_a_day_however_little_is_written(
+    kafka, kafka_prefix, monkeypatch
+):
+    names = ("segment.bytes", "max.compaction.lag.ms")
+    monkeypatch.setattr("connectors.kafka.admin.CHECKED", names)
+    with opened(kafka, kafka_prefix) as topics:
+        found = topics._administration._settings(ALL_TOPICS)
+    for name in ALL_TOPICS:
+        is_own = found[name] == dict(zip(names, ("67108864", "86400000"), strict=True))
+        assert is_own == (name in ("consensus", "state"))
 
 
 def test_topics_with_different_numbers_of_partitions_are_a_problem(kafka, kafka_prefix):
@@ -94,6 +106,17 @@ def test_settings_that_lose_something_are_a_problem(kafka, kafka_prefix):
                 "dead-letters has max.message.bytes=1048588, expected at least 5242940 for inputs "
                 "of the size that events and answers may have",
             )
+        ]
+
+
+def test_inputs_larger_than_a_dead_letter_are_warned_of(kafka, kafka_prefix):
+    large = {"max.message.bytes": "16842753"}
+    make(kafka, kafka_prefix, events=(2, large), answers=(2, {"max.message.bytes": "16842752"}))
+    with opened(kafka, kafka_prefix) as topics:
+        assert topics.problems() == []
+        assert topics.warnings() == [
+            f"topic {kafka_prefix}events has max.message.bytes=16842753, but workers write at most "
+            "16842752: of a larger record a dead letter has only the beginning"
         ]
 
 

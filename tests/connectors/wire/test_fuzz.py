@@ -11,8 +11,9 @@ import pytest
 
 from connectors.records import Record
 from connectors.wire.codec import MAX_INPUT_BYTES, DecodeError, decode, encode
+from connectors.wire.dead_letters import letter_of, resend
 from connectors.wire.inbox import TakenBack, read
-from connectors.wire.outbox import Outbox, letter_of, resend
+from connectors.wire.outbox import Outbox
 from streamgp import isgp
 from streamgp.base import Decision, Neighbour
 from streamgp.interactive import (

@@ -12,9 +12,11 @@ import pytest
 
 from connectors.records import Record
 from connectors.wire.codec import TAGS, TYPES, decode, encode
+from connectors.wire.dead_letters import letter_of
+from connectors.wire.history import History
 from connectors.wire.inbox import TakenBack, read
-from connectors.wire.outbox import Outbox, letter_of
-from connectors.wire.statelog import History, state
+from connectors.wire.outbox import Outbox
+from connectors.wire.statelog import state
 from streamgp.base import Decision, Neighbour
 from streamgp.interactive import (
     Answer,

@@ -8,7 +8,9 @@ import pytest
 from connectors.records import Record
 from connectors.wire.cloudevents import EARLIEST, LATEST
 from connectors.wire.codec import MAX_INPUT_BYTES, encode
-from connectors.wire.inbox import MAX_AHEAD_S, MAX_NAME, Inbound, TakenBack, read
+from connectors.wire.inbox import MAX_AHEAD_S, Inbound, TakenBack, read
+from connectors.wire.names import MAX_NAME
+from connectors.wire.outbox import Outbox
 from streamgp.interactive import Answer, Cancel, Event, Rejected
 
 NOW = 1_700_000_000.0
@@ -315,6 +317,14 @@ def test_a_null_among_inputs_is_nothing(topic, key):
 @pytest.mark.parametrize("key", [b"ann\x1fe1\x1f0", b"ann", None])
 def test_lines_of_the_consensus_log_are_nothing(key):
     assert read(record(b"anything", "consensus", key), keyed=True) is None
+
+
+def test_a_null_of_a_worker_asks_nothing_of_anybody():
+    out = Outbox("/streamgp/rooms", keyed=True).erase(b"ann\x1fe1\x1f0", 3)
+    assert (out.topic, out.partition, out.value) == ("consensus", 3, None)
+    theirs = record(None, "consensus", out.key, headers=out.headers)
+    assert read(theirs, keyed=True) is None
+    assert read(record(None, "consensus", out.key), keyed=True).message.event_id == "e1"
 
 
 @pytest.mark.parametrize(

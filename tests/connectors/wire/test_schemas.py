@@ -12,9 +12,10 @@ from hypothesis import given
 
 from connectors.records import Record
 from connectors.wire.codec import TAGS, TYPES, DecodeError, decode, encode
+from connectors.wire.history import History, HistoryError
 from connectors.wire.inbox import read
 from connectors.wire.outbox import Outbox
-from connectors.wire.statelog import History, HistoryError, state
+from connectors.wire.statelog import state
 from streamgp.interactive import Answer, Cancel, Event, Rejected
 
 HERE = Path(__file__).parent

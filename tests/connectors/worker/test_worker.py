@@ -4,102 +4,41 @@ import itertools
 import json
 import logging
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from workbench import (
+    GROUP,
+    Failing,
+    answer,
+    contents,
+    event,
+    everything,
+    idle,
+    put,
+    raw,
+    said,
+    work,
+    worker,
+)
 
 from connectors.memory.topics import MemoryTopics
-from connectors.records import LinkError, Outgoing
+from connectors.records import LinkError
 from connectors.storage.snapshots import StateDirectory, StateError
-from connectors.wire.codec import decode, encode
-from connectors.worker.partition import (
-    MAX_AGE_S,
-    ChangedConfigurationError,
-    LoopSettings,
-    UnfitTopicsError,
-)
-from connectors.worker.worker import TooManyBadError, Worker, WorkerSettings
+from connectors.wire.codec import decode
+from connectors.worker.agreement import ChangedConfigurationError, UnfitTopicsError
+from connectors.worker.partition import MAX_AGE_S
+from connectors.worker.worker import TooManyBadError
 from streamgp import isgp
 from streamgp.interactive import KeyedLoops
 from streamgp.interactive.messages import (
-    Answer,
-    Cancel,
     Challenge,
-    Event,
     LabelledExample,
     LabelRequest,
     Prediction,
 )
-
-GROUP = "streamgp"
-
-
-def event(i, key="ann", y=None, at=None, x=None):
-    x = {"light": 0.1 * i, "noise": float(i % 3)} if x is None else x
-    return Event(event_id=f"e{i}", key=key, x=x, y=y, occurred_at=float(i if at is None else at))
-
-
-def answer(i, y="home", key="ann", at=None):
-    return Answer(
-        answer_id=f"a{i}",
-        event_id=f"e{i}",
-        key=key,
-        y=y,
-        answered_at=float(i if at is None else at),
-    )
-
-
-def put(topics, *messages):
-    writer = topics.writer("test")
-    for message in messages:
-        topic = "events" if isinstance(message, Event) else "answers"
-        writer.send(Outgoing(topic=topic, key=message.key.encode(), value=encode(message)))
-    writer.flush()
-
-
-def raw(topics, topic="events", key=b"ann", value=b"hello", headers=()):
-    writer = topics.writer("test")
-    writer.send(Outgoing(topic=topic, key=key, value=value, headers=headers))
-    writer.flush()
-
-
-def everything(topics, *names):
-    reader = topics.reader(names)
-    records = []
-    while not reader.caught_up:
-        records += reader.poll(0.0)
-    reader.close()
-    return records
-
-
-def said(topics, *names):
-    return [decode(r.value) for r in everything(topics, *names) if r.value is not None]
-
-
-def idle(topics):
-    return lambda: not any(topics.lags(GROUP).values())
-
-
-def worker(topics, *, model=None, state=None, clock=lambda: 0.0, instance="w", **kw):
-    of_loops = {"keyed", "expires_after_s", "answer_horizon_s", "max_keys"}
-    loops = LoopSettings(
-        model=isgp(seed=1) if model is None else model,
-        **{name: value for name, value in kw.items() if name in of_loops},
-    )
-    rest = {name: value for name, value in kw.items() if name not in of_loops}
-    return Worker(
-        topics,
-        loops,
-        WorkerSettings(group=GROUP, instance=instance, **rest),
-        state=state,
-        clock=clock,
-    )
-
-
-def work(topics, **kw):
-    worker(topics, **kw).run(idle(topics))
-
 
 # --- what is written
 
@@ -209,11 +148,11 @@ def test_what_cannot_be_read_becomes_a_dead_letter_with_its_bytes(value, stage):
     assert len(said(topics, "predictions")) == 2
 
 
-def test_an_answer_to_nothing_known_is_a_dead_letter_and_a_repeated_one_is_not():
+def test_an_answer_to_a_request_that_was_never_made_is_a_dead_letter_and_a_repeated_one_is_not():
     topics = MemoryTopics()
     put(topics, event(1))
     work(topics)
-    put(topics, answer(9), answer(1), answer(1))
+    put(topics, replace(answer(9), request_id="e9/label"), answer(1), answer(1))
     work(topics)
     (letter,) = everything(topics, "dead-letters")
     assert dict(letter.headers)["dlq.stage"] == b"correlate"
@@ -254,39 +193,6 @@ def test_a_learner_that_raises_ends_the_worker_with_nothing_committed():
 # --- restarts
 
 
-def contents(topics):
-    """Return everything that is committed, by topic and partition, without the times of writing."""
-    return [
-        (r.topic, r.partition, r.key, r.value)
-        for name in ("predictions", "requests", "consensus", "dead-letters")
-        for r in everything(topics, name)
-    ]
-
-
-class _Failing(MemoryTopics):
-    """Links whose n-th commit fails, before or after it has taken place."""
-
-    def __init__(self, fails, **kw):
-        super().__init__(**kw)
-        self.fails = list(fails)
-
-    def link(self, **kw):
-        link = super().link(**kw)
-        commit = link.commit
-
-        def failing(outgoing):
-            fails = self.fails.pop(0) if self.fails else None
-            if fails == "before":
-                raise LinkError("broker is gone")
-            ends = commit(outgoing)
-            if fails == "after":
-                raise LinkError("broker is gone")
-            return ends
-
-        link.commit = failing
-        return link
-
-
 scripts = st.lists(
     st.one_of(
         st.tuples(st.just("event"), st.integers(0, 30), st.sampled_from("ab"), st.booleans()),
@@ -322,7 +228,7 @@ def play(topics, script, chunk, **kw):
     st.sampled_from([None, 1]),
 )
 def test_crashes_around_commits_change_nothing_that_is_committed(script, chunk, fails, max_keys):
-    calm, rough = MemoryTopics(n_partitions=2), _Failing(fails, n_partitions=2)
+    calm, rough = MemoryTopics(n_partitions=2), Failing(fails, n_partitions=2)
     play(calm, script, chunk)
     play(rough, script, chunk, max_keys=max_keys)
     assert contents(rough) == contents(calm)
@@ -446,97 +352,7 @@ def test_a_changed_configuration_is_refused():
     assert len(said(topics, "predictions")) == 2
 
 
-# --- taking back and forgetting
-
-
-def test_a_tombstone_on_a_labelled_example_takes_it_back():
-    topics = MemoryTopics()
-    put(topics, event(1, y="home"), event(2, y="work"))
-    work(topics)
-    raw(topics, "consensus", key=b"ann\x1fe1\x1f0", value=None)
-    work(topics)
-    put(topics, event(3))
-    work(topics)
-    assert said(topics, "consensus")[-1].origin == "withdrawn"
-    assert set(said(topics, "predictions")[-1].proba) == {"home", "work"}
-    assert said(topics, "predictions")[-1].n_learned == 1
-
-
-def test_a_forgotten_key_leaves_nothing_and_may_begin_anew(tmp_path):
-    topics = MemoryTopics()
-    with StateDirectory(tmp_path / "state") as state:
-        put(topics, event(1, y="home"), event(2, y="work"), event(1, key="bob", y="home"))
-        work(topics, state=state)
-        old = state.read("partition-0.snapshot")
-        raw(topics, "consensus", key=b"ann", value=None)
-        put(topics, event(5, y="shop"))
-        work(topics, state=state)
-        assert b"work" not in state.read("partition-0.snapshot")
-        # A worker that was away while this happened does not bring it back.
-        state.write("partition-0.snapshot", old)
-        put(topics, event(6))
-        work(topics, state=state)
-    last = {}
-    for record in everything(topics, "state", "consensus"):
-        last[record.topic, record.key] = record.value
-    left = b"".join(value for value in last.values() if value is not None)
-    assert b"work" not in left
-    assert b"shop" in left
-    (again,) = [m for m in said(topics, "consensus") if m.event_id == "e5"]
-    assert again.sequence == 1
-    prediction = said(topics, "predictions")[-1]
-    assert (prediction.event_id, list(prediction.proba)) == ("e6", ["shop"])
-
-
-def test_the_questions_of_a_forgotten_key_are_taken_back():
-    topics = MemoryTopics()
-    put(topics, event(1), event(2, key="bob"))
-    work(topics)
-    raw(topics, "consensus", key=b"ann", value=None)
-    work(topics)
-    assert [(m.key, m.request_id) for m in said(topics, "requests") if isinstance(m, Cancel)] == [
-        ("ann", "e1/label")
-    ]
-
-
-def test_a_withdrawn_label_does_not_come_back_when_its_last_line_is_deleted():
-    topics = MemoryTopics()
-    put(topics, event(1, y="home"), event(2, y="work"))
-    work(topics, answer_horizon_s=10.0)
-    raw(topics, "consensus", key=b"ann\x1fe1\x1f0", value=None)
-    work(topics, answer_horizon_s=10.0)
-    raw(topics, "consensus", key=b"ann\x1fe1\x1f1", value=None)
-    work(topics, answer_horizon_s=10.0, clock=lambda: 100.0)
-    topics.compact()
-    put(topics, event(103, at=103.0))
-    work(topics, answer_horizon_s=10.0)
-    assert said(topics, "predictions")[-1].n_learned == 1
-
-
-def test_a_null_that_is_delivered_again_takes_nothing_back_that_came_since():
-    topics = MemoryTopics()
-    put(topics, event(1, y="home"))
-    work(topics)
-    raw(topics, "consensus", key=b"ann", value=None)
-    work(topics)
-    put(topics, event(2, y="work"))
-    work(topics)
-    other = Worker(  # a group that has read nothing yet is given everything once more
-        topics, LoopSettings(model=isgp(seed=1)), WorkerSettings(group="new"), clock=lambda: 0.0
-    )
-    other.run(lambda: not any(topics.lags("new").values()))
-    # The event of the forgotten key is a new one; what was learned since is still there.
-    lines = [(m.event_id, m.sequence) for m in said(topics, "consensus")]
-    assert lines == [("e1", 1), ("e2", 1), ("e1", 2)]
-
-
-def test_a_null_of_an_absurd_time_is_heeded():
-    topics = MemoryTopics(clock=lambda: 1e300)
-    put(topics, event(1, y="home"))
-    work(topics)
-    raw(topics, "consensus", key=b"ann\x1fe1\x1f0", value=None)
-    work(topics)
-    assert said(topics, "consensus")[-1].origin == "withdrawn"
+# --- odd times, odd orders, odd disks
 
 
 def test_an_answer_that_was_given_in_time_is_learned_however_late_it_is_read():
@@ -592,17 +408,6 @@ def test_a_damaged_shelf_is_replaced(tmp_path, logged):
             state.file("partition-0.loops").write_bytes(b"garbage" * 1000)
     assert logged("state-lost") == []
     assert len(said(topics, "predictions")) == 12
-
-
-def test_what_was_forgotten_does_not_stay_on_a_full_disk(tmp_path):
-    topics = MemoryTopics()
-    put(topics, event(1, y="home"))
-    with StateDirectory(tmp_path / "state") as state:
-        work(topics, state=state)
-    raw(topics, "consensus", key=b"ann", value=None)
-    with _FullDisk(tmp_path / "state") as state:
-        work(topics, state=state)
-        assert state.read("partition-0.snapshot") is None
 
 
 # --- sharing the work

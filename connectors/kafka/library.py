@@ -1,0 +1,36 @@
+"""The client of Kafka, loaded without its warnings: what is used of it here, and nothing else."""
+
+from __future__ import annotations
+
+import warnings
+
+with warnings.catch_warnings():
+    # The client reads its tables in a way that Python 3.11 and 3.12 advise against.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+    from kafka import errors as kafka_errors
+    from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec
+    from kafka.consumer.fetcher import Fetcher
+    from kafka.consumer.subscription_state import ConsumerRebalanceListener
+    from kafka.coordinator.assignors.range import RangePartitionAssignor
+    from kafka.net.sasl import get_sasl_mechanism
+    from kafka.record.default_records import DefaultRecordBatch
+    from kafka.structs import MemberState, OffsetAndMetadata
+
+__all__ = [
+    "ConfigResource",
+    "ConfigResourceType",
+    "ConsumerRebalanceListener",
+    "DefaultRecordBatch",
+    "Fetcher",
+    "KafkaAdminClient",
+    "KafkaConsumer",
+    "KafkaProducer",
+    "MemberState",
+    "OffsetAndMetadata",
+    "OffsetSpec",
+    "RangePartitionAssignor",
+    "TopicPartition",
+    "get_sasl_mechanism",
+    "kafka_errors",
+]

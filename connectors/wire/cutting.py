@@ -1,0 +1,80 @@
+"""What is kept of an input that is too large for a dead letter.
+
+The topics of the inputs may take larger records than those that workers write. No input of such a
+size can be used, and it must not keep the worker from the next one either: the beginning is kept.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from connectors.records import Outgoing, Record
+from connectors.wire.codec import MAX_BYTES, MAX_INPUT_BYTES
+
+CUT = "dlq.truncated"
+"""The header that says how many bytes there were."""
+_AROUND = 8  # of each header, the lengths of its name and its value
+
+
+def cut(cause: Record) -> tuple[Record, Sequence[tuple[str, bytes]]]:
+    """Return what a dead letter keeps of its cause, and the header that says what it does not.
+
+    Of more than 16 MiB a key and a value keep their first MiB, and of the headers those that fit
+    into one more are left.
+
+    Examples
+    --------
+    >>> value = b"?" * 2**24
+    >>> large = Record(topic="events", partition=0, offset=7, key=b"ann", value=value, at=0.0)
+    >>> kept, more = cut(large)
+    >>> kept.key, len(kept.value), more
+    (b'ann', 1048576, [('dlq.truncated', b'16777219')])
+    >>> cut(kept) == (kept, [])
+    True
+
+    """
+    size = size_of(cause)
+    if size <= MAX_BYTES:
+        return cause, []
+    headers: list[tuple[str, bytes]] = []
+    left = MAX_INPUT_BYTES
+    for header in cause.headers:
+        if _size(*header) <= left:
+            left -= _size(*header)
+            headers.append(header)
+    kept = replace(
+        cause,
+        key=None if cause.key is None else cause.key[:MAX_INPUT_BYTES],
+        value=None if cause.value is None else cause.value[:MAX_INPUT_BYTES],
+        headers=headers,
+    )
+    return kept, [(CUT, b"%d" % size)]
+
+
+def check_whole(letter: Record) -> None:
+    """Refuse a dead letter that does not hold all of its input.
+
+    Raises
+    ------
+    ValueError
+        If it was cut.
+
+    """
+    size = dict(letter.headers).get(CUT)
+    if size is not None:
+        raise ValueError(
+            f"dead-letters:{letter.partition}:{letter.offset} holds only the beginning of an input "
+            f"of {size.decode(errors='replace')} bytes, more than any that could be used"
+        )
+
+
+def size_of(record: Record | Outgoing) -> int:
+    """Return how many bytes key, value and headers of a record take at most."""
+    size = len(record.key or b"") + len(record.value or b"")
+    return size + sum(_size(name, value) for name, value in record.headers)
+
+
+def _size(name: str, value: bytes) -> int:
+    return len(name.encode()) + len(value) + _AROUND

@@ -1,0 +1,90 @@
+"""What the loops of every partition are made of, and what a worker asks of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from streamgp.interactive.keyed import KeyedLoops
+from streamgp.interactive.messages import Answer, Event, LabelledExample, Message
+from streamgp.interactive.one_loop import OneLoop
+from streamgp.interactive.shelf import Shelf
+
+
+class Loops(Protocol):
+    """The loops of a partition, one for each key or one for all."""
+
+    def on_event(self, event: Event, now: float) -> list[Message]: ...
+    def on_answer(self, answer: Answer, now: float) -> list[Message]: ...
+    def on_cancel(
+        self, request_id: str, now: float, *, key: str | None = None, why: str = ...
+    ) -> list[Message]: ...
+    def on_time(self, now: float) -> list[Message]: ...
+    def withdraw(
+        self, key: str | None, event_id: str, now: float, *, revision: int | None = None
+    ) -> list[Message]: ...
+    def forget(self, key: str | None) -> bool: ...
+    def knows(self, key: str | None, event_id: str | None = None) -> bool: ...
+    def open_requests(self, key: str | None) -> list[str]: ...
+    def next_deadline(self) -> float | None: ...
+    def changes(self) -> dict[str | None, dict[str, Any]]: ...
+    def take_over(
+        self, key: str | None, parts: Mapping[str, Any], log: list[LabelledExample]
+    ) -> None: ...
+    def snapshot(self) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopSettings:
+    """What the loops of every partition are made of.
+
+    Parameters
+    ----------
+    model
+        A skeptical classifier; cloned, itself never taught.
+    keyed
+        One loop for each key, or one for all.
+    expires_after_s, answer_horizon_s, max_keys
+        As in `streamgp.interactive.KeyedLoops`.
+
+    """
+
+    model: Any
+    keyed: bool = True
+    expires_after_s: float | None = None
+    answer_horizon_s: float | None = None
+    max_keys: int | None = None
+
+    @property
+    def spans(self) -> dict[str, float | None]:
+        """What a snapshot must agree with, beside the model."""
+        return {
+            "expires_after_s": self.expires_after_s,
+            "answer_horizon_s": self.answer_horizon_s,
+        }
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """What the topics must agree with: the record `configuration` of the topic `state`."""
+        return {"fingerprint": self.model.fingerprint(), "keyed": self.keyed}
+
+    def entity(self, key: str | None) -> str:
+        """Return whose the state of a key is: nobody's in particular where one loop serves all."""
+        return (key or "") if self.keyed else ""
+
+    def new(self, shelf: Shelf | None) -> Loops:
+        """Return loops that know nothing."""
+        if not self.keyed:
+            return OneLoop(self.model.clone(), **self.spans)
+        return KeyedLoops(
+            self.model, max_keys=self.max_keys, shelf=shelf, keep_changes=True, **self.spans
+        )
+
+    def restored(self, data: bytes, shelf: Shelf | None) -> Loops:
+        """Return the loops of a snapshot."""
+        if not self.keyed:
+            return OneLoop.restore(data, self.model.clone())
+        return KeyedLoops.restore(
+            data, self.model, max_keys=self.max_keys, shelf=shelf, keep_changes=True
+        )

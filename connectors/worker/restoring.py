@@ -1,0 +1,128 @@
+"""Bringing partitions back from the local disk and the topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from time import perf_counter
+from typing import Any
+
+from connectors.records import Link, ShortTopicError
+from connectors.storage.snapshots import StateDirectory, StateError
+from connectors.wire.history import History
+from connectors.worker.journal import Journal
+from connectors.worker.loop_settings import LoopSettings
+from connectors.worker.partition import Partition
+
+
+class Restorer:
+    """Makes partitions what they were when they were last worked on, wherever that was.
+
+    Parameters
+    ----------
+    link
+        The hold on the topics.
+    loops
+        What the loops are made of.
+    group
+        Who works on the topics.
+    state
+        Where snapshots are kept; None for nowhere.
+    clock
+        Tells the time.
+    journal
+        Told how it gets on.
+
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        loops: LoopSettings,
+        group: str,
+        state: StateDirectory | None,
+        clock: Callable[[], float],
+        journal: Journal,
+    ) -> None:
+        self._link = link
+        self._loops = loops
+        self._group = group
+        self._state = state
+        self._clock = clock
+        self._journal = journal
+
+    def restored(self, numbers: Sequence[int]) -> dict[int, Partition]:
+        """Return partitions as the topics have them.
+
+        Raises
+        ------
+        LinkError
+            If the topics cannot be read to their ends.
+        UnfitTopicsError
+            If they hold what does not go with this worker.
+
+        """
+        start = perf_counter()
+        partitions: dict[int, Partition] = {}
+        try:
+            for number in numbers:
+                partitions[number] = self._opened(number)
+            from_disk = [number for number in numbers if partitions[number].starts]
+            behind = partitions
+            while behind:
+                behind = self._brought_up(behind)
+                from_disk = [number for number in from_disk if partitions[number].starts]
+        except BaseException:
+            for partition in partitions.values():
+                with suppress(StateError):
+                    partition.close()
+            raise
+        self._journal.info(
+            "restored",
+            partitions=list(numbers),
+            from_snapshot=from_disk,
+            took_s=round(perf_counter() - start, 3),
+        )
+        return partitions
+
+    def scanned(self, number: int) -> History:
+        """Return everything that the topics hold of one partition."""
+        history = History()
+        for record in self._link.history({number: {}}):
+            history.take(record)
+        return history
+
+    def _opened(self, number: int) -> Partition:
+        return Partition(
+            number,
+            self._loops,
+            self._state,
+            now=self._clock(),
+            note=lambda reason: self._journal.warning("snapshot-unused", reason=reason),
+            group=self._group,
+        )
+
+    def _brought_up(self, partitions: dict[int, Partition]) -> dict[int, Partition]:
+        """Read on where partitions end; return those that must be read once more."""
+        histories = {number: History() for number in partitions}
+        ends: dict[Any, int] = {}
+        starts = {number: partition.starts for number, partition in partitions.items()}
+        try:
+            for record in self._link.history(starts, self._progress):
+                histories[record.partition].take(record)
+                ends[record.topic, record.partition] = record.offset + 1
+        except ShortTopicError as error:
+            for number, reason in error.reasons.items():
+                partitions[number].begin_anew(reason)
+            return partitions
+        behind = {}
+        for number, partition in partitions.items():
+            if partition.bring_up(histories.pop(number)):
+                partition.advance(ends)
+            else:
+                behind[number] = partition
+        return behind
+
+    def _progress(self, n_done: int, n_all: int) -> None:
+        self._journal.show_life()
+        self._journal.info("restoring", records=n_done, of=n_all)

@@ -1,0 +1,108 @@
+"""A topic that ends before a snapshot does: the snapshot is not used, and that is told."""
+
+import json
+import logging
+from contextlib import closing
+
+import pytest
+
+from connectors.files.topics import FileTopics
+from connectors.memory.link import MemoryLink
+from connectors.memory.topics import MemoryTopics
+from connectors.records import Outgoing, ShortTopicError
+from connectors.storage.snapshots import StateDirectory
+from connectors.wire.codec import decode
+from connectors.worker.loop_settings import LoopSettings
+from connectors.worker.worker import Worker, WorkerSettings
+from streamgp import isgp
+
+N = 6
+
+
+def put(topics, start, n=N):
+    """Write events that bring their labels, of keys that lie in all partitions."""
+    writer = topics.writer("test")
+    for i in range(start, start + n):
+        value = {"event_id": f"e{i}", "x": {"light": 0.1 * i}, "y": "home", "occurred_at": float(i)}
+        key = b"key%d" % (i % 4)
+        writer.send(Outgoing(topic="events", key=key, value=json.dumps(value).encode()))
+    writer.close()
+
+
+def work(topics, path):
+    """Work off everything; return what was logged about the beginning."""
+    with closing(StateDirectory(path)) as state:
+        settings = WorkerSettings(group="g", instance="w")
+        loops = LoopSettings(model=isgp(seed=1))
+        worker = Worker(topics, loops, settings, state=state, clock=lambda: 100.0)
+        worker.run(lambda: not any(topics.lags("g").values()))
+
+
+def predictions(topics):
+    reader = topics.reader(["predictions"])
+    found = []
+    while not reader.caught_up:
+        found += reader.poll(0.0)
+    reader.close()
+    return [decode(record.value) for record in found]
+
+
+def fields(caplog, name):
+    return [record.fields for record in caplog.records if record.message == name]
+
+
+@pytest.fixture(autouse=True)
+def everything_is_logged(caplog):
+    caplog.set_level(logging.INFO, logger="streamgp.worker")
+
+
+def test_only_the_partition_that_is_short_is_read_from_the_start(tmp_path, monkeypatch, caplog):
+    topics, untouched = MemoryTopics(n_partitions=2), MemoryTopics(n_partitions=2)
+    for each, path in ((topics, tmp_path / "a"), (untouched, tmp_path / "b")):
+        put(each, 0)
+        work(each, path)
+    caplog.clear()
+    history = MemoryLink.history
+
+    def short(self, starts, progress=None):
+        if starts.get(1):
+            raise ShortTopicError({1: "topic state ends at offset 2"})
+        return history(self, starts, progress)
+
+    monkeypatch.setattr(MemoryLink, "history", short)
+    put(topics, N)
+    work(topics, tmp_path / "a")
+    assert fields(caplog, "snapshot-unused") == [{"reason": "topic state ends at offset 2"}]
+    [restored] = fields(caplog, "restored")
+    assert (restored["partitions"], restored["from_snapshot"]) == ([0, 1], [0])
+    monkeypatch.setattr(MemoryLink, "history", history)
+    put(untouched, N)
+    work(untouched, tmp_path / "b")
+    assert predictions(topics) == predictions(untouched)
+    # What was saved then is used again.
+    caplog.clear()
+    put(topics, 2 * N)
+    work(topics, tmp_path / "a")
+    assert fields(caplog, "restored")[0]["from_snapshot"] == [0, 1]
+
+
+def test_a_directory_of_topics_that_was_put_back_from_a_copy_is_worked_on(tmp_path, caplog):
+    path = tmp_path / "topics"
+    with closing(FileTopics(path)) as topics:
+        topics.create()
+        put(topics, 0)
+        work(topics, tmp_path / "state")
+    copied = {file: file.read_bytes() for file in path.iterdir() if file.is_file()}
+    with closing(FileTopics(path)) as topics:
+        put(topics, N)
+        work(topics, tmp_path / "state")
+    for file, data in copied.items():
+        file.write_bytes(data)
+    caplog.clear()
+    with closing(FileTopics(path)) as topics:
+        put(topics, N)
+        work(topics, tmp_path / "state")
+        assert len(predictions(topics)) == 2 * N
+    [unused] = fields(caplog, "snapshot-unused")
+    assert ".jsonl ends at offset " in unused["reason"]
+    assert fields(caplog, "restored")[0]["from_snapshot"] == []
