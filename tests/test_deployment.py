@@ -72,7 +72,8 @@ def logged():
     """Return the events that a worker may log."""
     said = "\n".join(SOURCES)
     calls = re.findall(r"\bsay\(\s*(?:logging\.\w+|level),\s*\"([a-z-]+)\"", said)
-    return {*calls, *re.findall(r"_say\(\s*logging\.\w+,\s*\"([a-z-]+)\"", said), "library-warning"}
+    journal = re.findall(r"_journal\.(?:info|warning)\(\s*\"([a-z-]+)\"", said)
+    return {*calls, *journal, "library-warning"}
 
 
 def test_every_event_of_the_log_is_explained():

@@ -132,8 +132,12 @@ class StandardScaling:
         self._n += 1
         frozen = self._n > self.warm_up
         for name, value in numbers.items():
-            if not (frozen and name in self._means):
-                self._moments.setdefault(name, _Moments()).add(value)
+            if frozen and name in self._means:
+                continue
+            moments = self._moments.get(name)
+            if moments is None:
+                moments = self._moments[name] = _Moments()
+            moments.add(value)
         return self._freeze_late() if frozen else self._refresh()
 
     def learn(self, x: Features, y: Label) -> None:
@@ -205,6 +209,9 @@ class StandardScaling:
         self._means[name], self._factors[name] = moments.scale()
 
 
+_FLOATS = frozenset({float})
+
+
 def _is_plain(x: Features) -> bool:
     """Whether all values are ordinary numbers: none missing, infinite or too large."""
     try:
@@ -224,6 +231,9 @@ def _is_missing(value: Any) -> bool:
 
 
 def _finite_numbers(x: Features) -> dict[FeatureName, float]:
+    # NaN and infinity survive a sum; what is too large in all only takes the longer way.
+    if _FLOATS.issuperset(map(type, x.values())) and sum(map(abs, x.values())) <= LARGEST:
+        return dict(x)
     return {
         name: as_number(name, value)
         for name, value in x.items()

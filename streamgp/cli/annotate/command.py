@@ -62,7 +62,7 @@ def _name(_context: click.Context, _parameter: click.Parameter, value: str | Non
     "idle_s",
     metavar="S",
     type=Number(at_least=0.0),
-    help="Leave when there was no question for so many seconds.",
+    help="Leave when there was no question for so many seconds, or no broker.",
 )
 @broker_option
 def annotate(
@@ -83,7 +83,7 @@ def annotate(
 
     On a terminal a key answers: each label has one, d is "don't know", s skips, u takes the last
     answer back, n lets you type a new label, ? helps, q leaves. Where the input is no terminal,
-    each line answers one question: a key, a label, or n LABEL.
+    each line answers one question: a key, a label, or n LABEL. One that means nothing ends it.
 
     \b
     Examples:
@@ -92,7 +92,9 @@ def annotate(
       streamgp annotate worker.toml --simulate error_rate=0.2,delay=2
       streamgp annotate worker.toml --simulate "" --truth rooms.csv --label room
 
-    Exit status: 0 done, 75 the broker is lost and answers could not be sent, 130 ended by Ctrl-C.
+    Exit status: 0 done, 2 wrong use, a line that means nothing or a broker that refuses, 75 the
+    broker is lost: answers could not be sent, or it was away for --stop-when-idle; 130 ended by
+    Ctrl-C.
     """
     if not simulate and (truth or label is not None):
         raise click.UsageError("--truth and --label are of use with --simulate only")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -71,13 +72,20 @@ class _FittingTable:
     beside: Sequence[tuple[str, Features]]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Return the widest table that fits."""
+        yield self._fitting(console, options)
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        """Return how wide that is."""
+        return self._fitting(console, options).__rich_measure__(console, options)
+
+    def _fitting(self, console: Console, options: ConsoleOptions) -> Table:
         unbound = options.update(width=_UNBOUND)
-        for n_beside in range(len(self.beside), -1, -1):
+        for n_beside in range(len(self.beside), 0, -1):
             table = self._table(n_beside)
-            width = table.__rich_measure__(console, unbound).maximum
-            if width <= options.max_width or not n_beside:
-                yield table
-                return
+            if table.__rich_measure__(console, unbound).maximum <= options.max_width:
+                return table
+        return self._table(0)
 
     def _table(self, n_beside: int) -> Table:
         beside = self.beside[:n_beside]

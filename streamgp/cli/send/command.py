@@ -99,7 +99,8 @@ def send(
           --time timestamp --speed 60
       streamgp send worker.toml may.csv june.csv --label room --key phone --teach 20
 
-    Exit status: 0 done, 2 wrong use or a damaged log, 75 the broker is lost, 130 ended by Ctrl-C.
+    Exit status: 0 done, 2 wrong use or a damaged log, 75 the broker is lost, 130 ended by Ctrl-C,
+    129 because the terminal was closed, 143 by SIGTERM.
     """
     if unlabelled and columns["label"] is not None:
         raise click.UsageError("--label names a column of labels, --unlabelled says there is none")

@@ -25,6 +25,7 @@ from streamgp.cli.deployment.deployed import damage, load_deployed, open_topics
 from streamgp.cli.deployment.readiness import build_loops, check_creation, topic_problems
 from streamgp.cli.exit_codes import DONE, WRONG_USE
 from streamgp.cli.terminal import progress
+from streamgp.cli.wording import number
 
 Verdict: TypeAlias = Literal["ok", "warning", "wrong"]
 _CONFIGURATION_KEY = b"\x1fconfiguration"
@@ -188,16 +189,19 @@ def _of_topics(
 
 def _of_group(topics: Topics, config: WorkerConfig) -> Finding:
     group = config.worker.group
-    n, waiting = topics.n_members(group), sum(topics.lags(group).values())
-    workers = f"{n} worker{'s' * (n != 1)} at work in group {group!r}"
-    return Finding("ok", "group", f"{workers}, {waiting} inputs waiting")
+    n = topics.n_members(group)
+    # What waits of `consensus` are lines that the workers have written themselves.
+    lags = topics.lags(group).items()
+    waiting = sum(lag for (topic, _), lag in lags if topic in ("events", "answers"))
+    workers = f"{number(n, 'worker')} at work in group {group!r}"
+    return Finding("ok", "group", f"{workers}, {number(waiting, 'input')} waiting")
 
 
 def _of_learned(topics: Topics, loops: LoopSettings, timeout_s: float) -> Finding:
     """Compare this configuration with that of the workers that wrote the topics."""
     histories, is_whole = _configurations(topics, timeout_s)
     ours = loops.configuration
-    for number, history in sorted(histories.items()):
+    for partition, history in sorted(histories.items()):
         theirs = history.configuration
         differing = [] if theirs is None else [n for n in ours if theirs.get(n) != ours[n]]
         if theirs is not None and differing:
@@ -205,8 +209,8 @@ def _of_learned(topics: Topics, loops: LoopSettings, timeout_s: float) -> Findin
             return Finding(
                 "wrong",
                 "learned",
-                f"partition {number} was worked on with another configuration ({text}); go back to "
-                "it, or take the new one over with `streamgp rebuild`",
+                f"partition {partition} was worked on with another configuration ({text}); go back "
+                "to it, or take the new one over with `streamgp rebuild`",
             )
     if not is_whole:
         return Finding(

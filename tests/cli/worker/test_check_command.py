@@ -178,6 +178,14 @@ def test_secret_that_is_missing_is_wrong(config: Path, monkeypatch: pytest.Monke
     assert "password_env: the environment variable that it names is not set" in found["broker"][1]
 
 
+def test_lines_that_workers_have_written_themselves_are_no_inputs_that_wait(
+    config: Path, topics: FakeTopics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lags = {("consensus", 0): 3, ("events", 0): 1, ("answers", 1): 0}
+    monkeypatch.setattr(topics, "lags", lambda _group: lags)
+    assert checked(config)[1]["group"][1].endswith(", 1 input waiting")
+
+
 @pytest.mark.parametrize(
     ("state", "why"),
     [
