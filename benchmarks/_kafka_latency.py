@@ -21,9 +21,11 @@ from benchmarks._kafka_loops import (
 from connectors.wire.codec import decode
 from connectors.wire.outbox import Outbox
 from connectors.worker.worker import Worker, WorkerSettings
+from streamgp.cli.worker.collecting import collect_seldom
 from streamgp.interactive.messages import Answer, LabelledExample, LabelRequest, Prediction
 
 _WARM_UP_S = 2.0
+_AFTER_S = 3.0
 _TICK_S = 0.005
 
 
@@ -47,59 +49,87 @@ def latencies(servers: str, rate: float, seconds: float) -> tuple[list[float], l
     workers = context.Process(target=_work, args=(servers, prefix, stop))
     workers.start()
     _wait_for_worker(topics, prefix)
-    sender = context.Process(target=_send, args=(servers, prefix, rate, seconds + _WARM_UP_S))
-    sender.start()
+    theirs, ours = context.Pipe()
+    others = [
+        context.Process(target=_send, args=(servers, prefix, rate, seconds + _WARM_UP_S)),
+        context.Process(target=_answer, args=(servers, prefix, seconds + _WARM_UP_S, theirs)),
+    ]
+    for other in others:
+        other.start()
     try:
-        return _listen(topics, seconds + _WARM_UP_S + 3.0)
+        event_ms = _predictions(topics, seconds + _WARM_UP_S)
+        answer_ms, n_answers = ours.recv()
+        return event_ms, answer_ms, n_answers
     finally:
         stop.set()
-        sender.join()
-        workers.join()
+        for other in [*others, workers]:
+            other.join()
         topics.close()
 
 
-def _listen(topics: Any, seconds: float) -> tuple[list[float], list[float], int]:
-    outbox = Outbox("/streamgp/annotator", keyed=True)
-    reader = topics.reader(["predictions", "requests", "consensus"], from_end=True)
-    writer = topics.writer("annotator")
-    asked_at: dict[tuple[str | None, str], float] = {}
-    event_ms: list[float] = []
-    answer_ms: list[float] = []
+def _predictions(topics: Any, seconds: float) -> list[float]:
+    """Return how old every event was when its prediction was read, after the warm-up."""
+    reader = topics.reader(["predictions"], from_end=True)
+    ages_ms: list[float] = []
     first: float | None = None
-    until = time.time() + seconds
+    until = time.time() + seconds + _AFTER_S
     while time.time() < until:
         records = reader.poll(0.05)
         now = time.time()
         for record in records:
             message = decode(record.value)
-            if isinstance(message, Prediction):
-                first = now if first is None else first
-                if now - first > _WARM_UP_S:
-                    event_ms.append(1e3 * (now - message.at))
-            elif isinstance(message, LabelRequest):
-                asked_at[message.key, message.event_id] = time.time()
-                answer = Answer(
-                    answer_id=f"{message.request_id}/answer",
-                    request_id=message.request_id,
-                    event_id=message.event_id,
-                    key=message.key,
-                    y="hall",
-                    answered_at=time.time(),
-                )
-                writer.send(outbox.message(answer, record.partition))
+            assert isinstance(message, Prediction)
+            first = now if first is None else first
+            if now - first > _WARM_UP_S:
+                ages_ms.append(1e3 * (now - message.at))
+    reader.close()
+    return ages_ms
+
+
+def _answer(servers: str, prefix: str, seconds: float, result: Any) -> None:
+    """Answer every question, and send how old each answer was when its line was read."""
+    topics = topics_of(servers, prefix)
+    outbox = Outbox("/streamgp/annotator", keyed=True)
+    reader = topics.reader(["requests", "consensus"], from_end=True)
+    writer = topics.writer("annotator")
+    given_at: dict[tuple[str | None, str], float] = {}
+    ages_ms: list[float] = []
+    start = time.time()
+    while time.time() < start + seconds + _AFTER_S:
+        records = reader.poll(0.05)
+        now = time.time()
+        for record in records:
+            message = decode(record.value)
+            if isinstance(message, LabelRequest):
+                writer.send(outbox.message(_answer_to(message), record.partition))
+                given_at[message.key, message.event_id] = time.time()
             elif isinstance(message, LabelledExample):
-                at = asked_at.get((message.key, message.event_id))
-                if at is not None and first is not None and now - first > _WARM_UP_S:
-                    answer_ms.append(1e3 * (now - at))
+                at = given_at.get((message.key, message.event_id))
+                if at is not None and now - start > 2 * _WARM_UP_S:
+                    ages_ms.append(1e3 * (now - at))
+        writer.flush()
     reader.close()
     writer.close()
-    return event_ms, answer_ms, len(asked_at)
+    topics.close()
+    result.send((ages_ms, len(given_at)))
+
+
+def _answer_to(request: LabelRequest) -> Answer:
+    return Answer(
+        answer_id=f"{request.request_id}/answer",
+        request_id=request.request_id,
+        event_id=request.event_id,
+        key=request.key,
+        y="hall",
+        answered_at=time.time(),
+    )
 
 
 def _work(servers: str, prefix: str, stop: Any) -> None:
     logging.getLogger("streamgp").setLevel(logging.CRITICAL)
     topics = topics_of(servers, prefix)
     settings = WorkerSettings(group=prefix, instance=prefix)
+    collect_seldom()
     Worker(topics, learners(), settings).run(stop.is_set)
     topics.close()
 

@@ -15,8 +15,8 @@ each of 2000 keys, until it may take its first event.
 
 Latency at half the load that the worker with learners carried: from the moment an event is handed
 to the client of its sender until a reader of committed records has its prediction, and from an
-answer to its line in the consensus log. Sender, worker and reader are processes of their own, and
-share the cores with the broker.
+answer to its line in the consensus log. Sender, worker, annotator and reader are processes of their
+own, and share the cores with the broker.
 
 """
 
@@ -46,6 +46,7 @@ from benchmarks._kafka_loops import (
     topics_of,
     worker_rate,
 )
+from streamgp.cli.worker.collecting import collect_seldom
 
 _BATCH = 1000
 
@@ -57,6 +58,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def measure(options: Options) -> Outcome:
     """Start a broker and measure one thing after the other."""
+    collect_seldom()  # as `streamgp run` does
     with broker() as servers:
         rates = _rates(servers, options)
         bare, off, keyed = (statistics.median(rates[name]) for name in rates)

@@ -8,8 +8,9 @@ Kafka, a directory of files and this process's memory each provide `Topics`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, get_args
+
+import msgspec
 
 TopicName: TypeAlias = Literal[
     "events", "answers", "predictions", "requests", "consensus", "state", "dead-letters"
@@ -32,8 +33,8 @@ class Misnamed(str):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+# Structs and no dataclasses: thousands are made a second, and these are made five times as fast.
+class Record(msgspec.Struct, frozen=True, kw_only=True):
     """One record as it lies in a topic.
 
     Parameters
@@ -58,8 +59,7 @@ class Record:
     at: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outgoing:
+class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
     """One record to be written; without a partition it goes where its key belongs."""
 
     topic: TopicName

@@ -111,7 +111,7 @@ class Connection:
             "max_block_ms": _ms(self.timeouts.delivery_s),
             "max_request_size": MAX_RECORD_BYTES + 2**10,
             "batch_size": 128 * 2**10,
-            "linger_ms": 5,  # a flush does not wait for it
+            "linger_ms": 0,  # batches form by themselves, behind those that are under way
             "allow_auto_create_topics": False,
             "metrics_enabled": False,
         }
@@ -212,7 +212,7 @@ def record_of(name: TopicName, found: Any) -> Record:
         offset=found.offset,
         key=found.key,
         value=found.value,
-        headers=tuple((key, value or b"") for key, value in found.headers),
+        headers=tuple([(key, value or b"") for key, value in found.headers]),
         at=found.timestamp / 1e3,
     )
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
+from itertools import groupby, islice
 
 from connectors.records import WORKER_INPUTS, Record, TopicName
 
@@ -59,12 +60,13 @@ class Inputs:
 
     def put(self, records: Iterable[Record], now: float) -> None:
         """Add records of partitions that are assigned."""
-        for record in records:
-            place = record.topic, record.partition
-            self._queues[place].append(record)
-            self._bytes[place] += _size(record)
-            if record.topic == "answers":
-                self._moved_at[record.partition] = now
+        for place, found in groupby(records, _place):
+            queue = self._queues[place]
+            before = len(queue)
+            queue.extend(found)
+            self._bytes[place] += sum(map(_size, islice(queue, before, None)))
+            if place[0] == "answers":
+                self._moved_at[place[1]] = now
 
     def waiting(self, topic: TopicName, number: int) -> int | None:
         """Return the offset of the next record of a partition to be handed over, None if none."""
@@ -131,6 +133,10 @@ class Inputs:
         if self._queues["answers", number]:
             return True
         return behind != 0 and now - self._moved_at[number] < _PATIENCE_S
+
+
+def _place(record: Record) -> tuple[TopicName, int]:
+    return record.topic, record.partition
 
 
 def _size(record: Record) -> int:

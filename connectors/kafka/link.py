@@ -33,8 +33,8 @@ from connectors.records import FencedError, LinkError, Outgoing, Progress, Recor
 
 _SETTLING_S = 5.0
 _SLICE_S = 0.1
-_RETRY_MS = 10
-_MORE_S = 0.003
+_RETRY_MS = 2
+_MORE_S = 0.002
 
 
 class KafkaLink:

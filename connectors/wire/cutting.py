@@ -8,7 +8,8 @@ size can be used, and it must not keep the worker from the next one either: the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from connectors.records import Outgoing, Record
 from connectors.wire.codec import MAX_BYTES, MAX_INPUT_BYTES

@@ -22,6 +22,7 @@ from streamgp.cli.configuration.worker_settings import WorkerConfig
 from streamgp.cli.deployment.deployed import damage, load_deployed, open_topics
 from streamgp.cli.deployment.readiness import build_loops, check_creation, topic_problems
 from streamgp.cli.stopping import Stop
+from streamgp.cli.worker.collecting import collect_seldom
 from streamgp.cli.worker.log import say
 from streamgp.cli.worker.pipes import Pipes
 from streamgp.cli.worker.slots import Slot, origin_of_state, take_slot
@@ -138,6 +139,7 @@ def _run(
                 instance=slot.instance,
                 state=None if slot.state is None else str(slot.state.path),
             )
+            collect_seldom()
             worker = Worker(topics, loops, _settings(config, slot), state=slot.state)
             try:
                 if is_memory:

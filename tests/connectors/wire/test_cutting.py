@@ -1,8 +1,7 @@
 """An input of any size becomes a dead letter that every broker takes; what was cut is not sent."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from connectors.kafka.transaction import check_sizes
 from connectors.records import Record
