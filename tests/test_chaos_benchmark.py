@@ -1,6 +1,5 @@
 """What judges the workers under chaos finds what is wrong, and nothing where nothing is."""
 
-import dataclasses
 import json
 import sys
 import time
@@ -8,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 ROOT = Path(__file__).parents[1]
 if not (ROOT / "benchmarks").is_dir():
@@ -155,7 +155,7 @@ def found(run, topic, condition=None):
 
 def changed(record, **fields):
     value = json.dumps({**json.loads(record.value), **fields}).encode()
-    return dataclasses.replace(record, value=value)
+    return replace(record, value=value)
 
 
 def without(run, record):
@@ -163,7 +163,7 @@ def without(run, record):
 
 
 def twice(run, record):
-    return [*run.records, dataclasses.replace(record, offset=10**6)]
+    return [*run.records, replace(record, offset=10**6)]
 
 
 def replaced(run, record, other):
@@ -260,9 +260,9 @@ def test_a_doubled_dead_letter_is_found(run):
 def test_a_dead_letter_with_other_bytes_is_found(run):
     letter = next(record for record in run.records if record.topic == "dead-letters")
     for other in (
-        dataclasses.replace(letter, value=(letter.value or b"") + b" "),
-        dataclasses.replace(letter, key=b"other"),
-        dataclasses.replace(letter, headers=[("more", b""), *letter.headers]),
+        replace(letter, value=(letter.value or b"") + b" "),
+        replace(letter, key=b"other"),
+        replace(letter, headers=[("more", b""), *letter.headers]),
     ):
         forged = replaced(run, letter, other)
         assert flaws(run, forged) == {"dead_found": -1, "dead_too_many": 1}
@@ -272,13 +272,13 @@ def test_a_dead_letter_of_a_good_input_is_found(run):
     event = found(run, "events", lambda value: "event_id" in value)
     where = [("dlq.topic", b"events"), ("dlq.partition", b"%d" % event.partition)]
     headers = [*where, ("dlq.offset", b"%d" % event.offset)]
-    letter = dataclasses.replace(event, topic="dead-letters", offset=10**6, headers=headers)
+    letter = replace(event, topic="dead-letters", offset=10**6, headers=headers)
     assert flaws(run, [*run.records, letter]) == {"dead_too_many": 1}
 
 
 def test_a_dead_letter_of_a_timer_is_found(run):
     letter = found(run, "events")
-    letter = dataclasses.replace(letter, topic="dead-letters", headers=())
+    letter = replace(letter, topic="dead-letters", headers=())
     assert flaws(run, [*run.records, letter]) == {"dead_too_many": 1}
 
 
@@ -299,9 +299,7 @@ def test_a_question_that_expires_once_more_after_its_answer_is_found(run):
     event_id = json.loads(line.value)["event_id"]
     question = found(run, "requests", lambda value: value["request_id"] == f"{event_id}/label")
     value = {"type": "expired", "request_id": f"{event_id}/label"}
-    expired = dataclasses.replace(
-        question, offset=10**6, value=json.dumps(value).encode(), at=line.at + 1.0
-    )
+    expired = replace(question, offset=10**6, value=json.dumps(value).encode(), at=line.at + 1.0)
     assert flaws(run, [*run.records, expired]) == {"ends_wrong": 1}
 
 
@@ -356,7 +354,7 @@ def test_a_line_of_a_withdrawn_example_that_stays_in_the_log_is_found(run):
 def test_a_line_that_is_taken_out_of_the_log_without_need_is_found(run):
     null = nulls(run)[0]
     line = found(run, "consensus", lambda value: value["origin"] != "withdrawn")
-    for forged in (null, dataclasses.replace(line, value=None)):
+    for forged in (null, replace(line, value=None)):
         assert flaws(run, twice(run, forged)) == {"nulls_wrong": 1}
 
 
@@ -407,7 +405,7 @@ def test_state_that_nobody_can_go_on_with_is_found(run):
 
 def test_a_snapshot_behind_the_topics_is_brought_up(run):
     head = found(run, "state", lambda value: value["name"] == "head")
-    again = dataclasses.replace(head, offset=10**6)
+    again = replace(head, offset=10**6)
     assert differences(run, [*run.records, again])[1] == []
     value = json.loads(head.value)["value"]
     value["model"]["annotators"] = [["stranger", 7, 0.5]]
@@ -426,7 +424,7 @@ def test_a_missing_snapshot_is_found(run, tmp_path):
 def test_a_stall_is_as_long_as_nothing_comes_out_though_an_event_waits(run):
     last = max(record.at for record in run.records if record.topic == "predictions")
     late = [
-        dataclasses.replace(record, at=record.at + 7.0)
+        replace(record, at=record.at + 7.0)
         if record.topic == "predictions" and record.at == last
         else record
         for record in run.records
