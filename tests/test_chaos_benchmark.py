@@ -1,5 +1,6 @@
 """What judges the workers under chaos finds what is wrong, and nothing where nothing is."""
 
+import dataclasses
 import json
 import sys
 import time
