@@ -183,7 +183,7 @@ KINDS: dict[str, Callable[[_Bad], Outgoing]] = {
     "missing field": _event_without("x"),
     "wrong field": _event(x=[1.0, 2.0]),
     "wrong time": _event(occurred_at="yesterday"),
-    "feature that is a text": _event(x={"feature-0": "warm"}),
+    "feature that is too large": _event(x={"feature-0": 1e200}),
     "label that is an object": _event(y={"room": "hall"}),
     "control character": _event(event_id="bad\x1fid"),
     "too large": lambda bad: bad.events(_json({**bad.event, "pad": "x" * MAX_INPUT_BYTES})),

@@ -68,6 +68,8 @@ class Posterior:
         Posterior mean of each known class, in units of its 0/1 indicator.
     variance
         Posterior variance of the latent function (without observation noise).
+    prior_variance
+        The same before anything was learned.
 
     Examples
     --------
@@ -79,6 +81,7 @@ class Posterior:
 
     mean: dict[Label, float]
     variance: float
+    prior_variance: float = 1.0
 
     def probabilities(self) -> dict[Label, float]:
         """Positive parts of the means divided by their sum; uniform if no mean is positive."""
@@ -154,6 +157,29 @@ class Decision:
             criterion=self.criterion,
             budget=budget,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubt:
+    """A label that was learned and has become improbable since.
+
+    Parameters
+    ----------
+    event_id
+        The event.
+    decision
+        Whether to challenge the label.
+    suggested
+        What the other examples speak for; another label.
+    probability_wrong
+        Probability that the label is wrong.
+
+    """
+
+    event_id: str
+    decision: Decision
+    suggested: Label
+    probability_wrong: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

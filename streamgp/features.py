@@ -1,6 +1,7 @@
 """From River's dictionaries to vectors: stable columns, features that come and go.
 
-The one place where a dictionary of features becomes an array. Scaling is not done here.
+The one place where a dictionary of features becomes an array. Scaling is not done here, and what
+the coordinate of a text is worth beside a number is the kernel's business.
 
 """
 
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -16,21 +17,30 @@ import numpy as np
 from scipy.linalg.blas import ddot
 
 from streamgp.base import Array, FeatureName, Features
-
-# Largest feature that is taken: its square, and the sum of many of them, are finite.
-LARGEST = 1e150
+from streamgp.values import as_coordinate, is_missing, text_code
 
 
 class Columns:
     """The columns of a matrix whose rows are dictionaries of features.
 
-    A feature that is absent, None or NaN counts as missing and has the value 0: the mean, where
-    features are standardised. Columns never move; new ones are appended.
+    Numbers and truth values stand for themselves, a text for its `text_code`. A feature that is
+    absent, None or NaN counts as missing and has the value 0: the mean, where features are
+    standardised, and the code of no text. Columns never move; new ones are appended. A feature that
+    is a number at one time and a text at another has a column for each.
 
     Parameters
     ----------
     names
         Names of the columns, in order.
+    texts
+        Positions of the columns that hold texts.
+
+    Attributes
+    ----------
+    names
+        Names of the columns, in order.
+    texts
+        Positions of the columns that hold texts, in order.
 
     Examples
     --------
@@ -39,41 +49,63 @@ class Columns:
     array([1.5, 3. ])
     >>> columns.vector({"noise": 3, "pressure": 1013})
     array([0., 3.])
-    >>> columns.widened({"noise": 3, "pressure": 1013}).names
-    ('light', 'noise', 'pressure')
+    >>> columns = columns.widened({"noise": 3, "pressure": 1013, "place": "hall"})
+    >>> columns.names, columns.texts
+    (('light', 'noise', 'place', 'pressure'), (2,))
 
     """
 
-    # names   in order; _known is the same as a set, _pick and _pack go from a dictionary to bytes
+    # _known  names and kinds (name, is text); _names only the names
+    # _pick and _pack  go from a dictionary to bytes
     # _last   the last values and their vector: learning comes after predicting the same event
-    __slots__ = ("_known", "_last", "_pack", "_pick", "names")
+    __slots__ = ("_known", "_last", "_names", "_pack", "_pick", "names", "texts")
 
-    def __init__(self, names: Iterable[FeatureName] = ()) -> None:
+    def __init__(self, names: Iterable[FeatureName] = (), texts: Iterable[int] = ()) -> None:
         self.names = tuple(names)
-        self._known = frozenset(self.names)
+        self.texts = tuple(texts)
+        columns = [(name, i in self.texts) for i, name in enumerate(self.names)]
+        self._known = frozenset(columns)
+        self._names = frozenset(self.names)
         # One struct call converts all values: 0.4 us for 20 features, several times faster than
         # filling an array, whatever the order of the keys.
-        self._pack = struct.Struct(f"{len(self.names)}d").pack
+        pack = struct.Struct(f"{len(self.names)}d").pack
+        self._pack: Callable[..., bytes] = _Coder(pack, columns) if self.texts else pack
         self._pick = _picker(self.names)
         self._last: tuple[tuple[Any, ...], Array] | None = None
 
     def __len__(self) -> int:
         return len(self.names)
 
-    def __reduce__(self) -> tuple[type[Columns], tuple[tuple[FeatureName, ...]]]:
-        return Columns, (self.names,)
+    def __reduce__(self) -> tuple[type[Columns], tuple[tuple[FeatureName, ...], tuple[int, ...]]]:
+        return Columns, (self.names, self.texts)
 
     def widened(self, x: Features) -> Columns:
         """Return columns that also cover `x`; new ones follow in the order of their names."""
-        new = sorted((name for name in x if name not in self._known), key=repr)
-        return Columns((*self.names, *new)) if new else self
+        known = self._known
+        new = [
+            (name, isinstance(value, str))
+            for name, value in x.items()
+            if (name, isinstance(value, str)) not in known and not is_missing(value)
+        ]
+        if not new:
+            return self
+        new.sort(key=lambda column: repr(column[0]))
+        first = len(self.names)
+        texts = [first + i for i, (_, is_text) in enumerate(new) if is_text]
+        return Columns((*self.names, *(name for name, _ in new)), (*self.texts, *texts))
+
+    def restricted(self, names: Collection[FeatureName]) -> tuple[list[int], Columns]:
+        """Return the positions of the columns of some features, and these columns alone."""
+        positions = [i for i, name in enumerate(self.names) if name in names]
+        texts = [k for k, i in enumerate(positions) if i in self.texts]
+        return positions, Columns([self.names[i] for i in positions], texts)
 
     def known_vector(self, x: Features) -> Array | None:
-        """Convert features that all have a column and are finite numbers; else None."""
+        """Convert features that all have a column, and no number among them infinite; else None."""
         try:
-            if len(x) == len(self.names):
+            if len(x) == len(self._names):
                 values = self._pick(x)
-            elif x.keys() <= self._known:
+            elif x.keys() <= self._names:
                 values = tuple([x.get(name, 0.0) for name in self.names])
             else:
                 return None
@@ -92,22 +124,79 @@ class Columns:
     def vector(self, x: Features) -> Array:
         """Convert features to a vector of shape (d,), not to be written to.
 
-        Features without a column are left out (but must be numbers all the same), columns without
-        a feature are 0.
+        Features without a column are left out (but must be numbers or texts all the same), columns
+        without a feature are 0.
 
         Raises
         ------
         TypeError
-            If a value is not a number.
+            If a value is neither a number nor a text.
         ValueError
-            If a value is infinite, or larger than `LARGEST`.
+            If a number is infinite, or larger than 1e150.
 
         """
         vector = self.known_vector(x)
         if vector is None:
-            numbers = {name: as_number(name, value) for name, value in x.items()}
-            vector = np.array([numbers.get(name, 0.0) for name in self.names], dtype=float)
+            values = {
+                (name, isinstance(value, str)): as_coordinate(name, value)
+                for name, value in x.items()
+            }
+            vector = np.array(
+                [values.get((name, i in self.texts), 0.0) for i, name in enumerate(self.names)],
+                dtype=float,
+            )
         return vector
+
+    def distances(self, points: Array, x: Array) -> Array:
+        """Euclidean distances of points (n, d) from `x` of shape (d,).
+
+        A text is a point at distance 1 from none, in a direction of its own: two texts that differ
+        are √2 apart.
+
+        Examples
+        --------
+        >>> columns = Columns(["light", "place"], texts=[1])
+        >>> points = [columns.vector({"light": 3.0, "place": place}) for place in ("hall", "bath")]
+        >>> columns.distances(np.array(points), points[0])
+        array([0.        , 1.41421356])
+
+        """
+        steps = points - x
+        squares = steps * steps
+        for j in self.texts:
+            present = (points[:, j] != 0.0) + float(x[j] != 0.0)
+            squares[:, j] = np.where(steps[:, j] == 0.0, 0.0, present)
+        distances: Array = np.sqrt(squares.sum(axis=1))
+        return distances
+
+
+class _Coder:
+    """Packs values of which some columns are texts, as `struct` packs numbers."""
+
+    # _kinds  of each column, whether it holds texts, and whether its feature has no other column,
+    #         so that there is no place for a value of the other kind
+    __slots__ = ("_kinds", "_pack")
+
+    def __init__(
+        self, pack: Callable[..., bytes], columns: Sequence[tuple[FeatureName, bool]]
+    ) -> None:
+        self._pack = pack
+        self._kinds = [(is_text, (name, not is_text) not in columns) for name, is_text in columns]
+
+    def __call__(self, *values: Any) -> bytes:
+        coordinates = list(values)
+        for i, (is_text, alone) in enumerate(self._kinds):
+            value = values[i]
+            if isinstance(value, str) == is_text:
+                if is_text:
+                    coordinates[i] = text_code(value)
+            elif is_text and value is None:
+                coordinates[i] = 0.0
+            elif alone and (not is_text or value != 0.0):  # absent is 0 wherever it is
+                raise TypeError(f"no column for {value!r}")
+            else:
+                coordinates[i] = 0.0
+        return self._pack(*coordinates)
 
 
 def _picker(names: tuple[FeatureName, ...]) -> Callable[[Features], tuple[Any, ...]]:
@@ -115,39 +204,3 @@ def _picker(names: tuple[FeatureName, ...]) -> Callable[[Features], tuple[Any, .
         return itemgetter(*names)
     # itemgetter of one name returns a bare value, and of none does not exist.
     return lambda x: tuple(x[name] for name in names)
-
-
-def is_number(value: object) -> bool:
-    """Whether a feature is a number, as a truth value is, and not text, a date or None."""
-    return hasattr(value, "__float__")
-
-
-def as_number(name: FeatureName, value: Any) -> float:
-    """Return the value of a feature as a float, 0 if it is missing.
-
-    Raises
-    ------
-    TypeError
-        If it is not a number.
-    ValueError
-        If it is infinite, or larger than `LARGEST`.
-
-    """
-    if value is None:
-        return 0.0
-    if not is_number(value):
-        raise TypeError(
-            f"feature {name!r} must be a number, got {value!r}; encode it or leave it out"
-        )
-    try:
-        number = float(value)
-    except OverflowError:  # an integer beyond the largest float
-        number = math.inf
-    if math.isinf(number):
-        raise ValueError(f"feature {name!r} must be finite, got {value!r}; leave it out if unknown")
-    if abs(number) > LARGEST:
-        raise ValueError(
-            f"feature {name!r} must be at most {LARGEST:.0e}, got {value!r}; "
-            "leave it out if unknown"
-        )
-    return 0.0 if math.isnan(number) else number

@@ -16,8 +16,8 @@ if not (ROOT / "benchmarks").is_dir():
     pytest.skip("benchmarks/ is not beside the tests", allow_module_level=True)
 sys.path.append(str(ROOT))  # at the end: an installed streamgp comes first
 
+from benchmarks import _gp_speed_steps, _logs, gp_speed, keys, loop, scaling, wifi  # noqa: E402
 from benchmarks import _harness as harness  # noqa: E402
-from benchmarks import _logs, gp_speed, keys, loop, scaling, wifi  # noqa: E402
 from benchmarks._inverse import InverseGPClassifier  # noqa: E402
 from streamgp import GPClassifier, kernels  # noqa: E402
 
@@ -67,18 +67,46 @@ def test_wifi_shows_all_learners_and_widens_the_limits_of_a_quick_run(tmp_path):
 
 
 def test_gp_speed_compares_steps_solves_readings_and_inverses(tmp_path):
-    small = partial(gp_speed.measure, plan={50: (4, 2), 500: (4, 1)})
+    plan = gp_speed.Plan(steps={50: (4, 2), 500: (4, 1)}, arrays={}, n_replayed=40, n_events=40)
+    small = partial(gp_speed.measure, plan=plan)
     result, _ = document(tmp_path, "gp_speed", small, "--quick")
     check(result, "gp_speed", quick=True)
-    assert [row["points"] for row in result["rows"]] == [50, 500]
-    assert all(value > 0 for row in result["rows"] for value in row.values())
-    assert [a["name"] for a in result["acceptance"]] == [
-        "explicit inverse / step at 500 points (at least)"
-    ]
+    steps = [row for row in result["rows"] if "step_us" in row]
+    assert [row["points"] for row in steps] == [50, 500]
+    assert all(value > 0 for row in steps for value in row.values())
+    assert result["acceptance"][0]["name"] == "explicit inverse / step at 500 points (at least)"
+
+
+def test_gp_speed_compares_precisions_batches_and_replays_on_arrays(tmp_path, capsys):
+    plan = gp_speed.Plan(steps={}, arrays={30: 2}, n_replayed=50, n_replays=3, n_events=60)
+    small = partial(gp_speed.measure, plan=plan)
+    result, status = document(tmp_path, "gp_speed", small)
+    check(result, "gp_speed", quick=False)
+    assert status == 0
+    steps, double, single, replay, usual, least = result["rows"]
+    assert steps["single_us"] > 0
+    assert steps["single_per_reading"] > 0
+    assert [row["precision"] for row in (double, single)] == ["double", "single"]
+    assert all(row["gain"] > 0 for row in (double, single, replay))
+    assert double["largest_difference"] < 1e-9
+    assert single["largest_difference"] < 1e-4
+    assert replay["largest_difference"] < 1e-9
+    assert (usual["noise_variance"], least["noise_variance"]) == (0.5, 1e-3)
+    assert usual["of_another_class"] == 0
+    assert 0 < usual["largest_difference"] < least["largest_difference"] < 1e-2
+    printed = capsys.readouterr().out
+    assert "skipped: pendigits (needs --data)" in printed
+
+
+def test_gp_speed_decides_on_what_is_nearly_reached_only_if_measured_long():
+    rows = [{"points": n, "single_per_reading": 0.7} for n in (1000, 3000, 6000)]
+    quick, full = (gp_speed.Plan(steps={}, arrays={}, decisive=d) for d in (False, True))
+    assert gp_speed._accepted(rows, quick) == []
+    assert [a.ok for a in gp_speed._accepted(rows, full)] == [False, False]
 
 
 def test_the_explicit_inverse_predicts_what_the_classifier_predicts():
-    events = gp_speed._events(40, seed=1)
+    events = _gp_speed_steps.events_of(40, seed=1)
     rival = InverseGPClassifier(list(events[0][0]), range(10), 40, length_scale=3.0)
     learner = GPClassifier(kernels.SquaredExponential(3.0))
     rival.learn_at_once(events[:20])

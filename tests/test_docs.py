@@ -109,6 +109,7 @@ SECTIONS = {
 RULES = {
     "[query]": settings.Query,
     "[challenge]": settings.ChallengeRule,
+    "[review]": settings.Review,
     "[budget]": settings.Budget,
 }
 
@@ -118,6 +119,8 @@ def default_of(field: inspect.Field) -> str:
         return "*required*"
     if field.default is msgspec.NODEFAULT:
         return "none"
+    if isinstance(field.default, msgspec.Struct):
+        return shown(msgspec.to_builtins(field.default)["rule"])
     return "[]" if field.default == () else shown(field.default)
 
 

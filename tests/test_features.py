@@ -12,9 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp.features import Columns
+from streamgp.values import text_code
 
 names = st.text(max_size=3)
 numbers = st.floats(-1e150, 1e150)
+texts = st.text(max_size=3)
+mixed = st.dictionaries(names, numbers | texts | st.booleans() | st.none() | st.just(math.nan))
 
 
 @given(st.dictionaries(names, numbers), st.randoms(use_true_random=False))
@@ -85,12 +88,14 @@ def test_large_values_survive_and_too_large_ones_are_refused():
         Columns("ab").vector({"a": 1e150, "b": -1e200})
 
 
-@pytest.mark.parametrize("value", ["on", "1.5", b"1", [1.0], 1j, object(), {}])
+@pytest.mark.parametrize("value", [b"1", [1.0], 1j, object(), {}])
 @pytest.mark.parametrize("alone", [True, False])
-def test_what_is_no_number_is_refused_by_name(value, alone):
+def test_what_is_neither_number_nor_text_is_refused_by_name(value, alone):
     x = {"light": value} if alone else {"light": value, "noise": 1.0}
-    with pytest.raises(TypeError, match=r"feature 'light' must be a number, got .*; encode it or"):
+    with pytest.raises(TypeError, match=r"feature 'light' must be a number or a text, got .*; e"):
         Columns(x).vector(x)
+    with pytest.raises(TypeError, match=r"feature 'light' must be a number or a text, got .*; e"):
+        Columns(x, texts=range(len(x))).vector(x)
 
 
 @pytest.mark.parametrize(
@@ -105,8 +110,8 @@ def test_infinity_is_refused_by_name(value, alone):
         Columns(x).vector(x)
 
 
-@pytest.mark.parametrize(("value", "error"), [("on", TypeError), (math.inf, ValueError)])
-def test_features_without_a_column_must_be_finite_numbers_as_well(value, error):
+@pytest.mark.parametrize(("value", "error"), [(b"on", TypeError), (math.inf, ValueError)])
+def test_features_without_a_column_must_be_possible_all_the_same(value, error):
     """Otherwise an event would be predicted and asked about, and its label could not be learned."""
     with pytest.raises(error, match="feature 'b' must be"):
         Columns(["a"]).vector({"a": 1.0, "b": value})
@@ -141,3 +146,114 @@ def test_copies_convert_alike(copied):
     twin = copied(columns)
     assert twin.names == columns.names
     assert twin.vector({"a": 1, "b": 2, 1: 3}).tolist() == [2.0, 3.0, 1.0]
+
+
+# --- texts
+
+
+def coordinates(x, columns):
+    """Return the vector of features, one by one."""
+    vector = []
+    for i, name in enumerate(columns.names):
+        value = x.get(name)
+        is_text = i in columns.texts
+        if value is None or value != value or isinstance(value, str) != is_text:
+            vector.append(0.0)
+        else:
+            vector.append(text_code(value) if is_text else float(value))
+    return vector
+
+
+@given(st.lists(mixed, min_size=1, max_size=5), st.randoms(use_true_random=False))
+def test_numbers_and_texts_have_columns_of_their_own_in_any_order_of_the_features(log, random):
+    columns = shuffled_columns = Columns()
+    for x in log:
+        items = list(x.items())
+        random.shuffle(items)
+        columns = columns.widened(x)
+        shuffled_columns = shuffled_columns.widened(dict(items))
+    assert shuffled_columns.names == columns.names
+    assert shuffled_columns.texts == columns.texts
+    for x in (*log, log[0]):
+        assert columns.vector(x).tolist() == coordinates(x, columns)
+        assert columns.widened(x) is columns
+
+
+@given(mixed, mixed)
+def test_the_fast_path_of_texts_equals_the_careful_one(x, seen):
+    columns = Columns().widened(seen)
+    fast = columns.known_vector(x)
+    careful = columns.vector({**x, "a name of its own": 1.0})
+    assert fast is None or fast.tobytes() == careful.tobytes()
+    assert columns.vector(x).tobytes() == careful.tobytes()
+
+
+def test_a_text_that_is_new_needs_no_new_column():
+    columns = Columns().widened({"light": 1.0, "place": "hall"})
+    x = {"light": 0.5, "place": "never seen"}
+    assert columns.widened(x) is columns
+    assert columns.known_vector(x).tolist() == [0.5, text_code("never seen")]
+
+
+def test_a_feature_may_be_a_number_now_and_a_text_later():
+    columns = Columns().widened({"a": 1.0}).widened({"a": "many"})
+    assert (columns.names, columns.texts) == (("a", "a"), (1,))
+    assert columns.vector({"a": 2.0}).tolist() == [2.0, 0.0]
+    assert columns.vector({"a": "few"}).tolist() == [0.0, text_code("few")]
+    assert columns.vector({"a": None}).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(("seen", "x"), [({"a": 1.0}, {"a": "many"}), ({"a": "many"}, {"a": 1.0})])
+def test_what_a_feature_has_never_been_is_left_out_until_it_is_learned(seen, x):
+    columns = Columns().widened(seen)
+    assert columns.known_vector(x) is None
+    assert columns.vector(x).tolist() == [0.0]
+    assert len(columns.widened(x)) == 2
+
+
+@pytest.mark.parametrize("missing", [None, math.nan, np.float64("nan")])
+def test_a_missing_value_is_no_text_and_makes_no_column(missing):
+    columns = Columns().widened({"place": "hall", "light": 1.0})
+    assert columns.vector({"place": missing, "light": 2.0}).tolist() == [2.0, 0.0]
+    assert columns.vector({"light": 2.0}).tolist() == [2.0, 0.0]
+    assert columns.widened({"new": missing, "place": missing}) is columns
+    assert len(Columns().widened({"a": missing})) == 0
+
+
+def test_truth_values_are_numbers():
+    columns = Columns().widened({"open": True, "closed": np.bool_(False), "place": "hall"})
+    assert columns.texts == (2,)
+    assert columns.vector({"open": True, "closed": False}).tolist() == [0.0, 1.0, 0.0]
+
+
+def test_numpy_texts_are_texts():
+    columns = Columns().widened({"place": np.str_("hall")})
+    assert columns.vector({"place": np.str_("hall")}).tolist() == [text_code("hall")]
+
+
+def test_columns_of_some_features():
+    columns = Columns().widened({"a": 1.0, "b": "x", "c": 2.0}).widened({"a": "y"})
+    positions, mine = columns.restricted(["c", "a", "never"])
+    assert positions == [0, 2, 3]
+    assert (mine.names, mine.texts) == (("a", "c", "a"), (2,))
+
+
+def test_texts_that_differ_are_a_root_of_two_apart_and_one_from_none():
+    columns = Columns().widened({"light": 1.0, "place": "hall"})
+    log = [
+        {"light": 3.0, "place": "hall"},
+        {"light": 3.0, "place": "bath"},
+        {"light": 3.0},
+        {"place": "hall"},
+    ]
+    points = np.array([columns.vector(x) for x in log])
+    distances = columns.distances(points, points[0])
+    assert distances.tolist() == [0.0, math.sqrt(2.0), 1.0, 3.0]
+    assert columns.distances(points, points[2]).tolist()[2:] == [0.0, math.sqrt(10.0)]
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda c: pickle.loads(pickle.dumps(c))])
+def test_copies_convert_texts_alike(copied):
+    columns = Columns().widened({"a": 1.0, "place": "hall"})
+    x = {"place": "bath", "a": 2.0}
+    assert copied(columns).known_vector(x).tobytes() == columns.vector(x).tobytes()

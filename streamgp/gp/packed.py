@@ -7,21 +7,32 @@ Only the factor lives here: no kernel, no targets.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from scipy.linalg.blas import dtpsv
+from scipy.linalg.blas import dgemv, dtpsv, dtrsm, sgemv, stpsv, strsm
 
 from streamgp.base import Array
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# Numbers of either precision, as they are stored.
+_Stored: TypeAlias = "NDArray[np.float64 | np.float32]"
 
 
 class NotPositiveDefiniteError(ValueError):
     """A new point is, up to rounding, determined by the old ones."""
 
 
-# Rows of the first block, which doubles by copying until here (at most 4 MiB are moved); later
+# Rows of the first block, which doubles by copying until here (4 MiB are moved at most); later
 # blocks are never copied.
-_FIRST = 1024
+_FIRST = 2048
 _SMALLEST = 16
+# Rows of a triangle that several right-hand sides share as an ordinary matrix at a time. They are
+# copied for that, which pays once the triangle no longer fits into the second cache.
+_UNPACKED = 128
+_CACHED = 512
 
 
 class _Block:
@@ -29,27 +40,34 @@ class _Block:
 
     __slots__ = ("capacity", "n", "panel", "start", "triangle")
 
-    def __init__(self, start: int, capacity: int) -> None:
+    def __init__(self, start: int, capacity: int, dtype: np.dtype[Any]) -> None:
         self.start = start
         self.capacity = capacity
         self.n = 0
-        self.panel: Array = np.empty((capacity, start))
-        self.triangle: Array = np.empty(capacity * (capacity + 1) // 2)
+        self.panel: _Stored = np.empty((capacity, start), dtype)
+        self.triangle: _Stored = np.empty(capacity * (capacity + 1) // 2, dtype)
 
     def double(self) -> None:
         self.capacity *= 2
-        triangle: Array = np.empty(self.capacity * (self.capacity + 1) // 2)
+        dtype = self.triangle.dtype
+        triangle: _Stored = np.empty(self.capacity * (self.capacity + 1) // 2, dtype)
         used = self.n * (self.n + 1) // 2
         triangle[:used] = self.triangle[:used]
         self.triangle = triangle
-        self.panel = np.empty((self.capacity, 0))
+        self.panel = np.empty((self.capacity, 0), dtype)
 
 
 class PackedCholesky:
     """Lower Cholesky factor `L` of a growing matrix, stored as packed rows.
 
     Memory is one triangle, read once per solve, which is all that a solve has to cost. Blocks of
-    1024, 1024, 2048, ... rows hold the factor, so that growing never copies what is there.
+    2048, 2048, 4096, ... rows hold the factor, so that growing never copies what is there.
+
+    Parameters
+    ----------
+    single_precision
+        Store numbers of 4 bytes instead of 8, and solve with them. Whatever goes in or comes out
+        has 8 all the same; what went in is rounded.
 
     Examples
     --------
@@ -57,7 +75,9 @@ class PackedCholesky:
 
     >>> factor = PackedCholesky()
     >>> factor.append(np.empty(0), 2.0)
+    2.0
     >>> factor.append(factor.solve(np.array([2.0])), 2.0)
+    2.0
     >>> factor.dense()
     array([[2., 0.],
            [1., 2.]])
@@ -70,26 +90,60 @@ class PackedCholesky:
 
     # n        rows of L so far
     # _blocks  consecutive blocks of rows; only the last one has room
-    __slots__ = ("_blocks", "n")
+    # _single  whether they are stored in single precision
+    __slots__ = ("_blocks", "_single", "n")
 
-    def __init__(self) -> None:
+    def __init__(self, *, single_precision: bool = False) -> None:
         self.n = 0
-        self._blocks = [_Block(0, _SMALLEST)]
+        self._single = single_precision
+        dtype = np.dtype(np.float32 if single_precision else np.float64)
+        self._blocks = [_Block(0, _SMALLEST, dtype)]
 
     def solve(self, k: Array) -> Array:
         """Overwrite `k`, shape (n,), with `L⁻¹ k` and return it."""
+        x = k.astype(np.float32) if self._single else k
+        gemv, tpsv = (sgemv, stpsv) if self._single else (dgemv, dtpsv)
+        for block in self._blocks:
+            n, start = block.n, block.start
+            # Row-major is column-major transposed, a lower packed triangle an upper one. Positional
+            # for speed; without a copy of anything.
+            if start:
+                # a, x, beta, y, offx, incx, offy, incy, trans, overwrite_y
+                gemv(-1.0, block.panel[:n].T, x[:start], 1.0, x, 0, 1, start, 1, 1, 1)
+            if n:
+                # incx, offx, lower, trans, diag, overwrite_x
+                tpsv(n, block.triangle, x, 1, start, 0, 1, 0, 1)
+        if x is not k:
+            k[:] = x
+        return k
+
+    def solve_many(self, K: Array) -> Array:
+        """Overwrite each row of `K`, shape (b, n), with `L⁻¹` times it and return them.
+
+        The factor is read once for all of them. Equal to `solve` up to rounding only: products of
+        matrices add in another order than products of a matrix and a vector do.
+        """
+        X: _Stored = K.astype(np.float32) if self._single else K
         for block in self._blocks:
             n, start = block.n, block.start
             if start:
-                k[start : start + n] -= block.panel[:n] @ k[:start]
-            if n:
-                # Row-major packed L is column-major packed L': an upper triangle, transposed.
-                # Positional for speed: incx=1, offx=start, lower=0, trans=1, diag=0, overwrite_x=1.
-                dtpsv(n, block.triangle, k, 1, start, 0, 1, 0, 1)
-        return k
+                X[:, start : start + n] -= X[:, :start] @ block.panel[:n].T
+            if n > _CACHED:
+                _solve_unpacked(block.triangle, X[:, start : start + n])
+            elif n:
+                tpsv = stpsv if self._single else dtpsv
+                for x in X:
+                    tpsv(n, block.triangle, x, 1, start, 0, 1, 0, 1)  # as in `solve`
+        if self._single:
+            K[:] = X
+        return K
 
-    def append(self, v: Array, d: float) -> None:
+    def append(self, v: Array, d: float) -> float:
         """Add the row `[v, d]`: `v = L⁻¹ k`, `d` the square root of what `v` leaves unexplained.
+
+        Returns
+        -------
+        The diagonal as it is stored: rounded, in single precision.
 
         Raises
         ------
@@ -114,6 +168,7 @@ class PackedCholesky:
         block.triangle[offset + n] = d
         block.n = n + 1
         self.n += 1
+        return float(block.triangle[offset + n]) if self._single else d
 
     def truncate(self, n: int) -> None:
         """Keep the first `n` rows only."""
@@ -127,10 +182,10 @@ class PackedCholesky:
         block = next(b for b in reversed(self._blocks) if b.start <= i)
         r = i - block.start
         offset = r * (r + 1) // 2
-        v = block.triangle[offset : offset + r]
+        stored = block.triangle[offset : offset + r]
         if block.start:
-            v = np.concatenate([block.panel[r], v])
-        return v, float(block.triangle[offset + r])
+            stored = np.concatenate([block.panel[r], stored])
+        return stored.astype(float, copy=False), float(block.triangle[offset + r])
 
     def diagonal(self) -> Array:
         """Return the diagonal of `L`, shape (n,)."""
@@ -138,7 +193,7 @@ class PackedCholesky:
         for block in self._blocks:
             i = np.arange(block.n)
             parts.append(block.triangle[i * (i + 3) // 2])
-        return np.concatenate(parts)
+        return np.concatenate(parts, dtype=float)
 
     def dense(self) -> Array:
         """Return `L` as an ordinary array, shape (n, n)."""
@@ -154,6 +209,24 @@ class PackedCholesky:
         if block.capacity < _FIRST:
             block.double()
             return block
-        block = _Block(self.n, self.n)
+        block = _Block(self.n, self.n, block.triangle.dtype)
         self._blocks.append(block)
         return block
+
+
+def _solve_unpacked(triangle: _Stored, X: _Stored) -> None:
+    """Overwrite each row of `X`, shape (b, n), with the inverse of a packed triangle times it."""
+    n = X.shape[1]
+    trsm = strsm if X.dtype == np.float32 else dtrsm
+    rows = np.zeros((_UNPACKED, n), X.dtype)
+    end = offset = 0
+    while end < n:
+        first, end = end, min(end + _UNPACKED, n)
+        m = end - first
+        for i in range(m):
+            rows[i, : first + i + 1] = triangle[offset : offset + first + i + 1]
+            offset += first + i + 1
+        part = X[:, first:end]
+        part -= X[:, :first] @ rows[:m, :first].T
+        # Row-major L is column-major L': an upper triangle, transposed.
+        part[:] = trsm(1.0, rows[:m, first:end].T, part.T, trans_a=1).T

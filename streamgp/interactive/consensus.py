@@ -7,8 +7,10 @@ keeps the log and the model equal. When to make it is the loop's business.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from streamgp.base import Doubt
 from streamgp.interactive.messages import Challenge, LabelledExample, Rejected
 
 if TYPE_CHECKING:
@@ -88,6 +90,34 @@ class SkepticalLearner(Protocol):
         """Forget a learned example."""
 
 
+class ReviewingLearner(SkepticalLearner, Protocol):
+    """A skeptical learner that also doubts labels it has learned, now and then."""
+
+    @property
+    def review_due(self) -> bool:
+        """Whether it is time to look through the labels learned."""
+
+    def examples(self) -> list[Example]:
+        """Return the labelled examples that it holds."""
+
+    def review_one(self, annotators: Mapping[str, str | None], *, now: float) -> Doubt | None:
+        """Return the most doubtful label, and whether to contest it.
+
+        `annotators` holds who gave the labels that may be doubted, by event id.
+        """
+
+    def note_review(self, doubt: Doubt | None, *, now: float) -> None:
+        """Hear that the labels were looked through, and what came of it."""
+
+    def note_review_unanswered(self, now: float) -> None:
+        """Hear that the challenge of an old label ended without an answer."""
+
+
+def as_reviewer(model: SkepticalLearner) -> ReviewingLearner | None:
+    """Return a model that doubts labels it has learned, None if it does not."""
+    return cast("ReviewingLearner", model) if hasattr(model, "review_one") else None
+
+
 class Consensus:
     """The consensus log of one model, as it is written.
 
@@ -124,24 +154,31 @@ class Consensus:
         suggested = max(proba, key=proba.__getitem__, default=word.y)
         if suggested == word.y:
             return None
-        return Challenge(
-            request_id=record.challenge_id(record.n_challenges + 1),
-            event_id=event.event_id,
-            key=event.key,
-            x=event.x,
-            reason=decision.criterion,
-            score=decision.score,
-            threshold=decision.threshold,
-            requested_at=now,
-            expires_at=expires_at,
-            given=word.y,
-            suggested=suggested,
-            probability_wrong=model.probability_wrong_one(
-                event.x, word.y, annotator=word.annotator
+        return self._challenge(
+            record,
+            word,
+            Doubt(
+                event_id=event.event_id,
+                decision=decision,
+                suggested=suggested,
+                probability_wrong=model.probability_wrong_one(
+                    event.x, word.y, annotator=word.annotator
+                ),
             ),
-            annotator=word.annotator,
-            neighbours=tuple(model.neighbours_one(event.x, self.n_neighbours)),
+            model.neighbours_one(event.x, self.n_neighbours),
+            now,
+            expires_at,
         )
+
+    def contest_again(
+        self, record: Record, doubt: Doubt, now: float, expires_at: float | None
+    ) -> Challenge:
+        """Challenge the label of a learned event."""
+        event, word = record.event, record.word
+        assert word is not None  # a learned event has a label
+        near = self.model.neighbours_one(event.x, self.n_neighbours + 1)
+        others = [neighbour for neighbour in near if neighbour.event_id != event.event_id]
+        return self._challenge(record, word, doubt, others[: self.n_neighbours], now, expires_at)
 
     def settle(
         self, record: Record, given: Word, final: Word, now: float, *, challenged: bool
@@ -227,6 +264,33 @@ class Consensus:
                 "give it the method examples"
             )
         return next((found for found in model.examples() if found.event_id == event_id), None)
+
+    @staticmethod
+    def _challenge(
+        record: Record,
+        word: Word,
+        doubt: Doubt,
+        neighbours: Sequence[Neighbour],
+        now: float,
+        expires_at: float | None,
+    ) -> Challenge:
+        event, decision = record.event, doubt.decision
+        return Challenge(
+            request_id=record.challenge_id(record.n_challenges + 1),
+            event_id=event.event_id,
+            key=event.key,
+            x=event.x,
+            reason=decision.criterion,
+            score=decision.score,
+            threshold=decision.threshold,
+            requested_at=now,
+            expires_at=expires_at,
+            given=word.y,
+            suggested=doubt.suggested,
+            probability_wrong=doubt.probability_wrong,
+            annotator=word.annotator,
+            neighbours=tuple(neighbours),
+        )
 
     def _line(
         self, record: Record, word: Word, now: float, *, probability_wrong: float | None = None

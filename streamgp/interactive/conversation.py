@@ -7,17 +7,18 @@ and holds the table that this module carries out.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from streamgp.interactive.alarms import Alarms
 from streamgp.interactive.border import as_label
-from streamgp.interactive.consensus import Consensus, SkepticalLearner
+from streamgp.interactive.consensus import Consensus, SkepticalLearner, as_reviewer
 from streamgp.interactive.messages import Answer, Cancel, Expired, LabelRequest, Message, Origin
 from streamgp.interactive.records import Question, Record, Word
 
 if TYPE_CHECKING:
-    from streamgp.base import Decision
-    from streamgp.interactive.messages import Request
+    from streamgp.base import Decision, Doubt
+    from streamgp.interactive.messages import Challenge, Request
 
 
 class EndedError(Exception):
@@ -47,6 +48,7 @@ class Moderator:
     def __init__(self, model: SkepticalLearner, expires_after_s: float | None) -> None:
         self.deadlines: Alarms[str] = Alarms()
         self._model = model
+        self._reviewer = as_reviewer(model)
         self.consensus = Consensus(model)
         self._expires_after_s = expires_after_s
 
@@ -82,6 +84,14 @@ class Moderator:
         self._open(record, challenge)
         return challenge
 
+    def doubt(self, record: Record, doubt: Doubt, now: float) -> Challenge:
+        """Contest the label of a learned event once more."""
+        challenge = self.consensus.contest_again(record, doubt, now, self._expiry(now))
+        record.state = "doubted"
+        record.n_challenges += 1
+        self._open(record, challenge)
+        return challenge
+
     def label(self, record: Record, answer: Answer, now: float) -> list[Message]:
         """Take a label that supersedes nothing.
 
@@ -93,7 +103,7 @@ class Moderator:
         """
         state, request_id = record.state, answer.request_id
         last_challenge = record.challenge_id(record.n_challenges)
-        if state == "challenged" and request_id in (None, last_challenge):
+        if state in ("challenged", "doubted") and request_id in (None, last_challenge):
             return [self._resolve(record, answer, now)]
         if state == "kept" and request_id == last_challenge:
             return self._revise(record, answer, now)
@@ -122,6 +132,9 @@ class Moderator:
             raise EndedError(f"event {event_id!r} has no such open request to decline")
         if record.state == "challenged":
             return [self._keep_word(record, now)]
+        if record.state == "doubted":
+            self._end_doubt(record, now)
+            return []
         self._end_unanswered(record, now)
         record.state = "declined"
         record.standing = answer.answer_id
@@ -130,9 +143,12 @@ class Moderator:
     def correct(self, record: Record, answer: Answer, now: float) -> list[Message]:
         """Take an answer that supersedes the standing one."""
         word = record.word
-        if record.state in ("learned", "kept"):
+        if record.is_learned:
             if answer.declined:
+                self._close(record)
                 return [self.consensus.withdraw(record, answer.answer_id, answer.annotator, now)]
+            if record.state == "doubted":
+                return [self._resolve(record, answer, now)]
             return self._revise(record, answer, now)
         if not answer.declined:
             if record.state == "challenged":
@@ -156,9 +172,19 @@ class Moderator:
         cancel = Cancel(request_id=request.request_id, key=record.event.key, why=why, at=now)
         if record.state == "challenged":
             return [cancel, self._keep_word(record, now)]
+        if record.state == "doubted":
+            self._end_doubt(record, now)
+            return [cancel]
         self._end_unanswered(record, now)
         record.state = "cancelled"
         return [cancel]
+
+    def erase(self, record: Record, now: float) -> list[Message]:
+        """Withdraw a label of which somebody has deleted the line; nobody is asked about it."""
+        messages: list[Message] = []
+        if record.state == "doubted":
+            messages = self.cancel(record, "the label was deleted", now)
+        return [*messages, self.consensus.withdraw(record, record.standing, None, now)]
 
     def expire(self, record: Record, now: float) -> list[Message]:
         """End the open request of an event because nobody answered it in time."""
@@ -173,16 +199,23 @@ class Moderator:
             if record.word is not None:
                 record.state = "kept"
             return [expired, message]
+        if record.state == "doubted":
+            self._end_doubt(record, now)
+            record.state = "kept"
+            return [expired]
         self._end_unanswered(record, now)
         record.state = "expired"
         return [expired]
 
     def _resolve(self, record: Record, answer: Answer, now: float) -> Message:
-        """Learn the second answer, which is final."""
+        """Take the second answer, which is final."""
         given = record.word
-        assert given is not None  # a challenged event has the word that is contested
+        assert given is not None  # a contested event has a label
         self._close(record)
         final = _word(record, answer, "upheld" if answer.y == given.y else "revised")
+        if record.state == "doubted":
+            record.state = "learned"
+            return self.consensus.revise(record, final, now)
         return self.consensus.settle(record, given, final, now, challenged=True)
 
     def _revise(self, record: Record, answer: Answer, now: float) -> list[Message]:
@@ -190,6 +223,8 @@ class Moderator:
         assert record.word is not None  # a learned event has a label
         if answer.y == record.word.y:
             record.state = "learned"
+            # Somebody stands by it: it is not doubted again.
+            record.word = replace(record.word, origin="upheld")
             record.standing = answer.answer_id
             return []
         return [self.consensus.revise(record, _word(record, answer, "revised"), now)]
@@ -200,6 +235,13 @@ class Moderator:
         assert word is not None  # a challenged event has the word that is contested
         self._close(record)
         return self.consensus.settle(record, word, word, now, challenged=False)
+
+    def _end_doubt(self, record: Record, now: float) -> None:
+        """End the challenge of a learned label, which stays: nobody answered."""
+        self._close(record)
+        if self._reviewer is not None:  # another model may have taken over since
+            self._reviewer.note_review_unanswered(now)
+        record.state = "learned"
 
     def _end_unanswered(self, record: Record, now: float) -> None:
         self._close(record)
@@ -219,7 +261,7 @@ class Moderator:
 
 def _word(record: Record, answer: Answer, origin: Origin) -> Word:
     """Read an answer as the label of an event whose state has not changed yet."""
-    contested = record.word if record.state == "challenged" else None
+    contested = record.word if record.state in ("challenged", "doubted") else None
     privileged = answer.privileged
     if privileged is None and contested is not None:
         privileged = contested.privileged

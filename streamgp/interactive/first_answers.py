@@ -72,6 +72,11 @@ class FirstAnswers:
             self.n_contested += contested
             self.n_justified += is_wrong and contested
 
+    def note_challenge(self, *, is_wrong: bool) -> None:
+        """Count that an answer counted and judged before was challenged after all."""
+        self.n_contested += 1
+        self.n_justified += is_wrong
+
     def remove(self, part: FirstAnswers) -> None:
         """Take out answers that were counted here and in `part`."""
         for name, n in asdict(part).items():

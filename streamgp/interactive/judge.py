@@ -53,10 +53,9 @@ class Judge:
 
     # _truths     truth of every event that has one.
     # _held       the label of each event in the log, as its last revision says.
-    # _contested  the label contested last, and who gave it, by event. It changes only while the
-    #             event has no label in the log, so that `_count` can take out exactly what it put
-    #             in.
-    # _pending    those of them whose challenge has not been resolved yet.
+    # _contested  the label contested last, and who gave it, by event. It changes between two calls
+    #             of `_count`, which takes out exactly what it put in.
+    # _pending    those of them whose first challenge has not been resolved yet.
 
     def __init__(self) -> None:
         self.n_judged = 0
@@ -79,16 +78,23 @@ class Judge:
         return self._truths.get((key, event_id))
 
     def contest(self, challenge: Challenge) -> None:
-        """Take note of a challenge."""
+        """Take note of a challenge, of a fresh label or of one in the log."""
         name = (challenge.key, challenge.event_id)
+        if name not in self._held or name not in self._contested:
+            self._pending[name] = None
+        self._count(name, -1)
         self._contested[name] = (challenge.given, challenge.annotator)
-        self._pending[name] = None
+        self._count(name, 1)
 
     def learn(self, example: LabelledExample) -> None:
         """Take note of a line of the log."""
         name = (example.key, example.event_id)
-        if example.probability_wrong is not None and example.y is not None:
+        if example.y is None:
+            self._pending.pop(name, None)
+        elif example.probability_wrong is not None:
             self._judge(name, (example.y, example.annotator), example.probability_wrong)
+        elif name in self._pending:
+            self._judge_again(name)
         # Take the old label out of the counts, then put the new one in.
         self._count(name, -1)
         if example.y is None:
@@ -183,6 +189,15 @@ class Judge:
         self.annotators.setdefault(annotator, FirstAnswers()).note(
             w, is_wrong=None if truth is None else given != truth, contested=contested
         )
+
+    def _judge_again(self, name: _Id) -> None:
+        """Count the challenge of a first answer that was counted when it was learned."""
+        del self._pending[name]
+        given, annotator = self._contested[name]
+        truth = self._truths.get(name)
+        if truth is not None:
+            answers = self.annotators.setdefault(annotator, FirstAnswers())
+            answers.note_challenge(is_wrong=given != truth)
 
     def _count(self, name: _Id, step: int) -> None:
         truth, label = self._truths.get(name), self._held.get(name)

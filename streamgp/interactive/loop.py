@@ -12,6 +12,7 @@ drive the same object. What an input does depends on the state of the event that
     challenged  a label was given and contested; the challenge is open
     learned     the label is in the consensus log
     kept        the same, the challenge having expired; a late answer to it is still welcome
+    doubted     the label is in the consensus log, and contested once more; the challenge is open
     withdrawn   the label was in the consensus log and was taken back
     refused     the learner could not take the example
 
@@ -27,8 +28,8 @@ label is contested, `#` the learner refuses the example.
     decline     declines the last request       cancel      the last request is cancelled
     deadline    the expiry of the last request  horizon     the answer horizon of the event
                 passes                                      passes
-    erase       somebody takes the line of the
-                log back, in nobody's name
+    erase       somebody takes the line of the      review      a look through the labels learned
+                log back, in nobody's name                      finds that of the event doubtful
 
 The transitions. The first line that fits counts; `*` is everything, an input without its mark
 stands for itself with any mark, `=` leaves the state as it is. Everything not described by a
@@ -41,9 +42,23 @@ message changes nothing.
     unknown                      event+#                   refused     Prediction unlearnable
     unknown                      event+                    learned     Prediction LabelledExample
     unknown                      event                     seen        Prediction
-    unknown                      deadline horizon erase    =           -
+    unknown                      deadline horizon          =           -
+    unknown                      erase review              =           -
     unknown                      *                         =           unknown
     *                            event event+              =           duplicate
+
+    learned kept                 review                    doubted     Challenge
+    *                            review                    =           -
+    doubted                      same# other# unasked#     learned     unlearnable
+    doubted                      same other unasked        learned     LabelledExample
+    doubted                      restate# replace#         learned     unlearnable
+    doubted                      restate replace           learned     LabelledExample
+    doubted                      takeback                  withdrawn   LabelledExample
+    doubted                      decline                   learned     -
+    doubted                      cancel                    learned     Cancel
+    doubted                      deadline                  kept        Expired
+    doubted                      horizon                   unknown     Expired
+    doubted                      erase                     withdrawn   Cancel LabelledExample
 
     asked expired withdrawn      label!                    challenged  Challenge
     asked expired withdrawn      label#                    refused     unlearnable
@@ -110,6 +125,11 @@ every state. Before an answer is weighed, the time passes
 for its event: an answer given after the expiry of an open request first ends it, with the same
 messages in the same call, and an answer given after the horizon is rejected as late.
 
+Some models doubt labels that they have learned. Whenever one says that it is time to look through
+them, the next event or answer that is accepted, whatever it is about, ends with a challenge of the
+label that has become the least probable: the `review` of that event. A label that somebody has
+upheld, corrected or superseded is not doubted again, nor is an event after two challenges.
+
 What is erased need not be about the conversation at hand: an example outlives its conversation, and
 can be erased whatever the state of another one that has the same event id. A question that is open
 stays open: nothing that it asks about is in the log.
@@ -131,6 +151,7 @@ from streamgp.interactive.loop_state import LoopState
 from streamgp.interactive.memory import MisfitError
 from streamgp.interactive.messages import Answer, Event, Fault, Message, Prediction
 from streamgp.interactive.records import Record, Word
+from streamgp.interactive.reviewing import look_through
 
 __all__ = ["InteractiveLoop", "SkepticalLearner"]
 
@@ -193,7 +214,8 @@ class InteractiveLoop(LoopState):
 
         Returns
         -------
-        For an accepted event exactly one `Prediction`, then what follows from it. (An event whose
+        For an accepted event exactly one `Prediction`, then what follows from it; last, if the
+        model doubts a label that it has learned, the challenge of that. (An event whose
         id was used before and is beyond the horizon by now first ends the old conversation.)
 
         """
@@ -238,7 +260,7 @@ class InteractiveLoop(LoopState):
             messages.append(self._moderator.hear(record, word, now))
         elif decision.ask:
             messages.append(self._moderator.ask(record, decision, now))
-        return messages
+        return self._reviewed(messages, now)
 
     def on_answer(self, answer: Answer, now: float) -> list[Message]:
         """Learn from an answer, contest it, or say why it cannot be used.
@@ -289,7 +311,7 @@ class InteractiveLoop(LoopState):
             return [*messages, rejected(answer_id, answer.key, fault, str(ended), now)]
         self._memory.accept(answer, record)
         self._note(record)
-        return messages
+        return self._reviewed(messages, now)
 
     def on_time(self, now: float) -> list[Message]:
         """End the requests that expired, and forget the events beyond the horizon, before `now`.
@@ -369,7 +391,8 @@ class InteractiveLoop(LoopState):
 
         Returns
         -------
-        The line that says so, or nothing if there is nothing to take back.
+        The line that says so, after a `Cancel` if somebody is being asked about the label; nothing
+        if there is nothing to take back.
 
         """
         check_now(now)
@@ -378,7 +401,7 @@ class InteractiveLoop(LoopState):
             if revision not in (None, record.revision):
                 return []
             self._note(record)
-            return [consensus.withdraw(record, record.standing, None, now)]
+            return self._moderator.erase(record, now)
         # Also where nothing is found: whoever goes on from an older snapshot, in which the example
         # still is, must see by the head that it is gone.
         self._changed = True
@@ -412,6 +435,19 @@ class InteractiveLoop(LoopState):
     def n_open(self) -> int:
         """Number of requests that wait for an answer."""
         return sum(record.open_request is not None for record in self._memory)
+
+    def _reviewed(self, messages: list[Message], now: float) -> list[Message]:
+        """Look through the labels learned, if it is time to; return what is said in the end."""
+        model = self._reviewer
+        if model is None or not model.review_due:
+            return messages
+        self._changed = True
+        found = look_through(model, self._memory, self._moderator, now)
+        if found is None:
+            return messages
+        record, challenge = found
+        self._note(record)
+        return [*messages, challenge]
 
     def _expire(self, record: Record, now: float) -> list[Message]:
         """End an open request."""

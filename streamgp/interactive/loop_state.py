@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from streamgp.base import Example
 from streamgp.interactive.border import check_span
-from streamgp.interactive.consensus import SkepticalLearner
+from streamgp.interactive.consensus import SkepticalLearner, as_reviewer
 from streamgp.interactive.conversation import Moderator
 from streamgp.interactive.memory import Memory
 from streamgp.interactive.messages import LabelledExample
@@ -27,6 +27,7 @@ class LoopState:
     # _memory     conversation about each event within the horizon, and when that ends.
     # _moderator  changes these records, teaches the model, and keeps the deadlines of requests.
     # _published  all of it as plain values, piece by piece.
+    # _reviewer   the model, if it doubts labels that it has learned.
     # _changed    whether anything is different from what `changes` returned last.
 
     def __init__(
@@ -50,6 +51,7 @@ class LoopState:
         self._moderator = Moderator(model, expires_after_s)
         self._published = Published(model, self._memory, self._moderator)
         self._changed = False
+        self._reviewer = as_reviewer(model)
 
     def snapshot(self) -> bytes:
         """Return everything that the loop and its model must not forget.

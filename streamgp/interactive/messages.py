@@ -146,7 +146,7 @@ class LabelledExample:
     `probability_wrong` is how much the first answer counts as wrong in the error estimate of
     whoever gave it: for an uncontested one the probability that it was wrong, after a challenge 1
     if it was changed and 0 if not. It is None where no first answer was learned: in corrections
-    and withdrawals.
+    and withdrawals, and where a label that had been learned was challenged.
     """
 
     event_id: str

@@ -13,6 +13,10 @@ from typing import Any, Literal, TypeAlias
 from streamgp.base import Label
 from streamgp.interactive.messages import Event, Origin
 
+# Challenges after which no old label of an event is doubted again: nobody who does not answer is
+# asked for ever.
+MOST_CHALLENGES = 2
+
 State: TypeAlias = Literal[
     "seen",
     "asked",
@@ -22,6 +26,7 @@ State: TypeAlias = Literal[
     "challenged",
     "learned",
     "kept",
+    "doubted",
     "withdrawn",
     "refused",
 ]
@@ -67,10 +72,10 @@ class Record:
 
     # event         as received, but for its label and truth after a restart; never changes.
     # state         changed only by the loop, as its table says.
-    # request       the last question about the event; open exactly while the state is asked or
-    #               challenged. Kept afterwards, to judge late answers.
-    # word          the label that stands: contested while challenged, learned in learned and
-    #               kept; otherwise None.
+    # request       the last question about the event; open exactly while the state is asked,
+    #               challenged or doubted. Kept afterwards, to judge late answers.
+    # word          the label that stands: contested while challenged, learned in learned, kept
+    #               and doubted; otherwise None.
     # standing      id of the answer that may be superseded: it gave `word`, or it declined,
     #               withdrew, or could not be learned. None while nobody has answered.
     # was_asked     whether a label request was ever made.
@@ -116,12 +121,26 @@ class Record:
     @property
     def open_request(self) -> Question | None:
         """The question about the event that waits for an answer."""
-        return self.request if self.state in ("asked", "challenged") else None
+        return self.request if self.state in ("asked", "challenged", "doubted") else None
 
     @property
     def is_learned(self) -> bool:
         """Whether the model holds the label that stands."""
-        return self.state in ("learned", "kept")
+        return self.state in ("learned", "kept", "doubted")
+
+    @property
+    def may_be_doubted(self) -> bool:
+        """Whether the label that stands may be challenged once more.
+
+        Not if somebody has confirmed or corrected it, nor after two challenges about the event.
+        """
+        word = self.word
+        return (
+            self.state in ("learned", "kept")
+            and word is not None
+            and word.origin in ("asked", "volunteered")
+            and self.n_challenges < MOST_CHALLENGES
+        )
 
     def was_made(self, request_id: str) -> bool:
         """Whether a request of this name was ever made about the event."""

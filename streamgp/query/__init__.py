@@ -8,6 +8,7 @@ learner.
 from __future__ import annotations
 
 from streamgp.query.budgets import AtMost, AtMostPer, Budget, RateBudget, Unlimited
+from streamgp.query.review import LeaveOneOutReview
 from streamgp.query.rules import (
     AlwaysAsk,
     AlwaysChallenge,
@@ -37,6 +38,7 @@ __all__ = [
     "ChallengeRule",
     "Entropy",
     "LeastConfidence",
+    "LeaveOneOutReview",
     "NeverAsk",
     "NeverChallenge",
     "PaperAsk",

@@ -8,6 +8,7 @@ from river import base
 from river.active.base import ActiveLearningClassifier
 
 from streamgp.query.pipeline_scaling import PipelineScaling
+from streamgp.query.review import LeaveOneOutReview
 from streamgp.query.scaling import NoScaling, Scaling, StandardScaling
 from streamgp.signatures import parameters
 
@@ -42,6 +43,20 @@ def check_has(
         raise TypeError(
             f"{name} must be an object of streamgp.query with a method {method} that takes "
             f"{taking!r}, got {value!r}"
+        )
+
+
+def check_review(review: object, learner: base.Classifier) -> None:
+    """Refuse a review that could not be made."""
+    if review is None:
+        return
+    if not isinstance(review, LeaveOneOutReview):
+        raise TypeError(f"review must be a LeaveOneOutReview, got {review!r}")
+    check_has("budget of review", review.budget, "allows", "decision")
+    if not hasattr(learner, "leave_one_out"):
+        raise TypeError(
+            f"review needs a learner with leave_one_out, which {type(learner).__name__} has not; "
+            "take GPClassifier, or no review"
         )
 
 

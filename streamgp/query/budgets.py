@@ -3,7 +3,8 @@
 A budget knows no criterion and no clock. It is told about every event, whether it was asked about,
 and which questions came back without an answer; `now` is a time in seconds or, where there is no
 time, the number of the event. Budgets bound label requests; a challenge is a second question about
-an answer, so there are never more challenges than answers.
+an answer, so there are never more challenges than answers. The challenges of old labels can have a
+budget of their own: see `streamgp.query.review`.
 
 """
 
@@ -84,7 +85,7 @@ class AtMost:
     """
 
     def __init__(self, n: int) -> None:
-        self.n = _at_least("n", n, 0)
+        self.n = at_least("n", n, 0)
         self._spent = 0
 
     def __repr__(self) -> str:
@@ -135,7 +136,7 @@ class AtMostPer:
     """
 
     def __init__(self, n: int, span_s: float) -> None:
-        self.n = _at_least("n", n, 0)
+        self.n = at_least("n", n, 0)
         if not (span_s > 0.0 and math.isfinite(span_s)):
             raise ValueError(f"span_s must be positive and finite, got {span_s!r}")
         self.span_s = span_s
@@ -201,8 +202,8 @@ class RateBudget:
         if not 0.0 <= rate <= 1.0:
             raise ValueError(f"rate must be between 0 and 1, got {rate!r}")
         self.rate = rate
-        self.window = _at_least("window", window, 1)
-        self.horizon = _at_least("horizon", horizon, 1)
+        self.window = at_least("window", window, 1)
+        self.horizon = at_least("horizon", horizon, 1)
         self.seed = seed
         self._scores: deque[float] = deque(maxlen=self.window)
         self._n = 0
@@ -240,7 +241,17 @@ class RateBudget:
         self._n, self._spent = int(state["n"]), int(state["spent"])
 
 
-def _at_least(name: str, value: int, least: int) -> int:
+def state_of(budget: Budget) -> State:
+    """Return the state of a budget; raise TypeError if it cannot be saved."""
+    if not hasattr(budget, "state"):
+        raise TypeError(
+            f"{type(budget).__name__} cannot be saved; give it the methods state and load_state"
+        )
+    return budget.state()
+
+
+def at_least(name: str, value: int, least: int) -> int:
+    """Return a whole number; raise ValueError if it is none, or too small."""
     if not (math.isfinite(value) and value >= least and value == int(value)):
         raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
     return int(value)

@@ -82,9 +82,12 @@ def probability_wrong(belief: Belief, given: Label, error_rate: float) -> float:
 
     `P(wrong | given) = 1 - q (1 - e) / (q (1 - e) + (1 - q) e / (C - 1))`: `q` is the learner's
     probability of the given class, `e` the annotator's error rate, spread evenly over the other
-    classes, and `C = max(2, known classes, the given one included)`. A posterior keeps a share for
-    classes not seen yet, what its means leave of 1, which goes to a new class; without a posterior
-    a new class is never suspicious.
+    classes, and `C = max(2, known classes, the given one included)`.
+
+    A posterior is believed as far as it knows something: `q = (1 - v) share + v / C`, where `v` is
+    its variance divided by that of the prior, so that far from all examples `P(wrong) = e`. It
+    keeps a share for classes not seen yet, what its means leave of 1, which goes to a new class; if
+    that is more than `q`, it counts. Without a posterior a new class is never suspicious.
 
     Parameters
     ----------
@@ -104,16 +107,26 @@ def probability_wrong(belief: Belief, given: Label, error_rate: float) -> float:
     >>> probability_wrong({"home": 0.9, "work": 0.1}, "home", error_rate=0.2)
     0.027027...
 
+    Where a posterior knows nothing, only the annotator's record counts, and a word never heard
+    before is believed:
+
+    >>> far = Posterior(mean={"home": -0.01, "work": 0.0}, variance=1.0)
+    >>> [probability_wrong(far, label, error_rate=0.2) for label in ("home", "gym")]
+    [0.2, 0.0]
+
     """
-    if isinstance(belief, Posterior):
-        known = belief.mean
-        positive = sum([m for m in known.values() if m > 0.0])
-        share = known.get(given, 1.0 - positive)
-        q = max(share, 0.0) / max(1.0, positive)
-    else:
-        known = belief  # type: ignore[assignment]
-        q = known.get(given, 1.0)
+    known = belief.mean if isinstance(belief, Posterior) else belief
     n_classes = max(2, len(known) + (given not in known))
+    if isinstance(belief, Posterior):
+        positive = sum([m for m in belief.mean.values() if m > 0.0])
+        share = max(belief.mean.get(given, 1.0 - positive), 0.0) / max(1.0, positive)
+        prior = belief.prior_variance
+        v = min(belief.variance / prior, 1.0) if prior > 0.0 else 0.0
+        q = (1.0 - v) * share + v / n_classes
+        if given not in known:
+            q = max(q, share)
+    else:
+        q = belief.get(given, 1.0)
     right = q * (1.0 - error_rate)
     wrong = (1.0 - q) * error_rate / (n_classes - 1)
     return wrong / (right + wrong)

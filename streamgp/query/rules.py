@@ -37,7 +37,8 @@ class ChallengeRule(Protocol):
         """Decide on what the learner believes, before it has learned the given label."""
 
 
-def _check_rate(name: str, value: float) -> None:
+def check_rate(name: str, value: float) -> None:
+    """Raise ValueError if a value is not between 0 and 1."""
     if not 0.0 <= value <= 1.0:
         raise ValueError(f"{name} must be between 0 and 1, got {value!r}")
 
@@ -110,7 +111,7 @@ class SkepticalChallenge:
     threshold: float = 0.1
 
     def __post_init__(self) -> None:
-        _check_rate("threshold", self.threshold)
+        check_rate("threshold", self.threshold)
 
     def decide(
         self,
@@ -206,7 +207,7 @@ class RandomAsk:
     rate: float
 
     def __post_init__(self) -> None:
-        _check_rate("rate", self.rate)
+        check_rate("rate", self.rate)
 
     def decide(self, belief: Belief, draw: float) -> Decision:  # noqa: ARG002
         """Compare the rate with the draw."""
@@ -224,7 +225,7 @@ class _Measured:
     threshold: float
 
     def __post_init__(self) -> None:
-        _check_rate("threshold", self.threshold)
+        check_rate("threshold", self.threshold)
 
     def decide(self, belief: Belief, draw: float) -> Decision:
         """Compare the measure with the threshold."""

@@ -12,8 +12,8 @@ import math
 from typing import Any, Protocol
 
 from streamgp.base import FeatureName, Features, Label, State
-from streamgp.features import LARGEST, as_number, is_number
 from streamgp.plain import plain_name
+from streamgp.values import LARGEST, as_number, is_missing, is_number
 
 
 class Scaling(Protocol):
@@ -86,8 +86,9 @@ class StandardScaling:
     """Standardise numbers by the mean and standard deviation of the first `warm_up` events.
 
     A standard deviation of 0 counts as 1. A feature that has fewer than `warm_up / 2` values by
-    then, or appears later, is left out until it has `warm_up` values of its own. What is no number
-    passes unchanged; None and NaN are missing and dropped.
+    then, or appears later, is left out until it has `warm_up` values of its own. Truth values are
+    numbers, 0 and 1. What is no number, as a text, passes unchanged; None and NaN are missing and
+    dropped.
 
     Parameters
     ----------
@@ -158,7 +159,7 @@ class StandardScaling:
     def _transform_with_care(self, x: Features) -> Features:
         scaled: dict[FeatureName, Any] = {}
         for name, value in x.items():
-            if _is_missing(value):
+            if is_missing(value):
                 continue
             if not is_number(value):
                 scaled[name] = value
@@ -226,10 +227,6 @@ def check_finite(x: Features) -> None:
         _finite_numbers(x)
 
 
-def _is_missing(value: Any) -> bool:
-    return value is None or value != value
-
-
 def _finite_numbers(x: Features) -> dict[FeatureName, float]:
     # NaN and infinity survive a sum; what is too large in all only takes the longer way.
     if _FLOATS.issuperset(map(type, x.values())) and sum(map(abs, x.values())) <= LARGEST:
@@ -237,5 +234,5 @@ def _finite_numbers(x: Features) -> dict[FeatureName, float]:
     return {
         name: as_number(name, value)
         for name, value in x.items()
-        if is_number(value) and not _is_missing(value)
+        if is_number(value) and not is_missing(value)
     }

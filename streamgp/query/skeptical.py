@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -19,6 +19,7 @@ from river.active.base import ActiveLearningClassifier
 from streamgp.base import (
     Belief,
     Decision,
+    Doubt,
     Example,
     Features,
     Label,
@@ -30,8 +31,9 @@ from streamgp.base import (
 from streamgp.draws import uniform
 from streamgp.fingerprint import fingerprint
 from streamgp.query import criteria
-from streamgp.query.arguments import check_has, check_seeded, scaling_for, split
-from streamgp.query.budgets import Budget, Unlimited
+from streamgp.query.arguments import check_has, check_review, check_seeded, scaling_for, split
+from streamgp.query.budgets import Budget, Unlimited, state_of
+from streamgp.query.review import LeaveOneOutReview, Reviewer
 from streamgp.query.rules import AskRule, ChallengeRule, SkepticalAsk, SkepticalChallenge
 from streamgp.query.taught import TaughtLearner
 from streamgp.trust import ErrorRate
@@ -68,6 +70,8 @@ class SkepticalClassifier(ActiveLearningClassifier):
         How many label requests are allowed. None stands for `Unlimited()`.
     warm_up
         Number of events from which scaling is learned; 0 leaves the features as they are.
+    review
+        When to doubt a label that was learned before, in `InteractiveLoop`; None for never.
     seed
         Seed of the random decisions. None draws one.
 
@@ -96,6 +100,7 @@ class SkepticalClassifier(ActiveLearningClassifier):
     # _taught    the learner, its examples and the scaling
     # _n_events  events ever observed
     # _budget    a copy of `budget`, which counts
+    # _reviewer  looks through the labels learned, None for nobody
     # _is_seeded whether the model was found to draw by seeds only
     # _errors    error rate of each annotator
     def __init__(
@@ -106,6 +111,7 @@ class SkepticalClassifier(ActiveLearningClassifier):
         budget: Budget | None = None,
         *,
         warm_up: int = 200,
+        review: LeaveOneOutReview | None = None,
         seed: int | None = None,
     ) -> None:
         transformers, learner = split(model)
@@ -116,11 +122,13 @@ class SkepticalClassifier(ActiveLearningClassifier):
         check_has("query", query, "decide", "draw", not_taking="given")
         check_has("challenge", challenge, "decide", "given")
         check_has("budget", budget, "allows", "decision")
+        check_review(review, learner)
         self.model = model
         self.query = query
         self.challenge = challenge
         self.budget = budget
         self.warm_up = warm_up
+        self.review = review
         self.seed = seed
         self._seed = secrets.randbits(32) if seed is None else seed
         self._taught = TaughtLearner(learner, scaling_for(transformers, warm_up))
@@ -129,6 +137,7 @@ class SkepticalClassifier(ActiveLearningClassifier):
             SkepticalChallenge() if challenge is None else challenge
         )
         self._budget: Budget = Unlimited() if budget is None else copy.deepcopy(budget)
+        self._reviewer = None if review is None else Reviewer(review)
         self._is_seeded = False
         self._n_events = 0
         self._errors: dict[str | None, ErrorRate] = {}
@@ -323,6 +332,49 @@ class SkepticalClassifier(ActiveLearningClassifier):
         self._errors.setdefault(annotator, ErrorRate()).note(w)
         return w
 
+    # --- doubting what was learned
+
+    @property
+    def review_due(self) -> bool:
+        """Whether it is time to look through the labels learned."""
+        reviewer = self._reviewer
+        return reviewer is not None and reviewer.is_due(self._taught.n_taught, self.n_learned)
+
+    def review_one(self, annotators: Mapping[str, str | None], *, now: float) -> Doubt | None:
+        """Return the most doubtful label and whether to challenge it; changes nothing.
+
+        Parameters
+        ----------
+        annotators
+            Who gave the labels that may be doubted, by event id.
+        now
+            Time for the budget of these challenges, in seconds.
+
+        Returns
+        -------
+        The doubt, or None if every label is what the others speak for.
+
+        """
+        reviewer = self._reviewer
+        if reviewer is None:
+            return None
+        beliefs = {e: b for e, b in self._taught.leave_one_out().items() if e in annotators}
+
+        def wrong(event_id: str, belief: Belief, y: Label) -> float:
+            return criteria.probability_wrong(belief, y, self.error_rate(annotators[event_id]))
+
+        return reviewer.doubt(self.examples(), beliefs, wrong, now)
+
+    def note_review(self, doubt: Doubt | None, *, now: float) -> None:
+        """Take note of a look through the labels, once each, and of the challenge it led to."""
+        if self._reviewer is not None:
+            self._reviewer.note(doubt, self._taught.n_taught, now)
+
+    def note_review_unanswered(self, now: float) -> None:
+        """Hear that the challenge of an old label ended without an answer."""
+        if self._reviewer is not None:
+            self._reviewer.note_unanswered(now)
+
     def relabel_one(self, event_id: str, y: Label) -> None:
         """Change the label of an example; raises KeyError if it was not learned."""
         self._taught.relabel(event_id, y)
@@ -341,7 +393,9 @@ class SkepticalClassifier(ActiveLearningClassifier):
         """Return what stands for the configuration: how this was built, not what it learned."""
         budget = Unlimited() if self.budget is None else self.budget
         rules = self._query_rule, self._challenge_rule, budget
-        return fingerprint(self.model, *rules, self.warm_up, self.seed)
+        # Without a review as it was before there were any: snapshots stay what they are.
+        reviews = () if self.review is None else (self.review,)
+        return fingerprint(self.model, *rules, self.warm_up, self.seed, *reviews)
 
     def examples(self) -> list[Example]:
         """Return the labelled examples on record, in the order learned."""
@@ -355,7 +409,7 @@ class SkepticalClassifier(ActiveLearningClassifier):
         Raises
         ------
         TypeError
-            If the budget cannot be saved, or the classifier draws random numbers without a seed.
+            If a budget cannot be saved, or the classifier draws random numbers without a seed.
 
         Examples
         --------
@@ -366,21 +420,19 @@ class SkepticalClassifier(ActiveLearningClassifier):
         [[None, 1, 0.0]]
 
         """
-        budget = self._budget
-        if not hasattr(budget, "state"):
-            raise TypeError(
-                f"{type(budget).__name__} cannot be saved; give it the methods state and load_state"
-            )
         if not self._is_seeded:  # once: it looks through all parameters of the model
             check_seeded(self.model)
             self._is_seeded = True
-        return {
+        state = {
             "seed": self._seed,
             "n_events": self._n_events,
-            "budget": budget.state(),
+            "budget": state_of(self._budget),
             "annotators": [[name, rate.n, rate.sum] for name, rate in self._errors.items()],
             "taught": self._taught.state(),
         }
+        if self._reviewer is not None:
+            state["review"] = self._reviewer.state()
+        return state
 
     def load_state(self, state: State, examples: Sequence[Example]) -> None:
         """Become what `state` and `examples` were taken from, to the last bit.
@@ -408,6 +460,8 @@ class SkepticalClassifier(ActiveLearningClassifier):
             name: ErrorRate(int(n), float(total)) for name, n, total in state["annotators"]
         }
         self._taught.load_state(state["taught"], examples)
+        if self._reviewer is not None:
+            self._reviewer.load_state(state["review"])
 
     # --- inside
 

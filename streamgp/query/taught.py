@@ -9,7 +9,7 @@ examples are all that has to be kept of it. What to ask and whom to believe is n
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,9 +26,10 @@ from streamgp.base import (
     State,
     check_label,
 )
-from streamgp.features import Columns, is_number
+from streamgp.features import Columns
 from streamgp.query.scaling import Scaling, check_finite
 from streamgp.signatures import parameters
+from streamgp.values import is_number
 
 # What River's transformers and classifiers raise over features that they do not expect, besides
 # ValueError and TypeError.
@@ -94,7 +95,7 @@ class TaughtLearner:
         Raises
         ------
         TypeError
-            If a feature is not a number and the learner or its scaling needs one.
+            If a feature is nothing that the learner or its scaling can use.
         ValueError
             If a feature is infinite.
 
@@ -126,6 +127,10 @@ class TaughtLearner:
             )
         self._memo = x, dict(x), belief
         return belief
+
+    def leave_one_out(self) -> Mapping[str, Belief]:
+        """Return what is believed of each example by all the others, by event id."""
+        return self.learner.leave_one_out()  # type: ignore[no-any-return]
 
     def teach(self, x: Features, y: Label, event_id: str | None) -> None:
         """Teach an example; if the learner cannot take it, nothing changes.
@@ -165,6 +170,9 @@ class TaughtLearner:
     def relabel(self, event_id: str, y: Label) -> None:
         """Change the label of an example; raises KeyError if it was not taught."""
         self._check(y)
+        old = self._examples[event_id].y
+        if type(old) is type(y) and old == y:
+            return
         self._examples[event_id] = replace(self._examples[event_id], y=y)
         self._labels[y] = None
         # With examples that are on record only, there may be room for one of them now.
@@ -212,11 +220,13 @@ class TaughtLearner:
         examples = list(self._examples.values())
         if not examples:
             return []
-        here = _numbers(self.scaling.transform(x))
-        seen = [_numbers(self.scaling.transform(example.x)) for example in examples]
-        columns = Columns(dict.fromkeys(name for features in (here, *seen) for name in features))
+        here = _comparable(self.scaling.transform(x))
+        seen = [_comparable(self.scaling.transform(example.x)) for example in examples]
+        columns = Columns()
+        for features in (here, *seen):
+            columns = columns.widened(features)
         points: Array = np.array([columns.vector(features) for features in seen])
-        distances = np.linalg.norm(points - columns.vector(here), axis=1)
+        distances = columns.distances(points, columns.vector(here))
         return [
             Neighbour(
                 event_id=examples[i].event_id,
@@ -264,5 +274,5 @@ class TaughtLearner:
         self._memo = None
 
 
-def _numbers(x: Features) -> Features:
-    return {name: value for name, value in x.items() if is_number(value)}
+def _comparable(x: Features) -> Features:
+    return {name: value for name, value in x.items() if is_number(value) or isinstance(value, str)}

@@ -23,14 +23,15 @@ def grow(factor, K):
     return factor
 
 
-@pytest.fixture
-def small_blocks(monkeypatch):
-    """Blocks of 16, 16, 32, 64, ... rows instead of 1024, 1024, ..."""
-    monkeypatch.setattr(packed, "_FIRST", 16)
+def of_precision(single):
+    """Return an empty factor, and how far its numbers may be off, relative to those of 8 bytes."""
+    # Numbers of 4 bytes have 7 digits, of which a solve with a well-conditioned factor loses one.
+    return PackedCholesky(single_precision=single), 1e-6 if single else 1e-10
 
 
 sizes = st.sampled_from([0, 1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 150])
 block_sizes = st.sampled_from([16, 32, 64])
+precisions = st.booleans()
 
 
 def with_blocks_of(first, function):
@@ -39,34 +40,88 @@ def with_blocks_of(first, function):
         return function()
 
 
-@given(st.sampled_from([1, 16, 17, 33, 65, 129]), block_sizes)
-def test_every_row_is_handed_out_as_it_was_appended(n, first):
-    factor = with_blocks_of(first, lambda: grow(PackedCholesky(), positive_definite(n)))
+@given(st.sampled_from([1, 16, 17, 33, 65, 129]), block_sizes, precisions)
+def test_every_row_is_handed_out_as_it_was_appended(n, first, single):
+    empty, _ = of_precision(single)
+    factor = with_blocks_of(first, lambda: grow(empty, positive_definite(n)))
     L = factor.dense()
     for i in range(n):
         v, d = factor.row(i)
+        assert v.dtype == float
         assert v.tolist() == L[i, :i].tolist()
         assert d == L[i, i]
 
 
-@given(sizes, block_sizes)
-def test_a_grown_factor_equals_one_from_scratch(n, first):
+@given(sizes, block_sizes, precisions)
+def test_a_grown_factor_equals_one_from_scratch(n, first, single):
     K = positive_definite(n)
-    factor = with_blocks_of(first, lambda: grow(PackedCholesky(), K))
+    empty, tolerance = of_precision(single)
+    factor = with_blocks_of(first, lambda: grow(empty, K))
     L = np.linalg.cholesky(K) if n else np.empty((0, 0))
     assert factor.n == n
-    np.testing.assert_allclose(factor.dense(), L, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(factor.dense(), L, rtol=tolerance, atol=tolerance * n)
+    assert factor.diagonal().dtype == float
     assert np.array_equal(factor.diagonal(), np.diag(factor.dense()))
 
 
-@given(sizes, block_sizes, st.integers(0, 5))
-def test_a_solve_equals_a_triangular_solve(n, first, seed):
+@given(sizes, block_sizes, st.integers(0, 5), precisions)
+def test_a_solve_equals_a_triangular_solve(n, first, seed, single):
     K = positive_definite(n, seed)
-    factor = with_blocks_of(first, lambda: grow(PackedCholesky(), K))
+    empty, tolerance = of_precision(single)
+    factor = with_blocks_of(first, lambda: grow(empty, K))
     k = np.random.default_rng(seed).normal(size=n)
     L = factor.dense()
     expected = scipy.linalg.solve_triangular(L, k, lower=True) if n else k
-    np.testing.assert_allclose(factor.solve(k.copy()), expected, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(factor.solve(k.copy()), expected, rtol=tolerance, atol=tolerance)
+
+
+def with_unpacking(cached, unpacked, function):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packed, "_CACHED", cached)
+        patch.setattr(packed, "_UNPACKED", unpacked)
+        return function()
+
+
+@given(
+    sizes,
+    block_sizes,
+    st.sampled_from([0, 1, 2, 7]),
+    st.sampled_from([0, 20, 512]),
+    st.sampled_from([1, 8, 100]),
+    precisions,
+)
+def test_solving_for_many_equals_solving_for_each(n, first, b, cached, unpacked, single):
+    """However the blocks are cut, and whether their triangles are unpacked or not."""
+    empty, tolerance = of_precision(single)
+    factor = with_blocks_of(first, lambda: grow(empty, positive_definite(n)))
+    K = np.random.default_rng(n).normal(size=(b, n))
+    expected = np.array([factor.solve(k.copy()) for k in K]).reshape(b, n)
+    solved = with_unpacking(cached, unpacked, lambda: factor.solve_many(K))
+    assert solved is K
+    np.testing.assert_allclose(solved, expected, rtol=tolerance, atol=tolerance)
+
+
+def test_solving_for_many_crosses_the_real_borders():
+    n = 2 * packed._FIRST + packed._CACHED + 1
+    factor = PackedCholesky()
+    rng = np.random.default_rng(0)
+    for i in range(n):
+        factor.append(rng.normal(size=i) / n, 1.0)
+    K = rng.normal(size=(3, n))
+    expected = [factor.solve(k.copy()) for k in K]
+    np.testing.assert_allclose(factor.solve_many(K), expected, atol=1e-12)
+
+
+def test_in_single_precision_numbers_are_rounded_and_what_comes_out_is_what_is_stored():
+    factor = PackedCholesky(single_precision=True)
+    assert factor.append(np.empty(0), 0.1) == np.float32(0.1)
+    assert factor.append(np.array([0.2]), 0.3) == np.float32(0.3)
+    assert factor.row(1) == ([np.float32(0.2)], np.float32(0.3))
+    solved = factor.solve(np.array([0.1, 0.7]))
+    assert solved.dtype == float
+    assert solved.tolist() == solved.astype(np.float32).tolist()
+    assert factor.append(solved, 1.0) == 1.0
+    assert factor.row(2)[0].tolist() == solved.tolist()
 
 
 @given(sizes, st.floats(0, 1), block_sizes)
@@ -104,7 +159,7 @@ def test_any_series_of_truncations_keeps_the_factor():
 
 
 def test_the_first_block_ends_without_a_seam():
-    """One crossing of the real border of 1024 rows, with a factor known in closed form."""
+    """One crossing of the real border of 2048 rows, with a factor known in closed form."""
     n = packed._FIRST + 3
     # exp(-|i - j| a) is the covariance of a Markov process: each row depends on the last one only.
     decay = 0.5

@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from streamgp.base import Decision, Example, Features, Label, Neighbour
+from streamgp.base import Decision, Doubt, Example, Features, Label, Neighbour
 from streamgp.interactive import LabelledExample, Message
 
 
@@ -16,7 +16,7 @@ def decision(ask: bool) -> Decision:
 
 
 class ScriptedLearner:
-    """Predicts the class it holds most often, or `proba`; asks, contests and refuses on command.
+    """Predicts the class it holds most often, or `proba`; does all else on command.
 
     `told` is what it was told to learn, in order, as (event id, label or None for forgetting).
     `calls` are all notes and lessons with their arguments.
@@ -28,15 +28,17 @@ class ScriptedLearner:
         contests: bool | Callable[[str], bool] = False,
         refuses: bool | Callable[[str], bool] = False,
         proba: dict[Label, float] | None = None,
+        doubts: bool | Callable[[str], bool] = False,
     ) -> None:
         self.asks, self.contests, self.refuses, self.proba = asks, contests, refuses, proba
+        self.doubts = doubts
         self.held: dict[str, tuple[Features, Label]] = {}
         self.told: list[tuple[str, Label | None]] = []
         self.calls: list[tuple[Any, ...]] = []
         self.n_observed = 0
 
     def clone(self) -> ScriptedLearner:
-        return type(self)(self.asks, self.contests, self.refuses, self.proba)
+        return type(self)(self.asks, self.contests, self.refuses, self.proba, self.doubts)
 
     @staticmethod
     def _says(rule: bool | Callable[[str], bool], event_id: str | None) -> bool:
@@ -119,6 +121,25 @@ class ScriptedLearner:
     def forget_one(self, event_id: str) -> None:
         del self.held[event_id]
         self.told.append((event_id, None))
+
+    @property
+    def review_due(self) -> bool:
+        return self.doubts is not False
+
+    def review_one(self, annotators: Mapping[str, str | None], *, now: float) -> Doubt | None:
+        self.calls.append(("review_one", dict(annotators), now))
+        found = next((name for name in annotators if self._says(self.doubts, name)), None)
+        if found is None:
+            return None
+        return Doubt(
+            event_id=found, decision=decision(True), suggested="other", probability_wrong=0.9
+        )
+
+    def note_review(self, doubt: Doubt | None, *, now: float) -> None:
+        self.calls.append(("note_review", None if doubt is None else doubt.event_id, now))
+
+    def note_review_unanswered(self, now: float) -> None:
+        self.calls.append(("note_review_unanswered", now))
 
     def examples(self) -> list[Example]:
         return [Example(event_id=name, x=x, y=y) for name, (x, y) in self.held.items()]

@@ -175,7 +175,7 @@ def test_next_deadline_is_the_earliest_of_all_keys():
 
 def test_garbage_under_a_new_key_leaves_no_learner_behind():
     loops = KeyedLoops(isgp(seed=1))
-    [message] = loops.on_event(Event(event_id="e", key="k", x={"a": "text"}, occurred_at=0.0), 0.0)
+    [message] = loops.on_event(Event(event_id="e", key="k", x={"a": 1e200}, occurred_at=0.0), 0.0)
     assert (message.fault, dict(loops.loops)) == ("malformed", {})
 
 

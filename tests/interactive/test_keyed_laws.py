@@ -12,6 +12,7 @@ from streamgp import GPClassifier, SkepticalClassifier, isgp
 from streamgp.interactive import Event, KeyedLoops, SnapshotError
 from streamgp.interactive.residents import PassedTimes
 from streamgp.interactive.shelf import MemoryShelf
+from streamgp.query import LeaveOneOutReview
 
 LABELS = ("a", "b", "c")
 SPANS = {"expires_after_s": 5.0, "answer_horizon_s": 40.0}
@@ -19,7 +20,8 @@ seeds = st.integers(0, 10**6)
 
 
 def model():
-    return SkepticalClassifier(GPClassifier(), warm_up=16, seed=3)
+    review = LeaveOneOutReview(0.2, every=3)
+    return SkepticalClassifier(GPClassifier(), warm_up=16, review=review, seed=3)
 
 
 def script(seed, keys, n=90):

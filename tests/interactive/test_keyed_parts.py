@@ -21,7 +21,8 @@ seeds = st.integers(0, 10**6)
 
 
 def model():
-    return SkepticalClassifier(GPClassifier(), warm_up=8, seed=3)
+    review = query.LeaveOneOutReview(0.2, every=3)
+    return SkepticalClassifier(GPClassifier(), warm_up=8, review=review, seed=3)
 
 
 def as_they_are(loops):

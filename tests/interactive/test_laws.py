@@ -49,7 +49,10 @@ class Conversations(RuleBasedStateMachine):
         super().__init__()
         learner = ScriptedLearner if self.horizon_s is None else ForgetfulLearner
         self.learner = learner(
-            asks=chance("ask", 200), contests=chance("contest", 128), refuses=chance("refuse", 40)
+            asks=chance("ask", 200),
+            contests=chance("contest", 128),
+            refuses=chance("refuse", 40),
+            doubts=chance("doubt", 100),
         )
         self.loop = InteractiveLoop(
             self.learner, expires_after_s=10.0, answer_horizon_s=self.horizon_s
@@ -126,6 +129,13 @@ class Conversations(RuleBasedStateMachine):
         is_open = self.open.get(name) == f"{name}/{request}"
         messages = self.account(self.loop.on_cancel(f"{name}/{request}", self.now))
         assert isinstance(messages[0], Cancel if is_open else Rejected)
+
+    @rule(name=NAMES)
+    def erase(self, name):
+        held = name in self.learner.held
+        messages = self.account(self.loop.withdraw(name, self.now))
+        assert [type(m) for m in messages if not isinstance(m, Cancel)] == [LabelledExample] * held
+        assert name not in self.learner.held
 
     @rule(ahead=st.floats(0.0, 120.0))
     def time_passes(self, ahead):

@@ -75,7 +75,8 @@ def test_with_three_classes_an_unsure_question_can_meet_an_unlikely_answer():
     [challenge] = loop.on_answer(answer(request, "loft"), 1.0)
     assert isinstance(challenge, Challenge)
     assert challenge.given == "loft"
-    assert challenge.probability_wrong > 0.5
+    # More than the record of the annotator alone says.
+    assert challenge.probability_wrong > 0.3
 
 
 def test_a_label_that_nobody_asked_for_can_be_challenged():

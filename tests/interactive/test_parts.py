@@ -28,6 +28,14 @@ from streamgp.interactive import (
 MODELS = {
     "default": lambda: isgp(seed=3),
     "short warm-up": lambda: SkepticalClassifier(GPClassifier(), warm_up=20, seed=3),
+    "review": lambda: SkepticalClassifier(
+        GPClassifier(),
+        query.AlwaysAsk(),
+        query.SkepticalChallenge(0.7),
+        warm_up=8,
+        review=query.LeaveOneOutReview(0.2, every=2, budget=budgets.RateBudget(0.7, seed=3)),
+        seed=3,
+    ),
     "at most per": lambda: SkepticalClassifier(
         GPClassifier(), query.AlwaysAsk(), budget=budgets.AtMostPer(9, 20.0), warm_up=8, seed=3
     ),
@@ -214,7 +222,7 @@ def test_only_what_an_input_has_changed_is_returned(loop, change, names):
     "read",
     [
         lambda loop: loop.on_event(event(), 1.0),
-        lambda loop: loop.on_event(Event(event_id="g", x={"f": "text"}, occurred_at=0.0), 0.0),
+        lambda loop: loop.on_event(Event(event_id="g", x={"f": 1e200}, occurred_at=0.0), 0.0),
         lambda loop: loop.on_event(event(""), 0.0),
         lambda loop: loop.on_answer(answer(name="nobody"), 1.0),
         lambda loop: loop.on_answer(answer(supersedes="nothing"), 1.0),

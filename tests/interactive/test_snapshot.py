@@ -13,6 +13,7 @@ from streamgp import GPClassifier, SkepticalClassifier, budgets, isgp, query
 from streamgp.interactive import (
     Answer,
     Cancel,
+    Challenge,
     Event,
     Expired,
     InteractiveLoop,
@@ -30,6 +31,14 @@ MODELS = {
     "paper": lambda: isgp("paper", seed=3),
     "at most": lambda: SkepticalClassifier(
         GPClassifier(), budget=budgets.AtMost(9), warm_up=8, seed=3
+    ),
+    "review": lambda: SkepticalClassifier(
+        GPClassifier(),
+        query.AlwaysAsk(),
+        query.SkepticalChallenge(0.7),
+        warm_up=8,
+        review=query.LeaveOneOutReview(0.2, every=2, budget=budgets.RateBudget(0.7, seed=3)),
+        seed=3,
     ),
     "at most per": lambda: SkepticalClassifier(
         GPClassifier(), query.AlwaysAsk(), budget=budgets.AtMostPer(3, 20.0), warm_up=8, seed=3
@@ -101,23 +110,42 @@ def test_the_consensus_log_replayed_gives_the_same_learner_bit_for_bit(model, se
         )
 
 
+@pytest.mark.parametrize("name", ["default", "review"])
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 10**6))
-def test_the_error_estimates_follow_from_the_messages(seed):
-    loop = loop_around(MODELS["default"])
+def test_the_error_estimates_follow_from_the_messages(seed, name):
+    """A first answer counts as it did when it was learned, also if its label is doubted later."""
+    loop = loop_around(MODELS[name])
     story = Story(seed, labels=LABELS)
     messages, contested, sums = [], {}, {}
     for _ in range(150):
         messages = told(loop, story.next(messages))
         for message in messages:
-            if type(message).__name__ == "Challenge":
-                contested[message.event_id] = message.annotator
+            if isinstance(message, Challenge):
+                if message.reason != "LeaveOneOutReview":
+                    contested[message.event_id] = message.annotator
             elif isinstance(message, LabelledExample) and message.probability_wrong is not None:
-                name = contested.pop(message.event_id, message.annotator)
-                n, total = sums.get(name, (0, 0.0))
-                sums[name] = n + 1, total + message.probability_wrong
-    for name, (n, total) in sums.items():
-        assert loop.model.error_rate(name) == (1.0 + total) / (5.0 + n)
+                who = contested.pop(message.event_id, message.annotator)
+                n, total = sums.get(who, (0, 0.0))
+                sums[who] = n + 1, total + message.probability_wrong
+    for who, (n, total) in sums.items():
+        assert loop.model.error_rate(who) == (1.0 + total) / (5.0 + n)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_labels_are_doubted_and_revised_in_these_stories(seed):
+    """The laws of this module and its neighbours are about reviews as well."""
+    loop = loop_around(MODELS["review"])
+    story, messages, told_of = Story(seed, labels=LABELS), [], []
+    for _ in range(110):
+        messages = told(loop, story.next(messages))
+        told_of += messages
+    doubted = {
+        m.event_id for m in told_of if isinstance(m, Challenge) and m.reason == "LeaveOneOutReview"
+    }
+    revised = {m.event_id for m in told_of if isinstance(m, LabelledExample) and m.revision}
+    assert len(doubted) > 5
+    assert doubted & revised
 
 
 def test_a_seed_that_was_drawn_is_kept():

@@ -153,6 +153,49 @@ def test_late_answer_to_a_challenge_moves_the_judgement():
     assert (tally.n_repaired, tally.n_wrong_kept, tally.n_learned) == (0, 0, 0)
 
 
+@pytest.mark.parametrize(
+    ("given", "final", "origin", "precision", "recall", "repaired", "spoiled"),
+    [
+        ("b", "a", "revised", 1.0, 1.0, 1, 0),
+        ("b", "b", "upheld", 1.0, 1.0, 0, 0),
+        ("a", "a", "upheld", 0.0, None, 0, 0),
+        ("a", "b", "revised", 0.0, None, 0, 1),
+    ],
+)
+def test_the_challenge_of_a_label_in_the_log_counts_for_the_first_answer(
+    given, final, origin, precision, recall, repaired, spoiled
+):
+    tally = tally_of({"e": "a"}, example("e", given, annotator="ann", w=0.1))
+    tally.message(challenge("e", given, "ann"))
+    assert tally.challenge_precision is None  # not resolved yet
+    tally.message(example("e", final, origin, 1, annotator="ann"))
+    assert (tally.challenge_precision, tally.challenge_recall) == (precision, recall)
+    assert (tally.n_repaired, tally.n_spoiled) == (repaired, spoiled)
+    ann = tally.annotators["ann"]
+    assert (ann.n_answers, ann.n_contested, ann.sum_wrong) == (1, 1, 0.1)
+
+
+def test_an_answer_challenged_twice_counts_once():
+    tally = tally_of({"e": "a"}, challenge("e", "b", "ann"), example("e", "b", annotator="ann"))
+    tally.message(challenge("e", "b", "ann"))
+    tally.message(example("e", "a", "revised", 1, annotator="ann"))
+    ann = tally.annotators["ann"]
+    assert (tally.n_challenges, ann.n_answers, ann.n_contested, ann.n_justified) == (2, 1, 1, 1)
+    assert (tally.n_repaired, tally.n_wrong_kept) == (1, 0)
+
+
+def test_a_label_withdrawn_while_it_is_doubted_leaves_no_challenge_for_the_next():
+    tally = tally_of({"e": "a"}, example("e", "b"), challenge("e", "b"))
+    tally.message(example("e", None, "withdrawn", 1))
+    tally.message(
+        LabelledExample(
+            event_id="e", sequence=3, revision=2, x={}, y="a", origin="asked", learned_at=0.0,
+            probability_wrong=0.1,
+        )
+    )  # fmt: skip
+    assert tally.annotators[None].n_contested == 0
+
+
 def test_label_without_known_truth_is_learned_and_not_judged():
     tally = tally_of({"e": None}, challenge("e", "b"), example("e", "b"))
     assert (tally.n_challenges, tally.n_learned) == (1, 1)

@@ -32,6 +32,7 @@ INPUTS = [
     "erase",
     "deadline",
     "horizon",
+    "review",
 ]
 
 
@@ -45,9 +46,13 @@ def expected(state, given):
 
 
 class Conversation:
-    """One event, driven into a state; opens at 0, expires 10 s after a question, forgets at 100."""
+    """One event, driven into a state; opens at 0, expires 10 s after a question, forgets at 100.
 
-    def __init__(self, state):
+    Where a label is learned, somebody has upheld it, unless told otherwise.
+    """
+
+    def __init__(self, state, upheld=True):
+        self.upheld = upheld
         self.learner = ScriptedLearner(proba={"b": 0.6, "a": 0.4})
         self.loop = InteractiveLoop(self.learner, expires_after_s=10.0, answer_horizon_s=100.0)
         self.messages = []
@@ -79,6 +84,14 @@ class Conversation:
             supersedes=supersedes,
         )
         return self.note(self.loop.on_answer(answer, self.now))
+
+    def review(self):
+        """Let another event happen, after which the model looks through its labels."""
+        self.learner.doubts = True
+        other = Event(event_id=f"f{len(self.learner.calls)}", x={"f": 1.0}, occurred_at=self.now)
+        messages = self.loop.on_event(other, self.now)
+        self.learner.doubts = False
+        return [m for m in messages if m.event_id == "e"]
 
     def note(self, messages):
         self.messages += messages
@@ -119,6 +132,10 @@ class Conversation:
         self.now = 2.0
 
     def to_learned(self):
+        if not self.upheld:
+            self.to_asked()
+            self.answer("a", "label")
+            return
         self.to_challenged()
         self.answer("a", "challenge/1")
         self.standing = "a2"
@@ -127,6 +144,14 @@ class Conversation:
         self.to_challenged()
         self.now = 20.0
         self.note(self.loop.on_time(self.now))
+
+    def to_doubted(self):
+        self.to_asked()
+        self.answer("a", "label")
+        self.input("review")
+        self.standing = "a1"
+        self.challenged = True
+        self.now = 2.0
 
     def to_withdrawn(self):
         self.to_learned()
@@ -174,6 +199,8 @@ class Conversation:
                 return self.note(self.loop.on_time(30.0))
             case "horizon":
                 return self.note(self.loop.on_time(100.5))
+            case "review":
+                return self.note(self.review())
         raise LookupError(given)
 
 
@@ -182,7 +209,7 @@ def word(message):
 
 
 def test_table_uses_the_documented_states_and_inputs_only():
-    assert len(STATES) == 11
+    assert len(STATES) == 12
     assert {s for states, *_ in ROWS for s in states} <= {*STATES, "*"}
     assert {n for _, _, n, _ in ROWS} <= {*STATES, "="}
     assert {i.rstrip("?!#") for _, inputs, *_ in ROWS for i in inputs} == {*INPUTS, "*"}
@@ -195,7 +222,8 @@ def test_table_uses_the_documented_states_and_inputs_only():
     + [(s, "event?") for s in STATES],
 )
 def test_every_cell_of_the_table_holds(state, given):
-    conversation = Conversation(state)
+    is_review = given.rstrip("!#") == "review"
+    conversation = Conversation(state, upheld=not (is_review and state == "learned"))
     told = list(conversation.learner.told)
     messages = conversation.input(given)
     next_state, words = expected(state, given)
@@ -205,6 +233,12 @@ def test_every_cell_of_the_table_holds(state, given):
     assert conversation.learner.told == log_of(conversation.messages)
     if "LabelledExample" not in words:
         assert conversation.learner.told == told
+
+
+def test_a_label_that_somebody_has_upheld_is_not_doubted():
+    conversation = Conversation("learned")
+    assert conversation.input("review") == []
+    assert conversation.state == "learned"
 
 
 @pytest.mark.parametrize("state", STATES)

@@ -10,11 +10,14 @@ import pytest
 from river import checks, linear_model, naive_bayes, preprocessing
 
 from streamgp import GPClassifier, SkepticalClassifier, isgp
-from streamgp.kernels import SquaredExponential
+from streamgp.kernels import Categorical, Linear, Matern52, On, SquaredExponential, White
+
+COMPOSITE = SquaredExponential({"a": 1.0, "b": 2.0}) + On(["a", "late"], Categorical()) * Linear()
 
 LEARNERS = {
     "GPClassifier": lambda: GPClassifier(noise_variance=0.1),
     "GPClassifier with a kernel": lambda: GPClassifier(SquaredExponential(2.0)),
+    "GPClassifier with a kernel of many parts": lambda: GPClassifier(COMPOSITE + White(0.1)),
     "isgp": lambda: isgp(seed=1),
     "SkepticalClassifier of a pipeline": lambda: SkepticalClassifier(
         preprocessing.StandardScaler() | GPClassifier(), warm_up=20, seed=1
@@ -27,11 +30,12 @@ LEARNERS = {
     ),
 }
 # Naive Bayes finds out when it learns, River's scaler when it meets a number of the same name.
-REFUSES_NO_TEXT = {"SkepticalClassifier of naive Bayes", "SkepticalClassifier of a pipeline"}
+TAKES_NO_TEXT = {"SkepticalClassifier of naive Bayes", "SkepticalClassifier of a pipeline"}
 TAKES_NO_MISSING_VALUE = {"SkepticalClassifier of a pipeline"}  # River's scaler does not
 
 CHECKED_BY_RIVER = {
     "GPClassifier": GPClassifier(noise_variance=0.1),
+    "GPClassifier with a kernel of many parts": GPClassifier(Matern52(2.0) + COMPOSITE),
     "isgp": isgp(seed=1),
     "SkepticalClassifier of naive Bayes": SkepticalClassifier(naive_bayes.GaussianNB(), seed=1),
     "SkepticalClassifier of a binary learner": SkepticalClassifier(
@@ -274,12 +278,12 @@ def test_infinity_is_refused_by_name_and_changes_nothing(learner, value, n):
 
 
 @pytest.mark.parametrize("n", [0, 10, 300])
-def test_text_that_cannot_be_learned_is_refused_and_changes_nothing(learner, name, n):
-    if name in REFUSES_NO_TEXT:
+def test_what_is_neither_number_nor_text_is_refused_and_changes_nothing(learner, name, n):
+    if name in TAKES_NO_TEXT:
         pytest.skip("says so later")
     teach(learner, stream(n))
     before = pickle.dumps(learner)
-    for x in ({"a": "loud", "b": 1.0}, {"a": 1.0, "b": 1.0, "unheard of": "loud"}):
+    for x in ({"a": b"loud", "b": 1.0}, {"a": 1.0, "b": 1.0, "unheard of": b"loud"}):
         with pytest.raises(TypeError):
             learner.learn_one(x, "p")
         assert pickle.dumps(learner) == before
@@ -288,5 +292,65 @@ def test_text_that_cannot_be_learned_is_refused_and_changes_nothing(learner, nam
                 learner.observe_one(x)
             assert pickle.dumps(learner) == before
         else:
-            with pytest.raises(TypeError, match=r"feature '.*' must be a number, got 'loud'"):
+            with pytest.raises(
+                TypeError, match=r"feature '.*' must be a number or a text, got b'l"
+            ):
                 learner.predict_proba_one(x)
+
+
+def with_texts(pairs):
+    """Give events a place that goes with the label, and let numbers be texts now and then."""
+    for i, (x, y) in enumerate(pairs):
+        x["place"] = str(y) if i % 4 else f"place {i}"
+        if i % 6 == 3:
+            x["a"] = "broken"
+        if i % 5 == 2:
+            x["open"] = i % 2 == 0
+        yield x, y
+
+
+@pytest.fixture
+def learner_of_texts(learner, name):
+    if name in TAKES_NO_TEXT:
+        pytest.skip("takes no text")
+    return learner
+
+
+def answers_about_texts(learner):
+    return [learner.predict_proba_one(x) for x, _ in with_texts(stream(12, 1))]
+
+
+def test_texts_are_features(learner_of_texts):
+    teach(learner_of_texts, with_texts(stream(90)))
+    right = sum(
+        learner_of_texts.predict_proba_one({"place": y}).get(y, 0.0) > 1 / 3
+        for y in ("p", "q", "r")
+    )
+    assert right == 3
+
+
+def test_the_same_texts_give_the_same_bits_in_any_order_of_the_features(learner_of_texts):
+    twin = learner_of_texts.clone()
+    teach(learner_of_texts, with_texts(stream(60)))
+    teach(twin, ((dict(reversed(x.items())), y) for x, y in with_texts(stream(60))))
+    copied = pickle.loads(pickle.dumps(learner_of_texts))
+    expected = answers_about_texts(learner_of_texts)
+    assert answers_about_texts(twin) == answers_about_texts(copied) == expected
+    rest = list(with_texts(stream(20, 3)))
+    assert answers_about_texts(teach(copied, rest)) == answers_about_texts(teach(twin, rest))
+
+
+def test_a_clone_has_learned_no_text(learner_of_texts):
+    fresh = pickle.dumps(learner_of_texts.clone())
+    teach(learner_of_texts, with_texts(stream(30)))
+    assert pickle.dumps(learner_of_texts.clone()) == fresh
+
+
+@pytest.mark.parametrize("missing", [None, math.nan])
+def test_a_missing_text_is_no_text(learner_of_texts, missing):
+    twin = learner_of_texts.clone()
+    for i, (x, y) in enumerate(with_texts(stream(40))):
+        absent = {k: v for k, v in x.items() if i % 3 or k != "place"}
+        learner_of_texts.learn_one({k: absent.get(k, missing) for k in x}, y)
+        twin.learn_one(absent, y)
+    assert answers_about_texts(learner_of_texts) == answers_about_texts(twin)

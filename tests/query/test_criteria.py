@@ -115,8 +115,8 @@ def test_the_probability_of_being_wrong_equals_bayes_by_enumeration(weights, i, 
     assume(i < len(weights))
     p = {k: w / sum(weights) for k, w in enumerate(weights)}
     assert criteria.probability_wrong(p, i, e) == pytest.approx(by_enumeration(p, i, e), abs=1e-12)
-    # Means that sum to one are the same belief.
-    belief = Posterior(mean=p, variance=1.0)
+    # Means that sum to one are the same belief, where nothing is left open.
+    belief = Posterior(mean=p, variance=0.0)
     assert criteria.probability_wrong(belief, i, e) == pytest.approx(
         by_enumeration(p, i, e), abs=1e-12
     )
@@ -125,7 +125,7 @@ def test_the_probability_of_being_wrong_equals_bayes_by_enumeration(weights, i, 
 @given(st.floats(0.0, 0.5), st.floats(0.0, 0.4), st.floats(0.01, 0.99), st.booleans())
 def test_what_the_means_leave_of_one_belongs_to_classes_never_seen(a, b, e, new):
     """Means a + b < 1: the enumeration has one more class with the rest."""
-    belief = posterior(0.3, a=a, b=b, c=-0.5)
+    belief = posterior(0.0, a=a, b=b, c=-0.5)
     given_label = "new" if new else "a"
     q = 1.0 - a - b if new else a
     c = 4 if new else 3
@@ -135,7 +135,7 @@ def test_what_the_means_leave_of_one_belongs_to_classes_never_seen(a, b, e, new)
 
 
 def test_positive_parts_beyond_one_are_divided_by_their_sum():
-    belief = posterior(0.3, a=1.2, b=0.3, c=-1.0)
+    belief = posterior(0.0, a=1.2, b=0.3, c=-1.0)
     prior = {"a": 0.8, "b": 0.2, "c": 0.0}
     for y in "ab":
         found = criteria.probability_wrong(belief, y, 0.2)
@@ -148,7 +148,52 @@ def test_a_new_class_far_from_everything_known_is_not_suspicious():
     """Although its mean is 0: all means are, there."""
     belief = posterior(1.0, a=0.01, b=0.0)
     assert criteria.probability_wrong(belief, "new", 0.2) < 0.01
-    assert criteria.probability_wrong(belief, "b", 0.2) > 0.9
+
+
+@given(
+    st.dictionaries(st.integers(0, 4), means, min_size=1, max_size=5),
+    st.floats(0.01, 0.99),
+    st.floats(0.1, 10.0),
+)
+def test_where_nothing_is_known_a_label_is_as_wrong_as_its_annotator(m, e, prior):
+    belief = Posterior(mean=m, variance=prior, prior_variance=prior)
+    # By hand: q = 1/C, so (1 - 1/C) e / (C - 1) = e / C against (1 - e) / C.
+    for y in m:
+        assert criteria.probability_wrong(belief, y, e) == pytest.approx(e)
+
+
+@given(
+    st.dictionaries(st.integers(0, 4), means, min_size=1, max_size=5),
+    st.integers(0, 5),
+    st.floats(0.01, 0.99),
+    st.floats(0.0, 1.0),
+    st.floats(0.1, 10.0),
+)
+def test_a_posterior_is_believed_as_far_as_it_knows_something(m, y, e, v, prior):
+    """`q` by hand, for Bayes by enumeration; and only its share of the prior variance counts."""
+    positive = sum(max(mean, 0.0) for mean in m.values())
+    share = max(m.get(y, 1.0 - positive), 0.0) / max(1.0, positive)
+    c = max(2, len({*m, y}))
+    q = (1.0 - v) * share + v / c
+    if y not in m:
+        q = max(q, share)
+    assume(0.0 < q < 1.0)
+    joint = {"given": q, **dict.fromkeys(range(c - 1), (1 - q) / (c - 1))}
+    belief = Posterior(mean=m, variance=v * prior, prior_variance=prior)
+    found = criteria.probability_wrong(belief, y, e)
+    assert found == pytest.approx(by_enumeration(joint, "given", e), abs=1e-9)
+
+
+def test_a_label_of_negative_mean_is_not_wrong_for_certain_while_anything_is_open():
+    """By hand: q = .1 / 2, e = .01, so .0095 against .0495."""
+    belief = posterior(0.1, a=0.9, b=-0.2)
+    assert criteria.probability_wrong(belief, "b", 0.01) == pytest.approx(0.0095 / 0.059)
+    assert criteria.probability_wrong(posterior(0.0, a=0.9, b=-0.2), "b", 0.01) == 1.0
+
+
+def test_a_posterior_without_prior_variance_is_believed():
+    belief = Posterior(mean={"a": 0.5, "b": 0.5}, variance=0.0, prior_variance=0.0)
+    assert criteria.probability_wrong(belief, "a", 0.2) == pytest.approx(0.2)
 
 
 def test_a_new_class_is_never_suspicious_to_plain_probabilities():

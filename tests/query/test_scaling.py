@@ -347,3 +347,13 @@ def test_a_copy_goes_on_alike(build, n):
         other = copy.deepcopy(scaling)
         assert watched(twin, xs[n:]) == watched(other, xs[n:])
         assert twin.transform(xs[0]) == other.transform(xs[0])
+
+
+def test_texts_pass_a_pipeline_that_selects_them():
+    numbers = compose.Select("a") | preprocessing.StandardScaler()
+    scaling = PipelineScaling([compose.Select("place") + numbers], 4)
+    watched(scaling, [{"a": a, "place": "hall"} for a in (1.0, 3.0, 1.0, 3.0)])
+    assert scaling.transform({"a": 4.0, "place": "bath"}) == {"a": 2.0, "place": "bath"}
+    twin = PipelineScaling([compose.Select("place") + numbers], 4)
+    twin.load_state(scaling.state())
+    assert twin.transform({"a": 4.0, "place": "bath"}) == {"a": 2.0, "place": "bath"}

@@ -33,6 +33,7 @@ from streamgp.query import (
     AtMost,
     AtMostPer,
     Entropy,
+    LeaveOneOutReview,
     NeverAsk,
     NeverChallenge,
     RandomAsk,
@@ -632,7 +633,7 @@ def test_an_example_that_the_learner_refuses_leaves_no_trace():
 
 @pytest.mark.parametrize("n", [0, 10, 300])
 @pytest.mark.parametrize(
-    ("value", "error"), [(math.inf, ValueError), (1e200, ValueError), ("loud", TypeError)]
+    ("value", "error"), [(math.inf, ValueError), (1e200, ValueError), (b"loud", TypeError)]
 )
 def test_an_event_that_is_refused_leaves_no_trace(value, error, n):
     model = isgp(seed=1)
@@ -647,7 +648,7 @@ def test_an_event_that_is_refused_leaves_no_trace(value, error, n):
 def test_the_loop_rejects_what_the_learner_cannot_take_and_goes_on():
     model = SkepticalClassifier(GPClassifier(), AlwaysAsk(), seed=1)
     loop = InteractiveLoop(model)
-    for i, value in enumerate(["loud", math.inf, 10**400, 1e200, [1.0]]):
+    for i, value in enumerate([b"loud", math.inf, 10**400, 1e200, [1.0]]):
         event = Event(event_id=f"e{i}", x={"a": value}, occurred_at=float(i))
         (message,) = loop.on_event(event, float(i))
         assert isinstance(message, Rejected)
@@ -808,6 +809,7 @@ def test_every_argument_is_readable_under_its_name():
         "challenge": SkepticalChallenge(0.2),
         "budget": Unlimited(),
         "warm_up": 50,
+        "review": LeaveOneOutReview(),
         "seed": 3,
     }
     model = SkepticalClassifier(**arguments)

@@ -36,6 +36,7 @@ REASONS = {
     "SkepticalChallenge": "the label does not fit what was learned before",
     "PaperChallenge": "the label does not fit what was learned before",
     "AlwaysChallenge": "the prediction was another label",
+    "LeaveOneOutReview": "the label, learned before, does not fit what was learned since",
 }
 """The rules in words; any other is called by its name."""
 
@@ -91,7 +92,8 @@ def heading(view: View) -> Text:
         about += f" of {printable(request.key)}"
     text = Text()
     if isinstance(request, Challenge):
-        text.append("Are you sure?\n", style="bold")
+        still = "still " if request.reason == "LeaveOneOutReview" else ""
+        text.append(f"Are you {still}sure?\n", style="bold")
         text.append(f"{about}, challenged {ago(view.now - request.requested_at)}\n")
         text.append(_whose_label(request, view.annotator))
         text.append(shown_label(request.given), style="bold")
@@ -209,8 +211,9 @@ HELP = """\
 A question is about one event: which label belongs to it? The features tell what was
 observed, beside them stands what is usual in each class.
 
-"Are you sure?" comes back to a label that does not fit what was learned before. Beside
-the event stand the examples most like it. Your second answer counts, whichever it is.
+"Are you sure?" comes back to a label that does not fit what was learned before, "Are you
+still sure?" to an earlier one that does not fit what was learned since. Beside the event
+stand the examples most like it. Your second answer counts, whichever it is.
 
   1-9, a-z   give the label that stands beside the key
   n          type a label; in double quotes it is text even if it looks like a number

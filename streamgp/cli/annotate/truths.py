@@ -85,7 +85,8 @@ def _labels(
 class Truths:
     """The true labels of events that may be asked about.
 
-    What has been asked about is kept until it is learned, the rest until there is too much of it.
+    What is being asked about is kept longest, the rest until there is too much of it: a label that
+    was learned may be doubted later.
 
     Parameters
     ----------
@@ -143,8 +144,11 @@ class Truths:
         return self._asked.get(event)
 
     def settle(self, key: str | None, event_id: str) -> None:
-        """Forget the label of an event about which nothing more will be asked."""
-        self._asked.pop((key, event_id), None)
+        """Take note that nothing is asked about an event any more, for now."""
+        event = (key, event_id)
+        if event in self._asked:
+            self._unasked[event] = self._asked.pop(event)
+            _shrink(self._unasked, self._max)
 
     def __len__(self) -> int:
         return len(self._unasked) + len(self._asked)

@@ -77,12 +77,14 @@ def build_model(
 
     """
     config = settings.resolved(config)
+    learner = build_learner(config.learner, config.seed, source=source)
     return skeptical.SkepticalClassifier(
-        build_learner(config.learner, config.seed, source=source),
+        learner,
         query=_construct(_QUERIES, config.query),
         challenge=_construct(_CHALLENGES, config.challenge),
-        budget=_build_budget(config),
+        budget=_build_budget(config.budget, config.seed),
         warm_up=0 if config.warm_up is None else config.warm_up,
+        review=_build_review(config, learner, source=source),
         seed=config.seed,
     )
 
@@ -221,13 +223,30 @@ def _one_annotator(annotator: settings.Annotator, name: str, seed: int) -> Simul
     )
 
 
-def _build_budget(config: settings.Config) -> Any:
-    if isinstance(config.budget, settings.Rate):  # the only one that draws
-        rate = config.budget
-        return budgets.RateBudget(
-            rate.rate, window=rate.window, horizon=rate.horizon, seed=config.seed
+def _build_review(
+    config: settings.Config, learner: Classifier, *, source: str
+) -> rules.LeaveOneOutReview | None:
+    review = config.review
+    if isinstance(review, settings.Never):
+        return None
+    if not hasattr(learner, "leave_one_out"):
+        raise ConfigError(
+            f'{source}: review.rule = "leave_one_out" is not allowed with learner.name = '
+            f'"{config.learner.name}", which cannot leave an example out; expected "never"'
         )
-    return _construct(_BUDGETS, config.budget)
+    return rules.LeaveOneOutReview(
+        threshold=review.threshold,
+        every=review.every,
+        budget=_build_budget(review.budget, config.seed),
+    )
+
+
+def _build_budget(budget: settings.Budget, seed: int) -> Any:
+    if isinstance(budget, settings.Rate):  # the only one that draws
+        return budgets.RateBudget(
+            budget.rate, window=budget.window, horizon=budget.horizon, seed=seed
+        )
+    return _construct(_BUDGETS, budget)
 
 
 def _construct(classes: Mapping[type, Any], rule: msgspec.Struct | None) -> Any:

@@ -49,7 +49,7 @@ class Always(_Rule, frozen=True, kw_only=True, tag="always"):
 
 
 class Never(_Rule, frozen=True, kw_only=True, tag="never"):
-    """Never ask, or never challenge."""
+    """Never ask, never challenge, or never look back."""
 
 
 class SkepticalQuery(_Rule, frozen=True, kw_only=True, tag="skeptical"):
@@ -113,11 +113,22 @@ class Rate(_Rule, frozen=True, kw_only=True, tag="rate"):
     horizon: Count = 8
 
 
+Budget: TypeAlias = Unlimited | AtMost | AtMostPer | Rate
+
+
+class LeaveOneOut(_Rule, frozen=True, kw_only=True, tag="leave_one_out"):
+    """Challenge old labels that have become improbable, by what all others say."""
+
+    threshold: Share = 0.3
+    every: Count = 5
+    budget: Budget = Unlimited()
+
+
 Query: TypeAlias = (
     Paper | SkepticalQuery | Always | Never | Random | Entropy | LeastConfidence | BestVersusSecond
 )
 ChallengeRule: TypeAlias = Paper | SkepticalChallenge | Always | Never
-Budget: TypeAlias = Unlimited | AtMost | AtMostPer | Rate
+Review: TypeAlias = Never | LeaveOneOut
 
 
 class Learner(Section, frozen=True, kw_only=True):
@@ -174,6 +185,7 @@ class Config(Section, frozen=True, kw_only=True):
     learner: Learner = Learner()
     query: Query | None = None
     challenge: ChallengeRule | None = None
+    review: Review = Never()
     budget: Budget = Unlimited()
     annotator: Annotator = Annotator()
     annotators: dict[Text, Annotator] = {}

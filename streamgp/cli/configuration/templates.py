@@ -58,6 +58,13 @@ noise_variance = {noise_variance}
 # "skeptical": when the label is wrong with more than this probability.
 {challenge}
 
+[review]
+# When to doubt a label that was learned before. The other rule, and its settings:
+#   "leave_one_out"  threshold = 0.3, every = 5 (every 5 labels the one that fits the others least,
+#                    if it is wrong with more than this probability)
+# A section [review.budget], with the rules of [budget], limits these challenges.
+rule = "never"
+
 [budget]
 # How many labels may be asked for; challenges are not counted. The other rules, and their settings:
 #   "at_most"      n = 100

@@ -183,6 +183,8 @@ def expected(kind: inspect.Type) -> str:
         return str((kind.extra or {}).get("expected") or expected(kind.type))
     if isinstance(kind, inspect.UnionType):
         kinds = _but_none(kind)
+        if isinstance(kinds[0], inspect.StructType):
+            return "a section"
         return expected(kinds[0]) if len(kinds) == 1 else "a text, a number, true or false"
     if isinstance(kind, inspect.BoolType):
         return "true or false"

@@ -17,8 +17,9 @@ from streamgp.cli.deployment.deployed import broker_option, config_argument
     required=True,
     metavar="NEW.toml",
     type=click.Path(path_type=Path),
-    help="What is to be different: any of preset, seed, warm_up, [learner], [query], [challenge] "
-    "and [budget], each in place of the one in CONFIG.toml. Other sections are not looked at.",
+    help="What is to be different: any of preset, seed, warm_up, [learner], [query], [challenge], "
+    "[review] and [budget], each in place of the one in CONFIG.toml. Other sections are not looked "
+    "at.",
 )
 @click.option(
     "--take-over",

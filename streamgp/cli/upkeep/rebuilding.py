@@ -39,7 +39,9 @@ from streamgp.interactive.rebuilding import head_around
 from streamgp.interactive.snapshot import SnapshotError
 from streamgp.query.skeptical import SkepticalClassifier
 
-LEARNER_SETTINGS = ("preset", "seed", "warm_up", "learner", "query", "challenge", "budget")
+LEARNER_SETTINGS = (
+    "preset", "seed", "warm_up", "learner", "query", "challenge", "review", "budget"
+)  # fmt: skip
 """What makes a learner, among the settings of a worker."""
 BEING_REBUILT = "being rebuilt"
 """Stands in the place of a fingerprint while learners are exchanged; no configuration has it."""

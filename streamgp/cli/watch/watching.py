@@ -186,7 +186,9 @@ class Watching(Joined):
         if line.y is None:
             self.labels["withdrawn"] += 1
         elif line.probability_wrong is None:
-            self.labels["corrected"] += 1
+            # An old label that was challenged and said again is no correction.
+            counts = self.challenges if line.origin == "upheld" else self.labels
+            counts["upheld" if line.origin == "upheld" else "corrected"] += 1
         else:
             self.labels["learned"] += 1
             if line.origin in ("upheld", "revised"):

@@ -19,8 +19,8 @@ from streamgp.cli.annotate.averages import Averages
 from streamgp.cli.annotate.choices import Choices
 from streamgp.cli.annotate.feature_table import cut
 from streamgp.cli.annotate.question import View
-from streamgp.interactive import LabelledExample
-from streamgp.query import rules
+from streamgp.interactive import Challenge, LabelledExample
+from streamgp.query import LeaveOneOutReview, rules
 
 NOW = 1250.0
 
@@ -99,9 +99,19 @@ def test_challenge_says_whose_label_is_doubted(annotator: str | None, words: str
     assert words in printed(looks.heading(view(Question(request=challenge(annotator=annotator)))))
 
 
+def test_challenge_of_an_old_label_says_so() -> None:
+    fields = {**_fields(challenge()), "reason": "LeaveOneOutReview"}
+    text = printed(looks.heading(view(Question(request=Challenge(**fields)))))
+    assert text.startswith("Are you still sure?\n")
+    assert "learned before" in text
+    fresh = printed(looks.heading(view(Question(request=challenge()))))
+    assert fresh.startswith("Are you sure?\n")
+
+
 def test_every_rule_that_asks_has_words() -> None:
     named = {name for name in vars(rules) if hasattr(getattr(rules, name), "decide")}
     named -= {"AskRule", "ChallengeRule", "NeverAsk", "NeverChallenge", "_Measured"}
+    named |= {LeaveOneOutReview.__name__}
     assert named == set(looks.REASONS)
 
 

@@ -243,6 +243,17 @@ def test_truths_that_will_not_be_asked_for_are_forgotten() -> None:
     assert len(one._truths._asked) == 0
 
 
+def test_the_truth_of_an_event_whose_label_was_learned_is_kept_for_doubts_to_come() -> None:
+    truths = Truths(max_truths=2)
+    truths.see(Event(event_id="e1", key="k", x={}, occurred_at=0.0, truth="hall"))
+    truths.ask("k", "e1")
+    truths.settle("k", "e1")
+    truths.settle("k", "e1")
+    assert truths.knows("k", "e1")
+    assert truths.ask("k", "e1") == "hall"
+    assert len(truths) == 1
+
+
 def test_truths_come_from_a_file_without_reading_the_events() -> None:
     town = Town(contests=False)
     feed(town, 6)

@@ -21,6 +21,7 @@ from streamgp.interactive import (
     TiredAnnotator,
 )
 from streamgp.query import budgets, rules
+from streamgp.query import review as rules_of_review
 
 
 @pytest.mark.parametrize("preset", ["default", "paper"])
@@ -87,9 +88,38 @@ def test_each_budget_is_built_with_its_settings(setting: Any, budget: object) ->
     assert repr(built) == repr(budget)
 
 
+@pytest.mark.parametrize(("setting", "budget"), BUDGETS)
+def test_a_review_is_built_with_its_settings_and_its_budget(setting: Any, budget: object) -> None:
+    review = settings.LeaveOneOut(threshold=0.4, every=7, budget=setting)
+    built: Any = build_model(Config(review=review)).review
+    assert (built.threshold, built.every) == (0.4, 7)
+    assert type(built.budget) is type(budget)
+    assert repr(built.budget) == repr(budget)
+
+
+def test_a_review_has_the_same_defaults_in_a_file_and_in_the_library() -> None:
+    built: Any = build_model(Config(review=settings.LeaveOneOut())).review
+    review = rules_of_review.LeaveOneOutReview()
+    assert (built.threshold, built.every) == (review.threshold, review.every)
+    assert build_model(Config()).review is review.budget is None
+
+
+def test_a_learner_that_cannot_leave_an_example_out_has_no_review() -> None:
+    learner = Learner(name="river.naive_bayes.GaussianNB")
+    with pytest.raises(
+        ConfigError,
+        match=r'^my\.toml: review\.rule = "leave_one_out" is not allowed with learner\.name = '
+        r'"river\.naive_bayes\.GaussianNB", which cannot leave an example out; expected "never"$',
+    ):
+        build_model(Config(learner=learner, review=settings.LeaveOneOut()), source="my.toml")
+
+
 def test_rate_budget_draws_by_the_seed() -> None:
-    built: Any = build_model(Config(budget=settings.Rate(rate=0.2), seed=7)).budget
+    rate = settings.Rate(rate=0.2)
+    built: Any = build_model(Config(budget=rate, seed=7)).budget
     assert built.seed == 7
+    review: Any = build_model(Config(review=settings.LeaveOneOut(budget=rate), seed=7)).review
+    assert review.budget.seed == 7
 
 
 def test_river_classifier_is_built_with_its_options() -> None:

@@ -225,7 +225,11 @@ def _numbers(kind: inspect.Type, path: tuple[str, ...] = ()) -> Iterator[str]:
             others = [f.encode_name for f in kind.fields if f.required and f is not field]
             lines = "".join(f"{name} = 1\n" for name in others if kind.tag_field)
             for found in _numbers(field.type, (*path, field.encode_name)):
-                yield found + rest + lines if found.count("\n") == 2 else found
+                section = f"[{'.'.join(path)}]\n"
+                if found.startswith(section):
+                    yield found + rest + lines
+                else:
+                    yield (section + rest + lines if rest else "") + found
     elif isinstance(kind, inspect.FloatType):
         yield f"[{'.'.join(path[:-1])}]\n{path[-1]} = %s\n"
 
@@ -241,7 +245,7 @@ def test_there_are_such_settings() -> None:
 @pytest.mark.parametrize("number", ["nan", "inf", "-inf", "-1.0"])
 @pytest.mark.parametrize("text", FRACTIONS)
 def test_what_is_no_number_within_bounds_is_refused(text: str, number: str) -> None:
-    name = text.splitlines()[1].split()[0]
+    [name] = [line.split()[0] for line in text.splitlines() if line.endswith("%s")]
     with pytest.raises(
         ConfigError, match=rf"{name} = {number} is not allowed, expected a number (>|from 0)"
     ):

@@ -89,7 +89,7 @@ def test_each_rule_that_the_comments_show_is_valid(options: tuple[str, ...]) -> 
             settings = re.findall(r"\w+ = [\d.]+", rest)
             parse("\n".join([section, f"rule = {name}", *settings]), source="comment")
             seen += 1
-    assert seen == 13
+    assert seen == 14
 
 
 def test_wrong_preset_names_the_choices() -> None:

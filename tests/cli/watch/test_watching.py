@@ -98,6 +98,17 @@ def counts(watching: Watching) -> dict[str, Any]:
 # --- counts
 
 
+def test_an_old_label_that_was_challenged_and_said_again_is_not_corrected() -> None:
+    watching = watched(
+        line("e1", "hall", "asked", 0.1),
+        line("e1", "hall", "upheld", revision=1),
+        line("e2", "hall", "asked", 0.1),
+        line("e2", "den", "revised", revision=1),
+    )
+    assert watching.labels == {"learned": 2, "corrected": 1}
+    assert watching.challenges == {"upheld": 1}
+
+
 @pytest.mark.parametrize("first", ["event", "prediction"])
 def test_prediction_is_scored_once_whichever_is_read_first(first: str) -> None:
     pair: list[Any] = [event("e1", "hall"), prediction("e1", "hall")]

@@ -1,0 +1,171 @@
+"""Streams of labelled points as arrays: stationary ones, recorded ones, and ones that change.
+
+From River's data sets and generators, scikit-learn's digits, and the data folder. Features are
+standardised by the first events, as `SkepticalClassifier` does; a missing value becomes 0.
+
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from river import datasets
+from river.datasets import synth
+
+from benchmarks._logs import MissingLogError, read
+from streamgp.base import Array, Features
+
+_WARM_UP = 200  # as in `isgp()`
+
+# Features and label of each event.
+_Events: TypeAlias = Iterable[tuple[dict[Any, Any], Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayStream:
+    """A stream of labelled points.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    X
+        Points, shape (n, d), standardised.
+    y
+        Classes, shape (n,), numbered in the order in which they appear.
+
+    """
+
+    name: str
+    X: Array
+    y: Array
+
+    @property
+    def indicators(self) -> Array:
+        """A target of 0 and 1 for each class, shape (n, number of classes)."""
+        Y: Array = np.eye(int(self.y.max()) + 1)[self.y]
+        return Y
+
+
+def stationary(name: str, n: int, seed: int) -> ArrayStream:
+    """Return the first `n` events of one of the streams `STATIONARY`.
+
+    Raises
+    ------
+    MissingLogError
+        If it cannot be had here.
+
+    """
+    return _standardised(name, islice(_STATIONARY[name](seed), n))
+
+
+def drifting(concept: str, kind: str, n: int, seed: int) -> ArrayStream:
+    """Return `n` events of a stream that changes between two concepts.
+
+    Parameters
+    ----------
+    concept
+        One of `CONCEPTS`.
+    kind
+        One of `KINDS`: how likely an event is to come from the second concept, as time goes by.
+    n
+        Number of events.
+    seed
+        Seed of the events, and of what is random in the change.
+
+    """
+    rng = np.random.default_rng(seed)
+    parts = [iter(part.take(n)) for part in _CONCEPTS[concept](seed)]
+    shares = _KINDS[kind](np.arange(n) / n)
+    events = [next(parts[int(later)]) for later in rng.random(n) < shares]
+    return _standardised(f"{concept}, {kind}", events)
+
+
+def recorded(
+    name: str, data: Path | None, n: int, *, order: str = "recorded", seed: int = 1
+) -> ArrayStream:
+    """Return the first `n` events of a log in one of its orders; raises MissingLogError."""
+    return _standardised(f"{name}, {order}", read(name, data, n).played(order, seed))
+
+
+def _standardised(name: str, events: Iterable[tuple[Features, Any]]) -> ArrayStream:
+    numbers: dict[Any, int] = {}
+    points, classes = [], []
+    for x, label in events:
+        points.append(x)
+        classes.append(numbers.setdefault(label, len(numbers)))
+    names = list(dict.fromkeys(name for x in points for name in x))
+    X = np.array([[float(x.get(name, math.nan)) for name in names] for x in points])
+    first = np.ma.masked_invalid(X[:_WARM_UP])
+    mean, std = first.mean(axis=0).filled(0.0), first.std(axis=0).filled(0.0)
+    scaled = (X - mean) / np.where(std > 0.0, std, 1.0)
+    return ArrayStream(name=name, X=np.nan_to_num(scaled), y=np.array(classes))
+
+
+def _shuffled(events: _Events, seed: int) -> Iterator[tuple[dict[Any, Any], Any]]:
+    """Yield all events in three random orders, one after the other."""
+    rng, everything = np.random.default_rng(seed), list(events)
+    for _ in range(3):
+        for i in rng.permutation(len(everything)).tolist():
+            yield everything[i]
+
+
+def _digits(_: int) -> _Events:
+    try:
+        from sklearn.datasets import load_digits
+    except ModuleNotFoundError:
+        raise MissingLogError("digits (needs sklearn; install the extra bench)") from None
+    found = load_digits()
+    return [
+        (dict(enumerate(x)), y)
+        for x, y in zip(found.data.tolist(), found.target.tolist(), strict=True)
+    ]
+
+
+_STATIONARY: dict[str, Callable[[int], _Events]] = {
+    "digits": lambda seed: _shuffled(_digits(seed), seed),
+    "ImageSegments": lambda seed: _shuffled(datasets.ImageSegments(), seed),
+    "Shuttle": lambda _: datasets.Shuttle(),
+    "Bananas": lambda _: datasets.Bananas(),
+    "RandomRBF": lambda seed: synth.RandomRBF(
+        seed_model=seed, seed_sample=seed, n_classes=10, n_features=20, n_centroids=60
+    ),
+    "Waveform": lambda seed: synth.Waveform(seed=seed),
+    "LED": lambda seed: synth.LED(seed=seed, noise_percentage=0.1),
+}
+STATIONARY = tuple(_STATIONARY)
+
+
+def _random_rbf(seed: int) -> Any:
+    return synth.RandomRBF(
+        seed_model=seed, seed_sample=seed, n_classes=5, n_features=10, n_centroids=30
+    )
+
+
+_CONCEPTS: dict[str, Callable[[int], list[Any]]] = {
+    "RandomRBF": lambda seed: [_random_rbf(2 * seed), _random_rbf(2 * seed + 1)],
+    "SEA": lambda seed: [synth.SEA(variant=v, seed=seed + v, noise=0.1) for v in (0, 3)],
+    "Sine": lambda seed: [synth.Sine(classification_function=f, seed=seed + f) for f in (0, 1)],
+    "Mixed": lambda seed: [synth.Mixed(classification_function=f, seed=seed + f) for f in (0, 1)],
+    "STAGGER": lambda seed: [
+        synth.STAGGER(classification_function=f, seed=seed + f) for f in (0, 2)
+    ],
+    "Agrawal": lambda seed: [
+        synth.Agrawal(classification_function=f, seed=seed + f) for f in (0, 3)
+    ],
+}
+CONCEPTS = tuple(_CONCEPTS)
+
+_KINDS: dict[str, Callable[[Array], Array]] = {
+    "none": lambda t: np.zeros_like(t),
+    "abrupt": lambda t: (t >= 0.5).astype(float),
+    "gradual": lambda t: np.clip(2.0 * t - 0.5, 0.0, 1.0),
+    "recurring": lambda t: np.floor(4.0 * t) % 2.0,
+}
+KINDS = tuple(_KINDS)

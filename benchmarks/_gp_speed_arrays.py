@@ -1,0 +1,170 @@
+"""What single precision, many points at once and one factorisation gain, on arrays."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from statistics import median
+from typing import ParamSpec, TypeVar
+
+import numpy as np
+from scipy.linalg.blas import ddot
+
+from benchmarks._array_learners import kernel_for
+from benchmarks._array_streams import ArrayStream
+from benchmarks._harness import Row, progress
+from streamgp.base import Array
+from streamgp.gp.exact import MIN_NOISE_IN_SINGLE_PRECISION, ExactGP
+from streamgp.gp.hyperparameters import Hyperparameters, predicted_before_learned
+
+N_FEATURES = 20
+N_CLASSES = 10
+NOISE_VARIANCE = 0.5  # that of `GPClassifier` and `isgp()`
+_BATCH = 32
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+def drawn(n: int, seed: int) -> ArrayStream:
+    """Return points without any structure, of random classes."""
+    rng = np.random.default_rng(seed)
+    return ArrayStream(
+        name="normal",
+        X=rng.normal(size=(n, N_FEATURES)),
+        y=np.append(np.arange(N_CLASSES), rng.integers(N_CLASSES, size=n))[:n],
+    )
+
+
+def rows_at(n: int, n_steps: int, seed: int) -> Iterator[Row]:
+    """Measure steps and batches around `n` points in both precisions."""
+    progress(f"{n} points, in arrays")
+    stream = drawn(n + n_steps, seed)
+    packed = np.random.default_rng(seed).normal(size=n * (n + 1) // 2)
+    steps: Row = {"points": n, "step_of": "ExactGP"}
+    batches: list[Row] = []
+    for name, single_precision in (("double", False), ("single", True)):
+        gp = _process(stream, single_precision=single_precision)
+        for x, y in _examples(stream, 0, n):
+            gp.append(x, y)
+        step, reading = _steps(gp, stream, n, packed)
+        steps[f"{name}_us"] = 1e6 * step
+        steps[f"{name}_per_reading"] = step / reading
+        batches.append({"points": n, "precision": name, **_batches(gp, n_steps, seed)})
+    yield steps
+    yield from batches
+
+
+def replay_row(n: int, n_repetitions: int, seed: int) -> Row:
+    """Measure a replay of `n` events, each predicted before it is learned, in both ways."""
+    progress(f"replay of {n} events")
+    stream = drawn(n, seed)
+    these = Hyperparameters(kernel=kernel_for(stream), noise_variance=NOISE_VARIANCE)
+    X, Y = stream.X, stream.indicators
+    at_once = [_timed(predicted_before_learned, these, X, Y) for _ in range(n_repetitions)]
+    one_by_one, found = _timed(_predicted, _process(stream), stream)
+    seconds = median(duration for duration, _ in at_once)
+    return {
+        "replayed_events": n,
+        "one_factorisation_ms": 1e3 * seconds,
+        "one_by_one_ms": 1e3 * one_by_one,
+        "gain": one_by_one / seconds,
+        "largest_difference": _difference(at_once[0][1], found),
+    }
+
+
+def same_classes_row(stream: ArrayStream, noise_variance: float) -> Row:
+    """Count the events that single precision predicts to be of another class."""
+    progress(f"{stream.name}, noise variance {noise_variance}")
+    double, single = (
+        np.array([means for means, _ in _predicted(gp, stream)])
+        for gp in (
+            _process(stream, noise_variance=noise_variance),
+            _process(stream, noise_variance=noise_variance, single_precision=True),
+        )
+    )
+    classes = double.argmax(axis=1)
+    return {
+        "log": stream.name,
+        "events": len(stream.y),
+        "noise_variance": noise_variance,
+        "accuracy_%": 100.0 * float((classes == stream.y).mean()),
+        "of_another_class": int((classes != single.argmax(axis=1)).sum()),
+        "largest_difference": float(np.abs(double - single).max()),
+    }
+
+
+def same_classes(streams: Iterable[ArrayStream]) -> list[Row]:
+    """Count them with the usual noise, and with the smallest that single precision allows."""
+    return [
+        same_classes_row(stream, noise_variance)
+        for stream in streams
+        for noise_variance in (NOISE_VARIANCE, MIN_NOISE_IN_SINGLE_PRECISION)
+    ]
+
+
+def _process(
+    stream: ArrayStream, *, noise_variance: float = NOISE_VARIANCE, single_precision: bool = False
+) -> ExactGP:
+    gp = ExactGP(kernel_for(stream), noise_variance, single_precision=single_precision)
+    for _ in range(stream.indicators.shape[1]):
+        gp.add_target()
+    return gp
+
+
+def _examples(stream: ArrayStream, first: int, end: int) -> Iterator[tuple[Array, Array]]:
+    return zip(stream.X[first:end], stream.indicators[first:end], strict=True)
+
+
+def _predicted(gp: ExactGP, stream: ArrayStream) -> list[tuple[Array, float]]:
+    """Predict each event before it is learned."""
+    found = []
+    for x, y in _examples(stream, 0, len(stream.y)):
+        found.append(gp.predict(x))
+        gp.append(x, y)
+    return found
+
+
+def _steps(gp: ExactGP, stream: ArrayStream, n: int, packed: Array) -> tuple[float, float]:
+    """Return the medians of steps, and of readings of a triangle of doubles after each."""
+    steps, readings = [], []
+    clock = time.perf_counter
+    for x, y in _examples(stream, n, len(stream.y)):
+        t0 = clock()
+        gp.predict(x)
+        gp.append(x, y)
+        t1 = clock()
+        ddot(packed, packed)
+        readings.append(clock() - t1)
+        steps.append(t1 - t0)
+    return median(steps), median(readings)
+
+
+def _batches(gp: ExactGP, n_batches: int, seed: int) -> Row:
+    rng = np.random.default_rng(seed)
+    one_by_one, together, differences = [], [], []
+    for X in rng.normal(size=(n_batches, _BATCH, N_FEATURES)):
+        seconds, found = _timed(lambda X: [gp.predict(x) for x in X], X)
+        one_by_one.append(seconds)
+        seconds, many = _timed(gp.predict_many, X)
+        together.append(seconds)
+        differences.append(_difference(many, found))
+    return {
+        "batch": _BATCH,
+        "one_by_one_us": 1e6 * median(one_by_one) / _BATCH,
+        "together_us": 1e6 * median(together) / _BATCH,
+        "gain": median(one_by_one) / median(together),
+        "largest_difference": max(differences),
+    }
+
+
+def _difference(many: tuple[Array, Array], found: list[tuple[Array, float]]) -> float:
+    means, variances = (np.array(part) for part in zip(*found, strict=True))
+    return float(max(np.abs(many[0] - means).max(), np.abs(many[1] - variances).max()))
+
+
+def _timed(function: Callable[_P, _T], *arguments: _P.args, **more: _P.kwargs) -> tuple[float, _T]:
+    """Return how many seconds a call took, and what it returned."""
+    t0 = time.perf_counter()
+    found = function(*arguments, **more)
+    return time.perf_counter() - t0, found

@@ -1,0 +1,150 @@
+"""Steps of the classifier beside what they consist of, and beside the paper's explicit inverse."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from statistics import median
+from typing import TypeAlias
+
+import numpy as np
+from scipy.linalg.blas import ddot, dtpsv
+
+from benchmarks._gp_speed_arrays import N_CLASSES, N_FEATURES, drawn
+from benchmarks._harness import Row, progress
+from benchmarks._inverse import InverseGPClassifier
+from streamgp import GPClassifier
+from streamgp.base import Array, Features, Label
+from streamgp.kernels import SquaredExponential
+from streamgp.learners.gp_classifier import LENGTH_SCALE_PER_ROOT_FEATURE
+
+# Two matrices of more points take a gigabyte, and longer to be made than to be measured.
+LARGEST_INVERSE = 3000
+
+Events: TypeAlias = list[tuple[Features, Label]]
+
+_LENGTH_SCALE = LENGTH_SCALE_PER_ROOT_FEATURE * N_FEATURES**0.5
+
+
+@dataclass(slots=True)
+class _Durations:
+    """Seconds, one entry per step."""
+
+    predict: list[float] = field(default_factory=list)
+    learn: list[float] = field(default_factory=list)
+    undisturbed: list[float] = field(default_factory=list)
+    solve: list[float] = field(default_factory=list)
+    read: list[float] = field(default_factory=list)
+    inverse: list[float] = field(default_factory=list)
+
+    def row(self, n: int) -> Row:
+        """Return medians in microseconds, and ratios."""
+        step = median(p + q for p, q in zip(self.predict, self.learn, strict=True))
+        solve, read = median(self.solve), median(self.read)
+        undisturbed = median(self.undisturbed)
+        inverse = median(self.inverse) if self.inverse else None
+        return {
+            "points": n,
+            "predict_us": 1e6 * median(self.predict),
+            "learn_us": 1e6 * median(self.learn),
+            "step_us": 1e6 * step,
+            "dtpsv_us": 1e6 * solve,
+            "reading_us": 1e6 * read,
+            "undisturbed_step_us": 1e6 * undisturbed,
+            "inverse_us": None if inverse is None else 1e6 * inverse,
+            "step_per_dtpsv": step / solve,
+            "step_per_reading": step / read,
+            "inverse_per_step": None if inverse is None else inverse / undisturbed,
+        }
+
+
+def step_row(n: int, in_a_row: int, repetitions: int, *, seed: int) -> Row:
+    """Measure steps around `n` points; see `benchmarks.gp_speed`."""
+    progress(f"{n} points")
+    durations = _Durations()
+    for repetition in range(repetitions):
+        _walk(n, in_a_row, seed + repetition, durations)
+    return durations.row(n)
+
+
+def _walk(n: int, b: int, seed: int, durations: _Durations) -> None:
+    """Take `b > 2` steps of the inverse and `5 b` of the classifier, all around `n` points."""
+    before, after = 5 * b // 2, 5 * b - 5 * b // 2
+    events = events_of(n + after, seed)
+    learner = GPClassifier(SquaredExponential(_LENGTH_SCALE))
+    for x, y in events[: n - before]:
+        learner.learn_one(x, y)
+    if n <= LARGEST_INVERSE:
+        _time_inverse(events[: n - b // 2 + b], b, durations)
+    start, end = n - before + b, n + after - b
+    _time_undisturbed(learner, events[n - before : start], durations)
+    _time_with_measures(learner, events[start:end], n, seed, durations)
+    _time_undisturbed(learner, events[end:], durations)
+
+
+def _time_inverse(events: Events, b: int, durations: _Durations) -> None:
+    """Take the last `b` steps, of which the first two touch its memory for the first time."""
+    rival = InverseGPClassifier(
+        list(events[0][0]), range(N_CLASSES), len(events), length_scale=_LENGTH_SCALE
+    )
+    rival.learn_at_once(events[:-b])
+    for x, y in events[-b : 2 - b]:
+        rival.learn_one(x, y)
+    clock = time.perf_counter
+    for x, y in events[2 - b :]:
+        t0 = clock()
+        rival.predict_proba_one(x)
+        rival.learn_one(x, y)
+        durations.inverse.append(clock() - t0)
+
+
+def _time_undisturbed(learner: GPClassifier, events: Events, durations: _Durations) -> None:
+    clock = time.perf_counter
+    for x, y in events:
+        t0 = clock()
+        learner.predict_proba_one(x)
+        learner.learn_one(x, y)
+        durations.undisturbed.append(clock() - t0)
+
+
+def _time_with_measures(
+    learner: GPClassifier, events: Events, n: int, seed: int, durations: _Durations
+) -> None:
+    packed, k = _triangle(n, seed)
+    clock = time.perf_counter
+    for i, (x, y) in enumerate(events):
+        t0 = clock()
+        learner.predict_proba_one(x)
+        t1 = clock()
+        learner.learn_one(x, y)
+        t2 = clock()
+        durations.predict.append(t1 - t0)
+        durations.learn.append(t2 - t1)
+        if i % 2:
+            overwritten = k.copy()
+            t0 = clock()
+            dtpsv(n, packed, overwritten, 1, 0, 0, 1, 0, 1)
+            durations.solve.append(clock() - t0)
+        else:
+            t0 = clock()
+            ddot(packed, packed)
+            durations.read.append(clock() - t0)
+
+
+def events_of(n: int, seed: int) -> Events:
+    """Return points without any structure, of random classes, as dictionaries."""
+    stream = drawn(n, seed)
+    names = [f"f{j}" for j in range(N_FEATURES)]
+    return [
+        (dict(zip(names, x, strict=True)), y)
+        for x, y in zip(stream.X.tolist(), stream.y.tolist(), strict=True)
+    ]
+
+
+def _triangle(n: int, seed: int) -> tuple[Array, Array]:
+    """Return a well-conditioned packed triangle of `n` rows, and a right-hand side."""
+    rng = np.random.default_rng(seed)
+    packed = rng.normal(size=n * (n + 1) // 2)
+    i = np.arange(n)
+    packed[i * (i + 3) // 2] = n + 10.0
+    return packed, rng.normal(size=n)

@@ -1,0 +1,157 @@
+"""What helps when the world changes, and what it costs when it does not.
+
+Streams from River's generators, between two concepts of the same kind: no change, one in the
+middle, a slow one through the middle half, and there and back again three times. All labels are
+given; each event is predicted before it is learned. Compared are
+
+* the exact process, which forgets nothing (`ExactGP`),
+* a bounded one, which forgets nothing on purpose (`SparseGP`),
+* the same that falls back to the prior when River's ADWIN finds more errors (`DriftWatch`),
+* a sliding window (`WindowGP`), and
+* the prediction that nothing changes: the label before. On many recorded logs it is hard to beat.
+
+Kernel and noise are those of `GPClassifier`, features are standardised by the first 200 events,
+bounded processes have 200 points. Elec2, from the data folder, in the order of time: its first
+10 000 events with the exact process, and all of them without. What changes there, and when, is not
+known.
+
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean
+
+from benchmarks._array_learners import (
+    NOISE_VARIANCE,
+    kernel_for,
+    right_exactly,
+    right_one_by_one,
+    right_without_change,
+)
+from benchmarks._array_streams import CONCEPTS, KINDS, ArrayStream, drifting, recorded
+from benchmarks._blas import one_thread
+from benchmarks._harness import Acceptance, Options, Outcome, Row, at_least, progress, run
+from benchmarks._logs import MissingLogError
+from streamgp.base import Array
+from streamgp.gp.sparse import SparseGP
+from streamgp.gp.window import WindowGP
+from streamgp.learners.drift import DriftWatch
+
+_MAX_POINTS = 200
+# Events beyond which the exact process takes more than a minute and two gigabytes.
+_MOST_EXACTLY = 10_000
+_EXACT, _SPARSE, _WATCHED, _WINDOW = "exact", "sparse", "sparse_+_ADWIN", "window"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is played."""
+
+    concepts: Sequence[str] = CONCEPTS
+    kinds: Sequence[str] = KINDS
+    n_events: int = 5000
+    n_seeds: int = 3
+    n_recorded: Sequence[int] = (_MOST_EXACTLY, 45_312)
+
+
+QUICK = Plan(n_events=2000, n_seeds=1, n_recorded=(3000,))
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the benchmark."""
+    return run("drift", measure, about=__doc__, argv=argv)
+
+
+def measure(options: Options, plan: Plan | None = None) -> Outcome:
+    """Play all streams."""
+    plan = plan or (QUICK if options.quick else Plan())
+    with one_thread() as how:
+        rows = [row for kind in plan.kinds for row in _rows_of(kind, plan, options.seed)]
+        recorded_rows, skipped = _recorded_rows(options, plan)
+    return Outcome(
+        rows=[*rows, *recorded_rows],
+        acceptance=_accepted(rows),
+        skipped=skipped,
+        notes=[f"One BLAS thread: {how}."],
+    )
+
+
+def _rows_of(kind: str, plan: Plan, first: int) -> list[Row]:
+    """Return a row for each pair of concepts, and one for their mean."""
+    rows: list[Row] = []
+    scores: list[dict[str, float]] = []
+    for concept in plan.concepts:
+        found = []
+        for seed in range(first, first + plan.n_seeds):
+            progress(f"{concept}, {kind}, seed {seed}")
+            stream = drifting(concept, kind, plan.n_events, seed)
+            found.append({_EXACT: _percent(right_exactly(stream)), **_scores(stream)})
+        scores.append(_means(found))
+        rows.append({"drift": kind, "concepts": concept, **scores[-1]})
+    return [*rows, {"drift": kind, "concepts": "mean", **_means(scores)}]
+
+
+def _recorded_rows(options: Options, plan: Plan) -> tuple[list[Row], list[str]]:
+    rows: list[Row] = []
+    try:
+        for n in plan.n_recorded:
+            progress(f"elec2, {n} events")
+            stream = recorded("elec2", options.data, n)
+            exact = _percent(right_exactly(stream)) if n <= _MOST_EXACTLY else None
+            name = f"Elec2, {len(stream.y)} events"
+            rows.append({"drift": "unknown", "concepts": name, _EXACT: exact, **_scores(stream)})
+    except MissingLogError as error:
+        return [], [str(error)]
+    return rows, []
+
+
+def _scores(stream: ArrayStream) -> dict[str, float]:
+    """Return the accuracy of each contender in percent, and how many drifts were found."""
+    kernel, watch = kernel_for(stream), DriftWatch()
+    played: Mapping[str, Callable[[], Array]] = {
+        _SPARSE: lambda: right_one_by_one(stream, SparseGP(kernel, NOISE_VARIANCE, _MAX_POINTS)),
+        _WATCHED: lambda: right_one_by_one(
+            stream, SparseGP(kernel, NOISE_VARIANCE, _MAX_POINTS), watch
+        ),
+        _WINDOW: lambda: right_one_by_one(stream, WindowGP(kernel, NOISE_VARIANCE, _MAX_POINTS)),
+        "no_change": lambda: right_without_change(stream),
+    }
+    scores = {name: _percent(right()) for name, right in played.items()}
+    return {**scores, "drifts_found": float(watch.n_drifts)}
+
+
+def _percent(right: Array) -> float:
+    return 100.0 * float(right.mean())
+
+
+def _means(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {name: mean(one[name] for one in found) for name in found[0]}
+
+
+def _accepted(rows: Sequence[Row]) -> list[Acceptance]:
+    """Hold the orderings: what a shorter run decides as well."""
+    means = {row["drift"]: row for row in rows if row["concepts"] == "mean"}
+    wanted = [
+        # Kind of drift, who gains how many points over whom.
+        ("none", _WATCHED, _SPARSE, -0.5),
+        ("abrupt", _WATCHED, _SPARSE, 5.0),
+        ("gradual", _WINDOW, _SPARSE, 5.0),
+        ("gradual", _WATCHED, _SPARSE, 2.0),
+        ("recurring", _WATCHED, _SPARSE, 5.0),
+    ]
+    return [
+        at_least(
+            f"{kind} drift: {one.replace('_', ' ')} over {other}",
+            means[kind][one] - means[kind][other],
+            gain,
+        )
+        for kind, one, other, gain in wanted
+        if kind in means
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

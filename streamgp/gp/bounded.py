@@ -1,0 +1,256 @@
+"""What Gaussian processes with a bounded memory share: examples that are called by number.
+
+Which examples are retained, and what becomes of the others, is told in `sparse.py` and `window.py`.
+
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Self
+
+import numpy as np
+
+from streamgp.base import Array, State
+from streamgp.gp.exact import ExactGP
+from streamgp.gp.points import padded
+from streamgp.gp.projected import ProjectedGP
+from streamgp.gp.texts import array_of, text_of
+from streamgp.kernels import Kernel
+
+
+class BoundedGP(ABC):
+    """A process that retains `max_points` examples at most.
+
+    Examples are numbered from 0 in the order learned; the numbers never change. While the process
+    is exact, it is to the last bit an `ExactGP` that was taught the retained examples, in their
+    order and with all features.
+
+    Parameters
+    ----------
+    kernel
+        Covariance function.
+    noise_variance
+        Variance of the observation noise, in units of y².
+    max_points
+        Largest number of retained examples.
+
+    Attributes
+    ----------
+    retained
+        Numbers of the examples that are retained, in the order of `leave_one_out`.
+
+    Raises
+    ------
+    ValueError
+        If `max_points` is not a positive whole number.
+
+    """
+
+    # _gp        what is known
+    # retained, _points, _targets  the retained examples, as they were handed over
+    # _next      number of the next example
+    # _d         number of features, None before the first example
+    __slots__ = (
+        "_d",
+        "_gp",
+        "_next",
+        "_points",
+        "_targets",
+        "max_points",
+        "noise_variance",
+        "retained",
+    )
+
+    def __init__(self, kernel: Kernel, noise_variance: float, max_points: int) -> None:
+        if not (max_points >= 1 and float(max_points).is_integer()):
+            raise ValueError(f"max_points must be a whole number of at least 1, got {max_points!r}")
+        self.noise_variance = noise_variance
+        self.max_points = int(max_points)
+        self.retained: list[int] = []
+        self._points: list[Array] = []
+        self._targets: list[Array] = []
+        self._next = 0
+        self._d: int | None = None
+        self._gp: ExactGP | ProjectedGP = ExactGP(kernel, noise_variance)
+
+    @property
+    def n(self) -> int:
+        """Number of examples that the process knows of, retained or not."""
+        return self._gp.n
+
+    @property
+    def n_targets(self) -> int:
+        """Number of functions."""
+        return self._gp.n_targets
+
+    @property
+    def kernel(self) -> Kernel:
+        """Covariance function."""
+        return self._gp.kernel
+
+    def predict(self, x: Array) -> tuple[Array, float]:
+        """Posterior means (m,), not to be written to, and latent variance at `x` of shape (d,)."""
+        return self._gp.predict(x)
+
+    @abstractmethod
+    def append(self, x: Array, y: Array) -> list[int]:
+        """Learn the targets `y` of shape (m,) at the point `x` of shape (d,).
+
+        A longer `y` brings new functions, which were zero wherever they have been observed. Both
+        arrays are kept, not copied: do not write to them afterwards.
+
+        Returns
+        -------
+        Numbers of the examples that are retained no longer; this one's may be among them.
+
+        Raises
+        ------
+        NotPositiveDefiniteError
+            If the point is, up to rounding, determined by the old ones. Nothing is learned then.
+
+        """
+
+    def add_target(self) -> None:
+        """Add a function that was zero wherever it has been observed."""
+        self._gp.add_target()
+
+    def widen(self, d: int, kernel: Kernel | None = None) -> None:
+        """Make room for points with `d` features; the old points have 0 in the new ones.
+
+        `kernel` is the same kernel, bound to that many columns; None where names do not matter.
+        """
+        if self._d is None or d > self._d:
+            self._resize(d, kernel)
+
+    def narrow(self, d: int, kernel: Kernel | None = None) -> None:
+        """Take room for features back that no point has used; `kernel` as for `widen`."""
+        if self._d is None or d < self._d:
+            self._resize(d, kernel)
+
+    def relabel(self, number: int, y: Array) -> None:
+        """Replace the targets of an example; raises KeyError if it is not retained."""
+        i = self._index(number)
+        self._gp.relabel(i, y)
+        self._targets[i] = y
+
+    def remove(self, number: int) -> None:
+        """Forget an example; raises KeyError if it is not retained."""
+        i = self._index(number)
+        del self.retained[i], self._points[i], self._targets[i]
+        self._gp = self._exact(self.kernel)
+
+    def fall_back(self) -> list[int]:
+        """Return to the prior: forget all examples, but no function.
+
+        Returns
+        -------
+        Numbers of the examples that were retained.
+
+        """
+        gone = self.retained
+        self.retained, self._points, self._targets = [], [], []
+        self._gp = self._exact(self.kernel)
+        return gone
+
+    def log_evidence(self) -> float:
+        """Log density of all observations, each given those before it, in nats (GPML Eq. 2.30)."""
+        return self._gp.log_evidence()
+
+    def leave_one_out(self) -> tuple[Array, Array]:
+        """Posterior means (k, m) and latent variances (k,) at the points of retained examples.
+
+        Each as if that example had not been learned.
+        """
+        return self._gp.leave_one_out()
+
+    def state(self) -> State:
+        """Return what must survive a restart, as plain JSON values; kernel and noise are not in it.
+
+        Examples
+        --------
+        >>> from streamgp.gp.window import WindowGP
+        >>> from streamgp.kernels import SquaredExponential
+        >>> gp = WindowGP(SquaredExponential(), noise_variance=1.0, max_points=4)
+        >>> gp.append(np.array([0.0]), np.array([1.0]))
+        []
+        >>> again = WindowGP.from_state(gp.state(), gp.kernel, gp.noise_variance, gp.max_points)
+        >>> again.predict(np.array([0.0]))
+        (array([0.5]), 0.5)
+
+        """
+        points, targets = self._examples()
+        return {
+            "next": self._next,
+            "d": self._d,
+            "n_targets": self.n_targets,
+            "retained": self.retained.copy(),
+            "points": text_of(np.array(points)),
+            "targets": text_of(np.array(targets)),
+            "projected": self._gp.state() if isinstance(self._gp, ProjectedGP) else None,
+        }
+
+    @classmethod
+    def from_state(
+        cls, state: State, kernel: Kernel, noise_variance: float, max_points: int
+    ) -> Self:
+        """Return what `state` was taken from, to the last bit.
+
+        Raises
+        ------
+        ValueError
+            If there are not as many numbers as there should be.
+
+        """
+        gp = cls(kernel, noise_variance, max_points)
+        gp._next, gp._d = int(state["next"]), state["d"]
+        gp.retained = [int(number) for number in state["retained"]]
+        k, m = len(gp.retained), int(state["n_targets"])
+        gp._points = list(array_of(state["points"], k, gp._d or 0))
+        gp._targets = list(array_of(state["targets"], k, m))
+        for _ in range(m):
+            gp.add_target()
+        if state["projected"] is None:
+            gp._gp = gp._exact(kernel)
+        else:
+            gp._gp = ProjectedGP.from_state(
+                state["projected"], kernel, noise_variance, gp._points, gp._targets, gp.max_points
+            )
+        return gp
+
+    def _exact(self, kernel: Kernel) -> ExactGP:
+        """Return an exact process that was taught the retained examples."""
+        gp = ExactGP(kernel, self.noise_variance)
+        for _ in range(self.n_targets):
+            gp.add_target()
+        for x, y in zip(*self._examples(), strict=True):
+            gp.append(x, y)
+        return gp
+
+    def _examples(self) -> tuple[list[Array], list[Array]]:
+        """Return the points and targets of the retained examples, with all features."""
+        points = [padded(x, self._d or 0) for x in self._points]
+        return points, [padded(y, self.n_targets) for y in self._targets]
+
+    def _index(self, number: int) -> int:
+        try:
+            return self.retained.index(number)
+        except ValueError:
+            raise KeyError(f"example {number} is not retained") from None
+
+    def _take(self, x: Array, y: Array, slot: int | None = None) -> None:
+        """Retain a new example, as the last one or in place of another."""
+        i = len(self.retained) if slot is None else slot
+        self.retained[i : i + 1] = [self._next]
+        self._points[i : i + 1] = [x]
+        self._targets[i : i + 1] = [y]
+        self._d = len(x)
+        self._next += 1
+
+    def _resize(self, d: int, kernel: Kernel | None) -> None:
+        self._d = d
+        if isinstance(self._gp, ProjectedGP):
+            self._gp.resize(d, kernel)
+        else:
+            # Anew, since the bits of a covariance depend on the number of features.
+            self._gp = self._exact(kernel or self.kernel)

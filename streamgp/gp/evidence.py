@@ -1,0 +1,163 @@
+"""How well hyper-parameters explain what was learned, and in which direction they would do better.
+
+Both measures are sums over all targets, which share one covariance, and come with their gradients
+by the natural logarithms of the kernel's hyper-parameters and of the noise variance.
+
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+from scipy.linalg import lapack
+
+from streamgp.base import Array
+from streamgp.gp.packed import NotPositiveDefiniteError
+from streamgp.kernels import Kernel
+
+Criterion: TypeAlias = Callable[[Kernel, float, Array, Array], tuple[float, Array]]
+"""Takes kernel, noise variance, points (n, d) and targets (n, m); returns value and gradient."""
+
+_LOG_2_PI = math.log(2.0 * math.pi)
+
+
+def log_marginal_likelihood(
+    kernel: Kernel, noise_variance: float, X: Array, Y: Array
+) -> tuple[float, Array]:
+    """Return the log marginal likelihood of all targets together, in nats, and its gradient.
+
+    Parameters
+    ----------
+    kernel
+        Covariance function with `p` hyper-parameters.
+    noise_variance
+        Variance of the observations around the functions, in units of y².
+    X, Y
+        Points (n, d) and targets (n, m).
+
+    Returns
+    -------
+    The value, and the gradient by `[*kernel.theta, log noise_variance]`, shape (p + 1,).
+
+    Raises
+    ------
+    NotPositiveDefiniteError
+        If the covariance of the observations is singular up to rounding.
+
+    Examples
+    --------
+    One observation of 1 whose variance is 1 + 1:
+
+    >>> from streamgp.kernels import SquaredExponential
+    >>> value, gradient = log_marginal_likelihood(
+    ...     SquaredExponential(), 1.0, np.array([[0.0]]), np.array([[1.0]])
+    ... )
+    >>> value, gradient.tolist()
+    (-1.515..., [0.0, -0.125, -0.125])
+
+    References
+    ----------
+    [^1]: Rasmussen, C.E. and Williams, C.K.I., 2006. Gaussian Processes for Machine Learning,
+        Eqs. 2.30 and 5.9.
+
+    """
+    n, m = Y.shape
+    rows = embedded(kernel, X)
+    G, log_det = _inverse(cholesky(kernel, noise_variance, rows))
+    A = G @ Y
+    value = -0.5 * (float(np.vdot(Y, A)) + m * (log_det + n * _LOG_2_PI))  # GPML Eq. 2.30
+    W = A @ A.T - m * G
+    by_kernel = [0.5 * float(np.vdot(W, D)) for D in kernel.gradients(rows)]  # GPML Eq. 5.9
+    by_noise = 0.5 * noise_variance * float(np.trace(W))
+    return value, np.array([*by_kernel, by_noise])
+
+
+def leave_one_out_likelihood(
+    kernel: Kernel, noise_variance: float, X: Array, Y: Array
+) -> tuple[float, Array]:
+    """Return the log predictive density of each observation by all others, summed, and a gradient.
+
+    Less easily misled than the marginal likelihood where the kernel does not suit the data.
+    Parameters, returned values and errors are those of `log_marginal_likelihood`.
+
+    Examples
+    --------
+    Far from each other, points predict nothing of each other:
+
+    >>> from streamgp.kernels import SquaredExponential
+    >>> X, Y = np.array([[0.0], [1e3]]), np.array([[1.0], [1.0]])
+    >>> leave_one_out_likelihood(SquaredExponential(), 1.0, X, Y)[0]
+    -3.031...
+
+    References
+    ----------
+    [^1]: Rasmussen, C.E. and Williams, C.K.I., 2006. Gaussian Processes for Machine Learning,
+        Eqs. 5.10 to 5.13.
+
+    """
+    rows = embedded(kernel, X)
+    G, _ = _inverse(cholesky(kernel, noise_variance, rows))
+    A = G @ Y
+    precision = np.diagonal(G)
+    # GPML Eqs. 5.10 to 5.12: the residual of an observation is A / precision.
+    squares = np.einsum("ij,ij->i", A, A) / precision
+    m = Y.shape[1]
+    value = 0.5 * float((m * (np.log(precision) - _LOG_2_PI) - squares).sum())
+    weights = (m + squares) / precision
+
+    def slope(ZA: Array, ZG: Array) -> float:
+        """GPML Eq. 5.13, with `Z = G dK`, of which `Z A` and the diagonal of `Z G` are needed."""
+        along = np.einsum("ij,ij->i", A, ZA) / precision
+        return float((along - 0.5 * weights * ZG).sum())
+
+    by_kernel = []
+    for D in kernel.gradients(rows):
+        Z = G @ D
+        by_kernel.append(slope(Z @ A, np.einsum("ij,ji->i", Z, G)))
+    by_noise = noise_variance * slope(G @ A, np.einsum("ij,ji->i", G, G))
+    return value, np.array([*by_kernel, by_noise])
+
+
+def embedded(kernel: Kernel, X: Array) -> Array:
+    """Return the points (n, d) as the kernel stores them, shape (n, w)."""
+    return np.array([kernel.embed(x) for x in X])
+
+
+def cholesky(kernel: Kernel, noise_variance: float, rows: Array) -> Array:
+    """Factorise the covariance of observations at the points behind `rows`.
+
+    Returns
+    -------
+    Its lower Cholesky factor, shape (n, n), column-major. What is above the diagonal is no part of
+    it, and is not set to zero.
+
+    Raises
+    ------
+    NotPositiveDefiniteError
+        If the covariance of the observations is singular up to rounding.
+
+    """
+    K = kernel.matrix(rows)
+    K[np.diag_indices(len(K))] += noise_variance
+    # A symmetric matrix is its own transpose, which LAPACK takes without a copy.
+    L: Array
+    L, info = lapack.dpotrf(K.T, lower=1, overwrite_a=1, clean=0)
+    if info:
+        raise NotPositiveDefiniteError(
+            "covariance of the observations is singular; raise noise_variance or drop repeated "
+            "points"
+        )
+    return L
+
+
+def _inverse(L: Array) -> tuple[Array, float]:
+    """Return the inverse of `L L'`, and the logarithm of its determinant; overwrites `L`."""
+    log_det = 2.0 * float(np.log(np.diagonal(L)).sum())
+    # From the factor, in a third of the time of solving for the columns of the identity matrix.
+    lower, _ = lapack.dpotri(L, lower=1, overwrite_c=1)
+    inverse: Array = np.tril(lower)
+    inverse += np.tril(inverse, -1).T
+    return inverse, log_det

@@ -1,0 +1,157 @@
+"""Hyper-parameters from data: type-II maximum likelihood with a weak prior, bounded in its cost."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.optimize import minimize
+
+from streamgp.base import Array
+from streamgp.gp.evidence import Criterion, cholesky, embedded, log_marginal_likelihood
+from streamgp.gp.packed import NotPositiveDefiniteError
+from streamgp.kernels import Kernel
+
+MIN_NOISE_VARIANCE = 1e-4
+"""A learned noise is not smaller: targets that repeat exactly would make it vanish."""
+
+# Standard deviation of the prior, in natural logarithms: a factor of e up or down is nothing
+# unusual, one of 100 needs evidence.
+_PRIOR_SD = 1.0
+# No hyper-parameter is sought farther from its start than this factor, in natural logarithms.
+_FARTHEST = 6.0
+_WORTHLESS = 1e300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hyperparameters:
+    """A kernel and a noise variance that go together.
+
+    Parameters
+    ----------
+    kernel
+        Covariance function.
+    noise_variance
+        Variance of the observation noise, in units of y².
+
+    """
+
+    kernel: Kernel
+    noise_variance: float
+
+    @property
+    def vector(self) -> Array:
+        """Natural logarithms, those of the kernel first, then that of the noise variance."""
+        return np.append(self.kernel.theta, math.log(self.noise_variance))
+
+    def moved_to(self, vector: Array) -> Hyperparameters:
+        """Return the same with other values."""
+        return Hyperparameters(
+            kernel=self.kernel.with_theta(vector[:-1]), noise_variance=math.exp(vector[-1])
+        )
+
+
+def fit(
+    start: Hyperparameters,
+    prior: Hyperparameters,
+    X: Array,
+    Y: Array,
+    *,
+    criterion: Criterion = log_marginal_likelihood,
+    n_evaluations: int = 25,
+) -> Hyperparameters:
+    """Return hyper-parameters that explain targets better, near what was expected beforehand.
+
+    The criterion is maximised together with a normal density of the logarithms around `prior`, so
+    that few data move little. Deterministic, and bounded in evaluations of O(n³) each.
+
+    Parameters
+    ----------
+    start
+        Where the search begins.
+    prior
+        What is expected without data.
+    X, Y
+        Points (n, d) and targets (n, m).
+    criterion
+        `log_marginal_likelihood` or `leave_one_out_likelihood`.
+    n_evaluations
+        How often the criterion is computed at most, roughly.
+
+    Raises
+    ------
+    ValueError
+        If there is no noise to begin with.
+
+    Examples
+    --------
+    Targets that change slowly and without noise lengthen the scale, and lower the noise as far as
+    may be:
+
+    >>> from streamgp.kernels import SquaredExponential
+    >>> X = np.linspace(0.0, 10.0, 40)[:, None]
+    >>> before = Hyperparameters(kernel=SquaredExponential(1.0), noise_variance=0.5)
+    >>> after = fit(before, before, X, np.sin(X / 2.0))
+    >>> round(after.kernel.length_scale, 1), round(after.noise_variance, 4)
+    (4.2, 0.0001)
+
+    """
+    for noise_variance in (start.noise_variance, prior.noise_variance):
+        if not noise_variance > 0.0:
+            raise ValueError(
+                f"noise_variance must be positive to be learned, got {noise_variance!r}; "
+                f"start from {MIN_NOISE_VARIANCE}"
+            )
+    centre = prior.vector
+    lowest, highest = centre - _FARTHEST, centre + _FARTHEST
+    lowest[-1] = math.log(MIN_NOISE_VARIANCE)
+    highest[-1] = max(highest[-1], lowest[-1] + _FARTHEST)
+
+    def loss(vector: Array) -> tuple[float, Array]:
+        tried = start.moved_to(vector)
+        try:
+            value, gradient = criterion(tried.kernel, tried.noise_variance, X, Y)
+        except NotPositiveDefiniteError:
+            return _WORTHLESS, np.zeros_like(vector)
+        off = (vector - centre) / _PRIOR_SD
+        return 0.5 * float(off @ off) - value, off / _PRIOR_SD - gradient
+
+    found = minimize(
+        loss,
+        np.clip(start.vector, lowest, highest),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=np.column_stack([lowest, highest]),
+        options={"maxfun": n_evaluations},
+    )
+    return start.moved_to(found.x)
+
+
+def predicted_before_learned(these: Hyperparameters, X: Array, Y: Array) -> tuple[Array, Array]:
+    """Return the posterior at each point by those before: means (n, m) and latent variances (n,).
+
+    All of them from one factorisation: with `L L' = K + noise_variance I` and `Z = L⁻¹ Y`, the
+    mean before observation t is `y_t - L_tt z_t`, and its variance `L_tt² - noise_variance`.
+
+    Examples
+    --------
+    >>> from streamgp.kernels import SquaredExponential
+    >>> these = Hyperparameters(kernel=SquaredExponential(), noise_variance=1.0)
+    >>> X, Y = np.array([[0.0], [0.0]]), np.array([[1.0], [1.0]])
+    >>> means, variances = predicted_before_learned(these, X, Y)
+    >>> means.tolist(), variances.round(3).tolist()
+    ([[0.0], [0.5]], [1.0, 0.5])
+
+    Raises
+    ------
+    NotPositiveDefiniteError
+        If the covariance of the observations is singular up to rounding.
+
+    """
+    kernel = these.kernel
+    L = cholesky(kernel, these.noise_variance, embedded(kernel, X))
+    d = np.diagonal(L)
+    Z = solve_triangular(L, Y, lower=True, check_finite=False)
+    return Y - d[:, None] * Z, np.maximum(d * d - these.noise_variance, 0.0)

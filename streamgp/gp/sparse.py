@@ -1,0 +1,131 @@
+"""Gaussian process regression in constant time and memory: exact at first, then at a few points.
+
+When the process begins to make do with a few points, and what becomes of the examples, is told
+here; how it goes on from there is told in `projected.py`.
+
+"""
+
+from __future__ import annotations
+
+from streamgp.base import Array
+from streamgp.gp.bounded import BoundedGP
+from streamgp.gp.exact import ExactGP
+from streamgp.gp.projected import ProjectedGP
+
+
+class SparseGP(BoundedGP):
+    """An `ExactGP` up to `max_points` examples; from then on constant time and memory per example.
+
+    Beyond, the posterior is kept at `max_points` points. An example at a point that is new to them
+    takes the place of the one that is needed least, which may be its own. Any other is absorbed: it
+    counts, but cannot be called any more.
+
+    Needed least is the point without which the means would change least where the examples of late
+    were; of late are the last `10 * max_points`, by and by. (Csató and Opper count changes anywhere
+    alike. Then points that are known well are kept for good, and a place or a class that comes
+    later finds no room: see docs/bounded.md.)
+
+    A retained example can be relabelled, removed and left out without loss of what was absorbed.
+    Where there is too little noise for that, a millionth of the prior variance or so, the process
+    is exact again and knows the retained examples only.
+
+    Parameters
+    ----------
+    kernel
+        Covariance function.
+    noise_variance
+        Variance of the observation noise, in units of y².
+    max_points
+        Largest number of points.
+
+    Attributes
+    ----------
+    retained
+        Numbers of the examples that are retained, in the order of `leave_one_out`.
+
+    Examples
+    --------
+    Two points are kept. The third example is at the place of the first, and is absorbed:
+
+    >>> import numpy as np
+    >>> from streamgp.kernels import SquaredExponential
+    >>> gp = SparseGP(SquaredExponential(), noise_variance=1.0, max_points=2)
+    >>> [gp.append(np.array([x]), np.array([1.0])) for x in (0.0, 9.0, 0.0)]
+    [[], [], [2]]
+    >>> gp.n, gp.retained
+    (3, [0, 1])
+    >>> means, variance = gp.predict(np.array([0.0]))
+    >>> means.tolist(), variance
+    ([0.666...], 0.333...)
+
+    References
+    ----------
+    [^1]: Csató, L. and Opper, M., 2002. Sparse on-line Gaussian processes. Neural Computation
+        14(3).
+
+    """
+
+    __slots__ = ()
+
+    def append(self, x: Array, y: Array) -> list[int]:
+        """Learn an example, and return the numbers of those that are retained no longer."""
+        gp, chosen = self._gp, None
+        if isinstance(gp, ExactGP):
+            if gp.n < self.max_points:
+                gp.append(x, y)
+                self._take(x, y)
+                return []
+            gp, chosen = ProjectedGP.of(gp, *self._examples(), self.max_points)
+        slot = gp.append(x, y)  # refuses what it cannot learn before anything has changed
+        self._gp = gp
+        gone = [] if chosen is None else self._keep(chosen)
+        if slot is None:
+            gone.append(self._next)
+            self._next += 1
+            return gone
+        if slot < len(self.retained):
+            gone.append(self.retained[slot])
+        self._take(x, y, slot)
+        return gone
+
+    def relabel(self, number: int, y: Array) -> None:
+        """Replace the targets of an example; raises KeyError if it is not retained."""
+        i = self._index(number)
+        if self._is_separable(i):
+            super().relabel(number, y)
+        else:
+            self._targets[i] = y
+            self._gp = self._exact(self.kernel)
+
+    def remove(self, number: int) -> None:
+        """Forget an example; raises KeyError if it is not retained."""
+        i = self._index(number)
+        gp = self._gp
+        if isinstance(gp, ProjectedGP) and self._is_separable(i):
+            gp.remove(i)
+            self._keep([j for j in range(len(self.retained)) if j != i])
+        else:
+            super().remove(number)
+
+    def leave_one_out(self) -> tuple[Array, Array]:
+        """Posterior means (k, m) and latent variances (k,) at the points of retained examples.
+
+        Each as if that example had not been learned.
+        """
+        gp = self._gp
+        if isinstance(gp, ProjectedGP) and not all(gp.are_separable()):
+            gp = self._exact(self.kernel)
+        return gp.leave_one_out()
+
+    def _is_separable(self, i: int) -> bool:
+        gp = self._gp
+        return isinstance(gp, ExactGP) or gp.are_separable()[i]
+
+    def _keep(self, indices: list[int]) -> list[int]:
+        """Keep some of the retained examples, and return the numbers of the others."""
+        kept = set(indices)
+        gone = [number for i, number in enumerate(self.retained) if i not in kept]
+        self.retained = [self.retained[i] for i in indices]
+        self._points = [self._points[i] for i in indices]
+        self._targets = [self._targets[i] for i in indices]
+        return gone

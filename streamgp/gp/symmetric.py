@@ -1,0 +1,87 @@
+"""A symmetric matrix that is changed by products of vectors, half of it in memory's way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.linalg.blas import dsymv, dsyr
+
+from streamgp.base import Array
+from streamgp.gp.texts import array_of, text_of
+
+
+class SymmetricMatrix:
+    """A symmetric matrix of shape (size, size), zero at first, of which the upper triangle is kept.
+
+    Parameters
+    ----------
+    size
+        Number of rows.
+
+    Examples
+    --------
+    >>> A = SymmetricMatrix(2)
+    >>> A.add(0.5, np.array([2.0, 4.0]))
+    >>> A.times(np.array([1.0, 0.0]))
+    array([2., 4.])
+
+    """
+
+    # _a  in the order of Fortran: BLAS would work on a copy otherwise
+    __slots__ = ("_a", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._a: Array = np.zeros((size, size), order="F")
+
+    def times(self, x: Array) -> Array:
+        """Return the product with a vector that begins with `size` numbers, a new array (size,)."""
+        product: Array = dsymv(1.0, self._a, x)
+        return product
+
+    def times_into(self, x: Array, out: Array, offset: int = 0) -> None:
+        """Write the product with a vector into `out`, which holds zeros there."""
+        # Positional for speed: beta=0, y=out, offx=0, incx=1, offy, incy=1, lower=0, overwrite_y=1.
+        dsymv(1.0, self._a, x, 0.0, out, 0, 1, offset, 1, 0, 1)
+
+    def add(self, factor: float, x: Array) -> None:
+        """Add `factor x x'`; of `x`, the first `size` numbers count."""
+        # Positional for speed: lower=0, incx=1, offx=0, n, a, overwrite_a=1.
+        self._a = dsyr(factor, x, 0, 1, 0, self.size, self._a, 1)
+
+    def diagonal(self) -> Array:
+        """Return a view of the diagonal."""
+        return self._a.diagonal()
+
+    def column(self, i: int) -> Array:
+        """Return a copy of a column."""
+        column: Array = self._a[i].copy()
+        column[:i] = self._a[:i, i]
+        return column
+
+    def set_column(self, i: int, column: Array, pivot: float) -> None:
+        """Replace a column and its row; `pivot` is what they have in common."""
+        self._a[:i, i] = column[:i]
+        self._a[i, i:] = column[i : self.size]
+        self._a[i, i] = pivot
+
+    def set(self, found: Array) -> None:
+        """Let the first rows and columns be the upper triangle of `found`, the others zero."""
+        n = len(found)
+        self._a[:] = 0.0
+        self._a[:n, :n] = np.triu(found)
+
+    def keep(self, rows: Sequence[int]) -> None:
+        """Keep some rows and columns, in their order, as the first ones; the others become zero."""
+        self.set(self._a[np.ix_(rows, rows)])
+
+    def text(self, n: int) -> str:
+        """Return the first `n` rows and columns as text."""
+        return text_of(self._a[np.triu_indices(n)])
+
+    def set_text(self, text: str, n: int) -> None:
+        """Let the first `n` rows and columns be those of a text; raises ValueError."""
+        found = np.zeros((n, n))
+        found[np.triu_indices(n)] = array_of(text, n * (n + 1) // 2)
+        self.set(found)

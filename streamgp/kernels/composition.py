@@ -1,0 +1,174 @@
+"""Sums and products of kernels, and the operators that make them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Self, TypeVar
+
+import numpy as np
+
+from streamgp.base import Array
+from streamgp.features import Columns
+from streamgp.kernels.kernel import Kernel, check_kernel
+
+_T = TypeVar("_T", float, Array)
+
+
+class Composable:
+    """What can be added and multiplied."""
+
+    __slots__ = ()
+
+    def __add__(self: Kernel, other: Kernel) -> Sum:
+        return Sum(self, other) if hasattr(other, "embed") else NotImplemented
+
+    def __mul__(self: Kernel, other: Kernel) -> Product:
+        return Product(self, other) if hasattr(other, "embed") else NotImplemented
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair(Composable, ABC):
+    """Two kernels about the same points.
+
+    A row is the number of entries of the first kernel's row, that row, and the second's: where one
+    ends and the other begins depends on the points, of which a kernel knows nothing.
+    """
+
+    first: Kernel
+    second: Kernel
+
+    def __post_init__(self) -> None:
+        check_kernel(self.first)
+        check_kernel(self.second)
+
+    @abstractmethod
+    def _join(self, first: _T, second: _T) -> _T:
+        """Return what becomes of two covariances, in the place of the first."""
+
+    @abstractmethod
+    def _gradients(self, first: Array, second: Array) -> Iterator[Array]:
+        """Derivatives of the matrix of some points, given the rows of both parts."""
+
+    @property
+    def theta(self) -> Array:
+        """Logarithms of the hyper-parameters, those of the first part first."""
+        return np.concatenate([self.first.theta, self.second.theta])
+
+    def with_theta(self, theta: Array) -> Self:
+        """Return the same kernel with other hyper-parameters."""
+        n = len(self.first.theta)
+        return type(self)(self.first.with_theta(theta[:n]), self.second.with_theta(theta[n:]))
+
+    def bound(self, columns: Columns) -> Self:
+        """Return the kernel for points whose coordinates are these columns."""
+        first, second = self.first.bound(columns), self.second.bound(columns)
+        if first is self.first and second is self.second:
+            return self
+        return type(self)(first, second)
+
+    @property
+    def stationary(self) -> bool:
+        """Whether covariances depend on differences of points only: if both parts' do."""
+        return self.first.stationary and self.second.stationary
+
+    def embed(self, x: Array) -> Array:
+        """Return both rows, one after the other, behind the length of the first."""
+        first = self.first.embed(x)
+        return np.concatenate([[len(first)], first, self.second.embed(x)])
+
+    def vector(self, rows: Array, row: Array) -> Array:
+        """Covariances of one point with `n` stored ones, shape (n,)."""
+        n = 1 + int(row[0])
+        first = self.first.vector(rows[:, 1:n], row[1:n])
+        return self._join(first, self.second.vector(rows[:, n:], row[n:]))
+
+    def prior_variance(self, row: Array) -> float:
+        """Covariance of a point with itself."""
+        n = 1 + int(row[0])
+        return self._join(self.first.prior_variance(row[1:n]), self.second.prior_variance(row[n:]))
+
+    def matrix(self, rows: Array) -> Array:
+        """Covariances of points with each other, shape (n, n)."""
+        if not len(rows):
+            return np.empty((0, 0))
+        n = 1 + int(rows[0, 0])
+        return self._join(self.first.matrix(rows[:, 1:n]), self.second.matrix(rows[:, n:]))
+
+    def gradients(self, rows: Array) -> Iterator[Array]:
+        """Derivatives of the matrix by the logarithms of the hyper-parameters."""
+        if not len(rows):
+            return (np.empty((0, 0)) for _ in self.theta)
+        n = 1 + int(rows[0, 0])
+        return self._gradients(rows[:, 1:n], rows[:, n:])
+
+
+@dataclass(frozen=True, slots=True)
+class Sum(_Pair):
+    """`first + second`: a sum of independent functions, one of each kernel.
+
+    Parameters
+    ----------
+    first, second
+        The kernels; `first + second` is the same.
+
+    Examples
+    --------
+    >>> from streamgp.kernels import Constant, SquaredExponential
+    >>> kernel = SquaredExponential() + Constant(2.0)
+    >>> row = kernel.embed(np.zeros(1))
+    >>> kernel.vector(row[None], row)
+    array([3.])
+
+    References
+    ----------
+    [^1]: Rasmussen, C.E. and Williams, C.K.I., 2006. Gaussian Processes for Machine Learning,
+        §4.2.4.
+
+    """
+
+    def _join(self, first: _T, second: _T) -> _T:
+        first += second
+        return first
+
+    def _gradients(self, first: Array, second: Array) -> Iterator[Array]:
+        yield from self.first.gradients(first)
+        yield from self.second.gradients(second)
+
+
+@dataclass(frozen=True, slots=True)
+class Product(_Pair):
+    """`first * second`: points are alike if they are so for both kernels.
+
+    Parameters
+    ----------
+    first, second
+        The kernels; `first * second` is the same.
+
+    Examples
+    --------
+    >>> from streamgp.kernels import Constant, SquaredExponential
+    >>> kernel = SquaredExponential() * Constant(2.0)
+    >>> row = kernel.embed(np.zeros(1))
+    >>> kernel.vector(row[None], row)
+    array([2.])
+
+    References
+    ----------
+    [^1]: Rasmussen, C.E. and Williams, C.K.I., 2006. Gaussian Processes for Machine Learning,
+        §4.2.4.
+
+    """
+
+    def _join(self, first: _T, second: _T) -> _T:
+        first *= second
+        return first
+
+    def _gradients(self, first: Array, second: Array) -> Iterator[Array]:
+        other = self.second.matrix(second)
+        for gradient in self.first.gradients(first):
+            yield gradient * other
+        other = self.first.matrix(first)
+        for gradient in self.second.gradients(second):
+            yield other * gradient

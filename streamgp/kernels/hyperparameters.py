@@ -1,0 +1,134 @@
+"""Positive numbers that say what a kernel is like, and length scales of single features."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Self, TypeAlias
+
+import numpy as np
+
+from streamgp.base import Array, FeatureName
+from streamgp.features import Columns
+from streamgp.kernels.composition import Composable
+from streamgp.signatures import parameters
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class LengthScales(Mapping[FeatureName, float]):
+    """A mapping from feature names to length scales that does not change, and can be hashed.
+
+    Parameters
+    ----------
+    pairs
+        Names and length scales, in the order of the names' `repr`.
+
+    """
+
+    pairs: tuple[tuple[FeatureName, float], ...]
+
+    @classmethod
+    def of(cls, scales: Mapping[FeatureName, float]) -> LengthScales:
+        """Return the length scales of a mapping; its order does not matter."""
+        if not scales:
+            raise ValueError("length_scale must name at least one feature; give a number for all")
+        for name, scale in scales.items():
+            check_positive(f"length_scale of {name!r}", scale)
+        return cls(tuple(sorted(scales.items(), key=lambda pair: repr(pair[0]))))
+
+    def __getitem__(self, name: FeatureName) -> float:
+        return dict(self.pairs)[name]
+
+    def __iter__(self) -> Iterator[FeatureName]:
+        return (name for name, _ in self.pairs)
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __hash__(self) -> int:
+        return hash(self.pairs)
+
+    def __repr__(self) -> str:
+        return repr(dict(self.pairs))
+
+
+LengthScale: TypeAlias = float | Mapping[FeatureName, float]
+
+
+class Hyperparameters(Composable):
+    """A kernel whose constructor takes positive numbers, or length scales by name, only."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        for name in parameters(type(self)):
+            value = getattr(self, name)
+            if isinstance(value, Mapping):
+                object.__setattr__(self, name, LengthScales.of(value))
+            else:
+                check_positive(name, value)
+
+    @property
+    def theta(self) -> Array:
+        """Natural logarithms of all hyper-parameters, in the order of their declaration, (p,)."""
+        values: list[float] = []
+        for name in parameters(type(self)):
+            value = getattr(self, name)
+            values.extend(value.values() if isinstance(value, Mapping) else [value])
+        return np.log(values)
+
+    def with_theta(self, theta: Array) -> Self:
+        """Return the same kernel with other hyper-parameters."""
+        values = iter(np.exp(theta).tolist())
+        return type(self)(
+            **{
+                name: dict(zip(value, values, strict=False))
+                if isinstance(value := getattr(self, name), Mapping)
+                else next(values)
+                for name in parameters(type(self))
+            }
+        )
+
+
+def check_positive(name: str, value: float) -> None:
+    """Raise ValueError if a hyper-parameter is not positive and finite."""
+    # The inverse of the smallest numbers is infinite.
+    if not (value > 0.0 and math.isfinite(value) and math.isfinite(1.0 / value)):
+        raise ValueError(f"{name} must be positive and finite, got {value!r}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnScales:
+    """The length scale of every column, and what each hyper-parameter contributes to it.
+
+    Parameters
+    ----------
+    scales
+        Length scale of each column, shape (d,).
+    shares
+        Derivative of the logarithm of each column's length scale by the logarithm of each
+        hyper-parameter, shape (p, d).
+
+    """
+
+    scales: Array
+    shares: Array
+
+    @classmethod
+    def of(cls, length_scale: LengthScale, columns: Columns) -> ColumnScales:
+        """Return the length scales of columns.
+
+        A feature that is not named has the geometric mean of those that are, as an average one.
+        """
+        names = columns.names
+        if not isinstance(length_scale, Mapping):
+            return cls(np.full(len(names), float(length_scale)), np.ones((1, len(names))))
+        positions = {name: j for j, name in enumerate(length_scale)}
+        shares = np.full((len(positions), len(names)), 1.0 / len(positions))
+        for i, name in enumerate(names):
+            if name in positions:
+                shares[:, i] = 0.0
+                shares[positions[name], i] = 1.0
+        logarithms = np.log(list(length_scale.values()))
+        return cls(np.exp(logarithms @ shares), shares)

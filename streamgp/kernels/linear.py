@@ -1,0 +1,98 @@
+"""The kernel of linear functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Self
+
+from streamgp.base import Array
+from streamgp.features import Columns
+from streamgp.kernels.hyperparameters import Hyperparameters
+from streamgp.kernels.spaces import Euclidean
+from streamgp.kernels.texts import space_of
+
+
+@dataclass(frozen=True, slots=True)
+class Linear(Hyperparameters):
+    """Linear functions through the origin: `k(x, x') = variance * x'x`.
+
+    A text is a direction of its own, of length 1. Add `Constant` for functions that do not pass
+    through the origin.
+
+    Parameters
+    ----------
+    variance
+        Prior variance of the slopes, in units of y² over x².
+
+    Raises
+    ------
+    ValueError
+        If the variance is not positive and finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> kernel = Linear(variance=0.5)
+    >>> kernel.vector(kernel.embed(np.array([2.0, 1.0]))[None], kernel.embed(np.array([3.0, 0.0])))
+    array([3.])
+
+    References
+    ----------
+    [^1]: Rasmussen, C.E. and Williams, C.K.I., 2006. Gaussian Processes for Machine Learning,
+        §4.2.2, without σ₀².
+
+    """
+
+    variance: float = 1.0
+    _space: Euclidean = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        Hyperparameters.__post_init__(self)
+        object.__setattr__(self, "_space", space_of(1.0, None))
+
+    def with_theta(self, theta: Array) -> Self:
+        """Return the same kernel with another variance."""
+        other = Hyperparameters.with_theta(self, theta)
+        object.__setattr__(other, "_space", self._space)
+        return other
+
+    def bound(self, columns: Columns) -> Self:
+        """Return the kernel for points whose coordinates are these columns."""
+        if not columns.texts and self._space.by_differences:
+            return self
+        bound = type(self)(self.variance)
+        object.__setattr__(bound, "_space", space_of(1.0, columns))
+        return bound
+
+    @property
+    def stationary(self) -> bool:
+        """Whether covariances depend on differences of points only: they do not."""
+        return False
+
+    def embed(self, x: Array) -> Array:
+        """Turn a point of shape (d,) into the row that is stored for it, shape (d + 2,).
+
+        Raises
+        ------
+        ValueError
+            If `x` is not finite, or so large that its square is not.
+
+        """
+        return self._space.embed(x)
+
+    def vector(self, rows: Array, row: Array) -> Array:
+        """Covariances of one point with `n` stored ones, shape (n,)."""
+        return self.variance * self._space.products(rows, row)
+
+    def prior_variance(self, row: Array) -> float:
+        """Covariance of a point with itself."""
+        return self.variance * self._space.square(row)
+
+    def matrix(self, rows: Array) -> Array:
+        """Covariances of points with each other, shape (n, n)."""
+        return self.variance * self._space.products_matrix(rows)
+
+    def gradients(self, rows: Array) -> Iterator[Array]:
+        """Derivative of the matrix by the logarithm of the variance: itself."""
+        yield self.matrix(rows)

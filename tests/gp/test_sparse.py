@@ -1,0 +1,539 @@
+import copy
+import json
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgp.gp.exact import ExactGP
+from streamgp.gp.packed import NotPositiveDefiniteError
+from streamgp.gp.sparse import SparseGP
+from streamgp.gp.window import WindowGP
+from streamgp.kernels import SquaredExponential
+
+
+def problem(n, d=2, m=2, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)), rng.normal(size=(n, m))
+
+
+def taught(X, Y, *, max_points=10, noise_variance=0.5, length_scale=1.0):
+    gp = SparseGP(SquaredExponential(length_scale), noise_variance, max_points)
+    for x, y in zip(X, Y, strict=True):
+        gp.append(x, y.copy())
+    return gp
+
+
+def bits(prediction):
+    means, variance = prediction
+    return means.tobytes(), variance
+
+
+def assert_close(one, other, probes, tolerance=1e-9):
+    for x in probes:
+        means, variance = one.predict(x)
+        expected, expected_variance = other.predict(x)
+        np.testing.assert_allclose(means, expected, rtol=0, atol=tolerance)
+        assert variance == pytest.approx(expected_variance, abs=tolerance)
+
+
+def spread(n, d=2, seed=0):
+    """Points of which each is new to all others, and observations there."""
+    rng = np.random.default_rng(seed)
+    side = math.ceil(n ** (1 / d))
+    corners = np.stack(np.meshgrid(*[np.arange(side)] * d), axis=-1).reshape(-1, d)
+    X = 1.2 * corners[rng.permutation(len(corners))[:n]] + 0.1 * rng.normal(size=(n, d))
+    return X, rng.normal(size=(n, 2))
+
+
+# --- until the bound is passed
+
+
+@given(st.integers(0, 20), st.integers(1, 20), st.integers(0, 100))
+def test_up_to_the_bound_it_is_exact_to_the_last_bit(n, max_points, seed):
+    n = min(n, max_points)
+    X, Y = problem(n + 1, seed=seed)
+    gp, exact = SparseGP(SquaredExponential(), 0.1, max_points), ExactGP(SquaredExponential(), 0.1)
+    for i in range(n):
+        x, y = X[i], Y[i]
+        assert bits(gp.predict(x)) == bits(exact.predict(x))
+        assert gp.append(x, y) == []
+        exact.append(x, y)
+        if i == n // 2:
+            gp.relabel(i // 2, -y)
+            exact.relabel(i // 2, -y)
+            gp.add_target()
+            exact.add_target()
+            Y = np.column_stack([Y, np.ones(len(Y))])
+    assert bits(gp.predict(X[n])) == bits(exact.predict(X[n]))
+    assert (gp.n, gp.n_targets, gp.retained) == (n, exact.n_targets, list(range(n)))
+    assert gp.log_evidence() == exact.log_evidence()
+    for mine, others in zip(gp.leave_one_out(), exact.leave_one_out(), strict=True):
+        assert mine.tobytes() == others.tobytes()
+
+
+@pytest.mark.parametrize("gone", [[0], [19], [10, 3], [0, 1, 2, 19]])
+def test_up_to_the_bound_a_removed_example_leaves_no_bit(gone):
+    X, Y = problem(20)
+    gp = taught(X, Y, max_points=20)
+    for number in gone:
+        gp.remove(number)
+    kept = [i for i in range(20) if i not in gone]
+    twin = ExactGP(SquaredExponential(), 0.5)
+    for i in kept:
+        twin.append(X[i], Y[i])
+    assert gp.retained == kept
+    assert bits(gp.predict(np.ones(2))) == bits(twin.predict(np.ones(2)))
+    # There is room for as many again, and they get new numbers.
+    for x in X[: len(gone)]:
+        assert gp.append(x + 0.5, np.ones(2)) == []
+    assert gp.retained == [*kept, *range(20, 20 + len(gone))]
+
+
+@pytest.mark.parametrize("noise_variance", [1e-8, 1e-4, 0.5, 100.0])
+def test_what_is_known_at_the_bound_is_kept_beyond_it(noise_variance):
+    """The posterior of twenty points that are new to each other does not change at all."""
+    X, Y = spread(20)
+    exact = ExactGP(SquaredExponential(), noise_variance)
+    for x, y in zip(X, Y, strict=True):
+        exact.append(x, y)
+    # A point far away, of which the others know nothing, where nothing is observed but 0.
+    far = np.array([1e3, 1e3])
+    gp = taught([*X, far], [*Y, np.zeros(2)], max_points=20, noise_variance=noise_variance)
+    assert gp.retained == list(range(20))
+    assert_close(gp, exact, [*X[:5], *X[:5] + 0.3], tolerance=1e-7)
+    exact.append(far, np.zeros(2))
+    assert gp.n == exact.n
+    assert gp.log_evidence() == pytest.approx(exact.log_evidence(), rel=1e-7)
+
+
+def test_points_that_follow_from_others_are_let_go_at_the_bound():
+    X, Y = spread(10)
+    twice = np.repeat(X, 2, axis=0) + np.tile([[0.0], [1e-4]], (10, 1))
+    gp = SparseGP(SquaredExponential(), 0.5, 20)
+    exact = ExactGP(SquaredExponential(), 0.5)
+    for x, y in zip(twice, np.repeat(Y, 2, axis=0), strict=True):
+        gp.append(x, y)
+        exact.append(x, y)
+    gone = gp.append(X[0] + 2e-4, Y[0])
+    exact.append(X[0] + 2e-4, Y[0])
+    assert len(gp.retained) == 10
+    # One of each pair, and the last one.
+    assert sorted(number // 2 for number in gone) == list(range(11))
+    assert_close(gp, exact, X, tolerance=1e-6)
+
+
+# --- beyond
+
+
+@given(st.integers(1, 12), st.integers(0, 60), st.integers(0, 100), st.floats(0.2, 5.0))
+def test_every_example_is_retained_or_was_let_go_once(max_points, n, seed, length_scale):
+    X, Y = problem(n, seed=seed)
+    gp = SparseGP(SquaredExponential(length_scale), 0.5, max_points)
+    gone = []
+    for i, (x, y) in enumerate(zip(X, Y, strict=True)):
+        gone += gp.append(x, y)
+        assert sorted([*gone, *gp.retained]) == list(range(i + 1))
+        assert len(gp.retained) <= max_points
+        assert gp.n == i + 1
+    means, variances = gp.leave_one_out()
+    assert means.shape == (len(gp.retained), gp.n_targets)
+    assert variances.shape == (len(gp.retained),)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_it_stays_close_to_the_exact_process(seed):
+    """Ten times as many examples as points, in a space that the points cover."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2.0, 2.0, size=(600, 2))
+    Y = np.column_stack([np.sin(X[:, 0]), np.cos(X[:, 1])]) + 0.3 * rng.normal(size=(600, 2))
+    gp, exact = SparseGP(SquaredExponential(), 0.09, 60), ExactGP(SquaredExponential(), 0.09)
+    for x, y in zip(X, Y, strict=True):
+        gp.append(x, y)
+        exact.append(x, y)
+    assert_close(gp, exact, rng.uniform(-2.0, 2.0, size=(50, 2)), tolerance=0.02)
+    assert gp.log_evidence() == pytest.approx(exact.log_evidence(), rel=0.01)
+
+
+@given(st.integers(0, 100), st.lists(st.integers(1, 80), max_size=4))
+def test_one_more_function_of_zeros_changes_no_bit(seed, added_at):
+    X, Y = problem(90, seed=seed)
+    one, other = (SparseGP(SquaredExponential(), 0.5, 12) for _ in range(2))
+    for i, (x, y) in enumerate(zip(X, Y, strict=True)):
+        for _ in range(added_at.count(i)):
+            other.add_target()
+        wide = np.append(y, np.zeros(max(other.n_targets, 2) - 2))
+        assert one.append(x, y) == other.append(x, wide)
+        probe = X[i - 1] + 0.1
+        (means, variance), (wider, same_variance) = one.predict(probe), other.predict(probe)
+        assert means.tolist() == wider[:2].tolist()
+        assert variance == same_variance
+
+
+def test_a_longer_target_brings_a_function_that_was_zero_before():
+    X, Y = problem(60)
+    one, other = taught(X, Y), taught(X, np.column_stack([Y, np.zeros(60)]))
+    one.append(np.ones(2), np.ones(3))
+    other.append(np.ones(2), np.ones(3))
+    assert bits(one.predict(X[0])) == bits(other.predict(X[0]))
+
+
+def test_learning_after_predicting_changes_no_bit():
+    X, Y = problem(60)
+    one, other = (SparseGP(SquaredExponential(), 0.1, 10) for _ in range(2))
+    for x, y in zip(X, Y, strict=True):
+        one.append(x, y)
+        other.predict(x + 1.0)
+        other.predict(x)
+        other.append(x, y)
+        other.predict(x)
+    assert bits(one.predict(X[0])) == bits(other.predict(X[0]))
+
+
+@pytest.mark.parametrize("offset", [1e6, -1e6])
+def test_an_offset_of_all_points_changes_nothing(offset):
+    X, Y = problem(80)
+    X = np.round(X, 4)
+    assert_close(
+        taught(X, Y),
+        Shifted(taught(X + offset, Y), offset),
+        X[:10] + 0.1,
+        tolerance=1e-6,  # an offset of 1e6 leaves ten digits behind the point
+    )
+
+
+class Shifted:
+    """A process whose points are all moved by an offset."""
+
+    def __init__(self, gp, offset):
+        self.gp, self.offset = gp, offset
+
+    def predict(self, x):
+        return self.gp.predict(x + self.offset)
+
+
+# --- changing what was learned
+
+
+def test_an_example_that_is_not_retained_cannot_be_called():
+    X, Y = problem(60)
+    gp = taught(X, Y)
+    before = bits(gp.predict(X[0]))
+    [gone] = [number for number in range(60) if number not in gp.retained][:1]
+    for call in (lambda: gp.relabel(gone, Y[0]), lambda: gp.remove(gone), lambda: gp.remove(60)):
+        with pytest.raises(KeyError, match=r"example \d+ is not retained"):
+            call()
+    assert bits(gp.predict(X[0])) == before
+
+
+def crowded(n, seed=0):
+    """Points that are new to each other, then many beside them that are not."""
+    X, Y = spread(20, seed=seed)
+    rng = np.random.default_rng(seed)
+    near = X[rng.integers(20, size=n)] + 1e-3 * rng.normal(size=(n, 2))
+    return np.vstack([X, near]), np.vstack([Y, rng.normal(size=(n, 2))])
+
+
+@pytest.mark.parametrize("number", [0, 7, 19])
+@pytest.mark.parametrize("noise_variance", [1e-3, 0.5])
+def test_a_relabelled_example_is_as_if_it_had_been_learned_so(number, noise_variance):
+    X, Y = crowded(200)
+    gp = taught(X, Y, max_points=20, noise_variance=noise_variance)
+    Y[number] = [3.0, Y[number, 1]]
+    gp.relabel(number, Y[number])
+    twin = taught(X, Y, max_points=20, noise_variance=noise_variance)
+    assert gp.n == twin.n == 220
+    assert_close(gp, twin, [*X[:20], *X[:20] + 0.2], tolerance=1e-8)
+    assert gp.log_evidence() == pytest.approx(twin.log_evidence(), rel=1e-9)
+    for mine, others in zip(gp.leave_one_out(), twin.leave_one_out(), strict=True):
+        np.testing.assert_allclose(mine, others, atol=1e-7)
+
+
+@pytest.mark.parametrize("number", [0, 7, 19])
+def test_a_removed_example_is_as_if_it_had_not_been_learned(number):
+    """With nothing absorbed, the exact process of the others is left."""
+    X, Y = spread(21)
+    Y[20] = 0.0
+    X[20] = 1e3
+    gp = taught(X, Y, max_points=20)
+    gp.remove(number)
+    exact = ExactGP(SquaredExponential(), 0.5)
+    for i in [*range(number), *range(number + 1, 21)]:
+        exact.append(X[i], Y[i])
+    assert gp.n == 20
+    assert number not in gp.retained
+    assert_close(gp, exact, X[:20])
+    assert gp.log_evidence() == pytest.approx(exact.log_evidence(), rel=1e-9)
+    # There is room for another one.
+    assert gp.append(X[number], Y[number]) == []
+    assert gp.retained[-1] == 21
+
+
+def test_removing_one_keeps_what_was_absorbed():
+    """What others have said about its place is not forgotten with it."""
+    X, Y = crowded(2000)
+    Y = np.sin(X)
+    gp = taught(X, Y, max_points=20)
+    gp.remove(5)
+    assert gp.n == 2019
+    np.testing.assert_allclose(gp.predict(X[4])[0], np.sin(X[4]), atol=0.05)
+    for number in gp.retained.copy():
+        gp.remove(number)
+    assert gp.predict(X[4])[1] == 1.0
+    assert gp.append(X[4], Y[4]) == []
+
+
+def test_leaving_one_out_equals_the_exact_process():
+    X, Y = spread(21)
+    X[20], Y[20] = 1e3, 0.0
+    gp, exact = taught(X, Y, max_points=20), ExactGP(SquaredExponential(), 0.5)
+    for x, y in zip(X, Y, strict=True):
+        exact.append(x, y)
+    for mine, others in zip(gp.leave_one_out(), exact.leave_one_out(), strict=True):
+        np.testing.assert_allclose(mine, others[:20], atol=1e-9)
+
+
+def test_leaving_one_out_is_relabelling_it_to_what_the_others_say():
+    X, Y = crowded(100)
+    gp = taught(X, Y, max_points=20)
+    means, _ = gp.leave_one_out()
+    for i, number in enumerate(gp.retained):
+        twin = copy.deepcopy(gp)
+        twin.relabel(number, means[i])
+        np.testing.assert_allclose(twin.predict(X[number])[0], means[i], atol=1e-9)
+        np.testing.assert_allclose(twin.leave_one_out()[0][i], means[i], atol=1e-9)
+
+
+@pytest.mark.parametrize("noise_variance", [0.0, 1e-16, 1e-9])
+def test_without_noise_a_change_leaves_the_exact_process_of_the_retained(noise_variance):
+    """Two things that are equally sure cannot be told apart; the absorbed examples are given up."""
+    X, Y = spread(30)
+    gp = taught(X, np.sin(X), max_points=20, noise_variance=noise_variance)
+    gone, changed, *kept = gp.retained
+    gp.relabel(changed, Y[0])
+    gp.remove(gone)
+    exact = ExactGP(SquaredExponential(), noise_variance)
+    for number in [changed, *kept]:
+        exact.append(X[number], Y[0] if number == changed else np.sin(X[number]))
+    assert gp.retained == [changed, *kept]
+    assert gp.n == 19
+    assert bits(gp.predict(X[3] + 0.1)) == bits(exact.predict(X[3] + 0.1))
+    twin = taught(X, np.sin(X), max_points=20, noise_variance=noise_variance)
+    for array in twin.leave_one_out():
+        assert np.isfinite(array).all()
+
+
+def test_falling_back_leaves_the_prior_and_what_comes_next_is_exact():
+    X, Y = problem(60, m=3)
+    gp, exact = taught(X, Y), ExactGP(SquaredExponential(), 0.5)
+    known = gp.retained
+    assert gp.fall_back() == known
+    means, variance = gp.predict(X[0])
+    assert (gp.n, gp.n_targets, gp.retained) == (0, 3, [])
+    assert (means.tolist(), variance) == ([0.0] * 3, 1.0)
+    for i, (x, y) in enumerate(zip(X[:10], Y, strict=False)):
+        assert gp.append(x, y) == []
+        exact.append(x, y)
+        assert gp.retained[-1] == 60 + i
+    assert bits(gp.predict(X[0])) == bits(exact.predict(X[0]))
+
+
+# --- features that come and go
+
+
+def test_new_features_are_zero_at_the_old_points():
+    X, Y = problem(80, d=4)
+    X[:40, 2:] = 0.0
+    gp, twin = taught(X[:40, :2], Y[:40]), taught(X[:40], Y[:40])
+    gp.widen(4)
+    gp.widen(3)
+    assert_close(gp, twin, X[38:44])
+    for x, y in zip(X[40:], Y[40:], strict=True):
+        assert gp.append(x, y) == twin.append(x, y)
+    assert_close(gp, twin, X[38:44])
+
+
+@pytest.mark.parametrize("n", [8, 40])
+def test_narrowing_undoes_widening(n):
+    X, Y = problem(n)
+    gp, twin = taught(X, Y), taught(X, Y)
+    gp.widen(5)
+    gp.narrow(2)
+    assert bits(gp.predict(X[0])) == bits(twin.predict(X[0]))
+
+
+def test_new_features_may_come_after_a_fall_back():
+    X, Y = problem(30, d=3)
+    gp = taught(X[:, :2], Y)
+    gp.fall_back()
+    gp.widen(3, SquaredExponential(2.0))
+    for x, y in zip(X, Y, strict=True):
+        gp.append(x, y)
+    assert bits(gp.predict(X[0])) == bits(taught(X, Y, length_scale=2.0).predict(X[0]))
+
+
+# --- what cannot be learned
+
+
+@pytest.mark.parametrize("value", [0, -1, 2.5, math.inf, math.nan])
+def test_the_number_of_points_must_be_whole_and_positive(value):
+    with pytest.raises(ValueError, match="max_points must be a whole number of at least 1, got"):
+        SparseGP(SquaredExponential(), 0.1, value)
+
+
+def test_the_noise_must_be_non_negative_and_finite():
+    with pytest.raises(ValueError, match="noise_variance must be non-negative and finite, got"):
+        SparseGP(SquaredExponential(), -1.0, 10)
+
+
+@pytest.mark.parametrize("noise_variance", [0.0, 1e-16])
+@pytest.mark.parametrize("n", [10, 40])
+def test_a_repeated_point_without_noise_is_refused_and_nothing_changes(noise_variance, n):
+    """Also where it would be the first one beyond the bound."""
+    X, _ = spread(n)
+    gp = taught(X, np.sin(X), noise_variance=noise_variance)
+    number = gp.retained[3]
+    state, before = gp.state(), bits(gp.predict(X[0] + 0.1))
+    with pytest.raises(
+        NotPositiveDefiniteError,
+        match=r"residual variance .*, expected more than .*; raise noise_variance or drop",
+    ):
+        gp.append(X[number].copy(), np.ones(2))
+    assert gp.state() == state
+    assert bits(gp.predict(X[0] + 0.1)) == before
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([0.0, 1e-9, 1e-5, 0.1, 0.5, 1.0, 3.0, 1e3, 1e8]),
+            st.sampled_from([-1.0, 0.0, 1.0, 1e6]),
+        ),
+        max_size=60,
+    ),
+    st.sampled_from([0.0, 1e-16, 1e-8, 1e-4, 1.0, 1e8]),
+    st.sampled_from([1e-3, 1.0, 1e3]),
+    st.sampled_from([1e-8, 1.0, 1e8]),
+    st.integers(1, 8),
+)
+def test_no_input_makes_a_prediction_infinite(examples, noise_variance, scale, variance, m):
+    """Each example is learned, or refused by a ValueError that says what to do."""
+    gp = SparseGP(SquaredExponential(scale, variance), noise_variance, m)
+    refusals = []
+    for x, y in examples:
+        try:
+            gp.append(np.array([x, 0.0]), np.array([y]))
+        except NotPositiveDefiniteError as error:
+            refusals.append(str(error))
+        for probe in (x, 0.3):
+            means, found = gp.predict(np.array([probe, 0.0]))
+            assert np.isfinite(means).all()
+            assert 0.0 <= found <= variance * (1.0 + 1e-12)
+    assert math.isfinite(gp.log_evidence())
+    assert all(r.endswith("raise noise_variance or drop repeated points") for r in refusals)
+
+
+# --- surviving a restart
+
+steps = st.lists(
+    st.one_of(
+        st.just("learn"), st.just("learn"), st.just("learn"), st.just("remove"),
+        st.just("relabel"), st.just("widen"), st.just("add"), st.just("fall back"),
+    ),
+    max_size=60,
+)  # fmt: skip
+
+
+class Hand:
+    """Does things to a process, the same to each of its kind."""
+
+    def __init__(self, gp, seed=0):
+        self.gp, self.d = gp, 1
+        self.rng = np.random.default_rng(seed)
+
+    def do(self, step):
+        gp, rng = self.gp, self.rng
+        i = int(rng.integers(1 << 30))
+        if step == "learn":
+            # Now and then with a feature fewer than there is room for.
+            x = rng.normal(size=self.d) + 1e3
+            return gp.append(x, rng.normal(size=gp.n_targets))
+        if step == "widen":
+            self.d += 1
+            gp.widen(self.d)
+        elif step == "add":
+            gp.add_target()
+        elif step == "fall back":
+            return gp.fall_back()
+        elif gp.retained:
+            number = gp.retained[i % len(gp.retained)]
+            if step == "remove":
+                gp.remove(number)
+            else:
+                gp.relabel(number, rng.normal(size=gp.n_targets))
+        return None
+
+
+@given(steps, steps, st.integers(1, 6), st.sampled_from([SparseGP, WindowGP]))
+def test_a_restored_process_goes_on_with_the_same_bits(before, after, max_points, kind):
+    kernel = SquaredExponential(0.7)
+    hand = Hand(kind(kernel, 0.5, max_points))
+    for step in before:
+        hand.do(step)
+    twin = copy.deepcopy(hand)
+    state = json.loads(json.dumps(hand.gp.state(), allow_nan=False))
+    twin.gp = kind.from_state(state, kernel, 0.5, max_points)
+    for step in ["relabel", *after, "learn"]:
+        assert hand.do(step) == twin.do(step)
+        probe = np.full(hand.d, 1e3)
+        if hand.gp.n:
+            assert bits(hand.gp.predict(probe)) == bits(twin.gp.predict(probe))
+        assert hand.gp.state() == twin.gp.state()
+
+
+def test_a_damaged_state_is_refused():
+    X, Y = problem(30)
+    state = taught(X, Y).state()
+    with pytest.raises(ValueError, match="reshape"):
+        SparseGP.from_state({**state, "n_targets": 3}, SquaredExponential(), 0.5, 10)
+    with pytest.raises(ValueError, match="base64"):
+        SparseGP.from_state({**state, "points": "!"}, SquaredExponential(), 0.5, 10)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda gp: pickle.loads(pickle.dumps(gp))])
+@pytest.mark.parametrize("n", [5, 40])
+def test_a_copy_goes_its_own_way_from_the_same_bits(copied, n):
+    X, Y = problem(60)
+    gp = taught(X[:n], Y[:n])
+    gp.predict(X[30])
+    twin, untouched = copied(gp), copied(gp)
+    before = bits(untouched.predict(X[35]))
+    for x, y in zip(X[30:], Y[30:], strict=True):
+        assert gp.append(x, y) == twin.append(x, y)
+        assert bits(gp.predict(np.ones(2))) == bits(twin.predict(np.ones(2)))
+    assert bits(untouched.predict(X[35])) == before
+
+
+@pytest.mark.parametrize("n", [5, 40])
+def test_predicting_leaves_no_trace_in_a_pickle(n):
+    X, Y = problem(n)
+    gp = taught(X, Y)
+    before = pickle.dumps(gp)
+    gp.predict(X[0])
+    assert pickle.dumps(gp) == before
+
+
+def test_arguments_are_neither_changed_nor_kept_as_the_same():
+    X, Y = problem(40)
+    gp, twin = (SparseGP(SquaredExponential(), 0.1, 10) for _ in range(2))
+    for x, y in zip(X, Y, strict=True):
+        mine, target = x.copy(), y.copy()
+        gp.predict(mine)
+        gp.append(mine, target)
+        assert np.array_equal(mine, x)
+        assert np.array_equal(target, y)
+        twin.append(x, y)
+    assert bits(gp.predict(np.zeros(2))) == bits(twin.predict(np.zeros(2)))

@@ -1,0 +1,99 @@
+"""Loops about events with texts, and with kernels of many parts, go on as all others do."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from stories import Story, told
+from test_parts import LABELS, Published
+
+from streamgp import GPClassifier, SkepticalClassifier, isgp
+from streamgp.interactive import InteractiveLoop, LabelledExample, LabelRequest
+from streamgp.kernels import (
+    Categorical,
+    Constant,
+    Linear,
+    Matern32,
+    On,
+    RationalQuadratic,
+    SquaredExponential,
+    White,
+)
+
+MODELS = {
+    "default": lambda: isgp(seed=3),
+    "kernels of many parts": lambda: SkepticalClassifier(
+        GPClassifier(
+            Constant(0.5) * RationalQuadratic(1.5)
+            + On(["u", "place"], Matern32({"place": 2.0, "u": 1.0})) * On(["n"], Categorical())
+            + Linear(0.1)
+            + White(0.05)
+        ),
+        warm_up=20,
+        seed=3,
+    ),
+    "length scales by name": lambda: SkepticalClassifier(
+        GPClassifier(SquaredExponential({"u": 1.0, "place": 0.7})), warm_up=0, seed=3
+    ),
+}
+models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
+
+
+class TextStory(Story):
+    """A story whose places tell the classes apart, and whose numbers are texts now and then."""
+
+    def event(self):
+        event, rng = super().event(), self.rng
+        x = dict(event.x)
+        if rng.random() < 0.8:
+            place = ["hall", "bath", "attic"][LABELS.index(event.truth)]
+            x["place"] = place if rng.random() < 0.7 else f"place {rng.randrange(40)}"
+        if rng.random() < 0.1:
+            x["u"] = rng.choice(["", "out of range"])
+        if rng.random() < 0.2:
+            x["open"] = rng.random() < 0.5
+        return replace(event, x=x)
+
+
+@models
+@settings(max_examples=5, deadline=None)
+@given(seed=st.integers(0, 10**6), every=st.integers(1, 12))
+def test_cutting_by_snapshot_and_restore_changes_no_message(model, seed, every):
+    spans = {"expires_after_s": 5.0, "answer_horizon_s": 60.0}
+    whole, cut = InteractiveLoop(model(), **spans), InteractiveLoop(model(), **spans)
+    story, messages = TextStory(seed, labels=LABELS), []
+    for n in range(110):
+        step = story.next(messages)
+        messages = told(whole, step)
+        assert repr(told(cut, step)) == repr(messages)  # repr: NaN does not equal itself
+        if n % every == 0:
+            cut = InteractiveLoop.restore(cut.snapshot(), model())
+    assert cut.snapshot() == whole.snapshot()
+    assert whole.model.n_learned > 5
+
+
+@models
+@settings(max_examples=4, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_what_was_published_last_makes_the_loop_again(model, seed):
+    published = Published(model, seed)
+    published.story = TextStory(seed, labels=LABELS)
+    for _ in range(120):
+        published.step()
+    again = list(published.cut())
+    expected = published.loop.snapshot()
+    assert [loop.snapshot() == expected for loop in again] == [True] * 3
+
+
+def test_texts_travel_with_requests_and_examples():
+    loop = InteractiveLoop(isgp(seed=1))
+    story, messages = TextStory(1, labels=LABELS), []
+    requested, learned = [], []
+    for _ in range(200):
+        messages = told(loop, story.next(messages))
+        requested += [m for m in messages if isinstance(m, LabelRequest)]
+        learned += [m for m in messages if isinstance(m, LabelledExample)]
+    for some in (requested, learned):
+        assert any(isinstance(m.x.get("place"), str) for m in some)
+        assert any(isinstance(m.x.get("u"), str) for m in some)

@@ -1,0 +1,53 @@
+"""What is believed about each example by all the others."""
+
+import copy
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamgp import GPClassifier
+from streamgp.kernels import Linear, SquaredExponential
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 12))
+def test_leaving_one_out_is_what_is_believed_when_it_is_forgotten(seed, n):
+    rng = random.Random(seed)
+    model = GPClassifier(SquaredExponential(variance=2.0), noise_variance=0.3)
+    xs = {str(i): {"a": rng.gauss(0, 1), "b": rng.gauss(0, 1)} for i in range(n)}
+    for event_id, x in xs.items():
+        model.learn_one(x, rng.choice("pqr"), event_id=event_id)
+    for event_id, belief in model.leave_one_out().items():
+        other = copy.deepcopy(model)
+        other.forget_one(event_id)
+        expected = other.predict_proba_one(xs[event_id], with_dist=True)
+        assert belief.mean == pytest.approx(expected.mean, abs=1e-9)
+        assert belief.variance == pytest.approx(expected.variance, abs=1e-9)
+        assert belief.prior_variance == expected.prior_variance == 2.0
+
+
+def test_examples_without_an_id_are_not_left_out():
+    model = GPClassifier()
+    assert model.leave_one_out() == {}
+    model.learn_one({"a": 1.0}, "p")
+    model.learn_one({"a": 2.0}, "q", event_id="e")
+    assert list(model.leave_one_out()) == ["e"]
+
+
+def test_a_posterior_names_the_variance_of_the_prior_at_its_place():
+    """Of a linear function: the farther from 0, the more is open."""
+    model = GPClassifier(Linear())
+    model.learn_one({"a": 2.0}, "p", event_id="e")
+    nearer, there, farther = (
+        model.predict_proba_one({"a": a}, with_dist=True).prior_variance for a in (1.0, 2.0, 3.0)
+    )
+    assert nearer < there < farther
+    assert model.leave_one_out()["e"].prior_variance == there
+
+
+def test_the_variance_of_the_prior_is_known_far_from_zero():
+    model = GPClassifier(SquaredExponential(variance=3.0))
+    model.learn_one({"a": 1e6}, "p")
+    assert model.predict_proba_one({"a": 1e6}, with_dist=True).prior_variance == 3.0
