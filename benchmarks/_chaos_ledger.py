@@ -193,7 +193,7 @@ class Ledger:
         elif value["type"] == "label.cancel":
             asked.cancelled[request_id] += 1
         else:
-            asked.ask(request_id, value.get("expires_at"), record.at)
+            asked.ask(request_id, value.get("expires_at"), record.at, value.get("given"))
 
     # --- judging
 

@@ -30,6 +30,8 @@ class Asked:
         Questions that were asked twice.
     asked_at, expired_at
         When each question was written, and that it has expired.
+    contested
+        Of each challenge the label that it doubts.
 
     """
 
@@ -39,12 +41,16 @@ class Asked:
     n_twice: int = 0
     asked_at: dict[str, float] = field(default_factory=dict)
     expired_at: dict[str, float] = field(default_factory=dict)
+    contested: dict[str, Any] = field(default_factory=dict)
 
-    def ask(self, request_id: str, expires_at: float | None, at: float = 0.0) -> None:
+    def ask(
+        self, request_id: str, expires_at: float | None, at: float = 0.0, given: Any = None
+    ) -> None:
         """Take note of a question."""
         self.n_twice += request_id in self.expires_at
         self.expires_at[request_id] = expires_at
         self.asked_at[request_id] = at
+        self.contested[request_id] = given
 
     def expire(self, request_id: str, at: float) -> None:
         """Take note that a question has expired."""
@@ -162,11 +168,14 @@ class Talk:
         self.n_lines += 1
 
     def _contest(self, y: Any, answer_id: str) -> bool:
-        """Take a first word, which is contested if the topic of requests has a challenge of it."""
+        """Take a first word, which is contested if the topic of requests has a challenge of it.
+
+        A challenge that doubts another label is about a later word.
+        """
         self._end()
         self._word, self._standing = y, answer_id
         contested = f"{self._event_id}/challenge/{self._challenges + 1}"
-        if contested not in self._asked.expires_at:
+        if self._asked.contested.get(contested) != y:
             self._learn("learned")
             return True
         self._challenges += 1

@@ -22,6 +22,7 @@ from benchmarks._chaos_findings import Findings  # noqa: E402
 from benchmarks._chaos_learners import StateOfTopics, explain  # noqa: E402
 from benchmarks._chaos_ledger import Ledger  # noqa: E402
 from benchmarks._chaos_programs import FINAL, Plan, Workers  # noqa: E402
+from benchmarks._chaos_talks import Asked, Talk  # noqa: E402
 from benchmarks._chaos_traffic import KINDS, MARK, Traffic  # noqa: E402
 from connectors.memory.topics import MemoryTopics  # noqa: E402
 from connectors.records import ALL_TOPICS  # noqa: E402
@@ -119,6 +120,20 @@ def run(tmp_path_factory):
         patch.setattr(traffic, "_LABELLED_SHARE", 0.1)
         patch.setattr(traffic, "N_KEYS", N_KEYS)
         return Run(tmp_path_factory.mktemp("state"))
+
+
+def test_a_challenge_of_another_label_is_about_a_later_word():
+    asked = Asked()
+    asked.ask("e/label", 60.0)
+    asked.expire("e/label", 61.0)
+    asked.ask("e/challenge/1", 90.0, given="lounge")
+    talk = Talk("e", None, asked)
+    first = {"answer_id": "a1", "request_id": "e/label"}
+    assert talk.hear({**first, "y": "hall"}) == "accepted"
+    assert talk.state == "learned"
+    assert talk.hear({"answer_id": "a2", "supersedes": "a1", "declined": True}) == "accepted"
+    assert talk.hear({**first, "answer_id": "a3", "y": "lounge"}) == "accepted"
+    assert (talk.state, talk.n_lines) == ("challenged", 2)
 
 
 def judged(records, stopped_at):

@@ -99,7 +99,8 @@ class Inputs:
             For each partition how many answers are at the broker and were not fetched; None while
             that is not known.
         now
-            Seconds, by any clock.
+            Seconds, by the clock that `assign` and `put` were told of; it should stand still
+            while nobody waits.
 
         """
         taken: list[Record] = []

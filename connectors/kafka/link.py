@@ -30,6 +30,7 @@ from connectors.kafka.inside import close_producer
 from connectors.kafka.member import Member
 from connectors.kafka.transaction import check_sizes, transact
 from connectors.records import FencedError, LinkError, Outgoing, Progress, Record, TopicName
+from connectors.waking import WakingClock
 
 _SETTLING_S = 5.0
 _SLICE_S = 0.1
@@ -56,6 +57,7 @@ class KafkaLink:
     # _polled    where each input is read on, of those handed over since the last commit
     # _buffered  which distribution of partitions the inputs belong to
     # _told      which one the worker knows of
+    # _awake     tells for how long something that does not come has been waited for
 
     def __init__(
         self,
@@ -76,6 +78,7 @@ class KafkaLink:
         self._inputs = Inputs(max_records)
         self._max_records = max_records
         self._buffered = self._told = 0
+        self._awake = WakingClock(2 * _SLICE_S)
         self._polled: dict[TopicPartition, int] = {}
         self._can_write = self._is_closed = False
         self._broken: LinkError | None = None
@@ -122,11 +125,11 @@ class KafkaLink:
                     self._fetch(_MORE_S)
                 if member.follow():
                     self._prepare_to_write()
-                    member.mind_positions(monotonic())
+                    member.mind_positions(self._awake())
                     if self._told != member.n_moves:
                         self._told = member.n_moves
                         return []
-                    records = self._inputs.take(self._answers_behind(), monotonic())
+                    records = self._inputs.take(self._answers_behind(), self._awake())
                     if records:
                         return self._note(records)
                 left_s = max(0.0, start + timeout_s - monotonic())
@@ -213,7 +216,7 @@ class KafkaLink:
     def _fetch(self, wait_s: float) -> None:
         member = self._member
         batches = member.fetch(wait_s)
-        now = monotonic()
+        now = self._awake()
         if self._buffered != member.n_moves:
             self._buffered = member.n_moves
             if self._polled:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from time import monotonic
 from typing import Any
 
 from connectors.kafka.client import (
@@ -28,7 +27,6 @@ from connectors.records import WORKER_INPUTS, LinkError, TopicName
 
 _LONGEST_BEAT_S = 3.0
 _MIND_EVERY_S = 1.0
-_BUSY_S = 5.0  # the worker did something else meanwhile, and did not ask
 # A partition that was read in part and then paused is never read on again by the client.
 _EVERYTHING = 10**9
 
@@ -77,7 +75,7 @@ class Member:
         self.numbers: frozenset[int] = frozenset()
         self._names = names
         self._connection = connection
-        self._known_at = self._minded_at = monotonic()
+        self._known_at = self._minded_at = 0.0
         self._consumer = connection.consumer(
             group_id=group,
             group_instance_id=instance,
@@ -160,16 +158,17 @@ class Member:
     def mind_positions(self, now: float) -> None:
         """Give up when it is not said for too long where to read on; to be called now and then.
 
+        `now` are the seconds that were waited since the member was made.
+
         That is so while a transaction of a former worker is open. The broker ends those, but one
         that has lost track of a transaction keeps everybody waiting for ever.
         """
-        passed_s = now - self._minded_at
-        if passed_s < _MIND_EVERY_S:
+        if now - self._minded_at < _MIND_EVERY_S:
             return
         self._minded_at = now
         unknown = [place for place in self.places() if self.position(place) is None]
         stall_s = self._connection.timeouts.stall_s
-        if not unknown or passed_s > _BUSY_S:
+        if not unknown:
             self._known_at = now
         elif now - self._known_at > stall_s:
             where = ", ".join(f"{place.topic} partition {place.partition}" for place in unknown)

@@ -14,6 +14,7 @@ from time import perf_counter
 
 from connectors.records import Link, Outgoing, Record
 from connectors.storage.snapshots import StateDirectory, StateError
+from connectors.waking import WakingClock
 from connectors.worker.batch import Batch
 from connectors.worker.journal import Journal, in_ms
 from connectors.worker.loop_settings import LoopSettings
@@ -48,7 +49,8 @@ class Session:
     """
 
     # _partitions  the loops of every partition that is ours
-    # _moved_at    when the last answer was read, or a partition restored
+    # _awake       tells for how long something that does not come has been waited for
+    # _moved_at    when the last answer was read, or a partition restored, by that clock
 
     def __init__(
         self,
@@ -69,7 +71,8 @@ class Session:
         self._journal = Journal(state)
         self._saver = Saver(self._partitions, settings.save_every_s, clock, self._journal)
         self._restorer = Restorer(link, loops, settings.group, state, clock, self._journal)
-        self._moved_at = perf_counter()
+        self._awake = WakingClock(1.5 * LONGEST_WAIT_S)
+        self._moved_at = self._awake()
 
     def turn(self) -> None:
         """Poll once, and work off what came and what is due."""
@@ -128,7 +131,7 @@ class Session:
         Some that do not come although they are there belong to a transaction of somebody who has
         not ended it; time does not stand still for those.
         """
-        now = perf_counter()
+        now = self._awake()
         if any(record.topic == "answers" for record in records):
             self._moved_at = now
         if now - self._moved_at > _PATIENCE_S:
@@ -159,7 +162,7 @@ class Session:
         self._journal.info("assigned", partitions=sorted(link.assigned), lost=sorted(lost))
         if gained:
             self._partitions |= self._restorer.restored(gained)
-            self._moved_at = perf_counter()
+            self._moved_at = self._awake()
         return True
 
     # --- telling and waiting

@@ -251,9 +251,9 @@ class KeyedLoops:
         ...     event = Event(event_id="1", key=key, x={"wap1": 1.0}, occurred_at=0.0)
         ...     messages = loops.on_event(event, now=0.0)
         >>> {key: list(parts) for key, parts in loops.changes().items()}
-        {'ann': ['events/1', 'head'], 'bob': ['events/1', 'head']}
+        {'ann': ['head'], 'bob': ['head']}
         >>> loops.forget("ann"), loops.changes()
-        (True, {'ann': {'events/1': None, 'head': None}})
+        (True, {'ann': {'head': None}})
 
         """
         if self._changes is None:

@@ -145,9 +145,9 @@ class LoopState:
         ...     for name in ("e1", "e2")
         ... ]
         >>> list(loop.changes()), loop.changes()
-        (['events/1', 'head'], {})
+        (['head'], {})
         >>> cancel = loop.on_cancel("e2/label", now=1.0)
-        >>> [[plain[1], plain[5]] for plain in loop.changes()["events/1"]]
+        >>> [[plain[1], plain[5]] for plain in loop.changes()["head"]["recent"]]
         [['e1', 'asked'], ['e2', 'cancelled']]
 
         """

@@ -42,7 +42,7 @@ class OneLoop:
     ann 1
     bob 2
     >>> {key: list(parts) for key, parts in loops.changes().items()}
-    {None: ['events/1', 'head']}
+    {None: ['head']}
 
     """
 

@@ -1,9 +1,9 @@
 """On which page each conversation was published, and which pages have changed since.
 
 What a loop must not forget is published piece by piece, so that a change costs what has changed
-and not all there is. Conversations that come between two publications share a page; a page is
-published whole, whenever one of its conversations changes or is forgotten. Which pieces there are
-beside the pages is told in `parts.py`.
+and not all there is. Conversations that are put away together share a page; a page is published
+whole, whenever one of its conversations changes or is forgotten. Which pieces there are beside the
+pages, and what is not put away yet, is told in `parts.py`.
 
 """
 

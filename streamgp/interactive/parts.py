@@ -1,7 +1,7 @@
 """What a loop must not forget, published piece by piece.
 
-The head is one part, every page of conversations another (see `pages.py`). Together with the
-consensus log, which holds the labelled examples, the parts that were published last make the loop
+The head, with the latest conversations, is one part, every page of earlier ones another (see
+`pages.py`). Together with the consensus log, which holds the labelled examples, the parts that were published last make the loop
 again. Who publishes them, and where, is decided elsewhere.
 
 """
@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from streamgp.base import Example, State
 from streamgp.interactive.conversation import Moderator
@@ -22,6 +24,11 @@ from streamgp.interactive.saving import read_on
 
 HEAD = "head"
 _PAGE = "events/"
+# So many bytes of JSON of the latest conversations are published with every head, so that most
+# events cost one part and not two; about as many as the head has besides.
+RECENT_BYTES = 1 << 10
+
+_encode = msgspec.json.Encoder().encode
 
 
 class Published:
@@ -52,18 +59,20 @@ class Published:
 
     def changed(self) -> dict[str, Any]:
         """Return the head and the pages that have changed, and count them as published."""
-        memory = self._memory
-        pages = memory.pages.publish(memory.unpublished(), self._plain)
+        pages = self._memory.pages
+        fresh = self._memory.unpublished()
+        recent = [self._plain(record) for record in fresh]
+        is_long = len(_encode(recent)) > RECENT_BYTES
+        changed = pages.publish(fresh if is_long else [], self._plain)
         # The head comes last: whoever reads on from anywhere and finds a page, finds the head.
-        parts = {**_by_name(pages), HEAD: self._head()}
-        memory.pages.settle()
+        parts = {**_by_name(changed), HEAD: self._head([] if is_long else recent)}
+        pages.settle()
         return parts
 
     def all(self) -> dict[str, Any]:
-        """Return all parts; what was not published yet is given a page, which counts as changed."""
-        memory = self._memory
-        memory.pages.publish(memory.unpublished(), self._plain)
-        return {**self.pages(), HEAD: self._head()}
+        """Return all parts as they are now."""
+        recent = [self._plain(record) for record in self._memory.unpublished()]
+        return {**self.pages(), HEAD: self._head(recent)}
 
     def pages(self) -> dict[str, Any]:
         """Return the pages as they are now, without what is on none yet."""
@@ -75,9 +84,9 @@ class Published:
         """Return the names of the parts that have been published, or may have been."""
         return [*_by_name(dict(self._memory.pages)), HEAD]
 
-    def _head(self) -> State:
+    def _head(self, recent: list[PlainRecord]) -> State:
         head = head_of(self._model, self._memory, self._moderator)
-        return {**head, "fingerprint": self.fingerprint}
+        return {**head, "fingerprint": self.fingerprint, "recent": recent}
 
     def _plain(self, record: Record) -> PlainRecord:
         return plain_record(record, self._moderator.deadlines.number(record.event.event_id))
@@ -122,7 +131,10 @@ def take_up(
             f"it is of another configuration ({head['fingerprint']!s:.16}, this one is "
             f"{model.fingerprint()})"
         )
-    pages = [(_number(name), page) for name, page in parts.items() if page and name != HEAD]
+    pages: list[tuple[int | None, Sequence[PlainRecord]]] = [
+        (_number(name), page) for name, page in parts.items() if page and name != HEAD
+    ]
+    pages.append((None, head["recent"]))
     records = [(number, *record_of(plain, _nowhere)) for number, page in pages for plain in page]
     first, examples = (0, ()) if after is None else after
     if head["sequence"] < first:

@@ -110,10 +110,15 @@ class Published:
 
 
 @settings(max_examples=12, deadline=None)
-@given(seed=seeds, max_keys=st.sampled_from([1, 2, 3, None]), every=st.integers(10, 80))
-def test_what_was_published_last_makes_all_loops_again(seed, max_keys, every):
+@given(
+    seed=seeds,
+    max_keys=st.sampled_from([1, 2, 3, None]),
+    recent=st.sampled_from([0, 500, 1 << 10]),
+    every=st.integers(10, 80),
+)
+def test_what_was_published_last_makes_all_loops_again(seed, max_keys, recent, every):
     published = Published(seed, max_keys)
-    with pages_of(700):
+    with pages_of(700, recent=recent):
         for n in range(1, 161):
             published.step()
             if n % every == 0:
@@ -141,6 +146,13 @@ def test_loops_made_again_say_the_same_from_then_on(seed, max_keys):
 
 
 # --- what changes, and what does not
+
+
+@pytest.fixture(autouse=True)
+def pages_at_once():
+    """Put every conversation on a page when it is published first; the laws above do as they say."""
+    with pages_of():
+        yield
 
 
 def event(name="e", key="ann", at=0.0, **fields):

@@ -104,10 +104,15 @@ class Published:
 
 @models
 @settings(max_examples=6, deadline=None)
-@given(seed=seeds, n_bytes=st.sampled_from([300, 700, 1500, 1 << 15]), every=st.integers(5, 60))
-def test_what_was_published_last_makes_the_loop_again(model, seed, n_bytes, every):
+@given(
+    seed=seeds,
+    n_bytes=st.sampled_from([300, 700, 1500, 1 << 15]),
+    recent=st.sampled_from([0, 500, 1 << 10, 1 << 20]),
+    every=st.integers(5, 60),
+)
+def test_what_was_published_last_makes_the_loop_again(model, seed, n_bytes, recent, every):
     published = Published(model, seed)
-    with pages_of(n_bytes):
+    with pages_of(n_bytes, recent=recent):
         for n in range(1, 121):
             published.step()
             if n % every == 0:
@@ -158,10 +163,11 @@ def asking():
 def loop():
     """A loop that asks about everything, and has published two events on a page each."""
     loop = InteractiveLoop(asking(), expires_after_s=10.0, answer_horizon_s=100.0)
-    for name in ("e", "f"):
-        loop.on_event(event(name), 0.0)
-        loop.changes()
-    return loop
+    with pages_of():
+        for name in ("e", "f"):
+            loop.on_event(event(name), 0.0)
+            loop.changes()
+        yield loop
 
 
 def test_a_new_loop_has_nothing_to_tell():
@@ -180,6 +186,7 @@ def test_the_head_tells_how_far_everything_is_counted(loop):
         "learned": 1,
         "model": loop.model.state(),
         "fingerprint": asking().fingerprint(),
+        "recent": [],
     }
 
 
@@ -252,8 +259,12 @@ def test_a_page_is_gone_with_its_last_event(loop):
 def test_parts_are_all_there_is_and_count_nothing_as_published(loop):
     loop.on_event(event("g"), 1.0)
     parts = loop.parts()
-    assert set(parts) == {"head", "events/1", "events/2", "events/3"}
-    assert loop.changes() == {name: parts[name] for name in ("events/3", "head")}
+    assert set(parts) == {"head", "events/1", "events/2"}
+    assert [plain[1] for plain in parts["head"]["recent"]] == ["g"]
+    assert loop.parts() == parts
+    changes = loop.changes()
+    assert changes["events/3"] == parts["head"]["recent"]
+    assert changes["head"] == {**parts["head"], "pages": 3, "recent": []}
 
 
 def test_a_long_page_is_divided_into_several():
@@ -409,7 +420,8 @@ def learned():
     loop = InteractiveLoop(asking(), expires_after_s=10.0, answer_horizon_s=100.0)
     messages = [m for n in "012" for m in loop.on_event(event(n, y="a"), 0.0)]
     messages += loop.on_answer(answer("b", name="1", supersedes="1"), 1.0)
-    return loop, loop.changes(), lines_of(messages)
+    with pages_of():
+        yield loop, loop.changes(), lines_of(messages)
 
 
 def made_again(parts, lines):

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from streamgp.interactive import LabelledExample, Message, pages
+from streamgp.interactive import LabelledExample, Message, pages, parts
 
 
 class PublishedState:
@@ -45,11 +45,14 @@ class PublishedState:
 
 
 @contextmanager
-def pages_of(n_bytes: int) -> Iterator[None]:
-    """Make pages so small that a short story fills several, and an answer may divide one."""
-    before = pages.PAGE_BYTES, pages.MOST_BYTES
-    pages.PAGE_BYTES, pages.MOST_BYTES = n_bytes, n_bytes + 30
+def pages_of(n_bytes: int = pages.PAGE_BYTES, *, recent: int = 0) -> Iterator[None]:
+    """Make pages so small that a short story fills several, and an answer may divide one.
+
+    Of the latest conversations, at most `recent` bytes are published with the head.
+    """
+    before = pages.PAGE_BYTES, pages.MOST_BYTES, parts.RECENT_BYTES
+    pages.PAGE_BYTES, pages.MOST_BYTES, parts.RECENT_BYTES = n_bytes, n_bytes + 30, recent
     try:
         yield
     finally:
-        pages.PAGE_BYTES, pages.MOST_BYTES = before
+        pages.PAGE_BYTES, pages.MOST_BYTES, parts.RECENT_BYTES = before
