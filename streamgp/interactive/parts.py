@@ -1,8 +1,8 @@
 """What a loop must not forget, published piece by piece.
 
 The head, with the latest conversations, is one part, every page of earlier ones another (see
-`pages.py`). Together with the consensus log, which holds the labelled examples, the parts that were published last make the loop
-again. Who publishes them, and where, is decided elsewhere.
+`pages.py`). Together with the consensus log, which holds the labelled examples, the parts that were
+published last make the loop again. Who publishes them, and where, is decided elsewhere.
 
 """
 

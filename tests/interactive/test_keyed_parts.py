@@ -150,7 +150,7 @@ def test_loops_made_again_say_the_same_from_then_on(seed, max_keys):
 
 @pytest.fixture(autouse=True)
 def pages_at_once():
-    """Put every conversation on a page when it is published first; the laws above do as they say."""
+    """Put every conversation on a page when it is published first, but in the laws above."""
     with pages_of():
         yield
 
