@@ -40,13 +40,13 @@ class Pages:
     Examples
     --------
     >>> from streamgp.interactive.messages import Event
-    >>> pages = Pages()
+    >>> pages, plain = Pages(), lambda record: [record.event.event_id, record.state]
     >>> one, two = (Record(Event(event_id=name, x={}, occurred_at=0.0)) for name in "ab")
-    >>> pages.publish([one, two], lambda record: [record.event.event_id, record.state])
+    >>> pages.publish([one, two], [plain(one), plain(two)], plain)
     {1: [['a', 'seen'], ['b', 'seen']]}
     >>> pages.settle()
     >>> pages.remove(one)
-    >>> pages.publish([], lambda record: [record.event.event_id, record.state])
+    >>> pages.publish([], [], plain)
     {1: [['b', 'seen']]}
 
     """
@@ -90,7 +90,10 @@ class Pages:
         self._on.setdefault(number, []).append(record)
 
     def publish(
-        self, fresh: Sequence[Record], plain: Callable[[Record], PlainRecord]
+        self,
+        fresh: Sequence[Record],
+        plains: Sequence[PlainRecord],
+        plain: Callable[[Record], PlainRecord],
     ) -> dict[int, list[PlainRecord] | None]:
         """Give pages to conversations that have none, and return what has changed.
 
@@ -100,6 +103,8 @@ class Pages:
         ----------
         fresh
             Conversations that are on no page yet, in the order of their numbers.
+        plains
+            The same as plain values.
         plain
             Makes plain values of a conversation.
 
@@ -113,22 +118,22 @@ class Pages:
         shortened: dict[int, list[Record]] = {}
         for number in sorted(self._changed):
             records = self._on[number]
-            plains = [plain(record) for record in records]
-            if len(plains) > 1 and len(_encode(plains)) > MOST_BYTES:
-                (shortened[number], plains), *others = _grouped(records, plains)
+            on_page = [plain(record) for record in records]
+            if len(on_page) > 1 and len(_encode(on_page)) > MOST_BYTES:
+                (shortened[number], on_page), *others = _grouped(records, on_page)
                 groups += others
-            found[number] = plains or None
+            found[number] = on_page or None
         if fresh:
-            groups += _grouped(fresh, [plain(record) for record in fresh])
+            groups += _grouped(fresh, plains)
         # From here on nothing fails: whoever calls again after an error finds all as it was.
         self._on |= shortened
-        for records, plains in groups:
+        for records, on_page in groups:
             self.n += 1
             for record in records:
                 record.page = self.n
             self._on[self.n] = records
             self._changed.add(self.n)
-            found[self.n] = plains
+            found[self.n] = on_page
         return found
 
     def settle(self) -> None:

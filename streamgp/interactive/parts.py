@@ -62,10 +62,12 @@ class Published:
         pages = self._memory.pages
         fresh = self._memory.unpublished()
         recent = [self._plain(record) for record in fresh]
-        is_long = len(_encode(recent)) > RECENT_BYTES
-        changed = pages.publish(fresh if is_long else [], self._plain)
+        if len(_encode(recent)) > RECENT_BYTES:
+            changed, recent = pages.publish(fresh, recent, self._plain), []
+        else:
+            changed = pages.publish([], [], self._plain)
         # The head comes last: whoever reads on from anywhere and finds a page, finds the head.
-        parts = {**_by_name(changed), HEAD: self._head([] if is_long else recent)}
+        parts = {**_by_name(changed), HEAD: self._head(recent)}
         pages.settle()
         return parts
 
