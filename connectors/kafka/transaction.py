@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from connectors.kafka.client import MAX_RECORD_BYTES, TopicPartition
-from connectors.kafka.inside import identity_of
+from connectors.kafka.inside import append, identity_of
 from connectors.records import LinkError, Outgoing, TopicName
 from connectors.wire.cutting import size_of
 
@@ -53,7 +53,7 @@ def transact(
     """
     before = identity_of(producer)
     producer.begin_transaction()
-    sent = [_send(producer, names, record) for record in outgoing]
+    sent = append(producer, [names[record.topic] for record in outgoing], outgoing)
     producer.flush(timeout=producer.config["delivery_timeout_ms"] / 1e3)
     ends = {}
     for record, future in zip(outgoing, sent, strict=True):
@@ -74,13 +74,3 @@ def check_sizes(outgoing: Iterable[Outgoing]) -> None:
             raise ValueError(
                 f"record for {record.topic} has {size} bytes, expected at most {MAX_RECORD_BYTES}"
             )
-
-
-def _send(producer: Any, names: Mapping[TopicName, str], record: Outgoing) -> Any:
-    return producer.send(
-        names[record.topic],
-        value=record.value,
-        key=record.key,
-        headers=list(record.headers),
-        partition=record.partition,
-    )

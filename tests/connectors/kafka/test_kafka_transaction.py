@@ -20,8 +20,12 @@ class Producer:
         self.steps = []
         self._fails_at, self._ended_at = fails_at, ended_at
         self._transaction_manager = SimpleNamespace(
-            producer_id_and_epoch=SimpleNamespace(producer_id=7, epoch=0)
+            producer_id_and_epoch=SimpleNamespace(producer_id=7, epoch=0),
+            maybe_add_partition_to_transaction=lambda place: self._places.add(place),
         )
+        self._places = set()
+        self._accumulator = SimpleNamespace(append=self._append)
+        self._sender = SimpleNamespace(wakeup=lambda: None)
 
     def _step(self, name):
         self.steps.append(name)
@@ -34,10 +38,19 @@ class Producer:
     def begin_transaction(self):
         self._step("begin")
 
-    def send(self, topic, **record):
-        self._step(f"send {topic} {record['partition']}")
+    def partitions_for(self, topic):
+        assert topic in NAMES.values()
+
+    def _partition(self, topic, partition, *_):
+        return partition if topic in NAMES.values() else None
+
+    def _append(self, place, timestamp_ms, key, value, headers):
+        assert place in self._places
+        assert (timestamp_ms, key, len(value), headers) == (None, b"ann", 1, ())
+        self._step(f"send {place.topic} {place.partition}")
         offset = len(self.steps)
-        return SimpleNamespace(get=lambda **_: self._got(record["partition"], offset))
+        future = SimpleNamespace(get=lambda **_: self._got(place.partition, offset))
+        return future, True, False, False
 
     def _got(self, partition, offset):
         self._step("get")
