@@ -12,6 +12,9 @@ from typing import Any
 from streamgp.base import FeatureName, Features
 
 
+_TEXTS, _FLOATS = frozenset({str}), frozenset({float})
+
+
 def plain_features(x: Features) -> dict[str, Any] | list[list[Any]]:
     """Return features as plain JSON values, for a snapshot; `features_of` is the way back.
 
@@ -28,11 +31,13 @@ def plain_features(x: Features) -> dict[str, Any] | list[list[Any]]:
     [[1, {'float': 'nan'}], ['light', None]]
 
     """
-    for name, value in x.items():
-        if type(name) is not str or type(value) is not float or not math.isfinite(value):
-            break
-    else:  # as nearly all features are
-        return dict(x)
+    values = x.values()
+    if (
+        _TEXTS.issuperset(map(type, x))
+        and _FLOATS.issuperset(map(type, values))
+        and math.isfinite(sum(values))
+    ):
+        return dict(x)  # as nearly all features are; NaN and infinity survive a sum
     plain = {name: _plain_value(name, value) for name, value in x.items()}
     if all(type(name) is str for name in plain):
         return plain
