@@ -11,7 +11,6 @@ from typing import Any
 
 from streamgp.base import FeatureName, Features
 
-
 _TEXTS, _FLOATS = frozenset({str}), frozenset({float})
 
 
