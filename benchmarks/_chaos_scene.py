@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from benchmarks._chaos_hanging import end_hanging
 from benchmarks._chaos_learners import StateOfTopics
 from benchmarks._chaos_ledger import Ledger
 from benchmarks._chaos_programs import Plan, Program, Workers
@@ -54,6 +55,8 @@ _QUIET_S = 3.0
 _TICK_S = 0.1
 _TELL_S = 10.0
 _LONGEST_OUTAGE_S = 8.0
+# Longer than it takes until everybody has given up and started again twice.
+_STUCK_S = 90.0
 
 
 class Scene:
@@ -80,8 +83,12 @@ class Scene:
         Of the broker.
     harms
         What was done to workers, by kind.
+    ended
+        Transactions that the broker had lost track of and that were ended by hand.
 
     """
+
+    # _stuck  how many inputs wait, and since when it has been so many
 
     def __init__(
         self, seed: int, n_workers: int, n_events: int, seconds: float, home: Path
@@ -90,6 +97,8 @@ class Scene:
         self.state = home / "state"
         self.n_restarts = 0
         self.harms: Counter[str] = Counter()
+        self.ended: list[str] = []
+        self._stuck: tuple[int | None, float] = (None, 0.0)
         self._logs = home / "logs"
         self._logs.mkdir()
         self._seed = seed
@@ -157,7 +166,9 @@ class Scene:
         since: list[float] = []
 
         def is_idle() -> bool:
-            if self._lag() != 0:
+            lag = self._lag()
+            self._end_hanging(lag)
+            if lag != 0:
                 since.clear()
             else:
                 since.append(time.monotonic())
@@ -246,6 +257,17 @@ class Scene:
                 self._told = now
                 progress(f"waiting for {what}, {self._lag()} inputs wait")
             time.sleep(_TICK_S)
+
+    def _end_hanging(self, lag: int | None) -> None:
+        """Do what the broker's operator would do when nothing moves any more."""
+        now = time.monotonic()
+        if not lag or lag != self._stuck[0]:
+            self._stuck = lag, now
+        elif now - self._stuck[1] > _STUCK_S:
+            self._stuck = lag, now
+            ended = end_hanging(self._broker.servers)
+            self.ended += ended
+            progress(f"{lag} inputs do not move; transactions ended by hand: {ended or 'none'}")
 
     def _lag(self) -> int | None:
         """Return how many events and answers wait, None if nobody can tell."""

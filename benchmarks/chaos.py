@@ -20,6 +20,8 @@ ends_wrong             questions without exactly one end: an answer, a cancellat
                        Only those whose time is not over may be open.
 lines_wrong, gaps      lines of the consensus log that do not follow from the answers, or do not
                        follow each other; counts_wrong: predictions that know another number of them
+ended_by_hand          transactions that the broker itself lost track of when it went down; nobody
+                       would read on if they were not ended, as its operator does
 nulls_wrong            lines of withdrawn examples that were not taken out of the log, and others
                        that were
 
@@ -174,6 +176,7 @@ def _measure(options: Options, size: Size, home: Path) -> Outcome:
         "keys": n_keys,
         "state_differences": len(differences),
         "not_fed": size.events - findings.fed,
+        "ended_by_hand": len(scene.ended),
         "given_up": workers.n_given_up + sum(status != 0 for status in last),
     }
     both = row | checks
@@ -185,6 +188,11 @@ def _measure(options: Options, size: Size, home: Path) -> Outcome:
         f"{size.workers} workers, {N_PARTITIONS} partitions, {size.seconds:g} s of chaos; until "
         f"they were told to stop, workers ended {_in_words(workers.statuses)}"
     ]
+    if scene.ended:
+        ended = "; ".join(scene.ended)
+        notes.append(
+            f"ended by hand, as the broker had lost track of them: transactions in {ended}"
+        )
     return Outcome(rows=[row, checks], acceptance=accepted, notes=notes)
 
 

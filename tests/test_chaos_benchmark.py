@@ -19,6 +19,7 @@ from benchmarks import _chaos_senders as senders  # noqa: E402
 from benchmarks import _chaos_traffic as traffic  # noqa: E402
 from benchmarks import chaos  # noqa: E402
 from benchmarks._chaos_findings import Findings  # noqa: E402
+from benchmarks._chaos_hanging import hanging  # noqa: E402
 from benchmarks._chaos_learners import StateOfTopics, explain  # noqa: E402
 from benchmarks._chaos_ledger import Ledger  # noqa: E402
 from benchmarks._chaos_programs import FINAL, Plan, Workers  # noqa: E402
@@ -120,6 +121,32 @@ def run(tmp_path_factory):
         patch.setattr(traffic, "_LABELLED_SHARE", 0.1)
         patch.setattr(traffic, "N_KEYS", N_KEYS)
         return Run(tmp_path_factory.mktemp("state"))
+
+
+def test_a_transaction_is_ended_by_hand_only_if_no_coordinator_knows_it():
+    from kafka.admin import PartitionProducerState, ProducerState, TransactionListing
+    from kafka.admin import TransactionState as State
+
+    rest = {"last_sequence": 0, "last_timestamp": 0, "coordinator_epoch": 5}
+    states = {
+        place: PartitionProducerState(
+            [
+                ProducerState(
+                    producer_id=number,
+                    producer_epoch=3,
+                    current_transaction_start_offset=at,
+                    **rest,
+                )
+            ]
+        )
+        for place, number, at in [("lost", 7, 0), ("going on", 8, 40), ("over", 9, -1)]
+    }
+    known = [
+        TransactionListing("a", 7, State.COMPLETE_ABORT),
+        TransactionListing("b", 8, State.ONGOING),
+        TransactionListing("c", 9, State.COMPLETE_COMMIT),
+    ]
+    assert [tuple(spec) for spec in hanging(states, known)] == [("lost", 7, 3, 5)]
 
 
 def test_a_challenge_of_another_label_is_about_a_later_word():

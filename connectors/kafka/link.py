@@ -252,7 +252,10 @@ class KafkaLink:
         if at is None:
             at = self._member.position(place, self._timeouts.transaction_s)
         if at is None:
-            raise LinkError(f"broker does not say where topic {place.topic} is to be read on")
+            raise LinkError(
+                f"broker does not say where topic {place.topic} is to be read on, is a transaction "
+                f"left open? partition {place.partition}"
+            )
         return {place: at}
 
     def _stay(self) -> None:
