@@ -15,8 +15,8 @@ each of 2000 keys, until it may take its first event.
 
 Latency at half the load that the worker with learners carried: from the moment an event is handed
 to the client of its sender until a reader of committed records has its prediction, and from an
-answer to its line in the consensus log, on a broker that has done nothing before. Sender, worker, annotator and reader are processes of their
-own, and share the cores with the broker.
+answer to its line in the consensus log, on a broker that has done nothing before. Sender, worker,
+annotator and reader are processes of their own, and share the cores with the broker.
 
 """
 
