@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -45,6 +45,10 @@ class ArrayStream:
     name: str
     X: Array
     y: Array
+
+    def first(self, n: int) -> ArrayStream:
+        """Return its first `n` events."""
+        return replace(self, X=self.X[:n], y=self.y[:n])
 
     @property
     def indicators(self) -> Array:
@@ -92,6 +96,18 @@ def recorded(
 ) -> ArrayStream:
     """Return the first `n` events of a log in one of its orders; raises MissingLogError."""
     return _standardised(f"{name}, {order}", read(name, data, n).played(order, seed))
+
+
+def unshuffled(name: str, n: int) -> ArrayStream:
+    """Return the first `n` events of a data set that comes with River, in its order."""
+    return _standardised(name, islice(getattr(datasets, name)(), n))
+
+
+def as_dictionaries(stream: ArrayStream) -> Iterator[tuple[Features, int]]:
+    """Yield the events of a stream as River's classifiers take them."""
+    names = [f"f{j}" for j in range(stream.X.shape[1])]
+    for x, y in zip(stream.X.tolist(), stream.y.tolist(), strict=True):
+        yield dict(zip(names, x, strict=True)), y
 
 
 def _standardised(name: str, events: Iterable[tuple[Features, Any]]) -> ArrayStream:

@@ -107,7 +107,8 @@ class Trace:
     wrong
         Those of them that are wrong.
     seconds
-        Processor time of the conversation, without the predictions of the points left out.
+        Processor time of the conversation in each step, without the predictions of the points left
+        out.
 
     """
 
@@ -118,7 +119,7 @@ class Trace:
     refused: Ints
     learned: int
     wrong: int
-    seconds: float
+    seconds: Array
 
     @property
     def questions(self) -> int:
@@ -165,7 +166,7 @@ def play(
     tally = _Counts()
     loop = InteractiveLoop(cast(SkepticalLearner, learner))
     points, truths = zip(*fold.test, strict=True)
-    seconds = 0.0
+    seconds: list[float] = []
     unknown = 0.0 if scored == "steps" else math.nan
     for step, (x, truth) in enumerate(fold.stream):
         event = Event(
@@ -178,7 +179,7 @@ def play(
         n_learned = tally.learned
         started = time.process_time()
         _converse(loop, event, who, tally)
-        seconds += time.process_time() - started
+        seconds.append(time.process_time() - started)
         due = scored == "steps" and tally.learned > n_learned
         if due or (scored == "end" and step == len(fold.stream) - 1):
             f1.append(macro_f1(truths, predict(points)))
@@ -194,7 +195,7 @@ def play(
         refused,
         learned=tally.learned,
         wrong=tally.wrong,
-        seconds=seconds,
+        seconds=np.array(seconds),
     )
 
 
@@ -233,7 +234,7 @@ def _converse(loop: InteractiveLoop, event: Event, who: Annotator, tally: _Count
 
 
 def macro_f1(truths: Sequence[int], guesses: Sequence[int]) -> float:
-    """Mean F1 of all six classes; a class never predicted has 0.
+    """Mean F1 of all classes that there are; one that is never predicted has 0.
 
     Examples
     --------
@@ -242,6 +243,8 @@ def macro_f1(truths: Sequence[int], guesses: Sequence[int]) -> float:
 
     """
     true, guessed = np.asarray(truths), np.asarray(guesses)
-    hits = np.bincount(true[true == guessed], minlength=N_CLASSES)
-    total = np.bincount(true, minlength=N_CLASSES) + np.bincount(guessed, minlength=N_CLASSES)
-    return float(np.mean(2.0 * hits / np.maximum(total, 1)))
+    n = int(max(true.max(), guessed.max())) + 1
+    there = np.bincount(true, minlength=n)
+    hits = np.bincount(true[true == guessed], minlength=n)
+    total = there + np.bincount(guessed, minlength=n)
+    return float(np.mean((2.0 * hits / np.maximum(total, 1))[there > 0]))

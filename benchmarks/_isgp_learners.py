@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from math import exp
+from math import exp, log
 from multiprocessing import get_context
 from typing import Any
+
+import numpy as np
 
 from benchmarks._isgp_game import Condition, Trace, TruthfulSecondThought, annotator, fold, play
 from streamgp import GPClassifier, SimulatedAnnotator, SkepticalClassifier, isgp
@@ -184,6 +186,13 @@ class Field:
         tasks = [Task(condition, s, k, name, knob, scored) for s in self.seeds for k in self.folds]
         played: Iterable[Trace] = (self.pool.map if self.pool else map)(play_task, tasks)
         return list(played)
+
+
+def knob_for(knobs: Sequence[float], counts: Sequence[float], target: float) -> float:
+    """Interpolate, in logarithms, the knob at which the count is the target."""
+    asking = sorted(zip(counts, knobs, strict=True))
+    logs = np.log(np.maximum(asking, 1e-9))
+    return float(np.exp(np.interp(log(target), logs[:, 0], logs[:, 1])))
 
 
 def processes(n: int | None = None) -> AbstractContextManager[ProcessPoolExecutor | None]:

@@ -46,11 +46,11 @@ def draw(played: Mapping[Condition, Mapping[str, Sequence[Trace]]], folder: Path
             *f1.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False
         )
         paths.append(folder / f"isgp-{order}.png")
-        _save(figure, paths[-1])
+        save(figure, paths[-1])
     return paths
 
 
-def _save(figure: Any, path: Path) -> None:
+def save(figure: Any, path: Path) -> None:
     """Write with 128 colours: a third of the bytes, and no difference to the eye."""
     from PIL import Image  # comes with matplotlib
 
@@ -68,9 +68,9 @@ def _draw_column(column: Any, condition: Condition, traces: Mapping[str, Sequenc
         if name not in traces:
             continue
         style = {"color": colour, "linestyle": dash, "linewidth": 1.8}
-        _draw_mean(f1, [trace.f1 for trace in traces[name]], style, label=name)
-        _draw_mean(labels, [trace.asked for trace in traces[name]], style)
-        _draw_mean(challenges, [trace.challenges for trace in traces[name]], style)
+        draw_mean(f1, [trace.f1 for trace in traces[name]], style, label=name)
+        draw_mean(labels, [trace.asked for trace in traces[name]], style)
+        draw_mean(challenges, [trace.challenges for trace in traces[name]], style)
         justified = np.mean([trace.justified for trace in traces[name]], axis=0)
         if justified[-1]:
             steps = np.arange(1, len(justified) + 1)
@@ -80,7 +80,7 @@ def _draw_column(column: Any, condition: Condition, traces: Mapping[str, Sequenc
         axis.grid(alpha=0.25)
 
 
-def _draw_mean(axis: Any, curves: Sequence[Any], style: dict[str, Any], **options: Any) -> None:
+def draw_mean(axis: Any, curves: Sequence[Any], style: dict[str, Any], **options: Any) -> None:
     """Draw a mean and the band of its standard error."""
     values = np.array(curves, dtype=float)
     # From the end, so that the last step is drawn.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -155,20 +155,21 @@ def _table(
         y = row.pop(label)
         if y == "unknown":
             continue
-        events.append(({k: float(v) for k, v in row.items() if _is_feature(k, v, drop)}, y))
+        events.append(({k: float(v) for k, v in row.items() if is_feature(k, v, drop)}, y))
         if len(events) == n:
             break
     return events
 
 
-def _is_feature(name: str, value: Any, drop: set[str]) -> bool:
+def is_feature(name: str, value: Any, drop: Collection[str]) -> bool:
+    """Whether a cell of a table is a feature that is there, and no label."""
     if name in drop or name.startswith("label:") or value is None:
         return False
     return not math.isnan(value)
 
 
 _Reader: TypeAlias = Callable[[Path, int], list[Labelled]]
-_EXTRASENSORY = "sensor_logs/extrasensory_core.parquet"
+EXTRASENSORY = "sensor_logs/extrasensory_core.parquet"
 _LOGS: dict[str, tuple[str, _Reader, tuple[str, ...]]] = {
     "wisdm": ("sensor_logs/wisdm_10s.parquet", _wisdm, _SHUFFLED),
     "occupancy": ("sensor_logs/occupancy.csv.gz", _occupancy, _ALL),
@@ -176,7 +177,7 @@ _LOGS: dict[str, tuple[str, _Reader, tuple[str, ...]]] = {
     "keystroke": ("streams/keystroke.npz", _arrays, _SHUFFLED),
     "pendigits": ("classification/pendigits.npz", partial(_arrays, suffix="_train"), _SHUFFLED),
     "letter": ("classification/letter.npz", partial(_arrays, suffix="_train"), _SHUFFLED),
-    "places_1": (_EXTRASENSORY, partial(_extrasensory, user=1), _ALL),
-    "places_24": (_EXTRASENSORY, partial(_extrasensory, user=24), _ALL),
+    "places_1": (EXTRASENSORY, partial(_extrasensory, user=1), _ALL),
+    "places_24": (EXTRASENSORY, partial(_extrasensory, user=24), _ALL),
 }
 NAMES = ("wifi_rooms", *_LOGS)

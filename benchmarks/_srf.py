@@ -17,7 +17,7 @@ import numpy as np
 from sklearn import config_context
 from sklearn.ensemble import RandomForestClassifier
 
-from streamgp.base import Array, Decision, Features, Label, Neighbour
+from streamgp.base import Array, Decision, FeatureName, Features, Label, Neighbour
 
 STAGES = ("train", "refine", "regime")
 _WINDOW = 10
@@ -44,6 +44,9 @@ class SkepticalForest:
         Confidence that ends the stages; the larger, the longer they last.
     n_trees
         Number of trees.
+    names
+        Names of the features, where an event may lack some; scikit-learn's trees deal with that.
+        None where every event has the same ones in the same order.
     seed
         Seed of the forest.
 
@@ -67,9 +70,17 @@ class SkepticalForest:
     #           nobody looked for a mistake in them
     # _recent   confidences in the last predictions whose label became known
     # _last     the last features and the probabilities for them; None after a training
-    def __init__(self, theta: float, *, n_trees: int = 100, seed: int = 0) -> None:
+    def __init__(
+        self,
+        theta: float,
+        *,
+        n_trees: int = 100,
+        names: Sequence[FeatureName] | None = None,
+        seed: int = 0,
+    ) -> None:
         self.theta = theta
         self.n_trees = n_trees
+        self.names = names
         self.seed = seed
         self.stage = "train"
         self.n_fits = 0
@@ -148,12 +159,17 @@ class SkepticalForest:
         self._challenged += challenged
         self._kept += challenged and not changed
         self._recent.append(self.confidence(x))
-        self._points.append([*x.values()])
+        self._points.append(self._row(x))
         self._labels.append(y)
         if self.n_learned >= math.ceil((1.0 + _GROWTH) * self._n_fitted):
             self._fit()
         self._advance()
         return float(changed)
+
+    def _row(self, x: Features) -> list[float]:
+        if self.names is None:
+            return [*x.values()]
+        return [x.get(name, math.nan) for name in self.names]
 
     def _advance(self) -> None:
         if len(self._recent) < _WINDOW:
@@ -177,7 +193,7 @@ class SkepticalForest:
     def _proba(self, points: Sequence[Features]) -> Array:
         # What RandomForestClassifier.predict_proba computes, without the ten times longer
         # preparations that it makes for large inputs.
-        X = np.array([[*x.values()] for x in points], dtype=np.float32)
+        X = np.array([self._row(x) for x in points], dtype=np.float32)
         assert self._forest is not None
         trees = self._forest.estimators_
         proba: Array = sum(tree.tree_.predict(X) for tree in trees) / len(trees)

@@ -21,6 +21,7 @@ from benchmarks._strategies_rules import CONTENDERS, Setting
 from streamgp import GPClassifier, SimulatedAnnotator, SkepticalClassifier, interactive_val_score
 from streamgp.base import Belief
 from streamgp.draws import uniform
+from streamgp.presets import MAX_POINTS
 from streamgp.query import NeverChallenge
 
 ERROR_RATE = 0.2
@@ -98,7 +99,7 @@ def built(contender: str, setting: Setting, *, challenges: bool = True) -> Skept
     """Return the default classifier with the rule and the budget of a contender."""
     entry = CONTENDERS[contender]
     return SkepticalClassifier(
-        GPClassifier(),
+        GPClassifier(max_points=MAX_POINTS),
         entry.rule(setting),
         None if challenges else NeverChallenge(),
         entry.budget(setting),
@@ -191,7 +192,7 @@ def _beliefs(log: Log, n_learned: int) -> list[Belief]:
     """What a classifier that has learned the first events believes about the others."""
     from river.preprocessing import StandardScaler
 
-    scaler, learner = StandardScaler(), GPClassifier()
+    scaler, learner = StandardScaler(), GPClassifier(max_points=MAX_POINTS)
     for x, _ in log.events:
         scaler.learn_one(x)
     scaled = [(scaler.transform_one(x), y) for x, y in log.played("random", 1)]

@@ -21,13 +21,10 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
 
 from benchmarks._harness import Options, Outcome, Row, progress, run
 from benchmarks._isgp_game import CONDITIONS, N_FOLDS, Condition
@@ -43,6 +40,7 @@ from benchmarks._isgp_learners import (
     TUNED,
     VARIANTS,
     Field,
+    knob_for,
     processes,
 )
 from benchmarks._isgp_tables import (
@@ -160,14 +158,7 @@ def _knobs_for(
 ) -> list[float]:
     """Return the knobs at which a learner asks so many questions."""
     counts = [mean_questions(field.traces(condition, name, knob, "never")) for knob in knobs]
-    return [_between(knobs, counts, target) for target in targets]
-
-
-def _between(knobs: Sequence[float], counts: Sequence[float], target: float) -> float:
-    """Interpolate, in logarithms, the knob at which the count is the target."""
-    asking = sorted(zip(counts, knobs, strict=True))
-    logs = np.log(np.maximum(asking, 1e-9))
-    return float(np.exp(np.interp(math.log(target), logs[:, 0], logs[:, 1])))
+    return [knob_for(knobs, counts, target) for target in targets]
 
 
 def _forests(
@@ -187,7 +178,7 @@ def _forests(
     enough = [theta for theta, value in zip(thetas, reached, strict=False) if value >= f1]
     chosen = {
         FOREST_F1: enough[0] if enough else thetas[-1],
-        FOREST_QUESTIONS: _between(thetas[: len(counts)], counts, questions),
+        FOREST_QUESTIONS: knob_for(thetas[: len(counts)], counts, questions),
     }
     played = {}
     for name, theta in chosen.items():

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         TiredAnnotator,
     )
     from streamgp.learners.gp_classifier import GPClassifier
+    from streamgp.learners.gp_regressor import GPRegressor
     from streamgp.presets import isgp
     from streamgp.query.skeptical import SkepticalClassifier
 
@@ -34,6 +35,7 @@ _HOMES = {
     "Decision": "streamgp.base",
     "Posterior": "streamgp.base",
     "GPClassifier": "streamgp.learners.gp_classifier",
+    "GPRegressor": "streamgp.learners.gp_regressor",
     "InteractiveLoop": "streamgp.interactive",
     "InteractiveResult": "streamgp.evaluate",
     "KeyedLoops": "streamgp.interactive",
@@ -56,6 +58,7 @@ __all__ = [
     "AnnotatorPanel",
     "Decision",
     "GPClassifier",
+    "GPRegressor",
     "InteractiveLoop",
     "InteractiveResult",
     "KeyedLoops",

@@ -10,16 +10,19 @@ from streamgp.query.rules import PaperAsk, PaperChallenge, SkepticalAsk, Skeptic
 from streamgp.query.skeptical import SkepticalClassifier
 
 Preset: TypeAlias = Literal["default", "paper"]
+# As many questions and as few errors as without a bound; 200 cost both: docs/bounded.md.
+MAX_POINTS = 500
 
 
 def isgp(preset: Preset = "default", seed: int | None = None) -> SkepticalClassifier:
     """Return an incremental skeptical Gaussian process, ready for a stream.
 
     `default` has a real noise variance (0.5), scales the features itself and challenges labels that
-    are wrong with probability above 0.1. `paper` is the published algorithm to the letter: noise
-    1e-16, length scale 2 on features as they are, both decisions by a coin flip. A noise that
-    small cannot take the same point twice, and follows every wrong label among close points: let
-    it learn only what it asks for.
+    are wrong with probability above 0.1. It is exact up to 500 examples and keeps 500 points from
+    then on, so that time and memory stay the same for as long as it runs (docs/bounded.md). `paper`
+    is the published algorithm to the letter: noise 1e-16, length scale 2 on features as they are,
+    both decisions by a coin flip. A noise that small cannot take the same point twice, and follows
+    every wrong label among close points: let it learn only what it asks for.
 
     Parameters
     ----------
@@ -47,7 +50,8 @@ def isgp(preset: Preset = "default", seed: int | None = None) -> SkepticalClassi
 
     """
     if preset == "default":
-        return SkepticalClassifier(GPClassifier(), SkepticalAsk(), SkepticalChallenge(), seed=seed)
+        learner = GPClassifier(max_points=MAX_POINTS)
+        return SkepticalClassifier(learner, SkepticalAsk(), SkepticalChallenge(), seed=seed)
     if preset == "paper":
         learner = GPClassifier(SquaredExponential(length_scale=2.0), noise_variance=1e-16)
         return SkepticalClassifier(learner, PaperAsk(), PaperChallenge(), warm_up=0, seed=seed)

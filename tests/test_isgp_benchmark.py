@@ -263,7 +263,7 @@ def test_limits_of_a_quick_run_are_widened_and_shown(tmp_path):
 def test_every_condition_has_all_limits():
     def trace(f1, asked, challenges):
         counts = [np.array([n]) for n in (asked, challenges, 0, 0)]
-        return game.Trace(np.array([f1]), *counts, learned=1, wrong=0, seconds=0.0)
+        return game.Trace(np.array([f1]), *counts, learned=1, wrong=0, seconds=np.zeros(1))
 
     of_one = {
         learners.NEVER: [trace(0.5, 30, 0)],
@@ -312,8 +312,8 @@ def test_pictures_is_an_option_beside_the_common_ones(tmp_path, monkeypatch):
 
 
 def test_knob_is_interpolated_between_counts():
-    assert isgp._between((1.0, 4.0), (10.0, 1000.0), 100.0) == pytest.approx(2.0)
-    assert isgp._between((1.0, 4.0), (10.0, 1000.0), 5000.0) == pytest.approx(4.0)
+    assert learners.knob_for((1.0, 4.0), (10.0, 1000.0), 100.0) == pytest.approx(2.0)
+    assert learners.knob_for((1.0, 4.0), (10.0, 1000.0), 5000.0) == pytest.approx(4.0)
 
 
 # --- SRF

@@ -1,4 +1,4 @@
-"""What one cell of a table means: a number, a time, a label or a key.
+"""What one cell of a table means: a number, a text, a time, a label or a key.
 
 A missing cell (empty, null or NaN) is None; a cell that means nothing raises `ValueError` with a
 text that goes on after the column's name. Text cells come from CSV, typed ones from JSON lines and
@@ -156,6 +156,11 @@ def time_of(cell: Any) -> float:
     raise ValueError(f"must be POSIX seconds or an ISO 8601 time, got {cell!r:.60}")
 
 
+def seconds_of(cell: Any) -> float | None:
+    """Return POSIX seconds, as `time_of` does, or None if there is no time in a cell."""
+    return None if is_missing(cell) else time_of(cell)
+
+
 def _is_float(text: str) -> bool:
     try:
         float(text)
@@ -193,13 +198,39 @@ def label_of(cell: Any) -> Label | None:
 
 def key_of(cell: Any) -> str:
     """Return a key as text."""
+    key = _in_words(cell)
+    if key is None:
+        raise ValueError(f"must be a key (text or integer), got {cell!r:.60}")
+    return key
+
+
+def text_of(cell: Any) -> str | None:
+    """Return the text in a cell of a column of texts; a number is what one would write.
+
+    Examples
+    --------
+    >>> [text_of(cell) for cell in (" hall ", "7", 7, 7.0, None, "NaN", " ")]
+    ['hall', '7', '7', '7', None, None, None]
+    >>> text_of([1])
+    Traceback (most recent call last):
+    ValueError: must be a text, got [1]
+
+    """
+    if is_missing(cell):
+        return None
+    text = _in_words(cell)
+    if text is None:
+        raise ValueError(f"must be a text, got {cell!r:.60}")
+    return text
+
+
+def _in_words(cell: Any) -> str | None:
+    """Return a text, number or boolean as text, None for what is none of them."""
     if isinstance(cell, str):
         return _text(cell)
-    if isinstance(cell, float) and cell.is_integer():
+    if isinstance(cell, float | Decimal) and isfinite(cell) and cell == cell // 1:
         return str(int(cell))
-    if isinstance(cell, bool | int | float):
-        return str(cell)
-    raise ValueError(f"must be a key (text or integer), got {cell!r:.60}")
+    return str(cell) if isinstance(cell, bool | int | float | Decimal) else None
 
 
 def _text(cell: str) -> str:

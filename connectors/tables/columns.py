@@ -1,9 +1,7 @@
 """Which column of a log is what, and how a row becomes an event.
 
-Columns that hold text are left out of the features, by what stands in the first rows: a column is
-text if most of its cells there are no numbers. A column that is empty there is judged by its first
-cell. From then on text in a numeric column makes the row unusable. In CSV the labels are integers
-if all labels of the first rows are, else text.
+What the features are is decided in `connectors.tables.features`. In CSV the labels are integers if
+all labels of the first rows are, else text.
 
 """
 
@@ -12,27 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, TypeAlias
+from typing import Any
 
 from connectors.broker import Received
-from connectors.tables.cells import (
-    float_of_text,
-    integer_of_text,
-    is_integer_text,
-    is_missing,
-    is_number,
-    key_of,
-    label_of,
-    number_of,
-    time_of,
-)
+from connectors.tables.cells import is_integer_text, is_missing, key_of, label_of, time_of
+from connectors.tables.features import FeatureColumns
 from connectors.tables.formats import Table
 from connectors.tables.rows import BadRow, Row, place_of
 from connectors.tables.streams import TableError
 from streamgp.base import FeatureName, Label
 from streamgp.interactive.messages import Event, Rejected
-
-Parser: TypeAlias = Callable[[Any], float | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,18 +59,19 @@ class RowReader:
         What to call it.
     roles
         What the user said about its columns.
+    texts
+        Whether columns of texts are features; one that the user names is in any case.
     first
         Its first rows, by which the columns are judged.
     notes
-        Called with a line about each column that is left out.
+        Called with a line about columns that are left out, or texts.
 
     """
 
-    # _plan       parser of each feature column; grows when an undecided column shows a number.
-    # _undecided  columns that have been empty so far.
-    # _known      every column judged or not to be judged; only where rows bring their own columns.
-    # _integers   whether text labels are integers; None before the first label.
-    # _last_at    time of the last good row, for rows whose own time cannot be read.
+    # _open      whether rows bring columns of their own
+    # _known     every column judged or not to be judged; only where rows bring their own columns.
+    # _integers  whether text labels are integers; None before the first label.
+    # _last_at   time of the last good row, for rows whose own time cannot be read.
 
     def __init__(
         self,
@@ -91,13 +79,13 @@ class RowReader:
         *,
         path: object,
         roles: Roles,
+        texts: bool,
         first: Iterable[Row | BadRow],
         notes: Callable[[str], None],
     ) -> None:
         self._roles = roles
         self._typed = table.typed
         self._open = table.columns is None and roles.features is None
-        self._notes = notes
         self._last_at = 0.0
         rows = [row.cells for row in first if isinstance(row, Row)]
         columns = list(dict.fromkeys(name for cells in rows for name in cells))
@@ -109,10 +97,18 @@ class RowReader:
         apart: set[str | None] = {roles.label, roles.time, roles.key, *roles.ignore, *table.unnamed}
         self._known = {*columns, *apart}
         names = [c for c in columns if c not in apart]
-        self._judge(list(dict.fromkeys(roles.features or names)), rows)
-        if not self._plan and not self._undecided:
+        self._features = FeatureColumns(
+            dict.fromkeys(roles.features or names),
+            rows,
+            named=roles.features is not None,
+            texts=texts,
+            typed=table.typed,
+            notes=notes,
+        )
+        if self._features.empty:
             raise TableError(
-                f"{path} has no numeric column besides label, time and key; expected features"
+                f"{path} has no column of numbers or of texts that come again besides label, time "
+                "and key; name the columns that are features"
             )
         self._integers = None if table.typed else self._judge_labels(rows)
 
@@ -132,7 +128,7 @@ class RowReader:
             event = Event(
                 event_id=str(row.number),
                 key=key,
-                x=self._features(cells),
+                x=self._x(cells),
                 occurred_at=at,
                 truth=None if roles.label is None else self._truth(cells.get(roles.label)),
             )
@@ -148,52 +144,11 @@ class RowReader:
         self._last_at = at
         return Received(message=event, at=at)
 
-    def _features(self, cells: dict[str, Any]) -> dict[FeatureName, float]:
+    def _x(self, cells: dict[str, Any]) -> dict[FeatureName, float | str]:
         if self._open and not cells.keys() <= self._known:
-            self._undecided |= cells.keys() - self._known
-            self._known |= self._undecided
-        if self._undecided:
-            self._decide(cells)
-        x: dict[FeatureName, float] = {}
-        name = ""
-        try:
-            for name, parse in self._plan.items():
-                cell = cells.get(name)
-                if cell is not None and cell != "":
-                    value = parse(cell)
-                    if value is not None:
-                        x[name] = value
-        except ValueError as error:
-            raise ValueError(f"{name!r} {error}") from None
-        return x
-
-    def _decide(self, cells: dict[str, Any]) -> None:
-        """Judge columns that were empty so far by their first cell."""
-        for name in [n for n in cells if n in self._undecided and not is_missing(cells[n])]:
-            self._undecided.discard(name)
-            if is_number(cells[name]):
-                self._plan[name] = number_of if self._typed else float_of_text
-            else:
-                self._notes(f"left out as text: {name} (for example {cells[name]!r:.40})")
-
-    def _judge(self, names: list[str], rows: list[dict[str, Any]]) -> None:
-        self._plan: dict[str, Parser] = {}
-        self._undecided: set[str] = set()
-        texts = []
-        for name in names:
-            cells = [row[name] for row in rows if not is_missing(row.get(name))]
-            numbers = [cell for cell in cells if is_number(cell)]
-            if not cells:
-                self._undecided.add(name)
-            elif 2 * len(numbers) < len(cells):
-                texts.append(name)
-            elif self._typed:
-                self._plan[name] = number_of
-            else:
-                whole = all(is_integer_text(cell) for cell in numbers)
-                self._plan[name] = integer_of_text if whole else float_of_text
-        if texts:
-            self._notes(f"left out as text: {', '.join(texts)}")
+            self._features.add(cells.keys() - self._known)
+            self._known |= cells.keys()
+        return self._features.read(cells)
 
     def _judge_labels(self, rows: list[dict[str, Any]]) -> bool | None:
         if self._roles.label is None:

@@ -36,11 +36,14 @@ class LogSource:
     ignore
         Columns to leave out.
     features
-        The only columns to use as features, if given.
+        The only columns to use as features, if given, whatever they hold.
+    texts
+        Whether columns of texts are features that need not be named.
     limit
         Number of rows to read, if not all.
     notes
-        Called with a line about each thing that a user should know, such as columns left out.
+        Called with a line about each thing that a user should know, such as columns left out, and
+        texts that are features.
 
     Raises
     ------
@@ -70,6 +73,7 @@ class LogSource:
         key: str | None = None,
         ignore: Iterable[str] = (),
         features: Iterable[str] | None = None,
+        texts: bool = True,
         limit: int | None = None,
         notes: Callable[[str], None] | None = None,
     ) -> None:
@@ -96,6 +100,7 @@ class LogSource:
                 self._table,
                 path=path,
                 roles=roles,
+                texts=texts,
                 first=first,
                 notes=notes if notes is not None else _say_nothing,
             )

@@ -223,6 +223,10 @@ class Basis:
         """Posterior means (n, m) and variances (n,) at the points."""
         return self._M[: self.n_targets, : self.n].T.copy(), self._S.diagonal()[: self.n].copy()
 
+    def posterior(self) -> tuple[Array, Array]:
+        """Posterior means (m, n) and covariance (n, n) at the points."""
+        return self._M[: self.n_targets, : self.n].copy(), self._S.dense(self.n)
+
     def shift(self, slot: int, change: Array, noise_variance: float) -> None:
         """Change what was observed at a point; exact, the covariance stays as it is."""
         self._shift(self._S.column(slot), change / noise_variance)

@@ -7,16 +7,23 @@ Which examples are retained, and what becomes of the others, is told in `sparse.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
 
 from streamgp.base import Array, State
-from streamgp.gp.exact import ExactGP
+from streamgp.gp.exact import ExactGP, check_noise_variance, log_density
 from streamgp.gp.points import padded
 from streamgp.gp.projected import ProjectedGP
 from streamgp.gp.texts import array_of, text_of
 from streamgp.kernels import Kernel
+
+
+def check_max_points(value: float) -> None:
+    """Raise ValueError if a largest number of points is none."""
+    if not (value >= 1 and float(value).is_integer()):
+        raise ValueError(f"max_points must be a whole number of at least 1, got {value!r}")
 
 
 class BoundedGP(ABC):
@@ -63,8 +70,7 @@ class BoundedGP(ABC):
     )
 
     def __init__(self, kernel: Kernel, noise_variance: float, max_points: int) -> None:
-        if not (max_points >= 1 and float(max_points).is_integer()):
-            raise ValueError(f"max_points must be a whole number of at least 1, got {max_points!r}")
+        check_max_points(max_points)
         self.noise_variance = noise_variance
         self.max_points = int(max_points)
         self.retained: list[int] = []
@@ -89,9 +95,25 @@ class BoundedGP(ABC):
         """Covariance function."""
         return self._gp.kernel
 
+    @property
+    def points(self) -> Sequence[Array]:
+        """The points of the retained examples, as they were handed over."""
+        return self._points
+
+    @property
+    def targets(self) -> Sequence[Array]:
+        """The targets of the retained examples, as they were handed over."""
+        return self._targets
+
     def predict(self, x: Array) -> tuple[Array, float]:
         """Posterior means (m,), not to be written to, and latent variance at `x` of shape (d,)."""
         return self._gp.predict(x)
+
+    def predict_many(self, X: Array) -> tuple[Array, Array]:
+        """Posterior means (b, m) and latent variances (b,) at the points `X` of shape (b, d)."""
+        found = [self.predict(x) for x in X]
+        means = np.array([means for means, _ in found]).reshape(len(X), self.n_targets)
+        return means, np.array([variance for _, variance in found])
 
     @abstractmethod
     def append(self, x: Array, y: Array) -> list[int]:
@@ -140,6 +162,24 @@ class BoundedGP(ABC):
         del self.retained[i], self._points[i], self._targets[i]
         self._gp = self._exact(self.kernel)
 
+    def adopt(self, kernel: Kernel, noise_variance: float) -> list[int]:
+        """Go on with other hyper-parameters, as if they had always been these.
+
+        Returns
+        -------
+        Numbers of the examples that are retained no longer.
+
+        Raises
+        ------
+        NotPositiveDefiniteError
+            If the examples cannot be learned with them. Nothing has changed then.
+
+        """
+        check_noise_variance(noise_variance)
+        self._gp = self._exact(kernel, noise_variance)
+        self.noise_variance = noise_variance
+        return []
+
     def fall_back(self) -> list[int]:
         """Return to the prior: forget all examples, but no function.
 
@@ -155,7 +195,11 @@ class BoundedGP(ABC):
 
     def log_evidence(self) -> float:
         """Log density of all observations, each given those before it, in nats (GPML Eq. 2.30)."""
-        return self._gp.log_evidence()
+        return log_density(*self.misfits(), self.n)
+
+    def misfits(self) -> tuple[Array, float]:
+        """What `ExactGP.misfits` returns, of observations each given those before it."""
+        return self._gp.misfits()
 
     def leave_one_out(self) -> tuple[Array, Array]:
         """Posterior means (k, m) and latent variances (k,) at the points of retained examples.
@@ -218,9 +262,9 @@ class BoundedGP(ABC):
             )
         return gp
 
-    def _exact(self, kernel: Kernel) -> ExactGP:
+    def _exact(self, kernel: Kernel, noise_variance: float | None = None) -> ExactGP:
         """Return an exact process that was taught the retained examples."""
-        gp = ExactGP(kernel, self.noise_variance)
+        gp = ExactGP(kernel, self.noise_variance if noise_variance is None else noise_variance)
         for _ in range(self.n_targets):
             gp.add_target()
         for x, y in zip(*self._examples(), strict=True):

@@ -46,6 +46,21 @@ def check_noise_variance(value: float, *, single_precision: bool = False) -> Non
         )
 
 
+def log_density(misfits: Array, log_det: float, n: int) -> float:
+    """Log density of `n` observations of all functions together, in nats (GPML Eq. 2.30).
+
+    Parameters
+    ----------
+    misfits, log_det
+        What `ExactGP.misfits` returns.
+    n
+        Number of observations.
+
+    """
+    constant = log_det + n * math.log(2.0 * math.pi)
+    return -0.5 * (float(np.trace(misfits)) + len(misfits) * constant)
+
+
 class ExactGP:
     """Posterior of `m` functions with zero prior mean, one kernel and one noise variance.
 
@@ -219,10 +234,12 @@ class ExactGP:
 
     def log_evidence(self) -> float:
         """Log marginal likelihood of all targets together, in nats (GPML Eq. 2.30)."""
+        return log_density(*self.misfits(), self.n)
+
+    def misfits(self) -> tuple[Array, float]:
+        """Return `Y' Γ Y` of the targets (n, m), shape (m, m), and the log determinant of `Γ⁻¹`."""
         Z = self.targets.Z
-        log_det = 2.0 * float(np.log(self._factor.diagonal()).sum())
-        constant = log_det + self.n * math.log(2.0 * math.pi)
-        return -0.5 * (float(np.vdot(Z, Z)) + self.n_targets * constant)
+        return Z @ Z.T, 2.0 * float(np.log(self._factor.diagonal()).sum())
 
     def leave_one_out(self) -> tuple[Array, Array]:
         """Posterior means (n, m) and latent variances (n,) at each point, had it not been learned.

@@ -19,7 +19,9 @@ from streamgp.gp.basis import Basis, Look
 from streamgp.gp.exact import ExactGP
 from streamgp.gp.packed import NotPositiveDefiniteError
 from streamgp.gp.points import padded
+from streamgp.gp.priors import under_another_prior
 from streamgp.gp.slots import Slots, new_to_each_other
+from streamgp.gp.symmetric import SymmetricMatrix
 from streamgp.gp.texts import array_of, text_of
 from streamgp.kernels import Kernel
 
@@ -49,8 +51,8 @@ class ProjectedGP:
     # _points   the basis
     # _targets  what was observed there
     # _basis    what is known there
-    # _misfit, _log_det  of all observations when they were learned: squared surprises over their
-    #           variances, summed over all functions, and the logarithms of the variances
+    # _misfits, _log_det  of all observations when they were learned: products of the surprises of
+    #           each two functions over their variance, and the logarithms of the variances
     # _last     the last point looked at (its bytes, its row, the look), None once it is outdated
     # _means    the means there, None once they are
     __slots__ = (
@@ -58,7 +60,7 @@ class ProjectedGP:
         "_last",
         "_log_det",
         "_means",
-        "_misfit",
+        "_misfits",
         "_points",
         "_targets",
         "n",
@@ -73,7 +75,7 @@ class ProjectedGP:
         self._points = points
         self._targets = list(targets)
         self._basis = basis
-        self._misfit = 0.0
+        self._misfits = SymmetricMatrix(basis.n_targets)
         self._log_det = 0.0
         self._last: tuple[bytes, Array, Look] | None = None
         self._means: Array | None = None
@@ -126,8 +128,8 @@ class ProjectedGP:
         points.keep(chosen)
         gp = cls(noise, points, [Y[i] for i in chosen], basis)
         gp.n = n
-        gp._log_det = 2.0 * float(np.log(exact._factor.diagonal()).sum())
-        gp._misfit = -2.0 * (exact.log_evidence() - gp.log_evidence())
+        found, gp._log_det = exact.misfits()
+        gp._misfits.set(found)
         return gp, chosen
 
     @property
@@ -171,7 +173,8 @@ class ProjectedGP:
         means = self._means_at(look)
         surprise = y - means
         slot = self._basis.learn(look, means, surprise, self.noise_variance)
-        self._misfit += float(np.vdot(surprise, surprise)) / total
+        if self.n_targets:  # BLAS takes no empty vectors
+            self._misfits.add(1.0 / total, surprise)
         self._log_det += math.log(total)
         self.n += 1
         self._last = self._means = None
@@ -183,6 +186,7 @@ class ProjectedGP:
     def add_target(self) -> None:
         """Add a function that was zero wherever it has been observed."""
         self._basis.add_target()
+        self._misfits = self._misfits.enlarged(self.n_targets)
         self._means = None
 
     def resize(self, d: int, kernel: Kernel | None = None) -> None:
@@ -191,6 +195,38 @@ class ProjectedGP:
         self._points.narrow(d, kernel)
         self._last = None
 
+    def adopt(self, kernel: Kernel, noise_variance: float) -> list[int] | None:
+        """Go on with other hyper-parameters, as if they had always been these.
+
+        What all observations say of the functions at the basis points is kept. What they say of
+        those between is as it followed from these by the prior of then, and the variances with
+        which they were expected, but for noise, are those of then as well.
+
+        Returns
+        -------
+        The indices of the retained examples: a point that now follows from others is dropped. None
+        if the posterior is too certain to tell what was observed; nothing has changed then.
+
+        """
+        points = self._points
+        K, kernel_then = points.prior_covariances(), points.kernel
+        points.measure(kernel)
+        prior = points.prior_covariances()
+        gain = self.noise_variance / noise_variance
+        found = under_another_prior(K, *self._basis.posterior(), prior, gain)
+        if found is None:
+            points.measure(kernel_then)
+            return None
+        means, S = found
+        chosen = new_to_each_other(prior)
+        square = np.ix_(chosen, chosen)
+        self._basis = Basis.of(self._basis.capacity, prior[square], means[:, chosen], S[square])
+        points.keep(chosen)
+        self._targets = [self._targets[i] for i in chosen]
+        self.noise_variance = noise_variance
+        self._last = self._means = None
+        return chosen
+
     def relabel(self, i: int, y: Array) -> None:
         """Replace the targets of example `i`, as if they had been learned in the first place.
 
@@ -198,8 +234,9 @@ class ProjectedGP:
         """
         old = padded(self._targets[i], self.n_targets)
         mean, total = self._expected(i)
-        now, then = y - mean, old - mean
-        self._misfit += float(np.vdot(now, now) - np.vdot(then, then)) / total
+        if self.n_targets:
+            self._misfits.add(-1.0 / total, old - mean)
+            self._misfits.add(1.0 / total, y - mean)
         self._basis.shift(i, y - old, self.noise_variance)
         self._targets[i] = y
         self._last = self._means = None
@@ -208,8 +245,8 @@ class ProjectedGP:
         """Forget example `i` and its point, as if it had not been learned; later ones move up."""
         old = padded(self._targets[i], self.n_targets)
         mean, total = self._expected(i)
-        surprise = old - mean
-        self._misfit -= float(np.vdot(surprise, surprise)) / total
+        if self.n_targets:
+            self._misfits.add(-1.0 / total, old - mean)
         self._log_det -= math.log(total)
         self._basis.unlearn(i, old, self.noise_variance)
         self._points.keep([j for j in range(self._points.n) if j != i])
@@ -217,10 +254,9 @@ class ProjectedGP:
         self.n -= 1
         self._last = self._means = None
 
-    def log_evidence(self) -> float:
-        """Log density of all observations, each given those before it, in nats (GPML Eq. 2.30)."""
-        constant = self._log_det + self.n * math.log(2.0 * math.pi)
-        return -0.5 * (self._misfit + self.n_targets * constant)
+    def misfits(self) -> tuple[Array, float]:
+        """What `ExactGP.misfits` returns, of observations each given those before it."""
+        return self._misfits.dense(self.n_targets), self._log_det
 
     def are_separable(self) -> list[bool]:
         """Whether each retained example can be told from all others, up to rounding."""
@@ -240,7 +276,7 @@ class ProjectedGP:
         origin = self._points.origin
         return {
             "n": self.n,
-            "misfit": self._misfit,
+            "misfits": self._misfits.text(self.n_targets),
             "log_det": self._log_det,
             "d": self._points.d,
             "origin": None if origin is None else text_of(origin),
@@ -265,7 +301,8 @@ class ProjectedGP:
         points.extend(X)
         gp = cls(noise_variance, points, Y, Basis.from_state(state["basis"], capacity))
         gp.n = int(state["n"])
-        gp._misfit, gp._log_det = float(state["misfit"]), float(state["log_det"])
+        gp._misfits.set_text(state["misfits"], gp.n_targets)
+        gp._log_det = float(state["log_det"])
         return gp
 
     def _left_out(self, indices: Sequence[int]) -> tuple[Array, Array]:

@@ -10,6 +10,7 @@ from scipy.linalg import lapack
 from streamgp.base import Array
 from streamgp.gp.basis import NOVELTY
 from streamgp.gp.points import Points
+from streamgp.kernels import Kernel
 
 
 class Slots(Points):
@@ -49,6 +50,11 @@ class Slots(Points):
         self.n = len(slots)
         self.given = [self.given[i] for i in slots]
         self._rows[: self.n] = self._rows[slots]
+
+    def measure(self, kernel: Kernel) -> None:
+        """Measure the points with another kernel."""
+        if self.d is not None:
+            self._resize(self.d, kernel)
 
     def prior_covariances(self) -> Array:
         """Return the prior covariances of all points with each other, shape (n, n)."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from streamgp.base import Array
 from streamgp.gp.bounded import BoundedGP
-from streamgp.gp.exact import ExactGP
+from streamgp.gp.exact import ExactGP, check_noise_variance
 from streamgp.gp.projected import ProjectedGP
+from streamgp.kernels import Kernel
 
 
 class SparseGP(BoundedGP):
@@ -106,6 +107,27 @@ class SparseGP(BoundedGP):
             self._keep([j for j in range(len(self.retained)) if j != i])
         else:
             super().remove(number)
+
+    def adopt(self, kernel: Kernel, noise_variance: float) -> list[int]:
+        """Go on with other hyper-parameters, as if they had always been these.
+
+        What was absorbed is kept, so far as it is known at the points; `log_evidence` goes on from
+        where it was. A process without noise is exact again and knows the retained examples only.
+
+        Returns
+        -------
+        Numbers of the examples that are retained no longer.
+
+        """
+        gp = self._gp
+        if isinstance(gp, ExactGP) or noise_variance == 0.0:
+            return super().adopt(kernel, noise_variance)
+        check_noise_variance(noise_variance)
+        chosen = gp.adopt(kernel, noise_variance)
+        if chosen is None:
+            return super().adopt(kernel, noise_variance)
+        self.noise_variance = noise_variance
+        return self._keep(chosen)
 
     def leave_one_out(self) -> tuple[Array, Array]:
         """Posterior means (k, m) and latent variances (k,) at the points of retained examples.

@@ -66,11 +66,22 @@ class SymmetricMatrix:
         self._a[i, i:] = column[i : self.size]
         self._a[i, i] = pivot
 
+    def dense(self, n: int) -> Array:
+        """Return the first `n` rows and columns as an ordinary array."""
+        upper = np.triu(self._a[:n, :n])
+        return upper + np.triu(upper, 1).T
+
     def set(self, found: Array) -> None:
         """Let the first rows and columns be the upper triangle of `found`, the others zero."""
         n = len(found)
         self._a[:] = 0.0
         self._a[:n, :n] = np.triu(found)
+
+    def enlarged(self, size: int) -> SymmetricMatrix:
+        """Return a larger matrix: this one, and zeros behind it."""
+        larger = SymmetricMatrix(size)
+        larger.set(self._a)
+        return larger
 
     def keep(self, rows: Sequence[int]) -> None:
         """Keep some rows and columns, in their order, as the first ones; the others become zero."""

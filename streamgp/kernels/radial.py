@@ -83,10 +83,7 @@ class Radial(Hyperparameters, ABC):
 
     def vector(self, rows: Array, row: Array) -> Array:
         """Covariances of one point with `n` stored ones, shape (n,)."""
-        covariances = self._correlation(self._space.halves(rows, row))
-        if self.variance != 1.0:
-            covariances *= self.variance
-        return covariances
+        return self._covariance(self._space.halves(rows, row))
 
     def prior_variance(self, row: Array) -> float:  # noqa: ARG002 - the same everywhere
         """Covariance of a point with itself."""
@@ -94,16 +91,25 @@ class Radial(Hyperparameters, ABC):
 
     def matrix(self, rows: Array) -> Array:
         """Covariances of points with each other, shape (n, n)."""
-        return self.variance * self._correlation(self._space.halves_matrix(rows))
+        return self._covariance(self._space.halves_matrix(rows))
 
     def gradients(self, rows: Array) -> Iterator[Array]:
         """Derivatives of the matrix by the logarithms of length scales and variance."""
         h = self._space.halves_matrix(rows)
         # A squared length scale divides its part of h: ∂h / ∂ ln length_scale = -2 part.
-        slope = -2.0 * self.variance * self._slope(h)
+        slope = self._slope(h)
+        slope *= -2.0 * self.variance
         for part in self._space.parts(rows):
-            yield slope * part
-        yield self.variance * self._correlation(h)
+            part *= slope
+            yield part
+        yield self._covariance(h)
+
+    def _covariance(self, h: Array) -> Array:
+        """Return `k` in the place of `h`."""
+        covariances = self._correlation(h)
+        if self.variance != 1.0:
+            covariances *= self.variance
+        return covariances
 
     def _settle(self, columns: Columns | None) -> None:
         object.__setattr__(self, "_columns", columns)

@@ -21,6 +21,9 @@ from streamgp.base import Array
 # would lose more than three digits to cancellation; differences are taken one by one there.
 FAR = 1e3
 
+# Rows of a matrix of distances that stay in the cache while they are worked on.
+_BAND = 64
+
 
 def products_of(rows: Array, probe: Array) -> Array:
     """Scalar products of `n` rows with one more, shape (n,).
@@ -152,8 +155,11 @@ def _halves_matrix(s: Array) -> Array:
     s = s - s.mean(axis=0)  # distances do not change, and squares become smaller
     norms = -0.5 * np.einsum("ij,ij->i", s, s)
     halves: Array = s @ s.T
-    halves += norms[:, None] + norms
-    np.minimum(halves, 0.0, out=halves)
+    # A band at a time: of all rows at once, the sums would be another large matrix.
+    for start in range(0, len(s), _BAND):
+        band = halves[start : start + _BAND]
+        band += norms[start : start + _BAND, None] + norms
+        np.minimum(band, 0.0, out=band)
     np.fill_diagonal(halves, 0.0)
     for i in np.flatnonzero(norms < -FAR):
         differences = s - s[i]

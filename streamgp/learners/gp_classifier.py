@@ -6,31 +6,34 @@ Dictionaries and labels in, probabilities or a posterior out; the mathematics is
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from river import base
 
-from streamgp.base import Array, Features, Label, Posterior, check_label, positive_parts
-from streamgp.features import Columns
-from streamgp.gp.exact import ExactGP, check_noise_variance
-from streamgp.kernels import Kernel, SquaredExponential
-from streamgp.kernels.kernel import check_kernel
+from streamgp.base import Array, Features, Label, Posterior, State, check_label, positive_parts
+from streamgp.gp.hyperparameters import Hyperparameters
+from streamgp.kernels import Kernel
+from streamgp.learners.core import Core
+from streamgp.learners.frames import feature_rows, frame_like, series_like
+from streamgp.learners.settings import (
+    LENGTH_SCALE_PER_ROOT_FEATURE as LENGTH_SCALE_PER_ROOT_FEATURE,
+)
+from streamgp.learners.settings import Settings
 
-# Default length scale: this times the square root of the number of features, standardised.
-# Measured on four sensor logs, docs/decisions/scaling.md.
-LENGTH_SCALE_PER_ROOT_FEATURE = 0.9
+if TYPE_CHECKING:
+    import pandas as pd
 
 
-class GPClassifier(base.Classifier):
+class GPClassifier(base.MiniBatchClassifier):
     """Gaussian process classifier that learns one example at a time, and new classes as they come.
 
     One covariance for all classes and one 0/1 indicator target per class (an incremental
     multi-class Gaussian process). Far from everything it has learned, the variance returns to the
     prior: the classifier knows what it does not know. Exact: every example is kept, one event
-    costs O(n²).
+    costs O(n²). With `max_points`, exact up to that many examples, and from then on constant in
+    time and memory (docs/bounded.md).
 
     Numbers must be scaled (`SkepticalClassifier` does it). A text is a point at distance 1 from
     none, in a direction of its own: no encoder is needed, and a text that was never seen is unlike
@@ -45,6 +48,16 @@ class GPClassifier(base.Classifier):
     noise_variance
         Variance of the indicator targets around the latent function; 0.5 suits labels of which up
         to 40 % are wrong.
+    max_points
+        Largest number of examples that are retained; the others count, but can be neither
+        relabelled nor forgotten. None retains all.
+    learn_hyperparameters
+        Fit the parameters of the kernel and the noise variance to the latest 512 examples whenever
+        their number has doubled, from 32 on; what was given is what is expected beforehand. That
+        event takes longer, about a second (docs/kernels.md).
+    single_precision
+        Keep the matrix of an exact process in half the room and read it in half the time; means
+        change in the third or fourth decimal. Needs a noise variance of .001 or more.
 
     Attributes
     ----------
@@ -74,22 +87,31 @@ class GPClassifier(base.Classifier):
 
     """
 
-    # _columns  which feature is which coordinate
-    # _gp       None until the first example fixes the default kernel
-    # _labels   class of each target; _targets is its inverse
-    # _ids      event id of each point, or None; _points is its inverse
-    def __init__(self, kernel: Kernel | None = None, noise_variance: float = 0.5) -> None:
-        check_noise_variance(noise_variance)
-        if kernel is not None:
-            check_kernel(kernel)
+    # _core    the process, and which event is which of its examples
+    # _labels  class of each target; _targets is its inverse
+    def __init__(
+        self,
+        kernel: Kernel | None = None,
+        noise_variance: float = 0.5,
+        max_points: int | None = None,
+        learn_hyperparameters: bool = False,
+        single_precision: bool = False,
+    ) -> None:
         self.kernel = kernel
         self.noise_variance = noise_variance
-        self._columns = Columns()
-        self._gp: ExactGP | None = None
+        self.max_points = max_points
+        self.learn_hyperparameters = learn_hyperparameters
+        self.single_precision = single_precision
+        settings = Settings(
+            kernel=kernel,
+            noise_variance=noise_variance,
+            max_points=max_points,
+            learn_hyperparameters=learn_hyperparameters,
+            single_precision=single_precision,
+        )
+        self._core = Core(settings)
         self._labels: list[Label] = []
         self._targets: dict[Label, int] = {}
-        self._ids: list[str | None] = []
-        self._points: dict[str, int] = {}
 
     @property
     def _multiclass(self) -> bool:
@@ -98,7 +120,17 @@ class GPClassifier(base.Classifier):
     @property
     def n_learned(self) -> int:
         """Number of examples learned and not forgotten."""
-        return 0 if self._gp is None else self._gp.n
+        return self._core.n_learned
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all examples that were learned and not forgotten are retained."""
+        return self._core.is_exact
+
+    @property
+    def hyperparameters(self) -> Hyperparameters | None:
+        """Kernel and noise variance in use, learned or given; None before the first example."""
+        return self._core.hyperparameters
 
     @property
     def labels(self) -> list[Label]:
@@ -140,14 +172,14 @@ class GPClassifier(base.Classifier):
         means, variance = self._means(x)
         if with_dist:
             mean = dict(zip(self._labels, means, strict=True))
-            prior = variance if self._gp is None else self._prior_variance(self._gp.kernel, x)
+            prior = self._core.prior_variance(x)
             return Posterior(mean=mean, variance=variance, prior_variance=prior)
         return positive_parts(self._labels, means)
 
     def predict_one(self, x: Features) -> Label | None:  # type: ignore[override]
         """Predict the class of largest posterior mean (Eq. 6), None before the first label."""
         means, _ = self._means(x)
-        return self._labels[means.index(max(means))] if means else None
+        return self._largest(means)
 
     def learn_one(self, x: Features, y: Label, *, event_id: str | None = None) -> None:
         """Learn that `x` is a `y`; `event_id` makes it possible to relabel or forget it later.
@@ -163,30 +195,35 @@ class GPClassifier(base.Classifier):
 
         """
         check_label(y)
-        if event_id is not None and event_id in self._points:
-            raise ValueError(f"event {event_id!r} was already learned; use relabel_one")
-        target = self._targets.get(y, len(self._labels))
-        gp, columns = self._gp, self._columns
-        vector = columns.known_vector(x)
-        if vector is None or gp is None:
-            columns = columns.widened(x)
-            vector = columns.vector(x)
-            if gp is None:
-                kernel = self._kernel_for(len(columns)).bound(columns)
-                gp = ExactGP(kernel, self.noise_variance)
-            elif columns is not self._columns:
-                gp.widen(len(columns), gp.kernel.bound(columns))
-        try:
-            gp.append(vector, _indicator(max(len(self._labels), target + 1), target))
-        except ValueError:
-            gp.narrow(len(self._columns), gp.kernel.bound(self._columns))
-            raise
-        self._gp, self._columns = gp, columns
-        if target == len(self._labels):
+        n = len(self._labels)
+        target = self._targets.get(y, n)
+        self._core.append(x, _indicator(max(n, target + 1), target), event_id)
+        if target == n:
             self._add_label(y)
-        if event_id is not None:
-            self._points[event_id] = len(self._ids)
-        self._ids.append(event_id)
+        self._core.tune(_as_they_are, _n_right)
+
+    # --- many at once
+
+    def learn_many(self, X: pd.DataFrame, y: pd.Series) -> None:
+        """Learn the rows of a data frame, one after the other."""
+        for x, label in zip(feature_rows(X), y.tolist(), strict=True):
+            self.learn_one(x, label)
+
+    def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
+        """Predict the probability of each known class for each row of a data frame.
+
+        Faster than one by one while the classifier is exact, and equal to it up to rounding (1e-9,
+        but in single precision).
+        """
+        labels = self._labels
+        rows = [positive_parts(labels, means) for means in self._means_many(X)]
+        return frame_like(X, {y: [p[y] for p in rows] for y in labels})
+
+    def predict_many(self, X: pd.DataFrame) -> pd.Series:
+        """Predict the class of largest posterior mean for each row of a data frame."""
+        return series_like(X, [self._largest(means) for means in self._means_many(X)])
+
+    # --- changing what was learned
 
     def know(self, labels: Iterable[Label]) -> None:
         """Make classes known before the first example of them: they have a mean of 0.
@@ -203,31 +240,27 @@ class GPClassifier(base.Classifier):
             check_label(y)
             if y not in self._targets:
                 self._add_label(y)
-                if self._gp is not None:
-                    self._gp.add_target()
+                self._core.add_target()
 
     def relabel_one(self, event_id: str, y: Label) -> None:
-        """Change the label of an example that was learned; raises KeyError if it was not."""
-        i = self._points[event_id]
-        gp = self._learned()
+        """Change the label of an example; raises KeyError if it is not retained."""
+        self._core.number(event_id)
         self.know([y])
-        gp.relabel(i, _indicator(gp.n_targets, self._targets[y]))
+        self._core.relabel(event_id, _indicator(len(self._labels), self._targets[y]))
 
     def forget_one(self, event_id: str) -> None:
-        """Forget an example, exactly; its class stays known. Raises KeyError if not learned."""
-        i = self._points.pop(event_id)
-        self._learned().remove(i)
-        del self._ids[i]
-        self._points = {e: j for j, e in enumerate(self._ids) if e is not None}
+        """Forget an example, exactly; its class stays known. Raises KeyError if not retained."""
+        self._core.forget(event_id)
 
     def log_evidence(self) -> float:
         """Log marginal likelihood of the indicator targets of all classes, in nats."""
-        return 0.0 if self._gp is None else self._gp.log_evidence()
+        return self._core.log_evidence()
 
     def leave_one_out(self) -> dict[str, Posterior]:
         """Return what would be believed about each example, by event id, had it not been learned.
 
-        In closed form, for all of them in O(n³); examples without an event id are left out.
+        In closed form, for all of them in O(n³); examples without an event id, and those that are
+        not retained, are left out.
 
         Examples
         --------
@@ -239,51 +272,42 @@ class GPClassifier(base.Classifier):
         (0.95..., 0.0..., 0.05...)
 
         """
-        gp, labels = self._gp, self._labels
-        if gp is None:
-            return {}
-        means, variances = gp.leave_one_out()
         return {
             event_id: Posterior(
-                mean=dict(zip(labels, means[i].tolist(), strict=True)),
-                variance=float(variances[i]),
-                prior_variance=gp.kernel.prior_variance(gp.points.rows[i]),
+                mean=dict(zip(self._labels, means, strict=True)),
+                variance=variance,
+                prior_variance=prior_variance,
             )
-            for event_id, i in self._points.items()
+            for event_id, (means, variance, prior_variance) in self._core.leave_one_out().items()
         }
 
-    def _prior_variance(self, kernel: Kernel, x: Features) -> float:
-        columns = self._columns
-        # That of a stationary kernel is the same everywhere; the row of a point far away could not
-        # be made without the origin that the Gaussian process measures from.
-        point = np.zeros(len(columns)) if kernel.stationary else columns.vector(x)
-        return kernel.prior_variance(kernel.embed(point))
+    def state(self) -> State | None:
+        """Return what is no function of the examples, as plain JSON values; None for nothing.
+
+        That is the learned hyper-parameters. A classifier that takes them over with `load_state`
+        and is taught the examples, in their order, is this one to the last bit as long as all of
+        them are retained, and none was relabelled or forgotten otherwise.
+        """
+        return self._core.state()
+
+    def load_state(self, state: State | None) -> None:
+        """Take over what `state` returned; this classifier has learned nothing yet."""
+        self._core.load_state(state)
 
     def _means(self, x: Features) -> tuple[list[float], float]:
-        gp = self._gp
-        if gp is None:
-            columns = self._columns.widened(x)
-            kernel = self._kernel_for(len(columns)).bound(columns)
-            prior = kernel.prior_variance(kernel.embed(columns.vector(x)))
-            return [0.0] * len(self._labels), prior
-        columns = self._columns
-        vector = columns.known_vector(x)
-        means, variance = gp.predict(columns.vector(x) if vector is None else vector)
-        return means.tolist(), variance
+        means, variance = self._core.predict(x)
+        return [0.0] * len(self._labels) if means is None else means.tolist(), variance
 
-    def _kernel_for(self, d: int) -> Kernel:
-        if self.kernel is not None:
-            return self.kernel
-        return SquaredExponential(LENGTH_SCALE_PER_ROOT_FEATURE * math.sqrt(max(d, 1)))
+    def _means_many(self, X: pd.DataFrame) -> list[list[float]]:
+        means, _ = self._core.predict_many(feature_rows(X))
+        return [[0.0] * len(self._labels)] * len(X) if means is None else means.tolist()
+
+    def _largest(self, means: list[float]) -> Label | None:
+        return self._labels[means.index(max(means))] if means else None
 
     def _add_label(self, y: Label) -> None:
         self._targets[y] = len(self._labels)
         self._labels.append(y)
-
-    def _learned(self) -> ExactGP:
-        if self._gp is None:
-            raise KeyError("nothing has been learned yet")
-        return self._gp
 
     @classmethod
     def _unit_test_params(cls) -> Any:
@@ -294,3 +318,12 @@ def _indicator(n_targets: int, target: int) -> Array:
     y = np.zeros(n_targets)
     y[target] = 1.0
     return y
+
+
+def _as_they_are(Y: Array) -> Array:
+    return Y
+
+
+def _n_right(means: Array, variances: Array, Y: Array) -> float:  # noqa: ARG001
+    """How many labels were predicted before they were learned."""
+    return float(np.count_nonzero(means.argmax(axis=1) == Y.argmax(axis=1)))

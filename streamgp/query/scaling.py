@@ -12,6 +12,7 @@ import math
 from typing import Any, Protocol
 
 from streamgp.base import FeatureName, Features, Label, State
+from streamgp.learners.moments import Moments
 from streamgp.plain import plain_name
 from streamgp.values import LARGEST, as_number, is_missing, is_number
 
@@ -57,31 +58,6 @@ class NoScaling:
         """Nothing to take over."""
 
 
-class _Moments:
-    """Running mean and variance of one feature (Welford)."""
-
-    __slots__ = ("m2", "mean", "n")
-
-    def __init__(self) -> None:
-        self.n = 0
-        self.mean = 0.0
-        self.m2 = 0.0
-
-    def add(self, value: float) -> None:
-        self.n += 1
-        delta = value - self.mean
-        self.mean += delta / self.n
-        self.m2 += delta * (value - self.mean)
-
-    def scale(self) -> tuple[float, float]:
-        """Return the mean and what to multiply by; a constant feature keeps its unit."""
-        variance = self.m2 / self.n
-        # Below this, the spread is rounding of a constant.
-        rounding = 1e-12 * self.mean
-        constant = variance <= rounding * rounding
-        return self.mean, 1.0 if constant else 1.0 / math.sqrt(variance)
-
-
 class StandardScaling:
     """Standardise numbers by the mean and standard deviation of the first `warm_up` events.
 
@@ -113,7 +89,7 @@ class StandardScaling:
         self.warm_up = warm_up
         self._n = 0
         self._next = 1
-        self._moments: dict[FeatureName, _Moments] = {}
+        self._moments: dict[FeatureName, Moments] = {}
         self._means: dict[FeatureName, float] = {}
         self._factors: dict[FeatureName, float] = {}
 
@@ -137,7 +113,7 @@ class StandardScaling:
                 continue
             moments = self._moments.get(name)
             if moments is None:
-                moments = self._moments[name] = _Moments()
+                moments = self._moments[name] = Moments()
             moments.add(value)
         return self._freeze_late() if frozen else self._refresh()
 
@@ -182,7 +158,7 @@ class StandardScaling:
         """Become what the state was taken from."""
         self._n, self._next = int(state["n"]), int(state["next"])
         for name, n, mean, m2 in state["moments"]:
-            moments = self._moments[name] = _Moments()
+            moments = self._moments[name] = Moments()
             moments.n, moments.mean, moments.m2 = int(n), float(mean), float(m2)
         for name, mean, factor in state["in_use"]:
             self._means[name], self._factors[name] = float(mean), float(factor)
@@ -207,7 +183,7 @@ class StandardScaling:
 
     def _use(self, name: FeatureName, *, keep: bool) -> None:
         moments = self._moments[name] if keep else self._moments.pop(name)
-        self._means[name], self._factors[name] = moments.scale()
+        self._means[name], self._factors[name] = moments.mean, 1.0 / moments.std
 
 
 _FLOATS = frozenset({float})

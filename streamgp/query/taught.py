@@ -2,7 +2,9 @@
 
 Keeps the three consistent. At any time the learner is what a fresh one becomes, to the last bit,
 when it is taught the examples on record, in their order, through the statistics in use: so the
-examples are all that has to be kept of it. What to ask and whom to believe is not decided here.
+examples, and hyper-parameters that it has learned, are all that has to be kept of it. That holds
+for a learner that retains a few of its examples as well; when one of them is relabelled or
+forgotten, all are taught again. What to ask and whom to believe is not decided here.
 
 """
 
@@ -57,7 +59,7 @@ class TaughtLearner:
 
     """
 
-    # learner    a function of _examples, _labels and the statistics in use
+    # learner    a function of _examples, _labels, the statistics in use and its own state
     # _examples  in the order taught; by event id, or by number (in a tuple) where there is none
     # _n_unnamed how many examples have no event id
     # _labels    every label ever on record, in order of appearance: a class stays known
@@ -149,6 +151,7 @@ class TaughtLearner:
         if event_id is not None and event_id in self._examples:
             raise ValueError(f"event {event_id!r} was already learned; use relabel_one")
         example = Example(event_id=event_id, x=dict(x), y=y)
+        before = self._state()
         try:
             self._teach(self.learner, example)
         except (ValueError, TypeError):
@@ -166,6 +169,9 @@ class TaughtLearner:
         self._labels[y] = None
         self.n_taught += 1
         self._memo = None
+        if self._state() != before and (self._passed_over or not self._retains_all):
+            # With other hyper-parameters it would have retained, or taken, other examples.
+            self._rebuild()
 
     def relabel(self, event_id: str, y: Label) -> None:
         """Change the label of an example; raises KeyError if it was not taught."""
@@ -175,8 +181,9 @@ class TaughtLearner:
             return
         self._examples[event_id] = replace(self._examples[event_id], y=y)
         self._labels[y] = None
-        # With examples that are on record only, there may be room for one of them now.
-        if self._is_own and not self._passed_over:
+        # With examples that are on record only, there may be room for one of them now; what the
+        # learner made of examples that it does not retain depends on all of them.
+        if self._is_own and not self._passed_over and self.learner.is_exact:
             self.learner.relabel_one(event_id, y)
             self._memo = None
         else:
@@ -194,7 +201,11 @@ class TaughtLearner:
     def state(self) -> State:
         """Return what must survive a restart beside the examples."""
         unnamed = self._examples if self._n_unnamed else ()
+        learned = self._state()
+        # Without one as it was before there were any: snapshots stay what they are.
+        extra = {} if learned is None else {"learner": learned}
         return {
+            **extra,
             "n_taught": self.n_taught,
             "numbers": [key[0] for key in unnamed if isinstance(key, tuple)],
             "labels": list(self._labels),
@@ -213,7 +224,7 @@ class TaughtLearner:
             (numbers[id(example)],) if example.event_id is None else example.event_id: example
             for example in examples
         }
-        self._rebuild()
+        self._rebuild(state.get("learner"))
 
     def neighbours(self, x: Features, n: int) -> list[Neighbour]:
         """Return the examples nearest to `x` as the learner sees them, nearest first."""
@@ -257,21 +268,41 @@ class TaughtLearner:
         name = type(self._template).__name__
         return ValueError(f"{name} or its transformers cannot use these features: {error!r}")
 
-    def _rebuild(self) -> None:
-        """Teach a fresh learner all examples, through the statistics now in use."""
-        learner = self._template.clone()
-        if self._is_own:
-            learner.know(self._labels)
-        self._passed_over = False
-        for example in self._examples.values():
-            try:
-                self._teach(learner, example)
-            except (ValueError, TypeError):
-                # With other statistics an example can repeat an earlier one, or be too large; it
-                # stays on record.
-                self._passed_over = True
-        self.learner = learner
+    @property
+    def _retains_all(self) -> bool:
+        return getattr(self._template, "max_points", None) is None
+
+    def _state(self) -> State | None:
+        """Return what of the learner is no function of its examples, None for nothing."""
+        return self.learner.state() if self._is_own else None
+
+    def _rebuild(self, state: State | None = None) -> None:
+        """Teach a fresh learner all examples, through the statistics now in use.
+
+        What it knows beside the examples it takes over from the one before, or from `state`.
+        """
         self._memo = None
+        if state is None:
+            state = self._state()
+        while True:
+            learner = self._template.clone()
+            if self._is_own:
+                learner.load_state(state)
+                learner.know(self._labels)
+            self._passed_over = False
+            for example in self._examples.values():
+                try:
+                    self._teach(learner, example)
+                except (ValueError, TypeError):
+                    # With other statistics an example can repeat an earlier one, or be too large;
+                    # it stays on record.
+                    self._passed_over = True
+            self.learner = learner
+            if self._state() == state:
+                return
+            # It has found other hyper-parameters while it was taught, for it holds more examples
+            # than the one before: once more with these. They are sought more and more rarely.
+            state = self._state()
 
 
 def _comparable(x: Features) -> Features:

@@ -341,6 +341,67 @@ def test_falling_back_leaves_the_prior_and_what_comes_next_is_exact():
     assert bits(gp.predict(X[0])) == bits(exact.predict(X[0]))
 
 
+# --- other hyper-parameters
+
+
+@pytest.mark.parametrize("noise_variance", [0.05, 0.5, 2.0])
+@pytest.mark.parametrize("n_near", [0, 300])
+def test_adopted_hyper_parameters_are_as_if_they_had_always_been_these(noise_variance, n_near):
+    X, Y = crowded(n_near)
+    X[20:] = np.round(X[20:] / 1e-3) * 1e-3  # and some of them repeatedly
+    far = np.array([[1e3, 1e3]])
+    X, Y = np.vstack([X, far]), np.vstack([Y, np.zeros((1, 2))])
+    gp, exact = taught(X, Y, max_points=20), ExactGP(SquaredExponential(0.8, 2.0), noise_variance)
+    for x, y in zip(X, Y, strict=True):
+        exact.append(x, y)
+    assert gp.adopt(SquaredExponential(0.8, 2.0), noise_variance) == []
+    assert (gp.kernel, gp.noise_variance) == (SquaredExponential(0.8, 2.0), noise_variance)
+    # Absorbed observations follow from the points by the prior of then: a millionth of it is lost.
+    assert_close(gp, exact, X[:20], tolerance=1e-3 if n_near else 1e-9)
+    if not n_near:
+        assert_close(gp, exact, X[:20] + 0.2)
+    # It goes on learning with them.
+    gp.append(X[0], np.ones(2))
+    exact.append(X[0], np.ones(2))
+    assert_close(gp, exact, X[:20], tolerance=1e-3 if n_near else 1e-9)
+
+
+@pytest.mark.parametrize("kind", [SparseGP, WindowGP])
+def test_up_to_the_bound_adopting_is_learning_anew(kind):
+    X, Y = problem(20)
+    gp, twin = kind(SquaredExponential(), 0.5, 20), ExactGP(SquaredExponential(2.0), 0.1)
+    for x, y in zip(X, Y, strict=True):
+        gp.append(x, y)
+        twin.append(x, y)
+    assert gp.adopt(SquaredExponential(2.0), 0.1) == []
+    assert bits(gp.predict(X[0])) == bits(twin.predict(X[0]))
+    with pytest.raises(ValueError, match="noise_variance must be non-negative"):
+        gp.adopt(SquaredExponential(2.0), -0.1)
+
+
+def test_points_that_follow_from_others_under_a_new_kernel_are_let_go():
+    X, Y = problem(200)
+    gp = taught(X, np.sin(X) + 0.1 * Y, max_points=30, length_scale=0.5)
+    known = gp.retained
+    gone = gp.adopt(SquaredExponential(3.0), 0.5)
+    assert gone
+    assert sorted([*gone, *gp.retained]) == sorted(known)
+    assert gp.n == 200
+    assert gp.append(X[0] + 5.0, Y[0]) == []
+    assert all(np.isfinite(array).all() for array in gp.leave_one_out())
+
+
+@pytest.mark.parametrize("noise_variance", [0.0, 1e-16])
+def test_without_noise_adopting_leaves_the_exact_process_of_the_retained(noise_variance):
+    X, _ = spread(30)
+    gp = taught(X, np.sin(X), max_points=20, noise_variance=1e-16)
+    assert gp.adopt(SquaredExponential(0.7), noise_variance) == []
+    exact = ExactGP(SquaredExponential(0.7), noise_variance)
+    for number in gp.retained:
+        exact.append(X[number], np.sin(X[number]))
+    assert bits(gp.predict(X[0] + 0.1)) == bits(exact.predict(X[0] + 0.1))
+
+
 # --- features that come and go
 
 
@@ -442,6 +503,7 @@ steps = st.lists(
     st.one_of(
         st.just("learn"), st.just("learn"), st.just("learn"), st.just("remove"),
         st.just("relabel"), st.just("widen"), st.just("add"), st.just("fall back"),
+        st.just("adopt"),
     ),
     max_size=60,
 )  # fmt: skip
@@ -468,6 +530,9 @@ class Hand:
             gp.add_target()
         elif step == "fall back":
             return gp.fall_back()
+        elif step == "adopt":
+            scale = float(rng.uniform(0.5, 1.0))
+            return gp.adopt(SquaredExponential(scale), 1.0 - 0.5 * scale)
         elif gp.retained:
             number = gp.retained[i % len(gp.retained)]
             if step == "remove":
@@ -479,13 +544,12 @@ class Hand:
 
 @given(steps, steps, st.integers(1, 6), st.sampled_from([SparseGP, WindowGP]))
 def test_a_restored_process_goes_on_with_the_same_bits(before, after, max_points, kind):
-    kernel = SquaredExponential(0.7)
-    hand = Hand(kind(kernel, 0.5, max_points))
+    hand = Hand(kind(SquaredExponential(0.7), 0.5, max_points))
     for step in before:
         hand.do(step)
     twin = copy.deepcopy(hand)
     state = json.loads(json.dumps(hand.gp.state(), allow_nan=False))
-    twin.gp = kind.from_state(state, kernel, 0.5, max_points)
+    twin.gp = kind.from_state(state, hand.gp.kernel, hand.gp.noise_variance, max_points)
     for step in ["relabel", *after, "learn"]:
         assert hand.do(step) == twin.do(step)
         probe = np.full(hand.d, 1e3)

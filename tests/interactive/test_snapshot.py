@@ -194,7 +194,8 @@ def test_another_configuration_is_refused(data):
 
 
 def test_a_configuration_written_in_another_way_is_the_same(data):
-    model = SkepticalClassifier(GPClassifier(noise_variance=0.5), warm_up=200, seed=3)
+    learner = GPClassifier(noise_variance=0.5, max_points=500)
+    model = SkepticalClassifier(learner, warm_up=200, seed=3)
     assert InteractiveLoop.restore(data, model).model is model
     assert model.n_learned > 0
 

@@ -105,3 +105,13 @@ def test_kernels_are_compared_by_value_and_survive_copies():
         assert covariances(twin, np.ones((1, 1)), np.zeros(1)) == pytest.approx(math.exp(-1 / 8))
     assert repr(kernel) == "SquaredExponential(length_scale=2.0, variance=1.0)"
     assert kernel.stationary
+
+
+@pytest.mark.parametrize("n", [63, 64, 65, 200])
+def test_matrix_of_many_points_is_symmetric_to_the_last_bit(n):
+    points = np.random.default_rng(n).normal(size=(n, 3))
+    kernel = SquaredExponential(2.0, 3.0)
+    K = kernel.matrix(np.array([kernel.embed(x) for x in points]))
+    np.testing.assert_array_equal(K, K.T)
+    squares = ((points[:, None] - points) ** 2).sum(axis=2)
+    np.testing.assert_allclose(K, 3.0 * np.exp(-squares / 8.0), rtol=1e-12)

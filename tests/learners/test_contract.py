@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from river import checks, linear_model, naive_bayes, preprocessing
 
-from streamgp import GPClassifier, SkepticalClassifier, isgp
+from streamgp import GPClassifier, GPRegressor, SkepticalClassifier, isgp
 from streamgp.kernels import Categorical, Linear, Matern52, On, SquaredExponential, White
 
 COMPOSITE = SquaredExponential({"a": 1.0, "b": 2.0}) + On(["a", "late"], Categorical()) * Linear()
@@ -18,7 +18,13 @@ LEARNERS = {
     "GPClassifier": lambda: GPClassifier(noise_variance=0.1),
     "GPClassifier with a kernel": lambda: GPClassifier(SquaredExponential(2.0)),
     "GPClassifier with a kernel of many parts": lambda: GPClassifier(COMPOSITE + White(0.1)),
+    "GPClassifier of few points": lambda: GPClassifier(noise_variance=0.1, max_points=8),
+    "GPClassifier that learns hyper-parameters": lambda: GPClassifier(learn_hyperparameters=True),
+    "GPClassifier in single precision": lambda: GPClassifier(single_precision=True),
     "isgp": lambda: isgp(seed=1),
+    "SkepticalClassifier of few points": lambda: SkepticalClassifier(
+        GPClassifier(max_points=8, learn_hyperparameters=True), warm_up=20, seed=1
+    ),
     "SkepticalClassifier of a pipeline": lambda: SkepticalClassifier(
         preprocessing.StandardScaler() | GPClassifier(), warm_up=20, seed=1
     ),
@@ -36,6 +42,10 @@ TAKES_NO_MISSING_VALUE = {"SkepticalClassifier of a pipeline"}  # River's scaler
 CHECKED_BY_RIVER = {
     "GPClassifier": GPClassifier(noise_variance=0.1),
     "GPClassifier with a kernel of many parts": GPClassifier(Matern52(2.0) + COMPOSITE),
+    "GPClassifier of few points": GPClassifier(noise_variance=0.1, max_points=20),
+    "GPClassifier that learns hyper-parameters": GPClassifier(learn_hyperparameters=True),
+    "GPRegressor": GPRegressor(noise_variance=0.1),
+    "GPRegressor of few points": GPRegressor(max_points=20, learn_hyperparameters=True),
     "isgp": isgp(seed=1),
     "SkepticalClassifier of naive Bayes": SkepticalClassifier(naive_bayes.GaussianNB(), seed=1),
     "SkepticalClassifier of a binary learner": SkepticalClassifier(

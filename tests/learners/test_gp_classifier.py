@@ -179,7 +179,7 @@ def test_a_forgotten_example_is_as_if_it_had_never_been_learned(gone):
     model = taught(examples, noise_variance=0.2)
     for i in gone:
         model.forget_one(str(i))
-    twin = GPClassifier(model._kernel_for(3), noise_variance=0.2)
+    twin = GPClassifier(model.hyperparameters.kernel, noise_variance=0.2)
     for i, (x, y) in enumerate(examples):
         if i not in gone:
             twin.learn_one(x, y)

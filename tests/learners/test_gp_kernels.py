@@ -112,12 +112,12 @@ def test_a_text_counts_as_one_feature_in_the_default_length_scale():
 def test_a_new_text_costs_no_new_solve():
     """Predicting and learning it meet the same coordinates; nothing is stored once more."""
     model = taught(log_of())
-    columns, rows = model._columns, model._gp
+    columns, gp = model._core.columns, model._core.gp
     x = {"a": 1.0, "open": True, "place": "cellar", "b": 0.3}
     model.predict_proba_one(x)
     model.learn_one(x, "p")
-    assert model._columns is columns
-    assert model._gp is rows
+    assert model._core.columns is columns
+    assert model._core.gp is gp
 
 
 def test_a_number_that_becomes_a_text_keeps_what_was_learned_of_it():

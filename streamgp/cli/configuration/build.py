@@ -92,9 +92,7 @@ def build_model(
 def build_learner(learner: settings.Learner, seed: int, *, source: str) -> Classifier:
     """Build the Gaussian process, or find and build a River classifier."""
     if learner.name == "gp":
-        scale, noise = learner.length_scale, learner.noise_variance
-        kernel = None if scale is None else SquaredExponential(length_scale=scale)
-        return GPClassifier(kernel) if noise is None else GPClassifier(kernel, noise)
+        return _gaussian_process(learner)
     cls = find_classifier(learner.name, source=source)
     options = dict(learner.options)
     allowed = inspect.signature(cls).parameters
@@ -109,6 +107,18 @@ def build_learner(learner: settings.Learner, seed: int, *, source: str) -> Class
         raise ConfigError(
             f"{source}: learner.options: {learner.name} cannot be built with them: {error}"
         ) from None
+
+
+def _gaussian_process(learner: settings.Learner) -> GPClassifier:
+    learner = settings.resolved(settings.Config(learner=learner)).learner
+    scale, noise = learner.length_scale, learner.noise_variance
+    assert noise is not None  # the preset says it
+    return GPClassifier(
+        None if scale is None else SquaredExponential(length_scale=scale),
+        noise,
+        None if learner.max_points == "all" else learner.max_points,
+        learner.learn_hyperparameters,
+    )
 
 
 def find_classifier(name: str, *, source: str) -> type[Classifier]:

@@ -178,8 +178,8 @@ def consistent(config: Config, *, source: str) -> Config:
     _check_annotators(config, source)
     learner, log = config.learner, config.log
     if learner.name != "gp":
-        for name in ("length_scale", "noise_variance"):
-            if getattr(learner, name) is not None:
+        for name in ("length_scale", "noise_variance", "max_points", "learn_hyperparameters"):
+            if getattr(learner, name):
                 raise ConfigError(
                     f'{source}: learner.{name} belongs to the learner "gp", not to '
                     f'"{learner.name}"; its settings go into [learner.options]'
@@ -187,7 +187,7 @@ def consistent(config: Config, *, source: str) -> Config:
     elif learner.options:
         raise ConfigError(
             f"{source}: learner.options is for River classifiers; the settings of "
-            '"gp" are learner.length_scale and learner.noise_variance'
+            '"gp" are length_scale, noise_variance, max_points and learn_hyperparameters'
         )
     roles: dict[str, str] = {}
     for role in ("label", "time", "key"):

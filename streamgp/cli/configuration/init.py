@@ -22,6 +22,8 @@ def template(preset: PresetName = "default", *, worker: bool = False) -> str:
         name=shown(Learner().name),
         length_scale="#length_scale = 2.0" if scale is None else f"length_scale = {scale}",
         noise_variance=config.learner.noise_variance,
+        max_points=shown(config.learner.max_points),
+        learn_hyperparameters=shown(config.learner.learn_hyperparameters),
         query=_rule(config.query),
         challenge=_rule(config.challenge),
         budget=shown("unlimited"),

@@ -53,6 +53,8 @@ def open_log(path: Path, config: Config, notes: Notes) -> LogSource:
             key=columns.key,
             ignore=columns.ignore,
             features=columns.features,
+            # Not every classifier of River takes texts, the Gaussian process does.
+            texts=config.learner.name == "gp",
             limit=columns.limit,
             notes=notes,
         )

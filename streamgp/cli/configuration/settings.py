@@ -137,6 +137,8 @@ class Learner(Section, frozen=True, kw_only=True):
     name: Text = "gp"
     length_scale: Annotated[float, Meta(gt=0)] | None = None
     noise_variance: Annotated[float, Meta(gt=0)] | None = None
+    max_points: Count | Literal["all"] | None = None
+    learn_hyperparameters: bool = False
     options: dict[str, Any] = {}
 
 
@@ -198,14 +200,14 @@ PRESETS: dict[str, Config] = {
     "default": Config(
         preset="default",
         warm_up=200,
-        learner=Learner(noise_variance=0.5),
+        learner=Learner(noise_variance=0.5, max_points=500),
         query=SkepticalQuery(),
         challenge=SkepticalChallenge(),
     ),
     "paper": Config(
         preset="paper",
         warm_up=0,
-        learner=Learner(length_scale=2.0, noise_variance=1e-16),
+        learner=Learner(length_scale=2.0, noise_variance=1e-16, max_points="all"),
         query=Paper(),
         challenge=Paper(),
     ),
@@ -230,6 +232,7 @@ def resolved(config: Config) -> Config:
             learner,
             length_scale=_first(learner.length_scale, preset.learner.length_scale),
             noise_variance=_first(learner.noise_variance, preset.learner.noise_variance),
+            max_points=_first(learner.max_points, preset.learner.max_points),
         )
     return replace(
         config,

@@ -28,15 +28,21 @@ warm_up = {warm_up}
 
 _RULES = """\
 [learner]
-# "gp", an exact Gaussian process, or any River classifier by its path, for example
+# "gp", a Gaussian process, or any River classifier by its path, for example
 # "river.naive_bayes.GaussianNB"; a River classifier's settings go into a section
-# [learner.options], in place of the two below.
+# [learner.options], in place of those below.
 name = {name}
 # How far a labelled example reaches, in units of the scaled features. Without it: grows
 # with the square root of the number of features.
 {length_scale}
 # How much a single label may be off (labels count as 0 and 1); more is more skeptical.
 noise_variance = {noise_variance}
+# How many points it keeps. It is exact up to so many labelled examples, and from then on
+# as fast and as large as at that time; "all" keeps every example.
+max_points = {max_points}
+# Whether it finds length scale and noise by itself, starting from the two above, whenever
+# the number of its examples has doubled. That event takes up to some seconds.
+learn_hyperparameters = {learn_hyperparameters}
 
 [query]
 # When to ask for a label. The other rules, and their settings:

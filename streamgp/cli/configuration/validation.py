@@ -185,7 +185,9 @@ def expected(kind: inspect.Type) -> str:
         kinds = _but_none(kind)
         if isinstance(kinds[0], inspect.StructType):
             return "a section"
-        return expected(kinds[0]) if len(kinds) == 1 else "a text, a number, true or false"
+        if len(kinds) == 1 or any(isinstance(each, inspect.LiteralType) for each in kinds):
+            return ", or ".join(map(expected, kinds))
+        return "a text, a number, true or false"
     if isinstance(kind, inspect.BoolType):
         return "true or false"
     if isinstance(kind, inspect.IntType | inspect.FloatType):
@@ -209,8 +211,9 @@ def expected(kind: inspect.Type) -> str:
 
 
 def one_of(names: Iterable[str]) -> str:
-    """List the allowed names: `one of "always", "never"`."""
-    return "one of " + ", ".join(f'"{name}"' for name in names)
+    """List the allowed names: `one of "always", "never"`, or the only one."""
+    quoted = [f'"{name}"' for name in names]
+    return quoted[0] if len(quoted) == 1 else "one of " + ", ".join(quoted)
 
 
 def unknown(path: str, name: str, allowed: Iterable[str]) -> str:

@@ -165,10 +165,20 @@ def test_every_rule_is_known_under_its_snake_case_name() -> None:
         assert msgspec.to_builtins(config.query)["rule"] == name
 
 
+@pytest.mark.parametrize("value", ["0", '"some"', "2.5", "true"])
+def test_a_bound_is_a_number_of_points_or_none_at_all(value: str) -> None:
+    with pytest.raises(ConfigError, match=r'learner\.max_points = .* >= 1, or "all"'):
+        parse(f"[learner]\nmax_points = {value}", source="my.toml")
+    assert parse('[learner]\nmax_points = "all"', source="my.toml").learner.max_points == "all"
+    assert parse("[learner]\nmax_points = 7", source="my.toml").learner.max_points == 7
+
+
 def test_preset_fills_only_what_the_file_leaves_out() -> None:
     text = 'preset = "paper"\n[learner]\nnoise_variance = 0.1\n[challenge]\nrule = "never"'
     config = resolved(parse(text, source="my.toml"))
-    assert config.learner == settings.Learner(length_scale=2.0, noise_variance=0.1)
+    assert config.learner == settings.Learner(
+        length_scale=2.0, noise_variance=0.1, max_points="all"
+    )
     assert config.challenge == settings.Never()
     assert config.query == settings.Paper()
 

@@ -6,6 +6,7 @@ import gzip
 import importlib.resources
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -195,10 +196,41 @@ def test_features_and_ignored_columns(log: Path, tmp_path: Path) -> None:
         assert all(set(r["x"]) == {"near"} for r in lines(out / "requests.jsonl"))
 
 
-def test_text_columns_are_left_out_with_one_line(log: Path) -> None:
+def test_what_columns_are_is_said(log: Path) -> None:
     result = replay(log, "--label", "room")
     assert result.exit_code == 0
-    assert result.stderr.splitlines()[0] == "note: left out as text: phone"
+    assert result.stderr.splitlines()[:2] == [
+        "note: features that are texts: phone (2 different)",
+        "note: left out, a number that rises with every row: at",
+    ]
+
+
+def test_texts_are_not_given_to_a_learner_that_may_not_take_them(log: Path, tmp_path: Path) -> None:
+    path = tmp_path / "my.toml"
+    path.write_text('[learner]\nname = "river.neighbors.KNNClassifier"')
+    result = replay(log, "--label", "room", "--ignore", "at", "--config", path)
+    assert result.exit_code == 0
+    assert result.stderr.splitlines()[0] == "note: left out, texts: phone"
+
+
+def test_a_text_that_decides_the_class_is_learned(tmp_path: Path) -> None:
+    """Numbers say nothing about the room in this log, the phone's network says everything."""
+    drawn = random.Random(1)
+    path = tmp_path / "networks.csv"
+    with path.open("w") as file:
+        file.write("light,network,room\n")
+        for _ in range(300):
+            room = drawn.choice(["den", "hall", "bath"])
+            network = {"den": drawn.choice(["up", "roof"]), "hall": "main"}.get(room, "")
+            file.write(f"{drawn.random():.3f},{network},{room}\n")
+    accuracies = []
+    for out, options in ((tmp_path / "with", []), (tmp_path / "without", ["--ignore", "network"])):
+        arguments = ["--label", "room", "--annotator", "error_rate=0.1,seed=1", "--seed", "1"]
+        assert replay(path, *arguments, *options, "--out", out).exit_code == 0
+        results = json.loads((out / "summary.json").read_text())["results"]
+        accuracies.append(results["accuracy"])
+    assert accuracies[0] > 0.9
+    assert accuracies[1] < 0.5
 
 
 def test_unreadable_rows_are_counted_shown_and_the_run_goes_on(tmp_path: Path) -> None:
@@ -236,7 +268,7 @@ def test_former_results_are_replaced_and_other_files_kept(log: Path, tmp_path: P
 
 
 def test_where_stderr_is_no_terminal_progress_is_one_line_at_the_end(log: Path) -> None:
-    result = replay(log, "--label", "room", "--ignore", "phone")
+    result = replay(log, "--label", "room", "--ignore", "phone,at")
     assert len(result.stderr.splitlines()) == 1
     assert result.stderr.startswith("60 events in ")
 
@@ -469,7 +501,7 @@ def test_full_disk_is_one_line(log: Path, tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(MessageFiles, "send", full)
     out = tmp_path / "out"
-    assert wrong(log, "--label", "room", "--ignore", "phone", "--out", out) == (
+    assert wrong(log, "--label", "room", "--ignore", "phone,at", "--out", out) == (
         f"cannot write to {out}: No space left on device"
     )
 

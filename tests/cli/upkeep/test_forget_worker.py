@@ -47,7 +47,7 @@ def test_person_is_gone_once_the_command_returns(small: Small) -> None:
     with small.working():
         said = small.done("forget", "ann", "--yes")
         assert left_of(small, "ann") == []
-    assert said == f"forgot 'ann': 2 labels and 2 records of state\n{KEPT}\n"
+    assert said == f"forgot 'ann': 2 labels and 1 record of state\n{KEPT}\n"
     assert {key: left_of(small, key) for key in others} == others
     assert all(others.values())
 
@@ -119,7 +119,7 @@ def test_nobody_is_forgotten_unless_somebody_agrees(small: Small) -> None:
     with_people(small)
     before = small.records("consensus", "state")
     text = small.done("forget", "ann", answer="n\n")
-    assert "forget 'ann' (2 labels and 2 records of state) for good?" in text
+    assert "forget 'ann' (2 labels and 1 record of state) for good?" in text
     assert text.endswith("forgot nothing\n")
     assert small.records("consensus", "state") == before
 

@@ -27,6 +27,12 @@ CSV = """light,noise,name,at,who,room
 """
 
 
+NO_FEATURE = (
+    "has no column of numbers or of texts that come again besides label, time and key; name the "
+    "columns that are features$"
+)
+
+
 def source(tmp_path, text=CSV, name="log.csv", **roles):
     path = tmp_path / name
     path.write_text(text)
@@ -55,10 +61,15 @@ def strict(x):
 
 def test_rows_become_events_with_truth_time_and_key(tmp_path):
     found = drain(source(tmp_path, time="at", key="who"))
+    xs = [
+        {"light": 0.5, "noise": 3, "name": "ann"},
+        {"noise": 4, "name": "bob"},
+        {"light": 0.25, "name": "cy"},
+    ]
     assert found == [
-        Event(event_id="1", key="u1", x={"light": 0.5, "noise": 3}, occurred_at=10.0, truth="hall"),
-        Event(event_id="2", key="u2", x={"noise": 4}, occurred_at=20.0, truth="kitchen"),
-        Event(event_id="3", key="u1", x={"light": 0.25}, occurred_at=30.0),
+        Event(event_id="1", key="u1", x=xs[0], occurred_at=10.0, truth="hall"),
+        Event(event_id="2", key="u2", x=xs[1], occurred_at=20.0, truth="kitchen"),
+        Event(event_id="3", key="u1", x=xs[2], occurred_at=30.0),
     ]
 
 
@@ -75,11 +86,71 @@ def test_the_time_of_a_record_is_that_of_its_event(tmp_path):
     assert [received.at for received in source(tmp_path, time="at").poll()] == [10.0, 20.0, 30.0]
 
 
-def test_text_columns_are_left_out_with_one_note(tmp_path):
+def test_columns_of_texts_are_features_with_one_note(tmp_path):
     notes = []
     found = drain(source(tmp_path, time="at", notes=notes.append))
-    assert notes == ["left out as text: name, who"]
+    assert notes == ["features that are texts: name (3 different), who (2 different)"]
+    assert found[0].x == {"light": 0.5, "noise": 3, "name": "ann", "who": "u1"}
+
+
+def test_texts_can_be_left_out_but_for_those_that_are_named(tmp_path):
+    notes = []
+    found = drain(source(tmp_path, time="at", texts=False, notes=notes.append))
+    assert notes == ["left out, texts: name, who"]
     assert set(found[0].x) == {"light", "noise"}
+    found = drain(source(tmp_path, features=["who"], texts=False))
+    assert found[0].x == {"who": "u1"}
+
+
+def test_empty_and_nan_cells_among_texts_are_missing(tmp_path):
+    found = drain(source(tmp_path, rows("1, hall ,p", "2,,p", "3,NaN,p", "4,  ,p", "5,NA,p")))
+    assert [m.x.get("b") for m in found] == ["hall", None, None, None, "NA"]
+    assert all("b" not in m.x for m in found[1:4])
+
+
+def test_numbers_in_a_column_of_texts_are_texts(tmp_path):
+    found = drain(source(tmp_path, rows("1,12a,p", "2,7,p", "3,b,p", "4,true,p", "5,c,p")))
+    assert [m.x["b"] for m in found] == ["12a", "7", "b", "true", "c"]
+    lines = [{"b": b, "room": "p"} for b in ("x", "y", "z", "w", "v", 7, 7.0, 0.5, True)]
+    found = drain(source(tmp_path, "\n".join(map(json.dumps, lines)), "log.jsonl"))
+    assert [m.x["b"] for m in found] == ["x", "y", "z", "w", "v", "7", "7", "0.5", "True"]
+
+
+def test_what_tells_every_row_apart_is_no_feature(tmp_path):
+    notes = []
+    text = rows(
+        *[
+            f"{n},{n // 2},u{n},r{n % 80},{1.6e9 + 0.5 * n},2020-01-01T00:{n // 2:02},{n % 3},p"
+            for n in range(100)
+        ],
+        header="id,pair,who,often,unix,at,b,room",
+    )
+    found = drain(source(tmp_path, text, notes=notes.append))
+    assert notes == [
+        "left out, a number that rises with every row: id, unix",
+        "left out, a different text in nearly every row: who",
+        "features that are texts: often (80 different)",
+        "left out, times: at",
+    ]
+    assert found[7].x == {"pair": 3, "often": "r7", "b": 1}
+
+
+def test_what_is_no_feature_by_itself_is_one_if_it_is_named(tmp_path):
+    text = rows(
+        *[f"{n},u{n},2020-01-01T00:00:{n // 2:02},p" for n in range(100)],
+        header="id,who,at,room",
+    )
+    found = drain(source(tmp_path, text, features=["id", "who", "at"]))
+    assert found[7].x == {"id": 7, "who": "u7", "at": 1577836803.0}
+
+
+def test_few_rows_do_not_tell_what_is_different_in_every_row(tmp_path):
+    found = drain(source(tmp_path, rows(*[f"{n},u{n},p" for n in range(19)])))
+    assert found[-1].x == {"a": 18, "b": "u18"}
+
+
+def test_a_log_may_have_no_feature_but_a_text(tmp_path):
+    assert drain(source(tmp_path, "place,room\nhall,p\n"))[0].x == {"place": "hall"}
 
 
 def test_only_the_features_named_are_used(tmp_path):
@@ -91,7 +162,7 @@ def test_a_column_is_text_if_most_of_its_first_cells_are_no_numbers(tmp_path):
     text = rows("1,x,p", "x,y,p", "2,3,p", "x,z,p", "3,,p")
     notes = []
     found = drain(source(tmp_path, text, notes=notes.append))
-    assert notes == ["left out as text: b"]
+    assert notes == ["features that are texts: b (4 different)"]
     assert [type(m) for m in found] == [Event, Rejected, Event, Rejected, Event]
     assert reasons(found) == {
         "row 2": "line 3: 'a' must be a number, got 'x'",
@@ -190,8 +261,8 @@ def test_a_column_that_starts_empty_is_judged_by_its_first_cell(tmp_path):
     notes = []
     text = rows(*["1,,,p"] * 150, "1,2,late,p", "1,3,x,p", header="a,b,c,room")
     found = drain(source(tmp_path, text, notes=notes.append))
-    assert notes == ["left out as text: c (for example 'late')"]
-    assert found[-2].x == {"a": 1, "b": 2}
+    assert notes == ["features that are texts: c (for example 'late')"]
+    assert [m.x for m in found[-2:]] == [{"a": 1, "b": 2, "c": "late"}, {"a": 1, "b": 3, "c": "x"}]
 
 
 def test_columns_without_a_name_are_left_out_with_a_note(tmp_path):
@@ -251,8 +322,19 @@ def test_json_columns_that_come_later_are_judged_then(tmp_path):
     notes = []
     text = '{"a": 1, "room": "p"}\n' * 150 + '{"a": 1, "b": 2, "c": "x", "room": "p"}\n' * 2
     found = drain(source(tmp_path, text, "log.jsonl", notes=notes.append))
-    assert found[-1].x == {"a": 1, "b": 2}
-    assert notes == ["left out as text: c (for example 'x')"]
+    assert found[-1].x == {"a": 1, "b": 2, "c": "x"}
+    assert notes == ["features that are texts: c (for example 'x')"]
+
+
+def test_what_is_neither_number_nor_text_is_left_out(tmp_path):
+    notes = []
+    text = '{"a": 1, "b": [1], "room": "p"}\n' * 150 + '{"a": 1, "c": {}, "room": "p"}\n'
+    found = drain(source(tmp_path, text, "log.jsonl", notes=notes.append))
+    assert {tuple(m.x) for m in found} == {("a",)}
+    assert notes == [
+        "left out, neither numbers nor texts: b",
+        "left out, neither numbers nor texts: c (for example {})",
+    ]
 
 
 def test_parquet_keeps_its_types(tmp_path):
@@ -356,7 +438,7 @@ def test_any_text_is_a_log_or_a_table_error(tmp_path_factory, text):
         ({"key": "zzz"}, r"has no column 'zzz' \(key\); columns: "),
         ({"ignore": ["zzz"]}, r"has no column 'zzz' \(ignore\); columns: "),
         ({"features": ["light", "zzz"]}, r"has no column 'zzz' \(features\); columns: "),
-        ({"features": ["name"]}, "has no numeric column besides label, time and key; expected fea"),
+        ({"ignore": ["light", "noise", "name", "who"], "time": "at"}, NO_FEATURE),
     ],
 )
 def test_a_missing_column_is_named_with_the_columns_there_are(tmp_path, roles, match):

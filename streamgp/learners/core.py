@@ -1,0 +1,277 @@
+"""What our learners share: one Gaussian process over dictionaries of features.
+
+Which feature is which coordinate, which event is which example, and when hyper-parameters change is
+settled here. What the targets mean is the business of the learner around it.
+
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from streamgp.base import Array, Features, State
+from streamgp.features import Columns
+from streamgp.gp.hyperparameters import Hyperparameters
+from streamgp.gp.numbered import NumberedGP
+from streamgp.gp.packed import NotPositiveDefiniteError
+from streamgp.gp.points import padded
+from streamgp.gp.sparse import SparseGP
+from streamgp.kernels import Kernel
+from streamgp.learners.settings import Settings
+from streamgp.learners.tuning import Merit, Tuning
+
+
+class Core:
+    """Several functions over dictionaries of features, learned one example at a time.
+
+    Parameters
+    ----------
+    settings
+        How the learner was built.
+
+    Attributes
+    ----------
+    columns
+        Which feature is which coordinate.
+    gp
+        The process; None until the first example fixes the default kernel.
+
+    """
+
+    # _prior    the kernel as it was given, or what stands for None since the first example
+    # _tuning   None if hyper-parameters stay as they are
+    # _numbers  number of each retained example by event id; _events is its inverse
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._prior = settings.kernel
+        self._tuning = Tuning(settings.max_points) if settings.learn_hyperparameters else None
+        self.columns = Columns()
+        self.gp: NumberedGP | SparseGP | None = None
+        self._numbers: dict[str, int] = {}
+        self._events: dict[int, str] = {}
+        self._n_appended = 0
+
+    @property
+    def n_learned(self) -> int:
+        """Number of examples learned and not forgotten."""
+        return 0 if self.gp is None else self.gp.n
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the process is that of the examples that it retains."""
+        return self.gp is None or self.gp.n == len(self.gp.retained)
+
+    def predict(self, x: Features) -> tuple[Array | None, float]:
+        """Posterior means, None before the first example, and the latent variance."""
+        gp, columns = self.gp, self.columns
+        if gp is None:
+            return None, self._prior_variance_at_first(x)
+        vector = columns.known_vector(x)
+        return gp.predict(columns.vector(x) if vector is None else vector)
+
+    def predict_many(self, xs: Sequence[Features]) -> tuple[Array | None, Array]:
+        """Posterior means (b, m), None before the first example, and latent variances (b,)."""
+        gp, columns = self.gp, self.columns
+        if gp is None:
+            return None, np.array([self._prior_variance_at_first(x) for x in xs])
+        X = np.array([columns.vector(x) for x in xs]).reshape(len(xs), len(columns))
+        return gp.predict_many(X)
+
+    def prior_variance(self, x: Features) -> float:
+        """Latent variance before anything was learned."""
+        gp, columns = self.gp, self.columns
+        if gp is None:
+            return self._prior_variance_at_first(x)
+        kernel = gp.kernel
+        # That of a stationary kernel is the same everywhere; the row of a point far away could not
+        # be made without the origin that the Gaussian process measures from.
+        point = np.zeros(len(columns)) if kernel.stationary else columns.vector(x)
+        return kernel.prior_variance(kernel.embed(point))
+
+    def check_new(self, event_id: str | None) -> None:
+        """Refuse an event that is retained already."""
+        if event_id is not None and event_id in self._numbers:
+            raise ValueError(f"event {event_id!r} was already learned; use relabel_one")
+
+    def append(self, x: Features, y: Array, event_id: str | None) -> None:
+        """Learn targets (m,); a longer `y` brings new functions, zero until now.
+
+        If the example is refused, nothing changes.
+        """
+        self.check_new(event_id)
+        gp, columns, prior = self.gp, self.columns, self._prior
+        vector = columns.known_vector(x)
+        if vector is None or gp is None:
+            columns = columns.widened(x)
+            vector = columns.vector(x)
+            if gp is None:
+                prior = self._settings.kernel_for(len(columns))
+                gp = self._settings.process(self._hyperparameters(prior, columns))
+            elif columns is not self.columns:
+                gp.widen(len(columns), gp.kernel.bound(columns))
+        try:
+            gone = gp.append(vector, y)
+        except ValueError:
+            gp.narrow(len(self.columns), gp.kernel.bound(self.columns))
+            raise
+        self.gp, self.columns, self._prior = gp, columns, prior
+        number = self._n_appended
+        self._n_appended += 1
+        if event_id is not None:
+            self._numbers[event_id] = number
+            self._events[number] = event_id
+        if self._tuning is not None:
+            self._tuning.note(number, vector, y)
+        self._let_go(gone)
+
+    def add_target(self) -> None:
+        """Add a function that was zero wherever it has been observed."""
+        if self.gp is not None:
+            self.gp.add_target()
+
+    def relabel(self, event_id: str, y: Array) -> None:
+        """Replace the targets of an example; raises KeyError if it is not retained."""
+        number = self.number(event_id)
+        self._learned().relabel(number, y)
+        if self._tuning is not None:
+            self._tuning.relabel(number, y)
+
+    def forget(self, event_id: str) -> None:
+        """Forget an example; raises KeyError if it is not retained."""
+        number = self.number(event_id)
+        self._learned().remove(number)
+        self._let_go([number])
+        if self._tuning is not None:
+            self._tuning.forget(number)
+
+    def number(self, event_id: str) -> int:
+        """Return the number of an example; raises KeyError if it is not retained."""
+        return self._numbers[event_id]
+
+    def targets(self, event_id: str) -> Array:
+        """Return the targets of an example; raises KeyError if it is not retained."""
+        number, gp = self.number(event_id), self._learned()
+        return gp.targets[gp.retained.index(number)]
+
+    def misfits(self) -> tuple[Array, float] | None:
+        """What `ExactGP.misfits` returns, None before the first example."""
+        return None if self.gp is None else self.gp.misfits()
+
+    def log_evidence(self) -> float:
+        """Log density of all targets, each given those before it, in nats."""
+        return 0.0 if self.gp is None else self.gp.log_evidence()
+
+    def leave_one_out(self) -> dict[str, tuple[list[float], float, float]]:
+        """Return means, variance and prior variance by event id, had each not been learned."""
+        gp = self.gp
+        if gp is None or not gp.retained:
+            return {}
+        kernel, d = gp.kernel, len(self.columns)
+        means, variances = gp.leave_one_out()
+        # As in `prior_variance`.
+        points = [np.zeros(d) if kernel.stationary else padded(x, d) for x in gp.points]
+        return {
+            self._events[number]: (
+                means[i].tolist(),
+                float(variances[i]),
+                kernel.prior_variance(kernel.embed(points[i])),
+            )
+            for i, number in enumerate(gp.retained)
+            if number in self._events
+        }
+
+    # --- hyper-parameters
+
+    def tune(self, standardised: Callable[[Array], Array], merit: Merit) -> None:
+        """Fit the hyper-parameters if it is time, and go on with what was found.
+
+        Parameters
+        ----------
+        standardised, merit
+            As for `Tuning.search`.
+
+        """
+        tuning, gp, prior = self._tuning, self.gp, self._prior
+        if tuning is None or gp is None or prior is None or not tuning.is_due(gp.n):
+            return
+        before = tuning.vector
+        after = tuning.search(
+            self._settings.given(prior, self.columns),
+            len(self.columns),
+            gp.n_targets,
+            standardised=standardised,
+            merit=merit,
+            min_noise_variance=self._settings.min_noise_variance,
+        )
+        tuning.postpone()
+        if after is before:
+            return
+        tuning.vector = after
+        try:
+            self._let_go(self._adopt(gp, prior))
+        except NotPositiveDefiniteError:
+            tuning.vector = before
+
+    @property
+    def noise_variance(self) -> float:
+        """Noise variance in use."""
+        if self.gp is not None:
+            return self.gp.noise_variance
+        tuning = self._tuning
+        vector = None if tuning is None else tuning.vector
+        return self._settings.noise_variance if vector is None else math.exp(vector[-1])
+
+    @property
+    def hyperparameters(self) -> Hyperparameters | None:
+        """Kernel and noise variance in use, None before the first example."""
+        gp = self.gp
+        if gp is None:
+            return None
+        return Hyperparameters(kernel=gp.kernel, noise_variance=gp.noise_variance)
+
+    def state(self) -> State | None:
+        """Return what is no function of the examples, as plain JSON values; None for nothing."""
+        return None if self._tuning is None else self._tuning.state()
+
+    def load_state(self, state: State | None) -> None:
+        """Become what the state was taken from; the examples are learned after that."""
+        if state is not None and self._tuning is not None:
+            self._tuning.load_state(state)
+
+    def _adopt(self, gp: NumberedGP | SparseGP, prior: Kernel) -> list[int]:
+        columns = self.columns
+        these = self._hyperparameters(prior, columns)
+        if isinstance(gp, SparseGP):
+            return gp.adopt(these.kernel, these.noise_variance)
+
+        def kernel_for(d: int) -> Kernel:
+            first = Columns(columns.names[:d], [i for i in columns.texts if i < d])
+            return these.kernel.bound(first)
+
+        return gp.adopt(kernel_for, these.noise_variance)
+
+    def _hyperparameters(self, prior: Kernel, columns: Columns) -> Hyperparameters:
+        given, tuning = self._settings.given(prior, columns), self._tuning
+        return given if tuning is None else tuning.moved(given)
+
+    # --- inside
+
+    def _prior_variance_at_first(self, x: Features) -> float:
+        columns = self.columns.widened(x)
+        kernel = self._hyperparameters(self._settings.kernel_for(len(columns)), columns).kernel
+        return kernel.prior_variance(kernel.embed(columns.vector(x)))
+
+    def _let_go(self, numbers: list[int]) -> None:
+        """Take the names of examples back that are retained no longer."""
+        for number in numbers:
+            event_id = self._events.pop(number, None)
+            if event_id is not None:
+                del self._numbers[event_id]
+
+    def _learned(self) -> NumberedGP | SparseGP:
+        if self.gp is None:
+            raise KeyError("nothing has been learned yet")
+        return self.gp

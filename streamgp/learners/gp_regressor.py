@@ -1,0 +1,264 @@
+"""Gaussian process regressor that learns one example at a time.
+
+Dictionaries and numbers in, a number or a normal distribution out; what is shared with the
+classifier is `core.py`.
+
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import numpy as np
+from river import base
+
+from streamgp.base import Array, Features, State
+from streamgp.gp.hyperparameters import Hyperparameters
+from streamgp.kernels import Kernel
+from streamgp.learners.core import Core
+from streamgp.learners.frames import feature_rows, series_like
+from streamgp.learners.moments import Moments
+from streamgp.learners.normal import Normal
+from streamgp.learners.settings import Settings
+from streamgp.values import is_number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class GPRegressor(base.MiniBatchRegressor):
+    """Gaussian process regressor that learns one example at a time.
+
+    Far from everything it has learned it predicts the mean of the targets, and says how unsure it
+    is. Kernel and noise variance are about targets of mean 0 and variance 1: those learned, less
+    their mean, over their standard deviation, both as they are at the moment. A changed mean or
+    standard deviation needs nothing to be learned again. For what is said of features, and of
+    memory, see `GPClassifier`.
+
+    Parameters
+    ----------
+    kernel
+        Covariance function. None stands for a squared exponential with unit variance and a length
+        scale proportional to the square root of the number of features of the first example.
+    noise_variance
+        Variance of the observations around the function, as a share of that of all targets.
+    max_points
+        Largest number of examples that are retained; the others count, but can be neither changed
+        nor forgotten. None retains all.
+    learn_hyperparameters
+        Fit the parameters of the kernel and the noise variance to the latest 512 examples whenever
+        their number has doubled, from 32 on; what was given is what is expected beforehand.
+    single_precision
+        Keep the matrix of an exact process in half the room and read it in half the time.
+
+    Attributes
+    ----------
+    n_learned
+        Number of examples learned and not forgotten.
+
+    Examples
+    --------
+    >>> from streamgp import GPRegressor
+    >>> model = GPRegressor(noise_variance=0.01)
+    >>> for hour, temperature in [(0, 12.0), (1, 14.0), (2, 16.0)]:
+    ...     model.learn_one({"hour": hour}, temperature)
+    >>> model.predict_one({"hour": 1.5})
+    15.3...
+    >>> model.predict_one({"hour": 1.5}, with_dist=True)
+    Normal(mu=15.3..., sigma=0.35...)
+    >>> model.predict_one({"hour": 50.0}, with_dist=True)
+    Normal(mu=14.0, sigma=1.64...)
+
+    References
+    ----------
+    [^1]: Rasmussen, C.E. and Williams, C.K.I., 2006. Gaussian Processes for Machine Learning,
+        Eqs. 2.25 and 2.26.
+
+    """
+
+    # _core     two functions that share one covariance: the targets, less the first of them, and 1.
+    #           The posterior mean is linear in the targets: with both, any centre can be taken
+    # _origin   the first target
+    # _moments  mean and variance of the targets, less the first one
+    def __init__(
+        self,
+        kernel: Kernel | None = None,
+        noise_variance: float = 0.5,
+        max_points: int | None = None,
+        learn_hyperparameters: bool = False,
+        single_precision: bool = False,
+    ) -> None:
+        self.kernel = kernel
+        self.noise_variance = noise_variance
+        self.max_points = max_points
+        self.learn_hyperparameters = learn_hyperparameters
+        self.single_precision = single_precision
+        settings = Settings(
+            kernel=kernel,
+            noise_variance=noise_variance,
+            max_points=max_points,
+            learn_hyperparameters=learn_hyperparameters,
+            single_precision=single_precision,
+        )
+        self._core = Core(settings)
+        self._origin = 0.0
+        self._moments = Moments()
+
+    @property
+    def n_learned(self) -> int:
+        """Number of examples learned and not forgotten."""
+        return self._core.n_learned
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all examples that were learned and not forgotten are retained."""
+        return self._core.is_exact
+
+    @property
+    def hyperparameters(self) -> Hyperparameters | None:
+        """Kernel and noise variance in use, learned or given; None before the first example."""
+        return self._core.hyperparameters
+
+    @overload
+    def predict_one(self, x: Features, *, with_dist: Literal[False] = False) -> float: ...
+    @overload
+    def predict_one(self, x: Features, *, with_dist: Literal[True]) -> Normal: ...
+
+    def predict_one(self, x: Features, *, with_dist: bool = False) -> float | Normal:
+        """Predict the target, 0 before the first one.
+
+        Parameters
+        ----------
+        x
+            Features.
+        with_dist
+            Return the distribution of an observation, noise included.
+
+        Raises
+        ------
+        TypeError
+            If a feature is neither a number nor a text.
+        ValueError
+            If a feature is infinite.
+
+        """
+        means, variance = self._core.predict(x)
+        mu = 0.0 if means is None else self._value(*means.tolist())
+        if not with_dist:
+            return mu
+        noise_variance = self._core.noise_variance
+        return Normal(mu=mu, sigma=self._moments.std * math.sqrt(variance + noise_variance))
+
+    def learn_one(self, x: Features, y: float, *, event_id: str | None = None) -> None:
+        """Learn that the target of `x` is `y`; `event_id` makes it possible to change it later.
+
+        Raises
+        ------
+        NotPositiveDefiniteError
+            If the example is, up to rounding, determined by earlier ones: raise `noise_variance`.
+        TypeError
+            If a feature is neither a number nor a text, or the target is no number.
+        ValueError
+            If a feature or the target is infinite, or the event id is already taken.
+
+        """
+        value = _checked(y)
+        origin = self._origin if self._moments.n else value
+        self._core.append(x, _targets(value - origin), event_id)
+        self._origin = origin
+        self._moments.add(value - origin)
+        self._core.tune(self._standardised, _log_density)
+
+    def relabel_one(self, event_id: str, y: float) -> None:
+        """Change the target of an example; raises KeyError if it is not retained."""
+        value, old = _checked(y) - self._origin, self._core.targets(event_id)[0]
+        self._core.relabel(event_id, _targets(value))
+        self._moments.remove(float(old))
+        self._moments.add(value)
+
+    def forget_one(self, event_id: str) -> None:
+        """Forget an example, exactly; raises KeyError if it is not retained."""
+        old = self._core.targets(event_id)[0]
+        self._core.forget(event_id)
+        self._moments.remove(float(old))
+
+    def log_evidence(self) -> float:
+        """Log marginal likelihood of all targets, around the mean of them, in nats.
+
+        Examples
+        --------
+        >>> model = GPRegressor(noise_variance=0.5)
+        >>> for hour, temperature in [(0, 12.0), (1, 14.0), (2, 16.0)]:
+        ...     model.learn_one({"hour": hour}, temperature)
+        >>> model.log_evidence()
+        -5.75...
+
+        """
+        found = self._core.misfits()
+        if found is None:
+            return 0.0
+        (yy, yo, oo), log_det = (found[0][0, 0], found[0][0, 1], found[0][1, 1]), found[1]
+        c, s, n = self._moments.mean, self._moments.std, self._core.n_learned
+        misfit = (yy - 2.0 * c * yo + c * c * oo) / (s * s)
+        return -0.5 * float(misfit + log_det + n * math.log(2.0 * math.pi * s * s))
+
+    # --- many at once
+
+    def learn_many(self, X: pd.DataFrame, y: pd.Series) -> None:
+        """Learn the rows of a data frame, one after the other."""
+        for x, target in zip(feature_rows(X), y.tolist(), strict=True):
+            self.learn_one(x, target)
+
+    def predict_many(self, X: pd.DataFrame) -> pd.Series:
+        """Predict the target for each row of a data frame.
+
+        Faster than one by one while the regressor is exact, and equal to it up to rounding.
+        """
+        means, _ = self._core.predict_many(feature_rows(X))
+        if means is None:
+            return series_like(X, [0.0] * len(X))
+        return series_like(X, [self._value(*row) for row in means.tolist()])
+
+    # --- surviving a restart
+
+    def state(self) -> State | None:
+        """Return what is no function of the examples, as for `GPClassifier`."""
+        return self._core.state()
+
+    def load_state(self, state: State | None) -> None:
+        """Take over what `state` returned; this regressor has learned nothing yet."""
+        self._core.load_state(state)
+
+    # --- inside
+
+    def _value(self, mean: float, share: float) -> float:
+        """Return a prediction from the posterior means of the targets and of 1."""
+        # Of targets less c, it is mean - c share; what was taken away is added again.
+        return self._origin + (mean + self._moments.mean * (1.0 - share))
+
+    def _standardised(self, Y: Array) -> Array:
+        return (Y[:, :1] - self._moments.mean) / self._moments.std
+
+    @classmethod
+    def _unit_test_params(cls) -> Any:
+        yield {"noise_variance": 0.1}
+
+
+def _targets(value: float) -> Array:
+    return np.array([value, 1.0])
+
+
+def _checked(y: object) -> float:
+    if not is_number(y):
+        raise TypeError(f"y must be a number, got {y!r}; do not learn events without a target")
+    value = float(y)  # type: ignore[arg-type]
+    if not math.isfinite(value):
+        raise ValueError(f"y must be finite, got {y!r}")
+    return value
+
+
+def _log_density(means: Array, variances: Array, Y: Array) -> float:
+    """Log density of targets by predictions before they were learned, but for a constant."""
+    steps = Y - means
+    return -0.5 * float((steps * steps / variances[:, None] + np.log(variances)[:, None]).sum())

@@ -1,0 +1,61 @@
+"""Mean and standard deviation of numbers that come, and sometimes go."""
+
+from __future__ import annotations
+
+import math
+
+
+class Moments:
+    """Running mean and standard deviation (Welford), in population form.
+
+    Attributes
+    ----------
+    n
+        How many numbers there are.
+    mean
+        Their mean, 0 if there are none.
+    m2
+        Sum of their squared distances from the mean.
+
+    Examples
+    --------
+    >>> moments = Moments()
+    >>> for value in (1.0, 3.0, 8.0):
+    ...     moments.add(value)
+    >>> moments.remove(8.0)
+    >>> moments.mean, moments.std
+    (2.0, 1.0)
+
+    """
+
+    __slots__ = ("m2", "mean", "n")
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.mean = 0.0
+        self.m2 = 0.0
+
+    @property
+    def std(self) -> float:
+        """The standard deviation; 1 as long as the numbers do not differ."""
+        # Below this, the spread is rounding of a constant.
+        rounding = 1e-12 * self.mean
+        variance = self.m2 / self.n if self.n else 0.0
+        return math.sqrt(variance) if variance > rounding * rounding else 1.0
+
+    def add(self, value: float) -> None:
+        """Add a number."""
+        self.n += 1
+        delta = value - self.mean
+        self.mean += delta / self.n
+        self.m2 += delta * (value - self.mean)
+
+    def remove(self, value: float) -> None:
+        """Take a number back that was added."""
+        self.n -= 1
+        if self.n == 0:
+            self.mean = self.m2 = 0.0
+            return
+        delta = value - self.mean
+        self.mean -= delta / self.n
+        self.m2 = max(self.m2 - delta * (value - self.mean), 0.0)

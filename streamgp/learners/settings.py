@@ -1,0 +1,81 @@
+"""How a learner was built: its arguments, checked, and what follows from them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from streamgp.features import Columns
+from streamgp.gp.bounded import check_max_points
+from streamgp.gp.exact import MIN_NOISE_IN_SINGLE_PRECISION, check_noise_variance
+from streamgp.gp.hyperparameters import MIN_NOISE_VARIANCE, Hyperparameters
+from streamgp.gp.numbered import NumberedGP
+from streamgp.gp.sparse import SparseGP
+from streamgp.kernels import Kernel, SquaredExponential
+from streamgp.kernels.kernel import check_kernel
+
+# Default length scale: this times the square root of the number of features, standardised.
+# Measured on four sensor logs, docs/decisions/scaling.md.
+LENGTH_SCALE_PER_ROOT_FEATURE = 0.9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The arguments of a learner, under their names.
+
+    Raises
+    ------
+    TypeError
+        If `kernel` is none.
+    ValueError
+        If `noise_variance` or `max_points` is out of range, or two arguments exclude each other.
+
+    """
+
+    kernel: Kernel | None
+    noise_variance: float
+    max_points: int | None
+    learn_hyperparameters: bool
+    single_precision: bool
+
+    def __post_init__(self) -> None:
+        check_noise_variance(self.noise_variance, single_precision=self.single_precision)
+        if self.kernel is not None:
+            check_kernel(self.kernel)
+        if self.learn_hyperparameters and self.noise_variance == 0.0:
+            raise ValueError(
+                "noise_variance must be positive to be learned, got 0.0; "
+                f"start from {MIN_NOISE_VARIANCE}"
+            )
+        if self.max_points is not None:
+            check_max_points(self.max_points)
+        if self.max_points is not None and self.single_precision:
+            raise ValueError(
+                "single_precision is for a learner that keeps all examples, "
+                f"got max_points={self.max_points!r} as well; do without one of them"
+            )
+
+    @property
+    def min_noise_variance(self) -> float:
+        """Least noise variance that may be learned."""
+        # In single precision twice the limit: it is a logarithm for a while, and must not fall
+        # below by rounding.
+        single = self.single_precision
+        return 2.0 * MIN_NOISE_IN_SINGLE_PRECISION if single else MIN_NOISE_VARIANCE
+
+    def kernel_for(self, d: int) -> Kernel:
+        """Return the kernel, or what stands for None where the first point has `d` features."""
+        if self.kernel is not None:
+            return self.kernel
+        return SquaredExponential(LENGTH_SCALE_PER_ROOT_FEATURE * math.sqrt(max(d, 1)))
+
+    def given(self, kernel: Kernel, columns: Columns) -> Hyperparameters:
+        """Return what is expected beforehand of points with these columns."""
+        return Hyperparameters(kernel=kernel.bound(columns), noise_variance=self.noise_variance)
+
+    def process(self, these: Hyperparameters) -> NumberedGP | SparseGP:
+        """Return a process that has learned nothing."""
+        if self.max_points is not None:
+            return SparseGP(these.kernel, these.noise_variance, self.max_points)
+        single = self.single_precision
+        return NumberedGP(these.kernel, these.noise_variance, single_precision=single)

@@ -1,0 +1,77 @@
+"""Loops around learners that retain a few points, and that learn their hyper-parameters."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from stories import told
+from test_parts import LABELS, Published
+from test_text_features import TextStory
+
+from streamgp import GPClassifier, SkepticalClassifier
+from streamgp.interactive import InteractiveLoop
+from streamgp.kernels import Categorical, On, SquaredExponential
+from streamgp.learners import tuning
+
+ARD = SquaredExponential({"u": 1.0, "place": 0.7}) * On(["n"], Categorical())
+MODELS = {
+    "few points": lambda: GPClassifier(max_points=6),
+    "learned hyper-parameters": lambda: GPClassifier(learn_hyperparameters=True),
+    "both": lambda: GPClassifier(max_points=6, learn_hyperparameters=True),
+    "both, many parts": lambda: GPClassifier(ARD, 0.2, max_points=9, learn_hyperparameters=True),
+}
+models = pytest.mark.parametrize("learner", MODELS.values(), ids=MODELS.keys())
+
+
+@pytest.fixture(autouse=True)
+def early(monkeypatch):
+    """The first fit after four examples."""
+    monkeypatch.setattr(tuning, "FIRST_FIT", 4)
+
+
+def skeptical(learner):
+    return SkepticalClassifier(learner(), warm_up=20, seed=3)
+
+
+@models
+@settings(max_examples=4, deadline=None)
+@given(seed=st.integers(0, 10**6), every=st.integers(1, 12))
+def test_cutting_by_snapshot_and_restore_changes_no_message(learner, seed, every):
+    spans = {"expires_after_s": 5.0, "answer_horizon_s": 60.0}
+    whole, cut = (InteractiveLoop(skeptical(learner), **spans) for _ in range(2))
+    story, messages = TextStory(seed, labels=LABELS), []
+    for n in range(110):
+        step = story.next(messages)
+        messages = told(whole, step)
+        assert repr(told(cut, step)) == repr(messages)
+        if n % every == 0:
+            cut = InteractiveLoop.restore(cut.snapshot(), skeptical(learner))
+    assert cut.snapshot() == whole.snapshot()
+    assert whole.model.n_learned > 8
+
+
+@models
+@settings(max_examples=3, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_what_was_published_last_makes_the_loop_again(learner, seed):
+    published = Published(lambda: skeptical(learner), seed)
+    published.story = TextStory(seed, labels=LABELS)
+    for _ in range(120):
+        published.step()
+    again = list(published.cut())
+    expected = published.loop.snapshot()
+    assert [loop.snapshot() == expected for loop in again] == [True] * 3
+
+
+def test_a_learner_whose_examples_are_all_there_is_adds_nothing_to_the_head():
+    heads = []
+    for learner in MODELS.values():
+        loop = InteractiveLoop(skeptical(learner))
+        story, messages = TextStory(1, labels=LABELS), []
+        for _ in range(80):
+            messages = told(loop, story.next(messages))
+        heads.append(loop.parts()["head"]["model"]["taught"].get("learner"))
+    few, *tuned = heads
+    assert few is None
+    assert all(0 < len(json.dumps(state)) < 200 for state in tuned)
