@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -91,23 +90,3 @@ for model, y in ((GPClassifier(), "p"), (GPRegressor(), 1.0)):
 assert "pandas" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_many_predictions_take_less_time_than_one_by_one():
-    """Half, where 2.5 times less is measured in benchmarks on a quiet machine."""
-    model, rng = GPClassifier(), np.random.default_rng(0)
-    X = pd.DataFrame(rng.normal(size=(1500, 8)), columns=list("abcdefgh"))
-    model.learn_many(X, pd.Series(np.arange(1500) % 5))
-    probes = pd.DataFrame(rng.normal(size=(64, 8)), columns=X.columns)
-    rows = feature_rows(probes)
-
-    def least(work):
-        times = []
-        for _ in range(5):
-            start = time.perf_counter()
-            work()
-            times.append(time.perf_counter() - start)
-        return min(times)
-
-    one = least(lambda: [model.predict_proba_one(x) for x in rows])
-    assert least(lambda: model.predict_proba_many(probes)) < 0.75 * one
