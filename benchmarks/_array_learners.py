@@ -1,17 +1,18 @@
-"""Classifiers on arrays, to measure Gaussian processes without what is around them."""
+"""Classifiers play streams of arrays: Gaussian processes alone, and with what is around them."""
 
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
+from river import base
 
-from benchmarks._array_streams import ArrayStream
+from benchmarks._array_streams import ArrayStream, as_dictionaries
 from streamgp.base import Array
 from streamgp.gp.bounded import BoundedGP
 from streamgp.gp.hyperparameters import Hyperparameters, predicted_before_learned
 from streamgp.kernels import SquaredExponential
-from streamgp.learners.drift import DriftWatch
 from streamgp.learners.gp_classifier import LENGTH_SCALE_PER_ROOT_FEATURE
 
 # That of `GPClassifier` and `isgp()`, as is the kernel.
@@ -35,22 +36,35 @@ def right_exactly(stream: ArrayStream) -> Array:
     return right
 
 
-def right_one_by_one(stream: ArrayStream, gp: BoundedGP, watch: DriftWatch | None = None) -> Array:
-    """Whether a process, taught all labels one by one, predicts each before it is told, (n,).
-
-    With a watch, it falls back to the prior at every drift.
-    """
+def right_one_by_one(stream: ArrayStream, gp: BoundedGP) -> Array:
+    """Whether a process, taught all labels one by one, predicts each before it is told, (n,)."""
     right = np.zeros(len(stream.y), dtype=bool)
     for i, (x, y) in enumerate(zip(stream.X, stream.y.tolist(), strict=True)):
         if gp.n_targets:
             means, _ = gp.predict(x)
             right[i] = means.argmax() == y
-            if watch is not None and watch.note(wrong=not right[i]):
-                gp.fall_back()
         target = np.zeros(max(gp.n_targets, y + 1))
         target[y] = 1.0
         gp.append(x, target)
     return right
+
+
+def played(stream: ArrayStream, model: base.Classifier) -> tuple[Array, Array]:
+    """Let a classifier of River's kind predict each event, and learn it then.
+
+    Returns
+    -------
+    Whether each prediction was right, (n,), and how long each event took, in seconds, (n,).
+
+    """
+    right = np.zeros(len(stream.y), dtype=bool)
+    seconds, clock = np.zeros(len(stream.y)), time.perf_counter
+    for i, (x, y) in enumerate(as_dictionaries(stream)):
+        started = clock()
+        right[i] = model.predict_one(x) == y
+        model.learn_one(x, y)
+        seconds[i] = clock() - started
+    return right, seconds
 
 
 def right_without_change(stream: ArrayStream) -> Array:

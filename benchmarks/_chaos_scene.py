@@ -14,7 +14,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from benchmarks._chaos_hanging import end_hanging
 from benchmarks._chaos_learners import StateOfTopics
 from benchmarks._chaos_ledger import Ledger
 from benchmarks._chaos_programs import Plan, Program, Workers
@@ -265,6 +264,8 @@ class Scene:
             self._stuck = lag, now
         elif now - self._stuck[1] > _STUCK_S:
             self._stuck = lag, now
+            from kafka_hanging import end_hanging  # beside the broker
+
             ended = end_hanging(self._broker.servers)
             self.ended += ended
             progress(f"{lag} inputs do not move; transactions ended by hand: {ended or 'none'}")

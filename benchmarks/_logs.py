@@ -75,7 +75,7 @@ def read(name: str, data: Path | None, n: int) -> Log:
     Parameters
     ----------
     name
-        One of `NAMES`; `wifi_rooms` comes with streamgp and needs no folder.
+        One of `NAMES`, `usps` or `dna`; `wifi_rooms` comes with streamgp and needs no folder.
     data
         The data folder, or None.
     n
@@ -120,6 +120,12 @@ def _arrays(path: Path, n: int, *, suffix: str = "") -> list[Labelled]:
         (dict(zip(names, x, strict=True)), int(label))
         for x, label in zip(X.astype(float).tolist(), y.tolist(), strict=True)
     ]
+
+
+def _both_halves(path: Path, n: int) -> list[Labelled]:
+    """Read the test set after the training set, the order in which both were published."""
+    events = _arrays(path, n, suffix="_train")
+    return events + _arrays(path, n - len(events), suffix="_test")
 
 
 def _occupancy(path: Path, n: int) -> list[Labelled]:
@@ -177,7 +183,11 @@ _LOGS: dict[str, tuple[str, _Reader, tuple[str, ...]]] = {
     "keystroke": ("streams/keystroke.npz", _arrays, _SHUFFLED),
     "pendigits": ("classification/pendigits.npz", partial(_arrays, suffix="_train"), _SHUFFLED),
     "letter": ("classification/letter.npz", partial(_arrays, suffix="_train"), _SHUFFLED),
+    "usps": ("classification/usps.npz", _both_halves, _SHUFFLED),
+    "dna": ("classification/dna.npz", _both_halves, _SHUFFLED),
     "places_1": (EXTRASENSORY, partial(_extrasensory, user=1), _ALL),
     "places_24": (EXTRASENSORY, partial(_extrasensory, user=24), _ALL),
 }
-NAMES = ("wifi_rooms", *_LOGS)
+# Of sensors or of people's doings; a picture and a gene are neither.
+_OTHERS = ("usps", "dna")
+NAMES = ("wifi_rooms", *(name for name in _LOGS if name not in _OTHERS))

@@ -4,41 +4,41 @@ Streams from River's generators, between two concepts of the same kind: no chang
 middle, a slow one through the middle half, and there and back again three times. All labels are
 given; each event is predicted before it is learned. Compared are
 
-* the exact process, which forgets nothing (`ExactGP`),
-* a bounded one, which forgets nothing on purpose (`SparseGP`),
-* the same that falls back to the prior when River's ADWIN finds more errors (`DriftWatch`),
-* a sliding window (`WindowGP`), and
+* the exact process, which forgets nothing, `GPClassifier()`,
+* a bounded one, which forgets nothing on purpose, `GPClassifier(max_points=200)`,
+* the same that falls back to the prior when River's ADWIN finds more errors, with `drift=True`,
+* a sliding window, `GPClassifier(window=200)`, and
 * the prediction that nothing changes: the label before. On many recorded logs it is hard to beat.
 
-Kernel and noise are those of `GPClassifier`, features are standardised by the first 200 events,
-bounded processes have 200 points. Elec2, from the data folder, in the order of time: its first
-10 000 events with the exact process, and all of them without. What changes there, and when, is not
-known.
+Features are standardised by the first 200 events. Elec2, from the data folder, in the order of
+time: its first 10 000 events with the exact process, and all of them without. What changes there,
+and when, is not known.
+
+At last, the same streams of one seed where `SkepticalClassifier` asks for labels, of which a fifth
+are random at first: by its own rule, by the same but about a tenth of the events at least, and
+about a tenth at random.
 
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean
 
 from benchmarks._array_learners import (
-    NOISE_VARIANCE,
-    kernel_for,
+    played,
     right_exactly,
-    right_one_by_one,
     right_without_change,
 )
 from benchmarks._array_streams import CONCEPTS, KINDS, ArrayStream, drifting, recorded
 from benchmarks._blas import one_thread
+from benchmarks._drift_asked import RULES, asked
 from benchmarks._harness import Acceptance, Options, Outcome, Row, at_least, progress, run
 from benchmarks._logs import MissingLogError
+from streamgp import GPClassifier
 from streamgp.base import Array
-from streamgp.gp.sparse import SparseGP
-from streamgp.gp.window import WindowGP
-from streamgp.learners.drift import DriftWatch
 
 _MAX_POINTS = 200
 # Events beyond which the exact process takes more than a minute and two gigabytes.
@@ -55,6 +55,8 @@ class Plan:
     n_events: int = 5000
     n_seeds: int = 3
     n_recorded: Sequence[int] = (_MOST_EXACTLY, 45_312)
+    rules: Sequence[str] = tuple(RULES)
+    kinds_asked: Sequence[str] = ("none", "abrupt", "recurring")
 
 
 QUICK = Plan(n_events=2000, n_seeds=1, n_recorded=(3000,))
@@ -71,8 +73,13 @@ def measure(options: Options, plan: Plan | None = None) -> Outcome:
     with one_thread() as how:
         rows = [row for kind in plan.kinds for row in _rows_of(kind, plan, options.seed)]
         recorded_rows, skipped = _recorded_rows(options, plan)
+        asked_rows = [
+            _asked_row(rule, kind, plan, options.seed)
+            for rule in plan.rules
+            for kind in plan.kinds_asked
+        ]
     return Outcome(
-        rows=[*rows, *recorded_rows],
+        rows=[*rows, *recorded_rows, *asked_rows],
         acceptance=_accepted(rows),
         skipped=skipped,
         notes=[f"One BLAS thread: {how}."],
@@ -110,17 +117,35 @@ def _recorded_rows(options: Options, plan: Plan) -> tuple[list[Row], list[str]]:
 
 def _scores(stream: ArrayStream) -> dict[str, float]:
     """Return the accuracy of each contender in percent, and how many drifts were found."""
-    kernel, watch = kernel_for(stream), DriftWatch()
-    played: Mapping[str, Callable[[], Array]] = {
-        _SPARSE: lambda: right_one_by_one(stream, SparseGP(kernel, NOISE_VARIANCE, _MAX_POINTS)),
-        _WATCHED: lambda: right_one_by_one(
-            stream, SparseGP(kernel, NOISE_VARIANCE, _MAX_POINTS), watch
-        ),
-        _WINDOW: lambda: right_one_by_one(stream, WindowGP(kernel, NOISE_VARIANCE, _MAX_POINTS)),
-        "no_change": lambda: right_without_change(stream),
+    models = _models()
+    scores = {name: _percent(played(stream, model)[0]) for name, model in models.items()}
+    scores["no_change"] = _percent(right_without_change(stream))
+    return {**scores, "drifts_found": float(models[_WATCHED].n_drifts)}
+
+
+def _models() -> dict[str, GPClassifier]:
+    return {
+        _SPARSE: GPClassifier(max_points=_MAX_POINTS),
+        _WATCHED: GPClassifier(max_points=_MAX_POINTS, drift=True),
+        _WINDOW: GPClassifier(window=_MAX_POINTS),
     }
-    scores = {name: _percent(right()) for name, right in played.items()}
-    return {**scores, "drifts_found": float(watch.n_drifts)}
+
+
+def _asked_row(rule: str, kind: str, plan: Plan, seed: int) -> Row:
+    """Return means over all pairs of concepts where labels are asked for."""
+    progress(f"{rule}, {kind}")
+    streams = [drifting(concept, kind, plan.n_events, seed) for concept in plan.concepts]
+    found = {
+        name: _means([asked(stream, RULES[rule], model.clone(), seed) for stream in streams])
+        for name, model in _models().items()
+    }
+    return {
+        "asked_by": rule,
+        "drift": kind,
+        **{name: scores["right"] for name, scores in found.items()},
+        "questions": found[_WATCHED]["asked"],
+        "drifts_found": found[_WATCHED]["drifts"],
+    }
 
 
 def _percent(right: Array) -> float:

@@ -17,9 +17,9 @@ from benchmarks import _array_learners as learners  # noqa: E402
 from benchmarks import _array_streams as streams  # noqa: E402
 from benchmarks import _harness as harness  # noqa: E402
 from benchmarks import bounded, drift  # noqa: E402
+from streamgp import GPClassifier  # noqa: E402
 from streamgp.gp.sparse import SparseGP  # noqa: E402
 from streamgp.gp.window import WindowGP  # noqa: E402
-from streamgp.learners.drift import DriftWatch  # noqa: E402
 
 
 def document(tmp_path, name, measure, *arguments):
@@ -80,15 +80,24 @@ def test_missing_values_are_0_after_scaling_by_those_that_are_there():
     assert stream.y.tolist() == [0, 1, 0]
 
 
+@pytest.mark.parametrize(("option", "kind"), [("max_points", SparseGP), ("window", WindowGP)])
+def test_a_classifier_is_right_where_its_process_is(option, kind):
+    stream = streams.drifting("Agrawal", "recurring", 400, seed=1)
+    gp = kind(learners.kernel_for(stream), learners.NOISE_VARIANCE, 50)
+    right, seconds = learners.played(stream, GPClassifier(**{option: 50}))
+    assert np.array_equal(right, learners.right_one_by_one(stream, gp))
+    assert seconds.shape == (400,)
+    assert seconds.min() > 0.0
+
+
 def test_a_watch_makes_it_forget():
     stream = streams.drifting("Sine", "abrupt", 800, seed=1)
-    watch = DriftWatch()
-    gp = SparseGP(learners.kernel_for(stream), learners.NOISE_VARIANCE, 50)
-    right = learners.right_one_by_one(stream, gp, watch)
-    assert watch.n_drifts == 1
+    model = GPClassifier(max_points=50, drift=True)
+    right, _ = learners.played(stream, model)
+    assert model.n_drifts == 1
     assert right[500:].mean() > 0.7
-    gp = SparseGP(learners.kernel_for(stream), learners.NOISE_VARIANCE, 50)
-    assert learners.right_one_by_one(stream, gp)[500:].mean() < 0.5
+    right, _ = learners.played(stream, GPClassifier(max_points=50))
+    assert right[500:].mean() < 0.5
 
 
 def test_no_change_predicts_the_label_before():
@@ -118,7 +127,7 @@ def test_bounded_shows_each_stream_and_each_size(tmp_path, capsys):
 
 
 def test_drift_compares_all_on_each_kind(tmp_path, capsys):
-    plan = drift.Plan(concepts=("Sine",), n_events=600, n_seeds=1, n_recorded=(300,))
+    plan = drift.Plan(concepts=("Sine",), n_events=600, n_seeds=1, n_recorded=(300,), rules=())
     result, status = document(tmp_path, "drift", partial(drift.measure, plan=plan), "--check")
     assert "skipped: elec2 (needs --data)" in capsys.readouterr().out
     assert [(row["drift"], row["concepts"]) for row in result["rows"]] == [
@@ -128,12 +137,24 @@ def test_drift_compares_all_on_each_kind(tmp_path, capsys):
     assert len(result["acceptance"]) == 5
 
 
+def test_drift_shows_what_asking_too_little_costs(tmp_path):
+    plan = drift.Plan(
+        concepts=("Sine",), kinds=(), n_events=3000, n_recorded=(), kinds_asked=("abrupt",)
+    )
+    result, _ = document(tmp_path, "drift", partial(drift.measure, plan=plan))
+    own, at_least, by_chance = result["rows"]
+    assert own["questions"] < min(by_chance["questions"], at_least["questions"])
+    assert own["drifts_found"] == 0
+    assert at_least["drifts_found"] == 1
+    assert at_least["sparse_+_ADWIN"] > at_least["sparse"] + 10.0
+
+
 def test_drift_reads_elec2_from_the_data_folder(tmp_path):
     (tmp_path / "streams").mkdir()
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(80, 2)), rng.integers(2, size=80)
     np.savez(tmp_path / "streams" / "elec2.npz", X=X, y=y, feature_names=["a", "b"])
-    plan = drift.Plan(kinds=(), n_recorded=(50, 80))
+    plan = drift.Plan(kinds=(), n_recorded=(50, 80), rules=())
     small = partial(drift.measure, plan=plan)
     result, _ = document(tmp_path, "drift", small, "--data", str(tmp_path))
     assert [row["concepts"] for row in result["rows"]] == ["Elec2, 50 events", "Elec2, 80 events"]

@@ -19,7 +19,6 @@ from benchmarks import _chaos_senders as senders  # noqa: E402
 from benchmarks import _chaos_traffic as traffic  # noqa: E402
 from benchmarks import chaos  # noqa: E402
 from benchmarks._chaos_findings import Findings  # noqa: E402
-from benchmarks._chaos_hanging import hanging  # noqa: E402
 from benchmarks._chaos_learners import StateOfTopics, explain  # noqa: E402
 from benchmarks._chaos_ledger import Ledger  # noqa: E402
 from benchmarks._chaos_programs import FINAL, Plan, Workers  # noqa: E402
@@ -126,6 +125,7 @@ def run(tmp_path_factory):
 def test_a_transaction_is_ended_by_hand_only_if_no_coordinator_knows_it():
     from kafka.admin import PartitionProducerState, ProducerState, TransactionListing
     from kafka.admin import TransactionState as State
+    from kafka_hanging import hanging
 
     rest = {"last_sequence": 0, "last_timestamp": 0, "coordinator_epoch": 5}
     states = {

@@ -28,6 +28,7 @@ from streamgp.cli.replay.demo import demo
 from streamgp.cli.replay.report import report
 from streamgp.cli.send.command import send
 from streamgp.cli.terminal import tell
+from streamgp.cli.tune.command import tune
 from streamgp.cli.upkeep.dead_letters import dead_letters
 from streamgp.cli.upkeep.forget import forget
 from streamgp.cli.upkeep.rebuild import rebuild
@@ -121,6 +122,8 @@ def cli() -> None:
                                       --config streamgp.toml
     Look at a run in a browser:   streamgp replay log.csv --label activity \\
                                       --report report.html
+    Find what fits it best:       streamgp tune log.csv --label activity \\
+                                      --output best.toml
     Go on after a cut, any time:  streamgp replay log.csv --label activity \\
                                       --out results --state state
     Remove one person from that:  streamgp forget --help
@@ -141,6 +144,7 @@ def cli() -> None:
 cli.add_command(demo)
 cli.add_command(replay)
 cli.add_command(report)
+cli.add_command(tune)
 cli.add_command(init)
 cli.add_command(check)
 cli.add_command(run)

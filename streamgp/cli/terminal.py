@@ -20,10 +20,11 @@ CALLS_PER_UPDATE = 20
 
 
 @contextlib.contextmanager
-def progress() -> Iterator[Show]:
+def progress(*, every: int = CALLS_PER_UPDATE) -> Iterator[Show]:
     """Show a bar on stderr while the block runs, if stderr is a terminal.
 
-    Yields what is to be called with a line of text and the share done, between 0 and 1.
+    Yields what is to be called with a line of text and the share done, between 0 and 1; one of
+    `every` calls moves the bar.
     """
     if not sys.stderr.isatty():
         yield lambda _line, _share: None
@@ -45,7 +46,7 @@ def progress() -> Iterator[Show]:
 
         def show(line: str, share: float) -> None:
             nonlocal calls
-            if calls % CALLS_PER_UPDATE == 0:
+            if calls % every == 0:
                 bar.update(task, description=line, completed=share)
             calls += 1
 

@@ -20,10 +20,10 @@ from streamgp.gp.texts import array_of, text_of
 from streamgp.kernels import Kernel
 
 
-def check_max_points(value: float) -> None:
-    """Raise ValueError if a largest number of points is none."""
+def check_max_points(value: float, name: str = "max_points") -> None:
+    """Raise ValueError if a largest number of points, an argument of that name, is none."""
     if not (value >= 1 and float(value).is_integer()):
-        raise ValueError(f"max_points must be a whole number of at least 1, got {value!r}")
+        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
 
 
 class BoundedGP(ABC):

@@ -167,6 +167,21 @@ class NumberedGP:
         self._gp = gp
         return []
 
+    def fall_back(self) -> list[int]:
+        """Return to the prior: forget all examples, but no function.
+
+        Returns
+        -------
+        Numbers of the examples that were retained.
+
+        """
+        old, gone = self._gp, self.retained
+        self.retained = []
+        self._gp = ExactGP(old.kernel, old.noise_variance, single_precision=old.single_precision)
+        for _ in range(old.n_targets):
+            self._gp.add_target()
+        return gone
+
     def log_evidence(self) -> float:
         """Log marginal likelihood of all targets together, in nats (GPML Eq. 2.30)."""
         return self._gp.log_evidence()

@@ -14,14 +14,14 @@ import numpy as np
 
 from streamgp.base import Array, Features, State
 from streamgp.features import Columns
+from streamgp.gp.bounded import BoundedGP
 from streamgp.gp.hyperparameters import Hyperparameters
 from streamgp.gp.numbered import NumberedGP
 from streamgp.gp.packed import NotPositiveDefiniteError
 from streamgp.gp.points import padded
-from streamgp.gp.sparse import SparseGP
 from streamgp.kernels import Kernel
 from streamgp.learners.settings import Settings
-from streamgp.learners.tuning import Merit, Tuning
+from streamgp.learners.tuning import Merit
 
 
 class Core:
@@ -43,26 +43,33 @@ class Core:
 
     # _prior    the kernel as it was given, or what stands for None since the first example
     # _tuning   None if hyper-parameters stay as they are
+    # _n_appended, _n_taken_back  examples ever, and those of them that count as never learned
     # _numbers  number of each retained example by event id; _events is its inverse
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._prior = settings.kernel
-        self._tuning = Tuning(settings.max_points) if settings.learn_hyperparameters else None
+        self._tuning = settings.tuning()
         self.columns = Columns()
-        self.gp: NumberedGP | SparseGP | None = None
+        self.gp: NumberedGP | BoundedGP | None = None
         self._numbers: dict[str, int] = {}
         self._events: dict[int, str] = {}
         self._n_appended = 0
+        self._n_taken_back = 0
 
     @property
     def n_learned(self) -> int:
-        """Number of examples learned and not forgotten."""
+        """Number of examples that the process knows of."""
         return 0 if self.gp is None else self.gp.n
 
     @property
     def is_exact(self) -> bool:
-        """Whether the process is that of the examples that it retains."""
-        return self.gp is None or self.gp.n == len(self.gp.retained)
+        """Whether all examples that were learned and not taken back are retained."""
+        return self.gp is None or self._n_examples == len(self.gp.retained)
+
+    @property
+    def retains_all(self) -> bool:
+        """Whether no example is ever given up."""
+        return self._settings.bound is None
 
     def predict(self, x: Features) -> tuple[Array | None, float]:
         """Posterior means, None before the first example, and the latent variance."""
@@ -143,9 +150,19 @@ class Core:
         """Forget an example; raises KeyError if it is not retained."""
         number = self.number(event_id)
         self._learned().remove(number)
+        self._n_taken_back += 1
         self._let_go([number])
         if self._tuning is not None:
             self._tuning.forget(number)
+
+    def begin_anew(self, x: Features, y: Array, event_id: str | None) -> None:
+        """Fall back to the prior, and learn the latest example, given once more, as the first."""
+        self._let_go(self._learned().fall_back())
+        if self._tuning is not None:
+            self._tuning.begin_anew()
+        self._n_taken_back += 1
+        # What could be learned beside others can be learned alone: its variance is no smaller.
+        self.append(x, y, event_id)
 
     def number(self, event_id: str) -> int:
         """Return the number of an example; raises KeyError if it is not retained."""
@@ -195,7 +212,7 @@ class Core:
 
         """
         tuning, gp, prior = self._tuning, self.gp, self._prior
-        if tuning is None or gp is None or prior is None or not tuning.is_due(gp.n):
+        if tuning is None or gp is None or prior is None or not tuning.is_due(self._n_examples):
             return
         before = tuning.vector
         after = tuning.search(
@@ -241,10 +258,10 @@ class Core:
         if state is not None and self._tuning is not None:
             self._tuning.load_state(state)
 
-    def _adopt(self, gp: NumberedGP | SparseGP, prior: Kernel) -> list[int]:
+    def _adopt(self, gp: NumberedGP | BoundedGP, prior: Kernel) -> list[int]:
         columns = self.columns
         these = self._hyperparameters(prior, columns)
-        if isinstance(gp, SparseGP):
+        if isinstance(gp, BoundedGP):
             return gp.adopt(these.kernel, these.noise_variance)
 
         def kernel_for(d: int) -> Kernel:
@@ -259,6 +276,11 @@ class Core:
 
     # --- inside
 
+    @property
+    def _n_examples(self) -> int:
+        """Number of examples learned and not taken back, whatever became of them."""
+        return self._n_appended - self._n_taken_back
+
     def _prior_variance_at_first(self, x: Features) -> float:
         columns = self.columns.widened(x)
         kernel = self._hyperparameters(self._settings.kernel_for(len(columns)), columns).kernel
@@ -271,7 +293,7 @@ class Core:
             if event_id is not None:
                 del self._numbers[event_id]
 
-    def _learned(self) -> NumberedGP | SparseGP:
+    def _learned(self) -> NumberedGP | BoundedGP:
         if self.gp is None:
             raise KeyError("nothing has been learned yet")
         return self.gp

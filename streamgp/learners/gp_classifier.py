@@ -16,6 +16,7 @@ from streamgp.base import Array, Features, Label, Posterior, State, check_label,
 from streamgp.gp.hyperparameters import Hyperparameters
 from streamgp.kernels import Kernel
 from streamgp.learners.core import Core
+from streamgp.learners.drift import DriftWatch
 from streamgp.learners.frames import feature_rows, frame_like, series_like
 from streamgp.learners.settings import (
     LENGTH_SCALE_PER_ROOT_FEATURE as LENGTH_SCALE_PER_ROOT_FEATURE,
@@ -58,11 +59,19 @@ class GPClassifier(base.MiniBatchClassifier):
     single_precision
         Keep the matrix of an exact process in half the room and read it in half the time; means
         change in the third or fourth decimal. Needs a noise variance of .001 or more.
+    window
+        Keep the latest examples only, at most so many, and forget the others: for a world that
+        changes all the time. None forgets none; excludes `max_points`.
+    drift
+        Forget all examples when labels are predicted wrongly more often than they were, as found
+        by River's ADWIN: for a world that changes at times (docs/bounded.md). Classes stay known.
 
     Attributes
     ----------
     n_learned
         Number of examples learned and not forgotten.
+    n_drifts
+        How often all examples were forgotten because of a drift.
     labels
         Known classes, in the order in which they appeared.
 
@@ -88,6 +97,8 @@ class GPClassifier(base.MiniBatchClassifier):
     """
 
     # _core    the process, and which event is which of its examples
+    # _watch   None if drifts are not watched for
+    # _met     classes that had an example, in the order of the first one; a dict for its order
     # _labels  class of each target; _targets is its inverse
     def __init__(
         self,
@@ -96,20 +107,27 @@ class GPClassifier(base.MiniBatchClassifier):
         max_points: int | None = None,
         learn_hyperparameters: bool = False,
         single_precision: bool = False,
+        window: int | None = None,
+        drift: bool = False,
     ) -> None:
         self.kernel = kernel
         self.noise_variance = noise_variance
         self.max_points = max_points
         self.learn_hyperparameters = learn_hyperparameters
         self.single_precision = single_precision
+        self.window = window
+        self.drift = drift
         settings = Settings(
             kernel=kernel,
             noise_variance=noise_variance,
             max_points=max_points,
             learn_hyperparameters=learn_hyperparameters,
             single_precision=single_precision,
+            window=window,
         )
         self._core = Core(settings)
+        self._watch = DriftWatch() if drift else None
+        self._met: dict[Label, None] = {}
         self._labels: list[Label] = []
         self._targets: dict[Label, int] = {}
 
@@ -123,9 +141,23 @@ class GPClassifier(base.MiniBatchClassifier):
         return self._core.n_learned
 
     @property
+    def n_drifts(self) -> int:
+        """How often all examples were forgotten because of a drift."""
+        return 0 if self._watch is None else self._watch.n_drifts
+
+    @property
     def is_exact(self) -> bool:
-        """Whether all examples that were learned and not forgotten are retained."""
-        return self._core.is_exact
+        """Whether a relabelled example leaves no trace of its old label.
+
+        That is so if all examples that were learned and not forgotten are retained; not if drifts
+        are watched for, since each label may decide when one is found.
+        """
+        return self._watch is None and self._core.is_exact
+
+    @property
+    def retains_all(self) -> bool:
+        """Whether no example is ever given up, whatever follows."""
+        return self._watch is None and self._core.retains_all
 
     @property
     def hyperparameters(self) -> Hyperparameters | None:
@@ -197,9 +229,15 @@ class GPClassifier(base.MiniBatchClassifier):
         check_label(y)
         n = len(self._labels)
         target = self._targets.get(y, n)
-        self._core.append(x, _indicator(max(n, target + 1), target), event_id)
+        indicator = _indicator(max(n, target + 1), target)
+        wrong = None if self._watch is None else self._is_mistaken(x, y)
+        self._core.append(x, indicator, event_id)
         if target == n:
             self._add_label(y)
+        # Now that nothing can be refused any more.
+        self._met[y] = None
+        if wrong is not None and self._watch is not None and self._watch.note(wrong):
+            self._core.begin_anew(x, indicator, event_id)
         self._core.tune(_as_they_are, _n_right)
 
     # --- many at once
@@ -285,8 +323,9 @@ class GPClassifier(base.MiniBatchClassifier):
         """Return what is no function of the examples, as plain JSON values; None for nothing.
 
         That is the learned hyper-parameters. A classifier that takes them over with `load_state`
-        and is taught the examples, in their order, is this one to the last bit as long as all of
-        them are retained, and none was relabelled or forgotten otherwise.
+        and is taught all examples, in their order, is this one to the last bit if none was
+        relabelled or forgotten, and either the hyper-parameters never changed or all examples are
+        retained.
         """
         return self._core.state()
 
@@ -304,6 +343,17 @@ class GPClassifier(base.MiniBatchClassifier):
 
     def _largest(self, means: list[float]) -> Label | None:
         return self._labels[means.index(max(means))] if means else None
+
+    def _is_mistaken(self, x: Features, y: Label) -> bool | None:
+        """Whether the label of an example to be learned is not what examples so far speak for.
+
+        None before the first. Classes that are known, but had no example, play no part: whether
+        there is a drift depends on the examples alone.
+        """
+        if not self._met:
+            return None
+        means, _ = self._means(x)
+        return bool(max(self._met, key=lambda label: means[self._targets[label]]) != y)
 
     def _add_label(self, y: Label) -> None:
         self._targets[y] = len(self._labels)

@@ -6,13 +6,15 @@ import math
 from dataclasses import dataclass
 
 from streamgp.features import Columns
-from streamgp.gp.bounded import check_max_points
+from streamgp.gp.bounded import BoundedGP, check_max_points
 from streamgp.gp.exact import MIN_NOISE_IN_SINGLE_PRECISION, check_noise_variance
 from streamgp.gp.hyperparameters import MIN_NOISE_VARIANCE, Hyperparameters
 from streamgp.gp.numbered import NumberedGP
 from streamgp.gp.sparse import SparseGP
+from streamgp.gp.window import WindowGP
 from streamgp.kernels import Kernel, SquaredExponential
 from streamgp.kernels.kernel import check_kernel
+from streamgp.learners.tuning import Tuning
 
 # Default length scale: this times the square root of the number of features, standardised.
 # Measured on four sensor logs, docs/decisions/scaling.md.
@@ -28,7 +30,8 @@ class Settings:
     TypeError
         If `kernel` is none.
     ValueError
-        If `noise_variance` or `max_points` is out of range, or two arguments exclude each other.
+        If `noise_variance`, `max_points` or `window` is out of range, or two arguments exclude
+        each other.
 
     """
 
@@ -37,6 +40,7 @@ class Settings:
     max_points: int | None
     learn_hyperparameters: bool
     single_precision: bool
+    window: int | None = None
 
     def __post_init__(self) -> None:
         check_noise_variance(self.noise_variance, single_precision=self.single_precision)
@@ -47,13 +51,29 @@ class Settings:
                 "noise_variance must be positive to be learned, got 0.0; "
                 f"start from {MIN_NOISE_VARIANCE}"
             )
-        if self.max_points is not None:
-            check_max_points(self.max_points)
-        if self.max_points is not None and self.single_precision:
+        for name in ("max_points", "window"):
+            most = getattr(self, name)
+            if most is not None:
+                check_max_points(most, name)
+            if most is not None and self.single_precision:
+                raise ValueError(
+                    "single_precision is for a learner that keeps all examples, "
+                    f"got {name}={most!r} as well; do without one of them"
+                )
+        if self.max_points is not None and self.window is not None:
             raise ValueError(
-                "single_precision is for a learner that keeps all examples, "
+                "window is a bound already, "
                 f"got max_points={self.max_points!r} as well; do without one of them"
             )
+
+    @property
+    def bound(self) -> int | None:
+        """Largest number of examples that are retained, None for all."""
+        return self.max_points if self.window is None else self.window
+
+    def tuning(self) -> Tuning | None:
+        """Return what seeks hyper-parameters, None if they stay as they are."""
+        return Tuning(self.bound, self._bounded_kind) if self.learn_hyperparameters else None
 
     @property
     def min_noise_variance(self) -> float:
@@ -73,9 +93,13 @@ class Settings:
         """Return what is expected beforehand of points with these columns."""
         return Hyperparameters(kernel=kernel.bound(columns), noise_variance=self.noise_variance)
 
-    def process(self, these: Hyperparameters) -> NumberedGP | SparseGP:
+    def process(self, these: Hyperparameters) -> NumberedGP | BoundedGP:
         """Return a process that has learned nothing."""
-        if self.max_points is not None:
-            return SparseGP(these.kernel, these.noise_variance, self.max_points)
+        if self.bound is not None:
+            return self._bounded_kind(these.kernel, these.noise_variance, self.bound)
         single = self.single_precision
         return NumberedGP(these.kernel, these.noise_variance, single_precision=single)
+
+    @property
+    def _bounded_kind(self) -> type[BoundedGP]:
+        return SparseGP if self.window is None else WindowGP

@@ -14,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from streamgp.base import Array, State
+from streamgp.gp.bounded import BoundedGP
 from streamgp.gp.hyperparameters import (
     MIN_NOISE_VARIANCE,
     Hyperparameters,
@@ -44,7 +45,9 @@ class Tuning:
     Parameters
     ----------
     max_points
-        That of the learner.
+        Largest number of examples that the learner retains, None for all.
+    kind
+        What it then is.
 
     Attributes
     ----------
@@ -56,8 +59,9 @@ class Tuning:
 
     # _due     number of examples at the next fit
     # _recent  the latest examples by number: points and targets, as they were learned
-    def __init__(self, max_points: int | None = None) -> None:
+    def __init__(self, max_points: int | None = None, kind: type[BoundedGP] = SparseGP) -> None:
         self.vector: Array | None = None
+        self._kind = kind
         self._max_points = max_points
         self._due = FIRST_FIT
         most = max(MOST_EXAMPLES, _TRIED_ON * (max_points or 0))
@@ -78,9 +82,13 @@ class Tuning:
         kept = [found for found in self._recent if found[0] != number]
         self._recent = deque(kept, maxlen=self._recent.maxlen)
 
+    def begin_anew(self) -> None:
+        """Forget all examples; what was found in them stays in use."""
+        self._recent.clear()
+
     def is_due(self, n: int) -> bool:
-        """Whether it is time for a fit, with so many examples learned and not forgotten."""
-        return n >= self._due
+        """Whether it is time for a fit, with so many examples learned and not taken back."""
+        return n >= self._due and len(self._recent) >= FIRST_FIT
 
     def moved(self, prior: Hyperparameters) -> Hyperparameters:
         """Return the hyper-parameters in use, of which `prior` were given."""
@@ -141,7 +149,7 @@ class Tuning:
         """What `predicted_before_learned` returns, for a process with as many points."""
         if self._max_points is None or len(X) <= self._max_points:
             return predicted_before_learned(these, X, Y)
-        gp = SparseGP(these.kernel, these.noise_variance, self._max_points)
+        gp = self._kind(these.kernel, these.noise_variance, self._max_points)
         means, variances = np.empty_like(Y), np.empty(len(Y))
         for _ in range(Y.shape[1]):
             gp.add_target()

@@ -50,8 +50,8 @@ class SkepticalClassifier(ActiveLearningClassifier):
     The wrapper owns the scaling: numbers are standardised by the first `warm_up` events (asked
     about or not), or, if `model` is a pipeline, its transformers learn from those events, and
     freeze. Whenever the statistics in use change, the learner is rebuilt from the raw labelled
-    examples, which are kept; so it is when an example is revised that the learner, having
-    `max_points`, does not retain.
+    examples, which are kept; so it is when an example is revised and the learner does
+    not retain all of them, having `max_points`, a `window` or an eye on drifts.
 
     The default rules rely on the learner to know when it does not know. One that is sure of all it
     says, as naive Bayes is, may stop asking before it has seen all classes; give it

@@ -3,8 +3,9 @@
 Keeps the three consistent. At any time the learner is what a fresh one becomes, to the last bit,
 when it is taught the examples on record, in their order, through the statistics in use: so the
 examples, and hyper-parameters that it has learned, are all that has to be kept of it. That holds
-for a learner that retains a few of its examples as well; when one of them is relabelled or
-forgotten, all are taught again. What to ask and whom to believe is not decided here.
+for a learner that retains a few of its examples as well, or the latest, or those since a drift;
+when one of them is relabelled or forgotten, all are taught again, and drifts are found anew. What
+to ask and whom to believe is not decided here.
 
 """
 
@@ -170,7 +171,8 @@ class TaughtLearner:
         self.n_taught += 1
         self._memo = None
         if self._state() != before and (self._passed_over or not self._retains_all):
-            # With other hyper-parameters it would have retained, or taken, other examples.
+            # With other hyper-parameters it would have retained, or taken, other examples, or found
+            # other drifts.
             self._rebuild()
 
     def relabel(self, event_id: str, y: Label) -> None:
@@ -270,7 +272,7 @@ class TaughtLearner:
 
     @property
     def _retains_all(self) -> bool:
-        return getattr(self._template, "max_points", None) is None
+        return getattr(self._template, "retains_all", True)
 
     def _state(self) -> State | None:
         """Return what of the learner is no function of its examples, None for nothing."""

@@ -1,8 +1,9 @@
-"""Loops around learners that retain a few points, and that learn their hyper-parameters."""
+"""Loops around learners that retain some examples, and that learn their hyper-parameters."""
 
 import json
 
 import pytest
+from forgetful import ARD, FORGETFUL, JumpyWatch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stories import told
@@ -11,23 +12,23 @@ from test_text_features import TextStory
 
 from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.interactive import InteractiveLoop
-from streamgp.kernels import Categorical, On, SquaredExponential
-from streamgp.learners import tuning
+from streamgp.learners import gp_classifier, tuning
 
-ARD = SquaredExponential({"u": 1.0, "place": 0.7}) * On(["n"], Categorical())
 MODELS = {
     "few points": lambda: GPClassifier(max_points=6),
     "learned hyper-parameters": lambda: GPClassifier(learn_hyperparameters=True),
     "both": lambda: GPClassifier(max_points=6, learn_hyperparameters=True),
     "both, many parts": lambda: GPClassifier(ARD, 0.2, max_points=9, learn_hyperparameters=True),
+    **FORGETFUL,
 }
 models = pytest.mark.parametrize("learner", MODELS.values(), ids=MODELS.keys())
 
 
 @pytest.fixture(autouse=True)
 def early(monkeypatch):
-    """The first fit after four examples."""
+    """The first fit after four examples, a drift after as many errors."""
     monkeypatch.setattr(tuning, "FIRST_FIT", 4)
+    monkeypatch.setattr(gp_classifier, "DriftWatch", JumpyWatch)
 
 
 def skeptical(learner):
@@ -49,6 +50,7 @@ def test_cutting_by_snapshot_and_restore_changes_no_message(learner, seed, every
             cut = InteractiveLoop.restore(cut.snapshot(), skeptical(learner))
     assert cut.snapshot() == whole.snapshot()
     assert whole.model.n_learned > 8
+    assert whole.model.learner.n_drifts > 0 or not whole.model.learner.drift
 
 
 @models
@@ -72,6 +74,6 @@ def test_a_learner_whose_examples_are_all_there_is_adds_nothing_to_the_head():
         for _ in range(80):
             messages = told(loop, story.next(messages))
         heads.append(loop.parts()["head"]["model"]["taught"].get("learner"))
-    few, *tuned = heads
-    assert few is None
-    assert all(0 < len(json.dumps(state)) < 200 for state in tuned)
+    for (name, learner), state in zip(MODELS.items(), heads, strict=True):
+        tuned = learner().learn_hyperparameters
+        assert 0 < len(json.dumps(state)) < 200 if tuned else state is None, name

@@ -21,9 +21,14 @@ LEARNERS = {
     "GPClassifier of few points": lambda: GPClassifier(noise_variance=0.1, max_points=8),
     "GPClassifier that learns hyper-parameters": lambda: GPClassifier(learn_hyperparameters=True),
     "GPClassifier in single precision": lambda: GPClassifier(single_precision=True),
+    "GPClassifier of the latest examples": lambda: GPClassifier(window=30),
+    "GPClassifier that watches for drifts": lambda: GPClassifier(drift=True),
     "isgp": lambda: isgp(seed=1),
     "SkepticalClassifier of few points": lambda: SkepticalClassifier(
         GPClassifier(max_points=8, learn_hyperparameters=True), warm_up=20, seed=1
+    ),
+    "SkepticalClassifier that forgets": lambda: SkepticalClassifier(
+        GPClassifier(window=30, drift=True), warm_up=20, seed=1
     ),
     "SkepticalClassifier of a pipeline": lambda: SkepticalClassifier(
         preprocessing.StandardScaler() | GPClassifier(), warm_up=20, seed=1
@@ -44,6 +49,8 @@ CHECKED_BY_RIVER = {
     "GPClassifier with a kernel of many parts": GPClassifier(Matern52(2.0) + COMPOSITE),
     "GPClassifier of few points": GPClassifier(noise_variance=0.1, max_points=20),
     "GPClassifier that learns hyper-parameters": GPClassifier(learn_hyperparameters=True),
+    "GPClassifier of the latest examples": GPClassifier(noise_variance=0.1, window=200),
+    "GPClassifier that watches for drifts": GPClassifier(noise_variance=0.1, drift=True),
     "GPRegressor": GPRegressor(noise_variance=0.1),
     "GPRegressor of few points": GPRegressor(max_points=20, learn_hyperparameters=True),
     "isgp": isgp(seed=1),

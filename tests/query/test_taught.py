@@ -1,12 +1,17 @@
 import copy
+import json
 import math
 import pickle
 
 import pytest
+from forgetful import FORGETFUL, JumpyWatch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from river import compose, feature_extraction, linear_model, naive_bayes, preprocessing, stats
 
 from streamgp import GPClassifier, NotPositiveDefiniteError, SkepticalClassifier
 from streamgp.kernels import SquaredExponential
+from streamgp.learners import gp_classifier, tuning
 from streamgp.query import NeverAsk, NeverChallenge
 from streamgp.query.pipeline_scaling import PipelineScaling
 from streamgp.query.scaling import NoScaling, StandardScaling
@@ -186,3 +191,44 @@ def test_a_label_that_cannot_be_learned_cannot_replace_another_either():
     with pytest.raises(ValueError, match="knows the labels False and True only"):
         taught.relabel("e1", "kitchen")
     assert pickle.dumps(taught) == before
+
+
+_CHANGES = st.tuples(
+    st.sampled_from(["teach"] * 6 + ["relabel", "forget"]),
+    st.integers(0, 10**6),
+    st.sampled_from("pqr"),
+    st.fixed_dictionaries(
+        {"u": st.integers(-3, 3).map(float), "n": st.integers(0, 1)},
+        optional={"place": st.sampled_from(["hall", "bath"]), "late": st.just(1.0)},
+    ),
+)
+
+
+@pytest.fixture
+def early(monkeypatch):
+    monkeypatch.setattr(tuning, "FIRST_FIT", 4)
+    monkeypatch.setattr(gp_classifier, "DriftWatch", JumpyWatch)
+
+
+@pytest.mark.usefixtures("early")
+@pytest.mark.parametrize("template", FORGETFUL.values(), ids=FORGETFUL.keys())
+@settings(max_examples=25, deadline=None)
+@given(changes=st.lists(_CHANGES, min_size=12, max_size=50))
+def test_one_that_forgets_is_what_its_examples_make_it_whatever_was_revised(template, changes):
+    taught = TaughtLearner(template(), StandardScaling(warm_up=16))
+    for n, (change, k, y, x) in enumerate(changes):
+        ids = [example.event_id for example in taught.examples()]
+        if change == "teach" or not ids:
+            taught.observe(x)
+            taught.teach(x, y, f"e{n}")
+        elif change == "relabel":
+            taught.relabel(ids[k % len(ids)], y)
+        else:
+            taught.forget(ids[k % len(ids)])
+    again = TaughtLearner(template(), StandardScaling(warm_up=16))
+    again.load_state(json.loads(json.dumps(taught.state())), taught.examples())
+    assert again.learner.n_drifts == taught.learner.n_drifts
+    assert repr(again.leave_one_out()) == repr(taught.leave_one_out())
+    for *_, x in changes:
+        assert repr(again.belief(x)) == repr(taught.belief(x))
+    assert again.state() == taught.state()

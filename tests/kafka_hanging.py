@@ -11,10 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kafka.admin import AbortTransactionSpec
-from kafka.structs import TopicPartition
-
-from connectors.kafka.client import Connection
+from connectors.kafka.client import Connection, TopicPartition
 
 _OVER = frozenset({"Empty", "CompleteCommit", "CompleteAbort", "Dead"})
 
@@ -37,7 +34,7 @@ def end_hanging(servers: str) -> list[str]:
     return [f"{spec.topic_partition}, producer {spec.producer_id}" for spec in found]
 
 
-def hanging(states: Any, known: Iterable[Any]) -> Iterable[AbortTransactionSpec]:
+def hanging(states: Any, known: Iterable[Any]) -> Iterable[Any]:
     """Find the open transactions that no coordinator knows.
 
     Parameters
@@ -48,6 +45,8 @@ def hanging(states: Any, known: Iterable[Any]) -> Iterable[AbortTransactionSpec]
         The transactions that coordinators know.
 
     """
+    from kafka.admin import AbortTransactionSpec  # once the client is loaded without its warnings
+
     going_on = {each.producer_id for each in known if each.state.value not in _OVER}
     for place, state in states.items():
         for producer in state.active_producers:

@@ -1,0 +1,1 @@
+"""`streamgp tune`: hyper-parameters tried out on a recorded log, and configurations compared."""

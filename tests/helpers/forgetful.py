@@ -1,0 +1,34 @@
+"""Classifiers that forget examples on purpose, and a watch that finds drifts all the time."""
+
+from streamgp import GPClassifier
+from streamgp.kernels import Categorical, On, SquaredExponential
+from streamgp.learners.drift import DriftWatch
+
+ARD = SquaredExponential({"u": 1.0, "place": 0.7}) * On(["n"], Categorical())
+FORGETFUL = {
+    "window": lambda: GPClassifier(window=8),
+    "window, learned hyper-parameters": lambda: GPClassifier(
+        ARD, 0.2, window=12, learn_hyperparameters=True
+    ),
+    "drift": lambda: GPClassifier(drift=True),
+    "drift, few points": lambda: GPClassifier(max_points=4, drift=True),
+    "drift, learned hyper-parameters": lambda: GPClassifier(drift=True, learn_hyperparameters=True),
+    "drift, few points, learned hyper-parameters": lambda: GPClassifier(
+        max_points=4, drift=True, learn_hyperparameters=True
+    ),
+    "drift, window": lambda: GPClassifier(window=8, drift=True),
+}
+
+
+class JumpyWatch(DriftWatch):
+    """Takes every fourth error for a drift."""
+
+    def __init__(self):
+        super().__init__()
+        self.n_errors = 0
+
+    def note(self, wrong):
+        self.n_errors += wrong
+        found = wrong and self.n_errors % 4 == 0
+        self.n_drifts += found
+        return found
