@@ -121,6 +121,20 @@ def run(
     return int(arguments.check and missed)
 
 
+def run_with_pictures(
+    name: str,
+    measure: Callable[[Options, Path | None], Outcome],
+    *,
+    about: str | None,
+    argv: Sequence[str] | None = None,
+) -> int:
+    """Do as `run` for a benchmark that is also told where to put pictures: `--pictures DIR`."""
+    own = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    own.add_argument("--pictures", type=Path)
+    known, rest = own.parse_known_args(argv)
+    return run(name, lambda options: measure(options, known.pictures), about=about, argv=rest)
+
+
 def standard_error(values: Sequence[float]) -> float:
     """Return the standard error of a mean; 0 for a single value."""
     n = len(values)

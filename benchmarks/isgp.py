@@ -19,14 +19,13 @@ One option of its own: --pictures DIR draws the curves into DIR (needs matplotli
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks._harness import Options, Outcome, Row, progress, run
+from benchmarks._harness import Options, Outcome, Row, progress, run_with_pictures
 from benchmarks._isgp_game import CONDITIONS, N_FOLDS, Condition
 from benchmarks._isgp_learners import (
     DEFAULT,
@@ -79,14 +78,12 @@ QUICK = Plan(n_seeds=1, forest=False, variants=False)
 
 def main(argv: list[str] | None = None) -> int:
     """Run the benchmark."""
-    own = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    own.add_argument("--pictures", type=Path)
-    options, rest = own.parse_known_args(argv)
-
-    def measured(shared: Options) -> Outcome:
-        return measure(shared, pictures=options.pictures)
-
-    return run("isgp", measured, about=__doc__, argv=rest)
+    return run_with_pictures(
+        "isgp",
+        lambda options, pictures: measure(options, pictures=pictures),
+        about=__doc__,
+        argv=argv,
+    )
 
 
 def measure(

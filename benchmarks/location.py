@@ -18,7 +18,6 @@ One option of its own: --pictures DIR draws the curves into DIR (needs matplotli
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import sys
 from collections.abc import Mapping, Sequence
@@ -36,7 +35,7 @@ from benchmarks._harness import (
     at_least,
     at_most,
     progress,
-    run,
+    run_with_pictures,
     standard_error,
 )
 from benchmarks._isgp_game import Condition, Trace
@@ -66,14 +65,12 @@ QUICK = Plan(n_people=6, n_seeds=1, forest=False)
 
 def main(argv: list[str] | None = None) -> int:
     """Run the benchmark."""
-    own = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    own.add_argument("--pictures", type=Path)
-    options, rest = own.parse_known_args(argv)
-
-    def measured(shared: Options) -> Outcome:
-        return measure(shared, pictures=options.pictures)
-
-    return run("location", measured, about=__doc__, argv=rest)
+    return run_with_pictures(
+        "location",
+        lambda options, pictures: measure(options, pictures=pictures),
+        about=__doc__,
+        argv=argv,
+    )
 
 
 def measure(

@@ -23,6 +23,8 @@ from streamgp.kernels import Kernel
 from streamgp.learners.settings import Settings
 from streamgp.learners.tuning import Merit
 
+_UNKNOWN: tuple[Kernel | None, float] = (None, 0.0)
+
 
 class Core:
     """Several functions over dictionaries of features, learned one example at a time.
@@ -44,6 +46,7 @@ class Core:
     # _prior    the kernel as it was given, or what stands for None since the first example
     # _tuning   None if hyper-parameters stay as they are
     # _n_appended, _n_taken_back  examples ever, and those of them that count as never learned
+    # _constant the kernel in use and its prior variance, if that is the same everywhere
     # _numbers  number of each retained example by event id; _events is its inverse
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -51,10 +54,15 @@ class Core:
         self._tuning = settings.tuning()
         self.columns = Columns()
         self.gp: NumberedGP | BoundedGP | None = None
+        self._constant = _UNKNOWN
         self._numbers: dict[str, int] = {}
         self._events: dict[int, str] = {}
         self._n_appended = 0
         self._n_taken_back = 0
+
+    def __getstate__(self) -> State:
+        # What is only remembered for speed is no state: asking changes nothing.
+        return {**self.__dict__, "_constant": _UNKNOWN}
 
     @property
     def n_learned(self) -> int:
@@ -93,10 +101,14 @@ class Core:
         if gp is None:
             return self._prior_variance_at_first(x)
         kernel = gp.kernel
-        # That of a stationary kernel is the same everywhere; the row of a point far away could not
-        # be made without the origin that the Gaussian process measures from.
-        point = np.zeros(len(columns)) if kernel.stationary else columns.vector(x)
-        return kernel.prior_variance(kernel.embed(point))
+        if not kernel.stationary:
+            return kernel.prior_variance(kernel.embed(columns.vector(x)))
+        if kernel is not self._constant[0]:
+            # The same everywhere. It is taken at the origin, since the row of a point far away
+            # could not be made without the one that the Gaussian process measures from.
+            origin = kernel.embed(np.zeros(len(columns)))
+            self._constant = kernel, kernel.prior_variance(origin)
+        return self._constant[1]
 
     def check_new(self, event_id: str | None) -> None:
         """Refuse an event that is retained already."""
