@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from kafka import KafkaConsumer
 from kafka.structs import OffsetAndMetadata
 
 from connectors.kafka.client import Connection
@@ -77,9 +78,15 @@ def feed(topics: KafkaTopics, n_events: int) -> None:
 
 def bare_rate(servers: str, events: str, name: str, n_events: int, batch: int) -> float:
     """Return the events per second of the client's own loop."""
-    connection = Connection(servers)
-    consumer = connection.consumer(group_id=name, max_poll_records=batch)
-    producer = connection.producer(transactional_id=name)
+    consumer = KafkaConsumer(
+        bootstrap_servers=servers,
+        group_id=name,
+        max_poll_records=batch,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        isolation_level="read_committed",
+    )
+    producer = Connection(servers).producer(transactional_id=name)
     topics_of(servers, name, events=events).close()
     target = f"{name}-predictions"
     decode, encode_ = msgspec.json.decode, msgspec.json.encode

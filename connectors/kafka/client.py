@@ -15,7 +15,6 @@ from functools import partial
 from threading import Thread
 from typing import Any, TypeVar
 
-from connectors.kafka.inside import read_everything
 from connectors.kafka.library import (
     ConfigResource,
     ConfigResourceType,
@@ -33,6 +32,7 @@ from connectors.kafka.library import (
 )
 from connectors.kafka.probe import probe
 from connectors.kafka.settings import Security, Timeouts, brief, parse_servers
+from connectors.kafka.unpacking import Found, unpack_here
 from connectors.records import LinkError, Record, RefusedError, TopicName
 
 __all__ = [
@@ -99,7 +99,7 @@ class Connection:
             "metrics_enabled": False,
         }
         consumer = self._make(KafkaConsumer, settings | options)
-        read_everything(consumer)
+        unpack_here(consumer)
         return consumer
 
     def producer(self, **options: Any) -> Any:
@@ -204,16 +204,16 @@ def within(timeout_s: float, doing: str, call: Callable[[], _Result]) -> _Result
     return results[0]
 
 
-def record_of(name: TopicName, found: Any) -> Record:
+def record_of(topic: TopicName, partition: int, found: Found) -> Record:
     """Return a record as a consumer found it, in our own terms."""
     return Record(
-        topic=name,
-        partition=found.partition,
+        topic=topic,
+        partition=partition,
         offset=found.offset,
         key=found.key,
         value=found.value,
-        headers=tuple([(key, value or b"") for key, value in found.headers]),
-        at=found.timestamp / 1e3,
+        headers=found.headers,
+        at=found.at,
     )
 
 

@@ -87,7 +87,7 @@ def read_history(
                 consumer.seek(place, start)
             reading = _Reading(connection, consumer, ends, unread, n_all, progress, keep_alive)
             for place, found in reading.records():
-                yield record_of(places[place][0], found)
+                yield record_of(places[place][0], place.partition, found)
         except CLIENT_ERRORS as error:
             raise connection.said(error, "read the state") from error
         finally:

@@ -1,17 +1,17 @@
 """Looks into the client of Kafka for what it does not tell, and does not do, by itself.
 
-These are the only places that touch what is not public there; tests on a real broker hold each of
-them, and the version is pinned.
+These places and `unpacking.py` are the only ones that touch what is not public there; tests on a
+real broker hold each of them, and the version is pinned.
 
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from connectors.kafka.library import DefaultRecordBatch, Fetcher, TopicPartition, kafka_errors
-from connectors.records import LinkError, Misnamed, Outgoing, RefusedError
+from connectors.kafka.library import TopicPartition, kafka_errors
+from connectors.records import Outgoing
 
 
 def identity_of(producer: Any) -> tuple[int, int]:
@@ -104,88 +104,3 @@ def close_producer(producer: Any, timeout_s: float) -> None:
         producer._sender.force_close()
         producer._sender.join(timeout_s)
         producer.close(timeout=0)
-
-
-def read_everything(consumer: Any) -> None:
-    """Have a consumer read whatever a producer may write, and say where it cannot read.
-
-    The name of a header that is not UTF-8, which any producer can write, is an error to the client,
-    for ever. Here it is `Misnamed`. What is damaged is a `LinkError` that tells the place.
-    """
-    fetcher = consumer._fetcher
-    parse = fetcher._parse_fetched_data
-
-    def parse_or_say_where(fetched: Any) -> Any:
-        try:
-            return parse(fetched)
-        except kafka_errors.CorruptRecordError as error:
-            why = "the broker cannot read it"
-            raise _damaged(fetched.topic_partition, fetched.fetched_offset, why) from error
-
-    fetcher._parse_fetched_data = parse_or_say_where
-    fetcher.PartitionRecords = _Fetched
-
-
-class _Fetched(Fetcher.PartitionRecords):  # type: ignore[misc]
-    """What was fetched of one partition."""
-
-    def _unpack_records(self, place: Any, batches: Any, *deserializers: Any) -> Iterator[Any]:
-        try:
-            yield from super()._unpack_records(place, _Batches(batches), *deserializers)
-        except kafka_errors.CorruptRecordError as error:
-            raise _damaged(place, self.next_fetch_offset, str(error.args[0])) from error
-        except kafka_errors.UnsupportedCodecError as error:
-            raise RefusedError(
-                f"topic {place.topic} has records at offset {self.next_fetch_offset} in partition "
-                f"{place.partition} that cannot be unpacked here ({error.args[0]}); install "
-                "kafka-python[lz4,snappy,zstd]"
-            ) from error
-
-
-class _Batches:
-    def __init__(self, batches: Any) -> None:
-        self._batches = batches
-
-    def next_batch(self) -> Any:
-        batch = self._batches.next_batch()
-        if type(batch) is DefaultRecordBatch:  # older ones know no headers
-            batch.__class__ = _Batch
-        return batch
-
-
-class _Batch(DefaultRecordBatch):  # type: ignore[misc]
-    __slots__ = ()
-
-    def validate_crc(self) -> bool:
-        if not super().validate_crc():
-            raise kafka_errors.CorruptRecordError("its checksum is another")
-        return True
-
-    def _read_msg(self: Any) -> Any:
-        try:
-            return super()._read_msg()
-        except UnicodeDecodeError:
-            # Only names of headers are decoded there, and the record was not passed so far.
-            self._buffer = _Bytes(self._buffer)
-            return super()._read_msg()
-
-
-class _Bytes(bytearray):
-    """Bytes that can be decoded though they are not UTF-8, and so can parts of them."""
-
-    def __getitem__(self, at: Any) -> Any:
-        found = super().__getitem__(at)
-        return _Bytes(found) if isinstance(found, bytearray) else found
-
-    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
-        try:
-            return super().decode(encoding, errors)
-        except UnicodeDecodeError:
-            return Misnamed(super().decode(encoding, "backslashreplace"))
-
-
-def _damaged(place: Any, offset: int, why: str) -> LinkError:
-    return LinkError(
-        f"topic {place.topic} is damaged at offset {offset} in partition {place.partition} "
-        f"({why}); bring it back from another server of the cluster, or delete what lies there"
-    )

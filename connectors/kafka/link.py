@@ -224,7 +224,8 @@ class KafkaLink:
             self._inputs.assign({place.partition for place in member.places()}, now)
         for place, found in batches.items():
             topic = member.topics[place.topic]
-            self._inputs.put([record_of(topic, record) for record in found], now)
+            number = place.partition
+            self._inputs.put([record_of(topic, number, record) for record in found], now)
 
     def _prepare_to_write(self) -> None:
         """End the transactions of an older worker of our name.

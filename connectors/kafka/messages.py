@@ -135,7 +135,10 @@ class KafkaSource:
             raise self._connection.said(error, "read topics") from error
         received = []
         for place, found in batches.items():
-            received += [_received(record_of(self._topics[place.topic], each)) for each in found]
+            received += [
+                _received(record_of(self._topics[place.topic], place.partition, each))
+                for each in found
+            ]
             self._polled[place] = found[-1].offset + 1
         return received
 

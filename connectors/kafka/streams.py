@@ -92,7 +92,7 @@ class KafkaReader:
                     timeout_ms=round(1e3 * min(left_s, _SLICE_S)), max_records=_MANY_RECORDS
                 )
                 records = [
-                    record_of(self._topics[place.topic], found)
+                    record_of(self._topics[place.topic], place.partition, found)
                     for place, batch in batches.items()
                     for found in batch
                 ]

@@ -40,6 +40,20 @@ def opened(servers, prefix, *, partitions=2, create=True, timeouts=(), **options
         topics.close()
 
 
+class Raw(str):
+    """Name of a header that goes out as other bytes than those of a text."""
+
+    __slots__ = ("data",)
+
+    def __new__(cls, data):
+        made = super().__new__(cls, "raw")
+        made.data = data
+        return made
+
+    def encode(self, *_):
+        return self.data
+
+
 def out(topic, value, partition=0, key=b"ann", headers=()):
     return Outgoing(topic=topic, partition=partition, key=key, value=value, headers=headers)
 

@@ -3,13 +3,11 @@
 import json
 import logging
 import struct
-import time
 from contextlib import closing
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from kafka_cases import (
+    Raw,
     error_of,
     eventually,
     linked,
@@ -21,48 +19,16 @@ from kafka_cases import (
     write,
 )
 
-from connectors.kafka.inside import _Batch, _Fetched
-from connectors.kafka.library import DefaultRecordBatch, Fetcher, TopicPartition, kafka_errors
-from connectors.records import LinkError, Misnamed, RefusedError
+from connectors.kafka.library import TopicPartition, kafka_errors
+from connectors.kafka.unpacking import _Fetched
+from connectors.records import LinkError
 from connectors.storage.snapshots import StateDirectory
 from connectors.wire.dead_letters import letter_of, resend
 from connectors.worker.loop_settings import LoopSettings
 from connectors.worker.worker import Worker, WorkerSettings
 from streamgp import isgp
 
-PLACE = TopicPartition("events", 3)
 GOOD = json.dumps({"x": {"light": 0.5}}).encode()
-
-
-class Raw(str):
-    """Name of a header that goes out as other bytes than those of a text."""
-
-    __slots__ = ("data",)
-
-    def __new__(cls, data):
-        made = super().__new__(cls, "raw")
-        made.data = data
-        return made
-
-    def encode(self, *_):
-        return self.data
-
-
-def batch_of(*records, compression=0):
-    """Return a batch as it lies with a broker; records are values with their headers."""
-    from kafka.record.memory_records import MemoryRecordsBuilder
-
-    builder = MemoryRecordsBuilder(2, compression, 2**24)
-    for value, headers in records:
-        assert builder.append(1_700_000_000_000, b"ann", value, headers)
-    builder.close()
-    return bytes(builder.buffer())
-
-
-def fetched(*batches, kind=_Fetched, start=0):
-    from kafka.record.memory_records import MemoryRecords
-
-    return kind(start, PLACE, MemoryRecords(b"".join(batches)))
 
 
 def work(topics, group, state=None):
@@ -85,53 +51,10 @@ def topics(kafka, kafka_prefix):
 # --- names of headers
 
 
-def test_the_client_still_cannot_read_a_name_that_is_not_utf_8_where_we_help_it():
-    """If this fails, look at `read_everything` again: it may not be needed any more."""
-    data = batch_of((b"?", [(Raw(b"caf\xe9"), b"v")]))
-    with pytest.raises(kafka_errors.CorruptRecordError, match="UnicodeDecodeError"):
-        fetched(data, kind=Fetcher.PartitionRecords).take()
-    with pytest.raises(UnicodeDecodeError):
-        DefaultRecordBatch(data)._read_msg()
-    assert _Batch._read_msg is not DefaultRecordBatch._read_msg
-    assert fetched(data).take()[0].headers == [("caf\\xe9", b"v")]
-
-
 def test_every_consumer_of_ours_reads_so(topics):
     consumer = topics._connection.consumer()
     assert consumer._fetcher.PartitionRecords is _Fetched
     consumer.close()
-
-
-@given(st.lists(st.tuples(st.binary(max_size=8), st.binary(max_size=4)), max_size=5))
-def test_a_name_that_is_utf_8_is_read_as_it_is_and_any_other_so_that_it_can_be_written(pairs):
-    headers = [(Raw(name), value) for name, value in pairs]
-    before, after = (b"1", [("good", b"1")]), (b"3", [("\u00e9", b"3")])
-    one, two, three = fetched(batch_of(before, (b"2", headers), after)).take()
-    assert (one.value, one.headers) == before
-    assert (three.value, three.headers) == after
-    assert (two.key, two.value, two.offset) == (b"ann", b"2", 1)
-    assert [value for _, value in two.headers] == [value for _, value in pairs]
-    for (name, _), (data, _) in zip(two.headers, pairs, strict=True):
-        assert name == data.decode(errors="backslashreplace")
-        try:
-            data.decode()
-        except UnicodeDecodeError:
-            assert type(name) is Misnamed
-        else:
-            assert type(name) is str
-    again = fetched(batch_of((b"2", two.headers))).take()[0]
-    assert again.headers == two.headers
-    assert not any(isinstance(name, Misnamed) for name, _ in again.headers)
-
-
-def test_a_batch_full_of_such_names_is_read_once_and_quickly_also_a_compressed_one():
-    records = [(b"%d" % i, [(Raw(b"\xff"), b"v" * 50)]) for i in range(20_000)]
-    for compression in (0, 1):
-        data = batch_of(*records, compression=compression)
-        start = time.monotonic()
-        found = fetched(data).take()
-        assert [record.value for record in found] == [value for value, _ in records]
-        assert time.monotonic() - start < 5.0  # 0.3 s; a copy for each record takes a minute
 
 
 def test_such_a_record_is_a_dead_letter_and_the_stream_goes_on(topics, kafka_prefix):
@@ -209,29 +132,6 @@ def test_an_input_larger_than_any_topic_of_ours_takes_is_a_dead_letter(kafka, ka
         assert (letter.key, letter.value) == (b"ann", b"x" * 2**20)
         assert dict(letter.headers)["dlq.truncated"] == b"20971523"
         assert len(read(topics, "predictions")) == 1
-
-
-# --- compression
-
-
-@pytest.mark.parametrize(("number", "name"), [(2, "snappy"), (3, "lz4"), (4, "zstd")])
-def test_what_cannot_be_unpacked_is_told_with_its_place_and_what_to_install(
-    monkeypatch, number, name
-):
-    from kafka.record.util import calc_crc32c
-
-    monkeypatch.setattr(f"kafka.codec.has_{name}", lambda: False)
-    data = bytearray(batch_of((b"x" * 1000, []), compression=1))
-    data[22] = number
-    struct.pack_into(">I", data, 17, calc_crc32c(memoryview(data)[21:]))
-    found = fetched(batch_of((b"1", [])), bytes(data))
-    assert [record.value for record in found.take()] == [b"1"]
-    with pytest.raises(
-        RefusedError,
-        match=r"^topic events has records at offset 1 in partition 3 that cannot be unpacked here "
-        rf"\(Libraries for {name} compression codec not found\); install kafka-python\[lz4,sn",
-    ):
-        found.take()
 
 
 # --- topics made anew

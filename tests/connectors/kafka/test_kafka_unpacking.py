@@ -1,0 +1,200 @@
+"""Whatever lies in a partition is read as the client reads it, names that are not UTF-8 besides."""
+
+import struct
+import time
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from kafka_cases import Raw
+
+from connectors.kafka.library import DefaultRecordBatch, Fetcher, TopicPartition, kafka_errors
+from connectors.kafka.unpacking import Found, _Fetched, unpacked
+from connectors.records import LinkError, Misnamed, RefusedError
+
+PLACE = TopicPartition("events", 3)
+_CRC, _FIRST = 17, 21  # where the checksum of a batch lies, and what it is of
+
+sizes = st.sampled_from([0, 1, 63, 64, 65, 8191, 8192])
+blobs = st.none() | st.binary(max_size=5) | sizes.map(bytes)
+texts = st.text(max_size=5) | st.sampled_from([0, 1, 63, 64, 65, 130]).map("n".__mul__)
+headers = st.lists(st.tuples(texts, st.binary(max_size=3) | sizes.map(bytes)), max_size=5)
+records = st.lists(
+    st.tuples(st.integers(0, 2**41), st.one_of(blobs), st.one_of(blobs), headers),
+    min_size=1,
+    max_size=5,
+)
+
+
+def building(magic, compression=0):
+    from kafka.record.memory_records import MemoryRecordsBuilder
+
+    return MemoryRecordsBuilder(magic, compression, 2**24)
+
+
+def batch_of(*records, compression=0):
+    """Return a batch as it lies with a broker; records are values with their headers."""
+    builder = building(2, compression)
+    for value, named in records:
+        assert builder.append(1_700_000_000_000, b"ann", value, named)
+    builder.close()
+    return bytes(builder.buffer())
+
+
+def fetched(*batches, kind=_Fetched, start=0):
+    from kafka.record.memory_records import MemoryRecords
+
+    return kind(start, PLACE, MemoryRecords(b"".join(batches)))
+
+
+def with_checksum(data):
+    from kafka.record.util import calc_crc32c
+
+    struct.pack_into(">I", data, _CRC, calc_crc32c(memoryview(data)[_FIRST:]))
+    return bytes(data)
+
+
+@given(records, st.sampled_from([0, 1]), st.integers(0, 2**40), st.booleans())
+def test_records_are_what_the_client_makes_of_them(made, compression, offset, by_broker):
+    from kafka.record.default_records import DefaultRecordBatchBuilder
+
+    builder = DefaultRecordBatchBuilder(2, compression, True, 1, 0, 0, 2**24)
+    for number, (at_ms, key, value, named) in enumerate(made):
+        builder.append(number, at_ms, key, value, named)
+    data = bytearray(builder.build())
+    struct.pack_into(">q", data, 0, offset)
+    if by_broker:
+        data[22] |= DefaultRecordBatch.TIMESTAMP_TYPE_MASK
+    data = with_checksum(data)
+    assert unpacked(DefaultRecordBatch(data)) == [
+        Found(r.offset, r.timestamp / 1e3, r.key, r.value, tuple((n, v) for n, v in r.headers))
+        for r in DefaultRecordBatch(data)
+    ]
+
+
+@given(st.data())
+def test_what_is_no_record_is_told_and_breaks_nothing(data):
+    spoiled = bytearray(batch_of(*[(b"%d" % i, [("a", b"1"), ("b", b"2")]) for i in range(3)]))
+    at = data.draw(st.integers(61, len(spoiled) - 1))
+    if data.draw(st.booleans()):
+        del spoiled[at:]
+    else:
+        spoiled[at] = data.draw(st.integers(0, 255))
+    try:
+        theirs = list(DefaultRecordBatch(bytes(spoiled)))
+    except (kafka_errors.CorruptRecordError, UnicodeDecodeError):
+        theirs = None
+    try:
+        ours = unpacked(DefaultRecordBatch(bytes(spoiled)))
+    except kafka_errors.CorruptRecordError:
+        assert theirs is None
+    else:
+        assume(theirs is not None)  # a name that is not UTF-8
+        assert [(r.key, r.value) for r in ours] == [(r.key, r.value) for r in theirs]
+
+
+def test_a_batch_with_more_or_fewer_records_than_it_says_is_damaged():
+    for number, why in (
+        (1, "its records end elsewhere than it does"),
+        (3, "it ends amid a record"),
+    ):
+        data = bytearray(batch_of((b"1", []), (b"2", [])))
+        struct.pack_into(">i", data, 57, number)
+        with pytest.raises(LinkError, match=f"offset 0 in partition 3 [(]{why}[)]"):
+            fetched(with_checksum(data)).take()
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_records_of_old_clients_are_read(magic):
+    builder = building(magic)
+    for value in (b"1", b"2"):
+        builder.append(1_700_000_000_000, b"ann", value)
+    builder.close()
+    found = fetched(bytes(builder.buffer())).take()
+    assert [(r.offset, r.key, r.value, r.headers) for r in found] == [
+        (0, b"ann", b"1", ()),
+        (1, b"ann", b"2", ()),
+    ]
+
+
+@pytest.mark.parametrize("magic", [1, 2])
+def test_another_checksum_is_told(magic):
+    builder = building(magic)
+    builder.append(1_700_000_000_000, b"ann", b"1", [] if magic == 2 else None)
+    builder.close()
+    data = bytearray(builder.buffer())
+    data[-1] ^= 0xFF
+    with pytest.raises(LinkError, match=r"offset 0 in partition 3 \(its checksum is another\)"):
+        fetched(bytes(data)).take()
+
+
+def test_reading_begins_amid_a_batch_and_ends_after_the_last():
+    data = batch_of(*[(b"%d" % i, []) for i in range(4)])
+    found = fetched(data, start=2)
+    assert [record.value for record in found.take(1)] == [b"2"]
+    assert found.next_fetch_offset == 3
+    assert [record.value for record in found.take()] == [b"3"]
+    assert found.next_fetch_offset == 4
+
+
+# --- names of headers
+
+
+def test_the_client_still_cannot_read_a_name_that_is_not_utf_8_where_we_can():
+    """If this fails, the client has learned it."""
+    data = batch_of((b"?", [(Raw(b"caf\xe9"), b"v")]))
+    with pytest.raises(kafka_errors.CorruptRecordError, match="UnicodeDecodeError"):
+        fetched(data, kind=Fetcher.PartitionRecords).take()
+    assert fetched(data).take()[0].headers == (("caf\\xe9", b"v"),)
+
+
+@given(st.lists(st.tuples(st.binary(max_size=8), st.binary(max_size=4)), max_size=5))
+def test_a_name_that_is_utf_8_is_read_as_it_is_and_any_other_so_that_it_can_be_written(pairs):
+    named = [(Raw(name), value) for name, value in pairs]
+    before, after = (b"1", (("good", b"1"),)), (b"3", (("\u00e9", b"3"),))
+    one, two, three = fetched(batch_of(before, (b"2", named), after)).take()
+    assert (one.value, one.headers) == before
+    assert (three.value, three.headers) == after
+    assert (two.key, two.value, two.offset) == (b"ann", b"2", 1)
+    assert [value for _, value in two.headers] == [value for _, value in pairs]
+    for (name, _), (data, _) in zip(two.headers, pairs, strict=True):
+        assert name == data.decode(errors="backslashreplace")
+        try:
+            data.decode()
+        except UnicodeDecodeError:
+            assert type(name) is Misnamed
+        else:
+            assert type(name) is str
+    again = fetched(batch_of((b"2", two.headers))).take()[0]
+    assert again.headers == two.headers
+    assert not any(isinstance(name, Misnamed) for name, _ in again.headers)
+
+
+def test_a_batch_full_of_such_names_is_read_once_and_quickly_also_a_compressed_one():
+    made = [(b"%d" % i, [(Raw(b"\xff"), b"v" * 50)]) for i in range(20_000)]
+    for compression in (0, 1):
+        data = batch_of(*made, compression=compression)
+        start = time.monotonic()
+        found = fetched(data).take()
+        assert [record.value for record in found] == [value for value, _ in made]
+        assert time.monotonic() - start < 5.0  # 0.1 s; a copy for each record takes a minute
+
+
+# --- compression
+
+
+@pytest.mark.parametrize(("number", "name"), [(2, "snappy"), (3, "lz4"), (4, "zstd")])
+def test_what_cannot_be_unpacked_is_told_with_its_place_and_what_to_install(
+    monkeypatch, number, name
+):
+    monkeypatch.setattr(f"kafka.codec.has_{name}", lambda: False)
+    data = bytearray(batch_of((b"x" * 1000, []), compression=1))
+    data[22] = number
+    found = fetched(batch_of((b"1", [])), with_checksum(data))
+    assert [record.value for record in found.take()] == [b"1"]
+    with pytest.raises(
+        RefusedError,
+        match=r"^topic events has records at offset 1 in partition 3 that cannot be unpacked here "
+        rf"\(Libraries for {name} compression codec not found\); install kafka-python\[lz4,sn",
+    ):
+        found.take()
