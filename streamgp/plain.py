@@ -17,6 +17,8 @@ _TEXTS, _FLOATS = frozenset({str}), frozenset({float})
 def plain_features(x: Features) -> dict[str, Any] | list[list[Any]]:
     """Return features as plain JSON values, for a snapshot; `features_of` is the way back.
 
+    Not to be written to: what is plain already, as nearly all features are, is returned as it is.
+
     Raises
     ------
     ValueError
@@ -36,7 +38,7 @@ def plain_features(x: Features) -> dict[str, Any] | list[list[Any]]:
         and _FLOATS.issuperset(map(type, values))
         and math.isfinite(sum(values))
     ):
-        return dict(x)  # as nearly all features are; NaN and infinity survive a sum
+        return x if type(x) is dict else dict(x)  # NaN and infinity survive a sum
     plain = {name: _plain_value(name, value) for name, value in x.items()}
     if all(type(name) is str for name in plain):
         return plain

@@ -42,6 +42,7 @@ __all__ = [
     "ConfigResourceType",
     "Connection",
     "ConsumerRebalanceListener",
+    "Found",
     "MemberState",
     "OffsetAndMetadata",
     "OffsetSpec",

@@ -1,17 +1,20 @@
 """Looks into the client of Kafka for what it does not tell, and does not do, by itself.
 
-These places and `unpacking.py` are the only ones that touch what is not public there; tests on a
-real broker hold each of them, and the version is pinned.
+This module, `packing.py` and `unpacking.py` are the only ones that touch what is not public there;
+tests on a real broker hold each of them, and the version is pinned.
 
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
-from connectors.kafka.library import TopicPartition, kafka_errors
-from connectors.records import Outgoing
+from connectors.kafka.library import Future, TopicPartition, kafka_errors
+from connectors.kafka.unpacking import Found
+
+_EVERYTHING = 10**9
 
 
 def identity_of(producer: Any) -> tuple[int, int]:
@@ -24,39 +27,21 @@ def identity_of(producer: Any) -> tuple[int, int]:
     return identity.producer_id, identity.epoch
 
 
-def append(producer: Any, topics: Sequence[str], records: Sequence[Outgoing]) -> list[Any]:
-    """Hand records to a producer amid a transaction, each for its topic; return their futures.
+def send_positions(producer: Any, offsets: Mapping[TopicPartition, Any], membership: Any) -> Any:
+    """Make positions of a group a part of the transaction; return what can be waited for.
 
-    As its `send` does, in half the time: what `send` finds out for every record is found out once
-    for all of a place, and the thread that writes to the broker is not woken for the first record
-    of each batch.
+    The client's method waits itself, and as long as it takes.
     """
-    known: dict[tuple[str, int], TopicPartition] = {}
-    put, wake = producer._accumulator.append, producer._sender.wakeup
-    futures = []
-    for topic, record in zip(topics, records, strict=True):
-        number = record.partition
-        place = None if number is None else known.get((topic, number))
-        if place is None:
-            place = _place(producer, topic, record)
-            known[place.topic, place.partition] = place
-        future, is_full, _, _ = put(place, None, record.key, record.value, record.headers)
-        if is_full:
-            wake()
-        futures.append(future)
-    return futures
+    result = producer._transaction_manager.send_offsets_to_transaction(dict(offsets), membership)
+    producer._sender.wakeup()
+    return result
 
 
-def _place(producer: Any, topic: str, record: Outgoing) -> TopicPartition:
-    """Return where a record goes, and make that a part of the transaction."""
-    producer.partitions_for(topic)  # from now on it is known which there are
-    key, value = record.key, record.value
-    number = producer._partition(topic, record.partition, key, value, key, value)
-    if number is None:
-        raise ValueError(f"topic {topic} is missing; --create-topics makes it")
-    place = TopicPartition(topic, number)
-    producer._transaction_manager.maybe_add_partition_to_transaction(place)
-    return place
+def begin_commit(producer: Any) -> Any:
+    """Have the transaction committed; return what can be waited for."""
+    result = producer._transaction_manager.begin_commit()
+    producer._sender.wakeup()
+    return result
 
 
 def join(consumer: Any, timeout_s: float) -> bool:
@@ -72,6 +57,30 @@ def join(consumer: Any, timeout_s: float) -> bool:
     if not coordinator.need_rejoin():
         return True
     return bool(coordinator.ensure_active_group(timeout_ms=round(1e3 * timeout_s)))
+
+
+def await_fetches(consumer: Any, wait_s: float) -> Mapping[TopicPartition, list[Found]]:
+    """Wait at most so long for all that was asked of servers, and return what has come.
+
+    A poll that finds records, asks for the next ones, and returns without them: under load, records
+    would always come one poll late.
+    """
+    fetcher = consumer._fetcher
+    under_way = [future for future in fetcher._fetch_futures if not future.is_done]
+    if not under_way:
+        return {}
+    done = Future()
+
+    def note(_: object) -> None:
+        if all(future.is_done for future in under_way):
+            done.success(None)
+
+    for future in under_way:
+        future.add_both(note)
+    with suppress(kafka_errors.KafkaTimeoutError):
+        fetcher._net.run(fetcher._manager.wait_for, done, 1e3 * wait_s)
+    found: Mapping[TopicPartition, list[Found]] = fetcher.fetched_records(_EVERYTHING)[0]
+    return found
 
 
 def forget_positions(consumer: Any) -> None:

@@ -13,8 +13,12 @@ with warnings.catch_warnings():
     from kafka.consumer.fetcher import Fetcher
     from kafka.consumer.subscription_state import ConsumerRebalanceListener
     from kafka.coordinator.assignors.range import RangePartitionAssignor
+    from kafka.future import Future
     from kafka.net.sasl import get_sasl_mechanism
+    from kafka.producer.future import FutureRecordMetadata
+    from kafka.producer.producer_batch import ProducerBatch
     from kafka.record.default_records import DefaultRecordBatch
+    from kafka.record.memory_records import MemoryRecordsBuilder
     from kafka.structs import MemberState, OffsetAndMetadata
 
 __all__ = [
@@ -23,12 +27,16 @@ __all__ = [
     "ConsumerRebalanceListener",
     "DefaultRecordBatch",
     "Fetcher",
+    "Future",
+    "FutureRecordMetadata",
     "KafkaAdminClient",
     "KafkaConsumer",
     "KafkaProducer",
     "MemberState",
+    "MemoryRecordsBuilder",
     "OffsetAndMetadata",
     "OffsetSpec",
+    "ProducerBatch",
     "RangePartitionAssignor",
     "TopicPartition",
     "get_sasl_mechanism",

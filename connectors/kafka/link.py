@@ -18,6 +18,7 @@ from connectors.kafka.admin import Administration
 from connectors.kafka.client import (
     CLIENT_ERRORS,
     Connection,
+    Found,
     OffsetAndMetadata,
     TopicPartition,
     kafka_errors,
@@ -35,7 +36,7 @@ from connectors.waking import WakingClock
 _SETTLING_S = 5.0
 _SLICE_S = 0.1
 _RETRY_MS = 2
-_MORE_S = 0.002
+_MORE_S = 0.005
 
 
 class KafkaLink:
@@ -58,6 +59,7 @@ class KafkaLink:
     # _buffered  which distribution of partitions the inputs belong to
     # _told      which one the worker knows of
     # _awake     tells for how long something that does not come has been waited for
+    # _lags      what was found since the last poll, None if nobody has asked
 
     def __init__(
         self,
@@ -82,6 +84,7 @@ class KafkaLink:
         self._polled: dict[TopicPartition, int] = {}
         self._can_write = self._is_closed = False
         self._broken: LinkError | None = None
+        self._lags: dict[tuple[TopicName, int], int | None] | None = None
         self._producer = connection.producer(
             transactional_id=f"{group}-{instance}",
             transaction_timeout_ms=round(1e3 * self._timeouts.transaction_s),
@@ -112,6 +115,7 @@ class KafkaLink:
         """
         self._check()
         member = self._member
+        self._lags = None
         start = monotonic()
         left_s = 0.0 if len(self._inputs) else timeout_s
         try:
@@ -119,10 +123,11 @@ class KafkaLink:
                 if not member.settle(_SETTLING_S):
                     return []
                 member.pause({member.place(*full) for full in self._inputs.full()})
-                self._fetch(min(left_s, _SLICE_S))
+                self._take_in(member.fetch(min(left_s, _SLICE_S)))
                 if 0 < len(self._inputs) < self._max_records:
-                    # The broker answered as soon as there was one record: the rest came since.
-                    self._fetch(_MORE_S)
+                    # What had been asked for before, while nothing was there, was answered as soon
+                    # as there was one record: the rest came since.
+                    self._take_in(member.fetch_more(_MORE_S))
                 if member.follow():
                     self._prepare_to_write()
                     member.mind_positions(self._awake())
@@ -178,10 +183,13 @@ class KafkaLink:
                 place: OffsetAndMetadata(offset, "", -1)
                 for place, offset in (self._polled or self._position()).items()
             }
-            ends = within(
-                self._timeouts.transaction_s + self._timeouts.request_s,
-                "commit",
-                partial(transact, self._producer, self._names, outgoing, offsets, membership),
+            ends = transact(
+                self._producer,
+                self._names,
+                outgoing,
+                offsets,
+                membership,
+                timeout_s=self._timeouts.transaction_s + self._timeouts.request_s,
             )
         except CLIENT_ERRORS as error:
             if not isinstance(error, LinkError):  # else it hangs, or nothing is open
@@ -194,12 +202,14 @@ class KafkaLink:
     def lag(self) -> dict[tuple[TopicName, int], int | None]:
         """Return about how many records wait in each partition; None before that is known."""
         self._check()
-        lags: dict[tuple[TopicName, int], int | None] = {}
-        for place in self._member.places():
-            here = self._member.topics[place.topic], place.partition
-            behind = self._member.behind(place)
-            lags[here] = None if behind is None else behind + self._inputs.n_waiting(*here)
-        return lags
+        if self._lags is None:
+            self._lags = {}
+            for place in self._member.places():
+                here = self._member.topics[place.topic], place.partition
+                behind = self._member.behind(place)
+                waiting = self._inputs.n_waiting(*here)
+                self._lags[here] = None if behind is None else behind + waiting
+        return self._lags
 
     def close(self) -> None:
         """Leave; what was polled and not committed is delivered again, here or elsewhere.
@@ -213,9 +223,8 @@ class KafkaLink:
 
     # --- inside
 
-    def _fetch(self, wait_s: float) -> None:
+    def _take_in(self, batches: Mapping[TopicPartition, list[Found]]) -> None:
         member = self._member
-        batches = member.fetch(wait_s)
         now = self._awake()
         if self._buffered != member.n_moves:
             self._buffered = member.n_moves
@@ -264,7 +273,7 @@ class KafkaLink:
         try:
             self._member.pause(self._member.places())
             self._member.settle(_SETTLING_S)
-            self._fetch(0.0)
+            self._take_in(self._member.fetch(0.0))
         except CLIENT_ERRORS as error:
             raise self._fail(error, "read") from error
 

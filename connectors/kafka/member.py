@@ -16,13 +16,14 @@ from typing import Any
 from connectors.kafka.client import (
     Connection,
     ConsumerRebalanceListener,
+    Found,
     MemberState,
     RangePartitionAssignor,
     TopicPartition,
     kafka_errors,
     within,
 )
-from connectors.kafka.inside import forget_positions, has_lost_its_name, join
+from connectors.kafka.inside import await_fetches, forget_positions, has_lost_its_name, join
 from connectors.records import WORKER_INPUTS, LinkError, TopicName
 
 _LONGEST_BEAT_S = 3.0
@@ -104,12 +105,16 @@ class Member:
         """Wait for the group while it is being rearranged; return whether the outcome is there."""
         return join(self._consumer, wait_s)
 
-    def fetch(self, wait_s: float) -> Mapping[TopicPartition, list[Any]]:
+    def fetch(self, wait_s: float) -> Mapping[TopicPartition, list[Found]]:
         """Return everything that has come, and wait for the first of it at most so long."""
-        found: Mapping[TopicPartition, list[Any]] = self._consumer.poll(
+        found: Mapping[TopicPartition, list[Found]] = self._consumer.poll(
             timeout_ms=round(1e3 * wait_s), max_records=_EVERYTHING
         )
         return found
+
+    def fetch_more(self, wait_s: float) -> Mapping[TopicPartition, list[Found]]:
+        """Return what was asked for in the last fetch, and wait for it at most so long."""
+        return await_fetches(self._consumer, wait_s)
 
     def follow(self) -> bool:
         """Take note of which partitions are ours; return whether that is settled.

@@ -1,8 +1,8 @@
-"""One transaction: everything written, then the positions, then the commit.
+"""One transaction: everything written and the positions, and when both are safe, the commit.
 
-The order matters, and so does that every record is waited for: the client can report a commit that
-did not happen, namely when the broker has ended the transaction while records had not been sent,
-or when a record was given up on the way.
+It matters that every record is waited for: the client can report a commit that did not happen,
+namely when the broker has ended the transaction while records had not been sent, or when a record
+was given up on the way.
 
 """
 
@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from connectors.kafka.client import MAX_RECORD_BYTES, TopicPartition
-from connectors.kafka.inside import append, identity_of
+from connectors.kafka.inside import begin_commit, identity_of, send_positions
+from connectors.kafka.packing import put
 from connectors.records import LinkError, Outgoing, TopicName
 from connectors.wire.cutting import size_of
 
-_DONE_S = 1.0
 _BESIDES = 1024
 
 
@@ -26,6 +26,8 @@ def transact(
     outgoing: Sequence[Outgoing],
     offsets: Mapping[TopicPartition, Any],
     membership: Any,
+    *,
+    timeout_s: float,
 ) -> dict[tuple[TopicName, int], int]:
     """Write records and positions, both or none.
 
@@ -40,6 +42,8 @@ def transact(
     offsets, membership
         Where the group reads on, and as which of its members this is said. The broker refuses a
         member that is none any longer.
+    timeout_s
+        How long to wait for each answer of the broker.
 
     Returns
     -------
@@ -48,22 +52,27 @@ def transact(
     Raises
     ------
     LinkError
-        If the broker has ended the transaction of its own accord.
+        If the broker has ended the transaction of its own accord, or does not answer.
 
     """
     before = identity_of(producer)
     producer.begin_transaction()
-    sent = append(producer, [names[record.topic] for record in outgoing], outgoing)
-    producer.flush(timeout=producer.config["delivery_timeout_ms"] / 1e3)
+    lasts = put(producer, [names[record.topic] for record in outgoing], outgoing)
+    positions = send_positions(producer, offsets, membership)
+    topics = {names[record.topic]: record.topic for record in outgoing}
     ends = {}
-    for record, future in zip(outgoing, sent, strict=True):
-        at = future.get(timeout=_DONE_S)
-        ends[record.topic, at.partition] = at.offset + 1
-    producer.send_offsets_to_transaction(dict(offsets), membership)
-    producer.commit_transaction()
+    for place, last in lasts:
+        ends[topics[place.topic], place.partition] = last.get(timeout=timeout_s).offset + 1
+    _await(positions, timeout_s)
+    _await(begin_commit(producer), timeout_s)
     if identity_of(producer) != before:
         raise LinkError("broker has ended the transaction of its own accord")
     return ends
+
+
+def _await(result: Any, timeout_s: float) -> None:
+    if not result.wait(timeout_ms=1e3 * timeout_s):
+        raise LinkError(f"broker took more than {timeout_s:g} s to commit")
 
 
 def check_sizes(outgoing: Iterable[Outgoing]) -> None:

@@ -100,7 +100,7 @@ def plain_record(record: Record, alarm: int | None, *, with_x: bool = True) -> P
         event.event_id,
         event.key,
         event.occurred_at,
-        plain_features(event.x) if with_x else None,
+        _plain_x(record) if with_x else None,
         record.state,
         record.standing,
         record.was_asked,
@@ -119,6 +119,15 @@ def plain_record(record: Record, alarm: int | None, *, with_x: bool = True) -> P
             None if word.privileged is None else dict(word.privileged),
         ],
     ]
+
+
+def _plain_x(record: Record) -> Any:
+    x = record.event.x
+    if record.is_plain:
+        return x
+    plain = plain_features(x)
+    record.is_plain = plain is x
+    return plain
 
 
 def record_of(

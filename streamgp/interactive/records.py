@@ -84,9 +84,11 @@ class Record:
     # answer_ids    accepted answers, forgotten with the event.
     # serial        number of the event in the order in which the memory took them.
     # page          where it was published, None while it was not; see `pages.py`.
+    # is_plain      whether the features are known to be plain JSON values: it is asked often.
     __slots__ = (
         "answer_ids",
         "event",
+        "is_plain",
         "n_challenges",
         "page",
         "request",
@@ -110,6 +112,7 @@ class Record:
         self.answer_ids: list[str] = []
         self.serial = 0
         self.page: int | None = None
+        self.is_plain = False
 
     @property
     def label_request_id(self) -> str:

@@ -85,6 +85,7 @@ class StandardScaling:
     # _next     number of events at which the statistics in use change next
     # _moments  running statistics of the features that are not frozen
     # _means, _factors  what is subtracted and multiplied by, for the features in use
+    # _in_use   these as plain values; None: not asked for since they changed
     def __init__(self, warm_up: int) -> None:
         self.warm_up = warm_up
         self._n = 0
@@ -92,6 +93,7 @@ class StandardScaling:
         self._moments: dict[FeatureName, Moments] = {}
         self._means: dict[FeatureName, float] = {}
         self._factors: dict[FeatureName, float] = {}
+        self._in_use: list[list[Any]] | None = None
 
     def observe(self, x: Features) -> bool:
         """Take note of an event; True if the statistics in use have changed.
@@ -149,9 +151,7 @@ class StandardScaling:
             "n": self._n,
             "next": self._next,
             "moments": [[plain_name(name), m.n, m.mean, m.m2] for name, m in self._moments.items()],
-            "in_use": [
-                [plain_name(name), mean, self._factors[name]] for name, mean in self._means.items()
-            ],
+            "in_use": self._plain_in_use(),
         }
 
     def load_state(self, state: State) -> None:
@@ -162,6 +162,15 @@ class StandardScaling:
             moments.n, moments.mean, moments.m2 = int(n), float(mean), float(m2)
         for name, mean, factor in state["in_use"]:
             self._means[name], self._factors[name] = float(mean), float(factor)
+        self._in_use = None
+
+    def _plain_in_use(self) -> list[list[Any]]:
+        # The state is asked for after every few events, and these never change any more.
+        if self._in_use is None:
+            self._in_use = [
+                [plain_name(name), mean, self._factors[name]] for name, mean in self._means.items()
+            ]
+        return self._in_use
 
     def _refresh(self) -> bool:
         if self._n < min(self._next, self.warm_up):
@@ -171,6 +180,7 @@ class StandardScaling:
         enough = self.warm_up / 2 if ended else 1
         self._means.clear()
         self._factors.clear()
+        self._in_use = None
         for name in [name for name, m in self._moments.items() if m.n >= enough]:
             self._use(name, keep=not ended)
         return True
@@ -184,6 +194,7 @@ class StandardScaling:
     def _use(self, name: FeatureName, *, keep: bool) -> None:
         moments = self._moments[name] if keep else self._moments.pop(name)
         self._means[name], self._factors[name] = moments.mean, 1.0 / moments.std
+        self._in_use = None
 
 
 _FLOATS = frozenset({float})
