@@ -29,7 +29,7 @@ from streamgp.interactive.messages import Answer, LabelledExample, LabelRequest
 
 _WARM_UP_S = 2.0
 _AFTER_S = 3.0
-_TICK_S = 0.002
+_TICK_S = 0.005
 
 
 def latencies(servers: str, rate: float, seconds: float) -> tuple[list[float], list[float], int]:
@@ -167,6 +167,7 @@ def _send(servers: str, prefix: str, rate: float, n_events: int, ready: Any, go:
         due = min(n_events, int((time.time() - start) * rate))
         for record in records[n_sent:due]:
             writer.send(record)
+        writer.flush()
         n_sent = due
         time.sleep(_TICK_S)
     writer.close()

@@ -1,4 +1,4 @@
-"""Records of a transaction, put together into what the client sends.
+"""Records that leave together, made into what the client sends.
 
 The client's own `send` takes one record at a time: it looks at sizes, types and partitions, and
 makes for each a promise that it keeps, through several callbacks, when the broker has answered.
@@ -29,7 +29,7 @@ _VERSION = 2
 def put(
     producer: Any, topics: Sequence[str], records: Sequence[Outgoing]
 ) -> list[tuple[TopicPartition, Any]]:
-    """Hand records to a producer amid a transaction, each for its topic, and have them sent.
+    """Hand records to a producer, each for its topic, and have them sent.
 
     Returns
     -------
@@ -61,14 +61,16 @@ def put(
 
 
 def _place(producer: Any, topic: str, record: Outgoing) -> TopicPartition:
-    """Return where a record goes, and make that a part of the transaction."""
+    """Return where a record goes, and make that a part of the transaction, if there is one."""
     producer.partitions_for(topic)  # from now on it is known which there are
     key, value = record.key, record.value
     number = producer._partition(topic, record.partition, key, value, key, value)
     if number is None:
         raise ValueError(f"topic {topic} is missing; --create-topics makes it")
     place = TopicPartition(topic, number)
-    producer._transaction_manager.maybe_add_partition_to_transaction(place)
+    transactions = producer._transaction_manager
+    if transactions.is_transactional():
+        transactions.maybe_add_partition_to_transaction(place)
     return place
 
 

@@ -16,12 +16,13 @@ from typing import Any
 from connectors.kafka.admin import Administration
 from connectors.kafka.client import CLIENT_ERRORS, Connection, TopicPartition, record_of, within
 from connectors.kafka.inside import close_producer
+from connectors.kafka.packing import put
 from connectors.kafka.transaction import check_sizes
 from connectors.records import LinkError, Outgoing, Record, TopicName
 
 _MANY_RECORDS = 5_000
 _MANY_BYTES = 8 * 2**20
-_DONE_S = 1.0
+_SOON_S = 0.005
 _SLICE_S = 0.1
 
 
@@ -128,39 +129,46 @@ class KafkaWriter:
 
     """
 
-    # _sent     what was taken and is not known to be safe
+    # _taken    what has not left; of what comes at once, the first leaves alone
     # _n_bytes  its size
+    # _left_at  when records last left
+    # _lasts    the futures of what has left and is not known to be safe
+    # _n_left   how many records these are about
 
     def __init__(
         self, connection: Connection, names: Mapping[TopicName, str], program: str
     ) -> None:
         self._connection = connection
         self._names = names
-        self._sent: list[Any] = []
+        self._taken: list[Outgoing] = []
         self._n_bytes = 0
+        self._left_at = 0.0
+        self._lasts: list[Any] = []
+        self._n_left = 0
         self._broken: LinkError | None = None
         self._is_closed = False
         self._producer = connection.producer(client_id=f"streamgp-{program}")
 
     def send(self, record: Outgoing) -> None:
-        """Take a record; waits now and then, so that not too many are under way."""
+        """Take a record; waits now and then, so that not too many are under way.
+
+        Raises
+        ------
+        LinkError
+            If an earlier one could not leave.
+        ValueError
+            If it is larger than any topic takes.
+
+        """
         self._check()
         check_sizes([record])
-        try:
-            self._sent.append(
-                self._producer.send(
-                    self._names[record.topic],
-                    value=record.value,
-                    key=record.key,
-                    headers=list(record.headers),
-                    partition=record.partition,
-                )
-            )
-        except CLIENT_ERRORS as error:
-            raise self._fail(error) from error
+        self._taken.append(record)
         self._n_bytes += len(record.value or b"")
-        if len(self._sent) >= _MANY_RECORDS or self._n_bytes >= _MANY_BYTES:
+        n_under_way = self._n_left + len(self._taken)
+        if n_under_way >= _MANY_RECORDS or self._n_bytes >= _MANY_BYTES:
             self.flush()
+        elif monotonic() - self._left_at >= _SOON_S:
+            self._leave()
 
     def flush(self) -> None:
         """Return when everything taken is safe with the broker.
@@ -172,16 +180,26 @@ class KafkaWriter:
 
         """
         self._check()
+        self._leave()
         timeouts = self._connection.timeouts
-        wait_s = timeouts.delivery_s + timeouts.request_s
         try:
-            within(wait_s, "take records", partial(self._producer.flush, timeout=wait_s))
-            for future in self._sent:
-                future.get(timeout=_DONE_S)
+            for last in self._lasts:
+                last.get(timeout=timeouts.delivery_s + timeouts.request_s)
         except CLIENT_ERRORS as error:
             raise self._fail(error) from error
-        self._sent.clear()
-        self._n_bytes = 0
+        self._lasts.clear()
+        self._n_left = self._n_bytes = 0
+
+    def _leave(self) -> None:
+        records = self._taken
+        topics = [self._names[record.topic] for record in records]
+        try:
+            self._lasts += [last for _, last in put(self._producer, topics, records)]
+        except CLIENT_ERRORS as error:
+            raise self._fail(error) from error
+        self._n_left += len(records)
+        self._taken = []
+        self._left_at = monotonic()
 
     def close(self) -> None:
         """Flush and let go."""

@@ -9,6 +9,7 @@ was given up on the way.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from time import monotonic
 from typing import Any
 
 from connectors.kafka.client import MAX_RECORD_BYTES, TopicPartition
@@ -43,7 +44,7 @@ def transact(
         Where the group reads on, and as which of its members this is said. The broker refuses a
         member that is none any longer.
     timeout_s
-        How long to wait for each answer of the broker.
+        How long that may take.
 
     Returns
     -------
@@ -55,6 +56,7 @@ def transact(
         If the broker has ended the transaction of its own accord, or does not answer.
 
     """
+    until = monotonic() + timeout_s
     before = identity_of(producer)
     producer.begin_transaction()
     lasts = put(producer, [names[record.topic] for record in outgoing], outgoing)
@@ -62,17 +64,21 @@ def transact(
     topics = {names[record.topic]: record.topic for record in outgoing}
     ends = {}
     for place, last in lasts:
-        ends[topics[place.topic], place.partition] = last.get(timeout=timeout_s).offset + 1
-    _await(positions, timeout_s)
-    _await(begin_commit(producer), timeout_s)
+        ends[topics[place.topic], place.partition] = last.get(timeout=_left(until)).offset + 1
+    _await(positions, until)
+    _await(begin_commit(producer), until)
     if identity_of(producer) != before:
         raise LinkError("broker has ended the transaction of its own accord")
     return ends
 
 
-def _await(result: Any, timeout_s: float) -> None:
-    if not result.wait(timeout_ms=1e3 * timeout_s):
-        raise LinkError(f"broker took more than {timeout_s:g} s to commit")
+def _await(result: Any, until: float) -> None:
+    if not result.wait(timeout_ms=1e3 * _left(until)):
+        raise LinkError("broker did not answer in time to commit")
+
+
+def _left(until: float) -> float:
+    return max(0.0, until - monotonic())
 
 
 def check_sizes(outgoing: Iterable[Outgoing]) -> None:

@@ -46,7 +46,7 @@ class Raw(str):
     __slots__ = ("data",)
 
     def __new__(cls, data):
-        made = super().__new__(cls, "raw")
+        made = super().__new__(cls, f"raw {data!r}")
         made.data = data
         return made
 

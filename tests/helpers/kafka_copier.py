@@ -12,19 +12,20 @@ from time import monotonic
 
 import kafka_cases
 
+from connectors.kafka import transaction
 from connectors.records import FencedError, LinkError
 
 
-def stop_before(step, producer):
-    """Stop the process the next time that a step is called."""
-    original = getattr(producer, step)
+def stop_before(step):
+    """Stop the process the next time that a step of a transaction is called."""
+    original = getattr(transaction, step)
 
     def stopping(*arguments, **options):
-        setattr(producer, step, original)
+        setattr(transaction, step, original)
         os.kill(os.getpid(), signal.SIGSTOP)
         return original(*arguments, **options)
 
-    setattr(producer, step, stopping)
+    setattr(transaction, step, stopping)
 
 
 def main(servers, prefix, stop_at):
@@ -32,7 +33,7 @@ def main(servers, prefix, stop_at):
         link = topics.link(group=prefix + "g", instance="copier", max_records=200)
         kafka_cases.settle(link)
         if stop_at != "nothing":
-            stop_before(stop_at, link._producer)
+            stop_before(stop_at)
         until = monotonic() + 60.0
         while topics.lags(prefix + "g")["events", 0] > 0 and monotonic() < until:
             records = link.poll(0.2)

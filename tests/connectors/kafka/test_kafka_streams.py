@@ -117,3 +117,15 @@ def test_a_partition_that_is_not_there_is_named(topics):
     with pytest.raises(LinkError, match="Unrecognized partition 9 for topic"):
         writer.send(out("events", b"1", 9))
     writer.close()
+
+
+def test_a_record_leaves_soon_and_what_comes_just_after_with_the_next_one_or_a_flush(topics):
+    reader, writer = topics.reader(["events"]), topics.writer("feeder")
+    writer.send(out("events", b"1"))
+    assert [record.value for record in reader.poll(10.0)] == [b"1"]
+    for _ in range(5):
+        writer.send(out("events", b"2"))
+    writer.flush()
+    assert read(topics, "events") == [b"1"] + [b"2"] * 5
+    reader.close()
+    writer.close()

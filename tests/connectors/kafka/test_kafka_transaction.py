@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import pytest
 from kafka_cases import out
 
-from connectors.kafka.client import within
+from connectors.kafka import transaction
+from connectors.kafka.client import TopicPartition, within
 from connectors.kafka.transaction import check_sizes, transact
 from connectors.records import LinkError
 
@@ -13,18 +14,16 @@ NAMES = {"predictions": "p", "state": "s"}
 
 
 class Producer:
-    """Writes down what is asked of it; may fail at a step, or change its epoch there."""
+    """Writes down what is asked of it; may fail at a step, be silent, or change its epoch there."""
 
-    def __init__(self, fails_at=None, ended_at=None):
-        self.config = {"delivery_timeout_ms": 1000}
+    def __init__(self, fails_at=None, ended_at=None, silent_at=None):
         self.steps = []
-        self._fails_at, self._ended_at = fails_at, ended_at
+        self._fails_at, self._ended_at, self._silent_at = fails_at, ended_at, silent_at
         self._transaction_manager = SimpleNamespace(
             producer_id_and_epoch=SimpleNamespace(producer_id=7, epoch=0),
-            maybe_add_partition_to_transaction=lambda place: self._places.add(place),
+            send_offsets_to_transaction=self._positions,
+            begin_commit=lambda: self._result("commit"),
         )
-        self._places = set()
-        self._accumulator = SimpleNamespace(append=self._append)
         self._sender = SimpleNamespace(wakeup=lambda: None)
 
     def _step(self, name):
@@ -35,68 +34,77 @@ class Producer:
             identity = SimpleNamespace(producer_id=7, epoch=1)
             self._transaction_manager.producer_id_and_epoch = identity
 
+    def _result(self, name):
+        self._step(name)
+        return SimpleNamespace(wait=lambda timeout_ms: self._waited(name, timeout_ms))
+
+    def _waited(self, name, timeout_ms):
+        assert 0.0 < timeout_ms <= 60_000.0
+        self._step(f"{name} done")
+        return f"{name} done" != self._silent_at
+
+    def _positions(self, offsets, membership):
+        assert (offsets, membership) == ({"place": 3}, "member")
+        return self._result("positions")
+
     def begin_transaction(self):
         self._step("begin")
 
-    def partitions_for(self, topic):
-        assert topic in NAMES.values()
+    def put(self, topics, records):
+        assert topics == ["p", "s", "p"]
+        self._step("records")
+        places = dict.fromkeys((t, r.partition) for t, r in zip(topics, records, strict=True))
+        return [(TopicPartition(*place), self._last(*place)) for place in places]
 
-    def _partition(self, topic, partition, *_):
-        return partition if topic in NAMES.values() else None
+    def _last(self, topic, number):
+        return SimpleNamespace(get=lambda timeout: self._got(topic, number, timeout))
 
-    def _append(self, place, timestamp_ms, key, value, headers):
-        assert place in self._places
-        assert (timestamp_ms, key, len(value), headers) == (None, b"ann", 1, ())
-        self._step(f"send {place.topic} {place.partition}")
-        offset = len(self.steps)
-        future = SimpleNamespace(get=lambda **_: self._got(place.partition, offset))
-        return future, True, False, False
-
-    def _got(self, partition, offset):
-        self._step("get")
-        return SimpleNamespace(partition=partition, offset=offset)
-
-    def flush(self, timeout):
-        assert timeout == 1.0
-        self._step("flush")
-
-    def send_offsets_to_transaction(self, offsets, membership):
-        assert (offsets, membership) == ({"place": 3}, "member")
-        self._step("offsets")
-
-    def commit_transaction(self):
-        self._step("commit")
+    def _got(self, topic, number, timeout):
+        assert 0.0 < timeout <= 60.0
+        self._step(f"{topic} {number} done")
+        return SimpleNamespace(offset=len(self.steps))
 
 
 RECORDS = [out("predictions", b"1", 0), out("state", b"2", 1), out("predictions", b"3", 0)]
 STEPS = [
     "begin",
-    "send p 0",
-    "send s 1",
-    "send p 0",
-    "flush",
-    "get",
-    "get",
-    "get",
-    "offsets",
+    "records",
+    "positions",
+    "p 0 done",
+    "s 1 done",
+    "positions done",
     "commit",
+    "commit done",
 ]
 
 
+@pytest.fixture(autouse=True)
+def records_are_put(monkeypatch):
+    monkeypatch.setattr(transaction, "put", Producer.put)
+
+
 def run(producer):
-    return transact(producer, NAMES, RECORDS, {"place": 3}, "member")
+    return transact(producer, NAMES, RECORDS, {"place": 3}, "member", timeout_s=60.0)
 
 
-def test_every_record_is_waited_for_before_the_positions_and_these_before_the_commit():
+def test_all_records_and_the_positions_are_waited_for_before_the_commit():
     producer = Producer()
-    assert run(producer) == {("predictions", 0): 5, ("state", 1): 4}
+    assert run(producer) == {("predictions", 0): 5, ("state", 1): 6}
     assert producer.steps == STEPS
 
 
-@pytest.mark.parametrize("step", sorted(set(STEPS)))
+@pytest.mark.parametrize("step", STEPS)
 def test_after_a_step_that_fails_none_follows(step):
     producer = Producer(fails_at=step)
     with pytest.raises(RuntimeError, match=step):
+        run(producer)
+    assert producer.steps == STEPS[: STEPS.index(step) + 1]
+
+
+@pytest.mark.parametrize("step", ["positions done", "commit done"])
+def test_a_broker_that_does_not_answer_is_told_and_nothing_follows(step):
+    producer = Producer(silent_at=step)
+    with pytest.raises(LinkError, match=r"^broker did not answer in time to commit$"):
         run(producer)
     assert producer.steps == STEPS[: STEPS.index(step) + 1]
 
