@@ -4,33 +4,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from benchmarks._array_streams import ArrayStream, as_dictionaries
 from streamgp import GPClassifier, SkepticalClassifier
-from streamgp.base import Belief, Decision
 from streamgp.query import AskRule, RandomAsk, SkepticalAsk
 
 _WRONG = 0.2
-_SHARE = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class AtLeast:
-    """Ask as `SkepticalAsk` does, but with no less than some probability however sure it is."""
-
-    share: float
-
-    def decide(self, belief: Belief, draw: float) -> Decision:
-        """Compare the larger of both probabilities with the draw."""
-        score = SkepticalAsk().decide(belief, draw).score
-        return Decision.of(max(score, self.share), draw, type(self).__name__)
-
 
 RULES: Mapping[str, AskRule] = {
-    "SkepticalAsk": SkepticalAsk(),
-    "the same, at least .1": AtLeast(_SHARE),
-    "RandomAsk(.1)": RandomAsk(_SHARE),
+    "SkepticalAsk()": SkepticalAsk(),
+    "SkepticalAsk(at_least=.05)": SkepticalAsk(at_least=0.05),
+    "SkepticalAsk(at_least=.1)": SkepticalAsk(at_least=0.1),
+    "RandomAsk(.1)": RandomAsk(0.1),
 }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from river import base, dummy, forest, naive_bayes, neighbors, tree
 
 from streamgp import GPClassifier
-from streamgp.base import Features, Label
+from streamgp.base import Array, Features, Label
 from streamgp.learners.gp_classifier import LENGTH_SCALE_PER_ROOT_FEATURE
 
 EXACT = "GPClassifier()"
@@ -18,12 +18,23 @@ BOUNDED = "GPClassifier(max_points=200)"
 FITTED = "exact, learning hyper-parameters"
 BOTH = "200 points, learning hyper-parameters"
 REFITTED = "scikit-learn's GP, refitted"
+GPYTORCH = "GPyTorch's GP, refitted"
 AMF = "River AMF"
 TREE = "River Hoeffding tree"
 BAYES = "River Gaussian naive Bayes"
 NO_CHANGE = "no change"
 
-HAS_SKLEARN = importlib.util.find_spec("sklearn") is not None
+NEEDED = {REFITTED: "sklearn", GPYTORCH: "gpytorch"}
+"""Modules without which a classifier is left out."""
+
+
+def missing(name: str) -> str | None:
+    """Return the module that a classifier needs and that is not there."""
+    module = NEEDED.get(name)
+    return module if module is not None and importlib.util.find_spec(module) is None else None
+
+
+_NOISE = 0.5
 
 BUILDERS: dict[str, Callable[[int], base.Classifier]] = {
     EXACT: lambda _: GPClassifier(),
@@ -31,6 +42,7 @@ BUILDERS: dict[str, Callable[[int], base.Classifier]] = {
     FITTED: lambda _: GPClassifier(learn_hyperparameters=True),
     BOTH: lambda _: GPClassifier(max_points=200, learn_hyperparameters=True),
     REFITTED: lambda _: RefittedGP(),
+    GPYTORCH: lambda seed: GPyTorchGP(seed),
     AMF: lambda seed: forest.AMFClassifier(seed=seed),
     "River KNN": lambda _: neighbors.KNNClassifier(),
     "River ARF": lambda seed: forest.ARFClassifier(seed=seed),
@@ -40,22 +52,21 @@ BUILDERS: dict[str, Callable[[int], base.Classifier]] = {
 }
 
 
-class RefittedGP(base.Classifier):  # type: ignore[misc]
-    """scikit-learn's Gaussian process, fitted anew whenever the number of labels has doubled.
+class _Refitted(base.Classifier):  # type: ignore[misc]
+    """A regression of the classes' indicators, fitted anew whenever the number of labels doubled.
 
-    A regression of the classes' indicators with the kernel and noise of `GPClassifier()`, whose
-    predictions it would share if it were fitted after every event, at a cost of n³ each time.
+    It begins with the kernel and noise of `GPClassifier()`.
     """
 
     # _points, _indices  everything learned, the classes numbered
-    # _fitted  the process of the first examples; None before the first
+    # _means  posterior means of the classes at a point, by the last fit; None before the first
     # _n_next  number of examples at which it is fitted next
     def __init__(self) -> None:
         self._names: list[Any] = []
         self._labels: list[Label] = []
         self._points: list[list[float]] = []
         self._indices: list[int] = []
-        self._fitted: Any = None
+        self._means: Callable[[list[float]], Array] | None = None
         self._n_next = 1
 
     def learn_one(self, x: Features, y: Label) -> None:
@@ -66,21 +77,89 @@ class RefittedGP(base.Classifier):  # type: ignore[misc]
         self._points.append([x[name] for name in self._names])
         self._indices.append(self._labels.index(y))
         if len(self._points) == self._n_next:
-            self._fit()
+            scale = LENGTH_SCALE_PER_ROOT_FEATURE * len(self._names) ** 0.5
+            indicators = np.eye(len(self._labels))[self._indices]
+            self._means = self._fit(np.array(self._points), indicators, scale)
             self._n_next *= 2
 
     def predict_one(self, x: Features, **_: Any) -> Label | None:
         """Return the label that the last fit makes of an event."""
-        if self._fitted is None:
+        if self._means is None:
             return None
-        means = self._fitted.predict([[x[name] for name in self._names]])
-        return self._labels[int(np.argmax(means))]
+        return self._labels[int(np.argmax(self._means([x[name] for name in self._names])))]
 
-    def _fit(self) -> None:
+    def _fit(self, X: Array, Y: Array, scale: float) -> Callable[[list[float]], Array]:
+        raise NotImplementedError
+
+
+class RefittedGP(_Refitted):
+    """scikit-learn's Gaussian process, its kernel and noise fixed.
+
+    It would share the predictions of `GPClassifier()` if it were fitted after every event, at a
+    cost of n³ each time.
+    """
+
+    def _fit(self, X: Array, Y: Array, scale: float) -> Callable[[list[float]], Array]:
         from sklearn.gaussian_process import GaussianProcessRegressor
         from sklearn.gaussian_process.kernels import RBF
 
-        scale = LENGTH_SCALE_PER_ROOT_FEATURE * len(self._names) ** 0.5
-        process = GaussianProcessRegressor(RBF(scale), alpha=0.5, optimizer=None)
-        indicators = np.eye(len(self._labels))[self._indices]
-        self._fitted = process.fit(np.array(self._points), indicators)
+        process = GaussianProcessRegressor(RBF(scale), alpha=_NOISE, optimizer=None).fit(X, Y)
+        return lambda point: process.predict([point])  # type: ignore[no-any-return]
+
+
+class GPyTorchGP(_Refitted):
+    """GPyTorch's exact Gaussian processes, one for each class.
+
+    Each fit takes some steps of Adam on the marginal likelihood, from the kernel and noise of
+    `GPClassifier()`, with length scale, variance and noise of its own for each class: the batch of
+    independent processes that GPyTorch's documentation shows.
+    """
+
+    def __init__(self, seed: int, n_steps: int = 10) -> None:
+        super().__init__()
+        self.seed = seed
+        self.n_steps = n_steps
+
+    def _fit(self, X: Array, Y: Array, scale: float) -> Callable[[list[float]], Array]:
+        import gpytorch
+        import torch
+
+        torch.set_num_threads(1)
+        torch.manual_seed(self.seed)
+        # Through lists, which any two versions of numpy and torch understand.
+        points = torch.tensor(X.tolist(), dtype=torch.float64)
+        targets = torch.tensor(Y.T.tolist(), dtype=torch.float64)
+        many = torch.Size([len(targets)])
+
+        class Process(gpytorch.models.ExactGP):  # type: ignore[misc]
+            def __init__(self, likelihood: Any) -> None:
+                super().__init__(points, targets, likelihood)
+                self.mean_module = gpytorch.means.ZeroMean(batch_shape=many)
+                kernel = gpytorch.kernels.RBFKernel(batch_shape=many)
+                self.covar_module = gpytorch.kernels.ScaleKernel(kernel, batch_shape=many)
+
+            def forward(self, x: Any) -> Any:
+                mean, covariance = self.mean_module(x), self.covar_module(x)
+                return gpytorch.distributions.MultivariateNormal(mean, covariance)
+
+        likelihood = gpytorch.likelihoods.GaussianLikelihood(batch_shape=many)
+        process = Process(likelihood).double()
+        likelihood.noise = _NOISE
+        process.covar_module.outputscale = 1.0
+        process.covar_module.base_kernel.lengthscale = scale
+        process.train()
+        optimizer = torch.optim.Adam(process.parameters(), lr=0.1)
+        evidence = gpytorch.mlls.ExactMarginalLogLikelihood(likelihood, process)
+        for _ in range(self.n_steps):
+            optimizer.zero_grad()
+            loss = -evidence(process(points), targets).sum()
+            loss.backward()
+            optimizer.step()
+        process.eval()
+
+        def means(point: list[float]) -> Array:
+            with torch.no_grad(), gpytorch.settings.skip_posterior_variances():
+                found = process(torch.tensor([point], dtype=torch.float64)).mean
+            return np.array(found.tolist())
+
+        return means

@@ -15,8 +15,8 @@ time: its first 10 000 events with the exact process, and all of them without. W
 and when, is not known.
 
 At last, the same streams of one seed where `SkepticalClassifier` asks for labels, of which a fifth
-are random at first: by its own rule, by the same but about a tenth of the events at least, and
-about a tenth at random.
+are random at first: by its own rule, by the same but with a least probability of asking, and about
+a tenth of the events at random.
 
 """
 

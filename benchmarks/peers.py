@@ -9,8 +9,9 @@ events and the median over the last tenth.
 Classifiers: `GPClassifier()`, the same with at most 200 points, and both with hyper-parameters
 fitted as they go; River's AMF, KNN, ARF, Hoeffding tree and Gaussian naive Bayes, with the
 parameters that River gives them; scikit-learn's Gaussian process with the same kernel, refitted
-whenever the number of labels has doubled (needs scikit-learn); no change, which predicts the last
-label.
+whenever the number of labels has doubled (needs scikit-learn); GPyTorch's, one for each class,
+refitted likewise with ten steps of Adam (needs gpytorch, the extra `[gpytorch]`; takes minutes); no
+change, which predicts the last label.
 
 Nothing is asked here, and no answer is wrong: `benchmarks.wifi` and `benchmarks.strategies` are
 about that.
@@ -50,7 +51,7 @@ class Plan:
     n_events: int = 3000
 
 
-_SLOW = (peers.FITTED, peers.BOTH, peers.REFITTED)
+_SLOW = (peers.FITTED, peers.BOTH, peers.REFITTED, peers.GPYTORCH)
 QUICK = Plan(
     learners=[name for name in peers.BUILDERS if name not in _SLOW],
     n_events=600,
@@ -65,8 +66,9 @@ def main(argv: list[str] | None = None) -> int:
 def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
     """Let every classifier play every log."""
     plan = plan or (QUICK if options.quick else Plan())
-    names = [name for name in plan.learners if peers.HAS_SKLEARN or name != peers.REFITTED]
-    skipped = [f"{name} (needs scikit-learn)" for name in plan.learners if name not in names]
+    lacking = {name: peers.missing(name) for name in plan.learners}
+    names = [name for name, module in lacking.items() if module is None]
+    skipped = [f"{name} (needs {module})" for name, module in lacking.items() if module is not None]
     rows: list[Row] = []
     with one_thread() as how:
         for log in plan.logs:

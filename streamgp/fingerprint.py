@@ -44,13 +44,16 @@ def described(value: Any) -> Any:
 
     An object is described by its class and by the arguments of its constructor that can be read
     from it under their names, as those of River's estimators can; where they cannot, by what
-    `copy` would make another one of.
+    `copy` would make another one of. Arguments that a class names in `ADDED`, because it got them
+    later, are left out while they have their default: what was built without them stays the same.
 
     Examples
     --------
     >>> from streamgp.query import SkepticalAsk
     >>> described(SkepticalAsk(c=0.5))
     {'class': 'streamgp.query.rules.SkepticalAsk', 'c': 0.5}
+    >>> described(SkepticalAsk(c=0.5, at_least=0.1))
+    {'class': 'streamgp.query.rules.SkepticalAsk', 'c': 0.5, 'at_least': 0.1}
 
     """
     if value is None or type(value) in (bool, int, str):
@@ -97,7 +100,11 @@ def _described_object(value: Any) -> Any:
     cls = type(value)
     names = parameters(cls)
     if names and all(hasattr(value, name) for name in names):
-        made_of = {name: described(getattr(value, name)) for name in names}
+        given = {name: getattr(value, name) for name in names}
+        for name in getattr(cls, "ADDED", ()):
+            if given[name] == inspect.signature(cls).parameters[name].default:
+                del given[name]
+        made_of = {name: described(v) for name, v in given.items()}
     else:
         try:
             reduce = copyreg.dispatch_table.get(cls)

@@ -139,7 +139,12 @@ def test_drift_compares_all_on_each_kind(tmp_path, capsys):
 
 def test_drift_shows_what_asking_too_little_costs(tmp_path):
     plan = drift.Plan(
-        concepts=("Sine",), kinds=(), n_events=3000, n_recorded=(), kinds_asked=("abrupt",)
+        concepts=("Sine",),
+        kinds=(),
+        n_events=3000,
+        n_recorded=(),
+        rules=("SkepticalAsk()", "SkepticalAsk(at_least=.1)", "RandomAsk(.1)"),
+        kinds_asked=("abrupt",),
     )
     result, _ = document(tmp_path, "drift", partial(drift.measure, plan=plan))
     own, at_least, by_chance = result["rows"]

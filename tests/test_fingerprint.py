@@ -43,6 +43,7 @@ def knn(p):
 
 PAIRS = {
     "argument": (query.SkepticalAsk(c=1.0), query.SkepticalAsk(c=2.0)),
+    "argument added later": (query.SkepticalAsk(), query.SkepticalAsk(at_least=0.1)),
     "class": (query.AlwaysAsk(), query.NeverAsk()),
     "lambda": (compose.FuncTransformer(lambda x: x), compose.FuncTransformer(lambda x: {**x})),
     "closure": (times(2.0), times(3.0)),
@@ -87,6 +88,12 @@ def test_a_configuration_has_one_fingerprint_however_it_is_written():
         seed=1,
     )
     assert plain.fingerprint() == spelled.fingerprint()
+
+
+def test_an_argument_that_was_added_later_changes_nothing_where_it_is_not_used():
+    """Recorded before `SkepticalAsk` had `at_least`: its snapshots are restored."""
+    assert fingerprint(query.SkepticalAsk(c=0.5)) == "e84bb04e5bfce451"
+    assert fingerprint(query.SkepticalAsk(0.5, at_least=0)) == "e84bb04e5bfce451"
 
 
 def test_what_was_learned_plays_no_part():

@@ -34,8 +34,11 @@ def test_a_log_has_one_row_and_those_that_are_missing_are_said_to_be(tmp_path, c
     assert "skipped: usps (needs --data)" in capsys.readouterr().out
     [row] = result["rows"]
     assert (row["log"], row["events"], row["fits"]) == ("wifi_rooms, recorded", 70, 2)
-    assert row["gain_points"] == pytest.approx(row["learned_%"] - row["given_%"])
-    assert row["longest_event_ms"] > 0.0
+    for prefix in ("", "left_out_"):
+        gain = row[f"{prefix}learned_%"] - row["given_%"]
+        assert row[f"{prefix}gain_points"] == pytest.approx(gain)
+        assert row[f"{prefix}fits"] == 2
+        assert row[f"{prefix}longest_event_ms"] > 0.0
     assert status == 0
 
 

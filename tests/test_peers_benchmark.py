@@ -31,12 +31,13 @@ def test_every_classifier_has_a_row_for_every_log_and_a_mean(tmp_path):
     plan = peers.Plan(logs=("Phishing", "wifi_rooms"), n_events=40)
     result, _ = run(tmp_path, plan)
     rows = [row for row in result["rows"] if "log" in row]
-    assert [row["classifier"] for row in rows] == 2 * [*learners.BUILDERS]
+    there = [name for name in learners.BUILDERS if learners.missing(name) is None]
+    assert [row["classifier"] for row in rows] == 2 * there
     assert {row["events"] for row in rows} == {40}
     means = [row for row in result["rows"] if "mean_of" in row]
-    assert [row["mean_of"] for row in means] == [*learners.BUILDERS]
+    assert [row["mean_of"] for row in means] == there
     assert means[0]["accuracy_%"] == pytest.approx(
-        np.mean([r["accuracy_%"] for r in rows[:: len(learners.BUILDERS)]])
+        np.mean([r["accuracy_%"] for r in rows[:: len(there)]])
     )
     assert len(result["acceptance"]) == 3
 
@@ -47,6 +48,19 @@ def test_logs_of_a_data_folder_are_skipped_without_one(tmp_path, capsys):
     assert "skipped: elec2 (needs --data)" in capsys.readouterr().out
     assert [row["log"] for row in result["rows"] if "log" in row] == ["Phishing"]
     assert status == 0
+
+
+def test_a_classifier_whose_library_is_not_installed_is_skipped_by_name(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setitem(learners.NEEDED, learners.GPYTORCH, "no_such_module")
+    plan = peers.Plan(
+        logs=("Phishing",), learners=(learners.GPYTORCH, learners.NO_CHANGE), n_events=20
+    )
+    result, _ = run(tmp_path, plan)
+    assert "skipped: GPyTorch's GP, refitted (needs no_such_module)" in capsys.readouterr().out
+    [row] = [row for row in result["rows"] if "log" in row]
+    assert row["classifier"] == learners.NO_CHANGE
 
 
 def test_accuracy_is_that_of_predictions_made_before_learning():
@@ -71,6 +85,19 @@ def test_refitted_process_predicts_as_the_exact_one_of_the_same_labels():
     for n, (x, y) in enumerate(events[:40]):
         refitted.learn_one(x, y)
         if n < 32:  # the last power of 2
+            exact.learn_one(x, y)
+    for x, _ in events[40:]:
+        assert refitted.predict_one(x) == exact.predict_one(x)
+
+
+def test_gpytorch_without_a_step_predicts_as_the_exact_process_of_the_same_labels():
+    pytest.importorskip("gpytorch", reason="it is GPyTorch's")
+    events = list(streams.as_dictionaries(streams.unshuffled("ImageSegments", 80)))
+    refitted = learners.GPyTorchGP(1, n_steps=0)
+    exact = learners.BUILDERS[learners.EXACT](1)
+    for n, (x, y) in enumerate(events[:40]):
+        refitted.learn_one(x, y)
+        if n < 32:
             exact.learn_one(x, y)
     for x, _ in events[40:]:
         assert refitted.predict_one(x) == exact.predict_one(x)

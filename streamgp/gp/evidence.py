@@ -106,18 +106,13 @@ def leave_one_out_likelihood(
     squares = np.einsum("ij,ij->i", A, A) / precision
     m = Y.shape[1]
     value = 0.5 * float((m * (np.log(precision) - _LOG_2_PI) - squares).sum())
+    # GPML Eq. 5.13 is linear in the derivative D of the covariance: of `Z = G D` it takes
+    # sum_i [A_i (Z A)_i - (m + A_i² / precision_i) (Z G)_ii / 2] / precision_i, which is the scalar
+    # product of D and this matrix. So a hyper-parameter more costs O(n²), and not O(n³).
     weights = (m + squares) / precision
-
-    def slope(ZA: Array, ZG: Array) -> float:
-        """GPML Eq. 5.13, with `Z = G dK`, of which `Z A` and the diagonal of `Z G` are needed."""
-        along = np.einsum("ij,ij->i", A, ZA) / precision
-        return float((along - 0.5 * weights * ZG).sum())
-
-    by_kernel = []
-    for D in kernel.gradients(rows):
-        Z = G @ D
-        by_kernel.append(slope(Z @ A, np.einsum("ij,ji->i", Z, G)))
-    by_noise = noise_variance * slope(G @ A, np.einsum("ij,ji->i", G, G))
+    W = (G @ (A / precision[:, None])) @ A.T - 0.5 * (G * weights) @ G
+    by_kernel = [float(np.vdot(W, D)) for D in kernel.gradients(rows)]
+    by_noise = noise_variance * float(np.trace(W))
     return value, np.array([*by_kernel, by_noise])
 
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import blas, solve_triangular
 from scipy.optimize import minimize
 
 from streamgp.base import Array
@@ -133,7 +133,8 @@ def predicted_before_learned(these: Hyperparameters, X: Array, Y: Array) -> tupl
     """Return the posterior at each point by those before: means (n, m) and latent variances (n,).
 
     All of them from one factorisation: with `L L' = K + noise_variance I` and `Z = L⁻¹ Y`, the
-    mean before observation t is `y_t - L_tt z_t`, and its variance `L_tt² - noise_variance`.
+    mean before observation t is the sum of `L_ti z_i` over all i before t, and its variance
+    `L_tt² - noise_variance`.
 
     Examples
     --------
@@ -152,6 +153,10 @@ def predicted_before_learned(these: Hyperparameters, X: Array, Y: Array) -> tupl
     """
     kernel = these.kernel
     L = cholesky(kernel, these.noise_variance, embedded(kernel, X))
-    d = np.diagonal(L)
     Z = solve_triangular(L, Y, lower=True, check_finite=False)
-    return Y - d[:, None] * Z, np.maximum(d * d - these.noise_variance, 0.0)
+    d = np.diagonal(L).copy()
+    # Not y_t - L_tt z_t, which is the same: far from everything the mean is tiny, and would be lost
+    # to rounding in a difference of large numbers. Probabilities are ratios of such means.
+    np.fill_diagonal(L, 0.0)
+    means: Array = blas.dtrmm(1.0, L, Z, lower=1)
+    return means, np.maximum(d * d - these.noise_variance, 0.0)

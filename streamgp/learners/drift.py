@@ -6,18 +6,6 @@ What is to be done about it is the classifier's business.
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
-from collections.abc import Iterable
-
-import numpy as np
-
-from streamgp.base import State
-
-# Outcomes that are remembered, and how many of them are left when there is one too many. A window
-# of ten thousand shows a change of three in a hundred.
-_MOST = 20_000
-_LEFT = 10_000
-
 
 class DriftWatch:
     """Watches whether predictions were wrong, and tells when that has become more frequent.
@@ -51,54 +39,26 @@ class DriftWatch:
 
     """
 
-    # _adwin     a function of _outcomes
-    # _outcomes  since it began anew, one byte each: what can be written down, and told again
+    # _adwin  what was noted since the last drift, or change for the better
     def __init__(self, delta: float = 0.002) -> None:
         if not 0.0 < delta < 1.0:
             raise ValueError(f"delta must lie between 0 and 1, got {delta!r}")
         self.delta = delta
         self.n_drifts = 0
-        self._begin(())
+        self._begin()
 
     def note(self, wrong: bool) -> bool:
         """Take note of whether a prediction was wrong, and tell whether there is a drift."""
-        if len(self._outcomes) == _MOST:
-            self._begin(self._outcomes[-_LEFT:])
         before = self._adwin.estimation
-        self._outcomes.append(wrong)
         self._adwin.update(int(wrong))  # type: ignore[no-untyped-call]
         if not self._adwin.drift_detected:
             return False
         worse = bool(self._adwin.estimation > before)
         self.n_drifts += worse
-        self._begin(())
+        self._begin()
         return worse
 
-    def state(self) -> State:
-        """Return what must survive a restart, as plain JSON values.
-
-        The outcomes, and not the window of ADWIN, whose form is River's own: a bit each, at most
-        3.4 kB in all.
-        """
-        bits = np.packbits(np.frombuffer(self._outcomes, dtype=np.uint8))
-        return {
-            "n_drifts": self.n_drifts,
-            "n": len(self._outcomes),
-            "outcomes": b64encode(bits.tobytes()).decode("ascii"),
-        }
-
-    def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
-        self.n_drifts = int(state["n_drifts"])
-        data = b64decode(state["outcomes"], validate=True)
-        bits = np.unpackbits(np.frombuffer(data, dtype=np.uint8), count=int(state["n"]))
-        self._begin(bits.tolist())
-
-    def _begin(self, outcomes: Iterable[int]) -> None:
-        """Begin anew with a few outcomes; what they alone would show is known already."""
+    def _begin(self) -> None:
         from river.drift import ADWIN  # late: takes most of a second
 
-        self._outcomes = bytearray(outcomes)
         self._adwin = ADWIN(delta=self.delta)  # type: ignore[no-untyped-call]
-        for outcome in self._outcomes:
-            self._adwin.update(outcome)  # type: ignore[no-untyped-call]

@@ -21,7 +21,7 @@ from streamgp.learners.frames import feature_rows, frame_like, series_like
 from streamgp.learners.settings import (
     LENGTH_SCALE_PER_ROOT_FEATURE as LENGTH_SCALE_PER_ROOT_FEATURE,
 )
-from streamgp.learners.settings import Settings
+from streamgp.learners.settings import Learn, Settings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +55,8 @@ class GPClassifier(base.MiniBatchClassifier):
     learn_hyperparameters
         Fit the parameters of the kernel and the noise variance to the latest 512 examples whenever
         their number has doubled, from 32 on; what was given is what is expected beforehand. That
-        event takes longer, about a second (docs/kernels.md).
+        event takes longer, about a second (docs/kernels.md). True fits to the marginal likelihood,
+        "leave_one_out" to what each example is predicted to be by all others.
     single_precision
         Keep the matrix of an exact process in half the room and read it in half the time; means
         change in the third or fourth decimal. Needs a noise variance of .001 or more.
@@ -105,7 +106,7 @@ class GPClassifier(base.MiniBatchClassifier):
         kernel: Kernel | None = None,
         noise_variance: float = 0.5,
         max_points: int | None = None,
-        learn_hyperparameters: bool = False,
+        learn_hyperparameters: Learn = False,
         single_precision: bool = False,
         window: int | None = None,
         drift: bool = False,

@@ -20,7 +20,7 @@ from streamgp.learners.core import Core
 from streamgp.learners.frames import feature_rows, series_like
 from streamgp.learners.moments import Moments
 from streamgp.learners.normal import Normal
-from streamgp.learners.settings import Settings
+from streamgp.learners.settings import Learn, Settings
 from streamgp.values import is_number
 
 if TYPE_CHECKING:
@@ -48,7 +48,9 @@ class GPRegressor(base.MiniBatchRegressor):
         nor forgotten. None retains all.
     learn_hyperparameters
         Fit the parameters of the kernel and the noise variance to the latest 512 examples whenever
-        their number has doubled, from 32 on; what was given is what is expected beforehand.
+        their number has doubled, from 32 on; what was given is what is expected beforehand. True
+        fits to the marginal likelihood, "leave_one_out" to what each example is predicted to be by
+        all others.
     single_precision
         Keep the matrix of an exact process in half the room and read it in half the time.
 
@@ -86,7 +88,7 @@ class GPRegressor(base.MiniBatchRegressor):
         kernel: Kernel | None = None,
         noise_variance: float = 0.5,
         max_points: int | None = None,
-        learn_hyperparameters: bool = False,
+        learn_hyperparameters: Learn = False,
         single_precision: bool = False,
     ) -> None:
         self.kernel = kernel

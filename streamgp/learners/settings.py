@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from streamgp.features import Columns
 from streamgp.gp.bounded import BoundedGP, check_max_points
+from streamgp.gp.evidence import Criterion, leave_one_out_likelihood, log_marginal_likelihood
 from streamgp.gp.exact import MIN_NOISE_IN_SINGLE_PRECISION, check_noise_variance
 from streamgp.gp.hyperparameters import MIN_NOISE_VARIANCE, Hyperparameters
 from streamgp.gp.numbered import NumberedGP
@@ -20,6 +23,14 @@ from streamgp.learners.tuning import Tuning
 # Measured on four sensor logs, docs/decisions/scaling.md.
 LENGTH_SCALE_PER_ROOT_FEATURE = 0.9
 
+Learn: TypeAlias = bool | Literal["leave_one_out"]
+"""Whether hyper-parameters are learned, and by what: True stands for the marginal likelihood."""
+
+_CRITERIA: Mapping[Learn, Criterion] = {
+    True: log_marginal_likelihood,
+    "leave_one_out": leave_one_out_likelihood,
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -30,15 +41,15 @@ class Settings:
     TypeError
         If `kernel` is none.
     ValueError
-        If `noise_variance`, `max_points` or `window` is out of range, or two arguments exclude
-        each other.
+        If `noise_variance`, `max_points` or `window` is out of range, `learn_hyperparameters` is
+        none of its values, or two arguments exclude each other.
 
     """
 
     kernel: Kernel | None
     noise_variance: float
     max_points: int | None
-    learn_hyperparameters: bool
+    learn_hyperparameters: Learn
     single_precision: bool
     window: int | None = None
 
@@ -46,6 +57,11 @@ class Settings:
         check_noise_variance(self.noise_variance, single_precision=self.single_precision)
         if self.kernel is not None:
             check_kernel(self.kernel)
+        if self.learn_hyperparameters not in (False, *_CRITERIA):
+            raise ValueError(
+                "learn_hyperparameters must be True, False or 'leave_one_out', "
+                f"got {self.learn_hyperparameters!r}"
+            )
         if self.learn_hyperparameters and self.noise_variance == 0.0:
             raise ValueError(
                 "noise_variance must be positive to be learned, got 0.0; "
@@ -73,7 +89,9 @@ class Settings:
 
     def tuning(self) -> Tuning | None:
         """Return what seeks hyper-parameters, None if they stay as they are."""
-        return Tuning(self.bound, self._bounded_kind) if self.learn_hyperparameters else None
+        if not self.learn_hyperparameters:
+            return None
+        return Tuning(self.bound, self._bounded_kind, _CRITERIA[self.learn_hyperparameters])
 
     @property
     def min_noise_variance(self) -> float:

@@ -15,6 +15,7 @@ import numpy as np
 
 from streamgp.base import Array, State
 from streamgp.gp.bounded import BoundedGP
+from streamgp.gp.evidence import Criterion, log_marginal_likelihood
 from streamgp.gp.hyperparameters import (
     MIN_NOISE_VARIANCE,
     Hyperparameters,
@@ -48,6 +49,8 @@ class Tuning:
         Largest number of examples that the learner retains, None for all.
     kind
         What it then is.
+    criterion
+        What a fit makes large.
 
     Attributes
     ----------
@@ -59,9 +62,15 @@ class Tuning:
 
     # _due     number of examples at the next fit
     # _recent  the latest examples by number: points and targets, as they were learned
-    def __init__(self, max_points: int | None = None, kind: type[BoundedGP] = SparseGP) -> None:
+    def __init__(
+        self,
+        max_points: int | None = None,
+        kind: type[BoundedGP] = SparseGP,
+        criterion: Criterion = log_marginal_likelihood,
+    ) -> None:
         self.vector: Array | None = None
         self._kind = kind
+        self._criterion = criterion
         self._max_points = max_points
         self._due = FIRST_FIT
         most = max(MOST_EXAMPLES, _TRIED_ON * (max_points or 0))
@@ -131,7 +140,8 @@ class Tuning:
         X = np.array([padded(x, d) for _, x, _ in self._recent])
         Y = standardised(np.array([padded(y, m) for _, _, y in self._recent]))
         latest = slice(-MOST_EXAMPLES, None)
-        found = fit(self.moved(prior), prior, X[latest], Y[latest]).vector
+        start = self.moved(prior)
+        found = fit(start, prior, X[latest], Y[latest], criterion=self._criterion).vector
         found[-1] = max(found[-1], math.log(min_noise_variance))
         best, taken = -math.inf, self.vector
         for vector in (None, self.vector, found):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from streamgp.base import Belief, Decision, Label, Posterior
 from streamgp.query import criteria
@@ -48,16 +48,18 @@ def _check_non_negative(name: str, value: float) -> None:
         raise ValueError(f"{name} must be non-negative and finite, got {value!r}")
 
 
-def _ask_by_doubt(belief: Belief, c: float, draw: float, criterion: str) -> Decision:
+def _ask_by_doubt(
+    belief: Belief, c: float, draw: float, criterion: str, *, at_least: float = 0.0
+) -> Decision:
     # A posterior needs no cold-start rule: far from its examples the doubt is 1/2 by itself.
     one_class = not isinstance(belief, Posterior) and len(belief) == 1
     score = ONE_CLASS_RATE if one_class else min(1.0, c * criteria.doubt(belief))
-    return Decision.of(score, draw, criterion)
+    return Decision.of(max(score, at_least), draw, criterion)
 
 
 @dataclass(frozen=True, slots=True)
 class SkepticalAsk:
-    """Ask with probability `min(1, c · doubt)`.
+    """Ask with probability `min(1, c · doubt)`, or `at_least` if that is more.
 
     `doubt` is `1 - Φ(mean / std)` of the predicted class for a posterior (ISGP Eq. 7), `1 - max p`
     for plain probabilities. The coin flip matters: a fixed threshold trusts the learner too much
@@ -67,22 +69,33 @@ class SkepticalAsk:
     ----------
     c
         How much more, or less, to ask than the paper does; 1 is the paper.
+    at_least
+        Least probability of asking, however sure the learner is. Where it is sure it is hardly
+        ever asked about, so that nobody tells it when the world has changed: a learner that is to
+        notice (`GPClassifier(drift=True)`, `window`) needs some, .05 or .1. 0 is the paper.
 
     Examples
     --------
     >>> SkepticalAsk(c=2.0).decide({"home": 0.9, "work": 0.1}, draw=0.15)
     Decision(ask=True, score=0.2, threshold=0.15, criterion='SkepticalAsk', budget=None)
+    >>> SkepticalAsk(at_least=0.05).decide({"home": 1.0, "work": 0.0}, draw=0.04)
+    Decision(ask=True, score=0.05, threshold=0.04, criterion='SkepticalAsk', budget=None)
 
     """
 
     c: float = 1.0
+    at_least: float = 0.0
+
+    # Snapshots taken before there was such a parameter are of what it is without.
+    ADDED: ClassVar = ("at_least",)
 
     def __post_init__(self) -> None:
         _check_non_negative("c", self.c)
+        check_rate("at_least", self.at_least)
 
     def decide(self, belief: Belief, draw: float) -> Decision:
-        """Compare the scaled doubt with the draw."""
-        return _ask_by_doubt(belief, self.c, draw, type(self).__name__)
+        """Compare the scaled doubt, or the least probability, with the draw."""
+        return _ask_by_doubt(belief, self.c, draw, type(self).__name__, at_least=self.at_least)
 
 
 @dataclass(frozen=True, slots=True)

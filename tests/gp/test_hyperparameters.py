@@ -179,6 +179,24 @@ def test_one_factorisation_predicts_what_was_predicted_one_by_one(
         gp.append(x, y)
 
 
+def test_means_far_from_all_points_before_keep_their_digits_in_a_replay():
+    """Of two points, the second is predicted to be k y / (variance + noise), however small k is."""
+    these = Hyperparameters(kernel=SquaredExponential(), noise_variance=1.0)
+    for distance in (1.0, 9.0, 20.0):
+        X, Y = np.array([[0.0], [distance]]), np.array([[1.0, 3.0], [1.0, 0.0]])
+        k = math.exp(-0.5 * distance**2)
+        means, _ = predicted_before_learned(these, X, Y)
+        np.testing.assert_allclose(means[1], [k / 2.0, 3.0 * k / 2.0], rtol=1e-12)
+
+
+def test_a_replay_changes_no_arguments():
+    X, Y = problem(10)
+    before = X.copy(), Y.copy()
+    predicted_before_learned(START, X, Y)
+    assert np.array_equal(X, before[0])
+    assert np.array_equal(Y, before[1])
+
+
 def test_a_replay_with_a_singular_covariance_is_refused():
     these = Hyperparameters(kernel=SquaredExponential(), noise_variance=0.0)
     with pytest.raises(NotPositiveDefiniteError, match="is singular; raise noise_variance or drop"):

@@ -1,14 +1,10 @@
 import copy
-import json
 import pickle
 import random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from river.drift import ADWIN
 
-from streamgp.learners import drift
 from streamgp.learners.drift import DriftWatch
 
 
@@ -62,27 +58,13 @@ def test_recurring_drifts_are_found_each_time():
     assert [i // 700 for i in found] == [0, 1, 2, 3]
 
 
-@given(st.lists(st.booleans(), max_size=300), st.lists(st.booleans(), max_size=300))
-def test_a_restored_watch_goes_on_the_same(before, after):
-    watch, twin = DriftWatch(0.2), DriftWatch(0.2)
-    noted(watch, [w for w in before for _ in range(4)])
-    twin.load_state(json.loads(json.dumps(watch.state())))
-    for wrong in [w for w in after for _ in range(4)]:
-        assert watch.note(wrong) == twin.note(wrong)
-    assert watch.state() == twin.state()
-
-
-def test_what_is_remembered_is_bounded_and_restored_as_well(monkeypatch):
-    monkeypatch.setattr(drift, "_MOST", 600)
-    monkeypatch.setattr(drift, "_LEFT", 400)
-    watch, twin = DriftWatch(), DriftWatch()
-    noted(watch, outcomes((2500, 0.3)))
-    state = watch.state()
-    assert state["n"] <= 600
-    assert len(state["outcomes"]) <= 100
-    twin.load_state(state)
-    wrong = outcomes((1000, 0.3), (300, 0.7), seed=1)
-    assert noted(watch, wrong) == noted(twin, wrong) != []
+def test_what_is_remembered_hardly_grows():
+    """As the logarithm of the number of outcomes: the window of ADWIN is a histogram."""
+    watch, sizes = DriftWatch(), []
+    for _ in range(3):
+        noted(watch, [False] * 20_000)
+        sizes.append(len(pickle.dumps(watch)))
+    assert sizes[-1] < 1.2 * sizes[0] < 10_000
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda w: pickle.loads(pickle.dumps(w))])

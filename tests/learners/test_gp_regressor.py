@@ -147,14 +147,15 @@ def test_beyond_the_bound_it_predicts_about_as_well():
     assert model.log_evidence() == pytest.approx(exact.log_evidence(), rel=0.5)
 
 
+@pytest.mark.parametrize("aim", [True, "leave_one_out"])
 @pytest.mark.parametrize("max_points", [None, 60])
-def test_learned_hyper_parameters_find_how_little_noise_there_is(max_points):
-    model = taught(waves(150), max_points=max_points, learn_hyperparameters=True)
+def test_learned_hyper_parameters_find_how_little_noise_there_is(max_points, aim):
+    model = taught(waves(150), max_points=max_points, learn_hyperparameters=aim)
     given = taught(waves(150), max_points=max_points)
     assert model.hyperparameters.noise_variance < 0.1
     errors = [sum(abs(m.predict_one(x) - y) for x, y in waves(200, seed=5)) for m in (model, given)]
     assert errors[0] < 0.6 * errors[1]
-    again = GPRegressor(learn_hyperparameters=True, max_points=max_points)
+    again = GPRegressor(learn_hyperparameters=aim, max_points=max_points)
     again.load_state(json.loads(json.dumps(model.state())))
     for x, y in waves(150):
         again.learn_one(x, y)

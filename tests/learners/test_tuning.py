@@ -8,11 +8,14 @@ import random
 import numpy as np
 import pytest
 
-from streamgp import GPClassifier, SkepticalClassifier
-from streamgp.gp.hyperparameters import Hyperparameters
+from streamgp import GPClassifier, GPRegressor, SkepticalClassifier
+from streamgp.gp.evidence import leave_one_out_likelihood, log_marginal_likelihood
+from streamgp.gp.hyperparameters import Hyperparameters, fit
 from streamgp.kernels import Categorical, On, SquaredExponential
 from streamgp.learners import tuning
 from streamgp.learners.tuning import Tuning
+
+aims = pytest.mark.parametrize("aim", [True, "leave_one_out"])
 
 
 def squares(n, seed=0):
@@ -38,10 +41,11 @@ def beliefs(model):
     return [model.predict_proba_one(x, with_dist=True) for x, _ in squares(5, seed=2)]
 
 
+@aims
 @pytest.mark.parametrize("max_points", [None, 60])
-def test_learned_hyper_parameters_find_what_given_ones_do_not(max_points):
+def test_learned_hyper_parameters_find_what_given_ones_do_not(max_points, aim):
     given = taught(300, learn_hyperparameters=False, max_points=max_points)
-    learned = taught(300, max_points=max_points)
+    learned = taught(300, learn_hyperparameters=aim, max_points=max_points)
     scale = learned.hyperparameters.kernel.length_scale
     assert scale < 0.7 * given.hyperparameters.kernel.length_scale
     assert accuracy(learned) > accuracy(given) + 0.1
@@ -66,9 +70,10 @@ def test_an_exact_learner_is_as_if_they_had_been_given():
     assert beliefs(model) == beliefs(other)
 
 
-def test_they_survive_a_restart_to_the_last_bit():
-    model = taught(70)
-    again = GPClassifier(learn_hyperparameters=True)
+@aims
+def test_they_survive_a_restart_to_the_last_bit(aim):
+    model = taught(70, learn_hyperparameters=aim)
+    again = GPClassifier(learn_hyperparameters=aim)
     again.load_state(json.loads(json.dumps(model.state())))
     for i, (x, y) in enumerate(squares(70)):
         again.learn_one(x, y, event_id=str(i))
@@ -77,6 +82,44 @@ def test_they_survive_a_restart_to_the_last_bit():
         model.learn_one(x, y)
         again.learn_one(x, y)
     assert again.state() == model.state()
+
+
+@aims
+def test_the_same_examples_lead_to_the_same_bits(aim):
+    one, other = (taught(300, learn_hyperparameters=aim) for _ in range(2))
+    assert one.state() == other.state()
+    assert one.state()["vector"] is not None
+    assert beliefs(one) == beliefs(other)
+
+
+@pytest.mark.parametrize("criterion", [log_marginal_likelihood, leave_one_out_likelihood])
+def test_what_is_found_is_the_fit_by_the_criterion(criterion):
+    prior = Hyperparameters(kernel=SquaredExponential(), noise_variance=0.5)
+    tuner, examples = Tuning(criterion=criterion), list(squares(64))
+    X = np.array([[x["a"], x["b"]] for x, _ in examples])
+    Y = np.array([[y == "p", y == "q"] for _, y in examples], dtype=float)
+    for i, (x, y) in enumerate(zip(X, Y, strict=True)):
+        tuner.note(i, x, y)
+    found = tuner.search(prior, 2, 2, standardised=lambda Y: Y, merit=lambda *_: 0.0)
+    assert found is not None
+    assert found.tolist() == fit(prior, prior, X, Y, criterion=criterion).vector.tolist()
+
+
+def test_leaving_one_out_finds_other_hyper_parameters_than_the_marginal_likelihood():
+    one, other = taught(300), taught(300, learn_hyperparameters="leave_one_out")
+    assert one.state()["due"] == other.state()["due"]
+    assert None not in (one.state()["vector"], other.state()["vector"])
+    assert one.state() != other.state()
+
+
+@pytest.mark.parametrize("learner", [GPClassifier, GPRegressor])
+@pytest.mark.parametrize("aim", ["evidence", "loo", None, 2])
+def test_there_are_two_aims_and_none(learner, aim):
+    with pytest.raises(
+        ValueError,
+        match=rf"learn_hyperparameters must be True, False or 'leave_one_out', got {aim!r}$",
+    ):
+        learner(learn_hyperparameters=aim)
 
 
 def test_forgetting_and_learning_again_does_not_fit_again():
@@ -166,9 +209,10 @@ def test_scaling_that_is_renewed_keeps_what_was_learned(monkeypatch):
     assert [state and state["due"] for state in known] == [None] * 7 + [16] * 8 + [32] * 16 + [64]
 
 
-def test_there_is_no_noise_to_learn_if_there_is_none():
+@aims
+def test_there_is_no_noise_to_learn_if_there_is_none(aim):
     with pytest.raises(ValueError, match="noise_variance must be positive to be learned"):
-        GPClassifier(noise_variance=0.0, learn_hyperparameters=True)
+        GPClassifier(noise_variance=0.0, learn_hyperparameters=aim)
 
 
 def test_what_was_found_is_tried_with_as_many_points_as_the_learner_has():

@@ -32,6 +32,7 @@ ASK = [
     RandomAsk(0.3),
     SkepticalAsk(),
     SkepticalAsk(c=3.0),
+    SkepticalAsk(c=0.5, at_least=0.3),
     PaperAsk(),
     Entropy(0.4),
     LeastConfidence(0.2),
@@ -126,6 +127,7 @@ def test_skeptical_ask_scales_the_doubt_and_stops_at_one():
     assert SkepticalAsk(c=3.0).decide(belief, 0.0).score == pytest.approx(3 * doubt)
     assert SkepticalAsk(c=100.0).decide(belief, 0.0).score == 1.0
     assert not SkepticalAsk(c=0.0).decide(belief, 0.0).ask
+    assert SkepticalAsk(c=0.0, at_least=0.1).decide(belief, 0.09).ask
     assert PaperAsk().decide(belief, 0.3).score == pytest.approx(doubt)
 
 
@@ -137,6 +139,14 @@ def test_the_paper_is_the_skeptical_rule_with_c_one(belief, draw):
         skeptical.score,
         skeptical.threshold,
     )
+
+
+@given(beliefs, draws, st.floats(0.0, 3.0), st.floats(0.0, 1.0))
+def test_a_least_probability_of_asking_holds_for_every_belief(belief, draw, c, at_least):
+    plain, floored = SkepticalAsk(c).decide(belief, draw), SkepticalAsk(c, at_least)
+    decision = floored.decide(belief, draw)
+    assert decision.score == max(plain.score, at_least)
+    assert decision.ask == (plain.ask or draw < at_least)
 
 
 @given(draws)
@@ -219,6 +229,9 @@ def test_a_rule_is_a_value(rule):
         (lambda: SkepticalAsk(-0.1), "c must be non-negative and finite, got -0.1"),
         (lambda: SkepticalAsk(math.inf), "c must be non-negative and finite, got inf"),
         (lambda: SkepticalAsk(math.nan), "c must be non-negative and finite, got nan"),
+        (lambda: SkepticalAsk(at_least=-0.1), "at_least must be between 0 and 1, got -0.1"),
+        (lambda: SkepticalAsk(at_least=1.1), "at_least must be between 0 and 1, got 1.1"),
+        (lambda: SkepticalAsk(at_least=math.nan), "at_least must be between 0 and 1, got nan"),
         (lambda: SkepticalChallenge(1.1), "threshold must be between 0 and 1, got 1.1"),
         (lambda: RandomAsk(-0.1), "rate must be between 0 and 1, got -0.1"),
         (lambda: RandomAsk(math.nan), "rate must be between 0 and 1, got nan"),

@@ -118,6 +118,8 @@ def _gaussian_process(learner: settings.Learner) -> GPClassifier:
         noise,
         None if learner.max_points == "all" else learner.max_points,
         learner.learn_hyperparameters,
+        window=learner.window,
+        drift=learner.drift,
     )
 
 

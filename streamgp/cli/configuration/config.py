@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from connectors.tables.cells import is_integer_text
-from streamgp.cli.configuration.settings import Annotator, Config, PlainLabel
+from streamgp.cli.configuration.settings import Annotator, Config, Learner, PlainLabel
 from streamgp.cli.configuration.validation import ConfigError, convert, shown
 from streamgp.cli.configuration.worker_checks import check_worker
 from streamgp.cli.configuration.worker_settings import WorkerConfig, replay_part
@@ -173,22 +173,15 @@ def _labels(text: str) -> list[PlainLabel]:
 _WORDS: Mapping[str, Callable[[str], object]] = {"name": str, "classes": _labels}
 
 
+# The settings of "gp".
+_OF_GP = [name for name in Learner.__struct_fields__ if name not in ("name", "options")]
+
+
 def consistent(config: Config, *, source: str) -> Config:
     """Return the configuration, or raise ConfigError if settings contradict each other."""
     _check_annotators(config, source)
-    learner, log = config.learner, config.log
-    if learner.name != "gp":
-        for name in ("length_scale", "noise_variance", "max_points", "learn_hyperparameters"):
-            if getattr(learner, name):
-                raise ConfigError(
-                    f'{source}: learner.{name} belongs to the learner "gp", not to '
-                    f'"{learner.name}"; its settings go into [learner.options]'
-                )
-    elif learner.options:
-        raise ConfigError(
-            f"{source}: learner.options is for River classifiers; the settings of "
-            '"gp" are length_scale, noise_variance, max_points and learn_hyperparameters'
-        )
+    _check_learner(config.learner, source)
+    log = config.log
     roles: dict[str, str] = {}
     for role in ("label", "time", "key"):
         column = getattr(log, role)
@@ -212,6 +205,27 @@ def consistent(config: Config, *, source: str) -> Config:
             f"{source}: column {both[0]!r} is both a feature and ignored; name it only once"
         )
     return config
+
+
+def _check_learner(learner: Learner, source: str) -> None:
+    if learner.name != "gp":
+        for name in _OF_GP:
+            if getattr(learner, name):
+                raise ConfigError(
+                    f'{source}: learner.{name} belongs to the learner "gp", not to '
+                    f'"{learner.name}"; its settings go into [learner.options]'
+                )
+    elif learner.options:
+        raise ConfigError(
+            f"{source}: learner.options is for River classifiers; the settings of "
+            f'"gp" are {", ".join(_OF_GP[:-1])} and {_OF_GP[-1]}'
+        )
+    if learner.window is not None and learner.max_points is not None:
+        raise ConfigError(
+            f"{source}: learner.window = {learner.window} and "
+            f"learner.max_points = {shown(learner.max_points)} exclude each other; "
+            "do without one of them"
+        )
 
 
 def _check_annotators(config: Config, source: str) -> None:

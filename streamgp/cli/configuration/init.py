@@ -24,6 +24,7 @@ def template(preset: PresetName = "default", *, worker: bool = False) -> str:
         noise_variance=config.learner.noise_variance,
         max_points=shown(config.learner.max_points),
         learn_hyperparameters=shown(config.learner.learn_hyperparameters),
+        drift=shown(config.learner.drift),
         query=_rule(config.query),
         challenge=_rule(config.challenge),
         budget=shown("unlimited"),

@@ -53,9 +53,10 @@ class Never(_Rule, frozen=True, kw_only=True, tag="never"):
 
 
 class SkepticalQuery(_Rule, frozen=True, kw_only=True, tag="skeptical"):
-    """Ask with c times the probability that the prediction is wrong."""
+    """Ask with c times the probability that the prediction is wrong, or with a least one."""
 
     c: Annotated[float, Meta(ge=0)] = 1.0
+    at_least: Share = 0.0
 
 
 class Random(_Rule, frozen=True, kw_only=True, tag="random"):
@@ -138,7 +139,9 @@ class Learner(Section, frozen=True, kw_only=True):
     length_scale: Annotated[float, Meta(gt=0)] | None = None
     noise_variance: Annotated[float, Meta(gt=0)] | None = None
     max_points: Count | Literal["all"] | None = None
-    learn_hyperparameters: bool = False
+    learn_hyperparameters: bool | Literal["leave_one_out"] = False
+    window: Count | None = None
+    drift: bool = False
     options: dict[str, Any] = {}
 
 
@@ -228,11 +231,13 @@ def resolved(config: Config) -> Config:
     preset = PRESETS[config.preset]
     learner = config.learner
     if learner.name == "gp":
+        # A window is a bound itself, in place of the preset's.
+        bound = preset.learner.max_points if learner.window is None else None
         learner = replace(
             learner,
             length_scale=_first(learner.length_scale, preset.learner.length_scale),
             noise_variance=_first(learner.noise_variance, preset.learner.noise_variance),
-            max_points=_first(learner.max_points, preset.learner.max_points),
+            max_points=_first(learner.max_points, bound),
         )
     return replace(
         config,

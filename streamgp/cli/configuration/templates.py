@@ -38,11 +38,16 @@ name = {name}
 # How much a single label may be off (labels count as 0 and 1); more is more skeptical.
 noise_variance = {noise_variance}
 # How many points it keeps. It is exact up to so many labelled examples, and from then on
-# as fast and as large as at that time; "all" keeps every example.
+# as fast and as large as at that time; "all" keeps every example. For a world that changes all the
+# time, window = 200 in its place: the latest so many examples, and no others.
 max_points = {max_points}
 # Whether it finds length scale and noise by itself, starting from the two above, whenever
-# the number of its examples has doubled. That event takes up to some seconds.
+# the number of its examples has doubled. That event takes up to some seconds. "leave_one_out":
+# likewise, by what each example is predicted to be by all others.
 learn_hyperparameters = {learn_hyperparameters}
+# Whether it forgets all examples when labels are predicted wrongly more often than they were: for
+# a world that changes at times.
+drift = {drift}
 
 [query]
 # When to ask for a label. The other rules, and their settings:
@@ -53,7 +58,8 @@ learn_hyperparameters = {learn_hyperparameters}
 #   "entropy"             threshold = 0.5 (nats)
 #   "least_confidence"    threshold = 0.3 (one minus the highest probability)
 #   "best_versus_second"  threshold = 0.3 (second best probability over best)
-# "skeptical": a coin with c times the probability of being wrong; more c, more questions.
+# "skeptical": a coin with c times the probability of being wrong; more c, more questions. With
+# at_least this probability however sure the learner is: how it notices that the world has changed.
 {query}
 
 [challenge]

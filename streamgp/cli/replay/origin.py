@@ -40,7 +40,7 @@ def origin_of(config: Config, log: Path, out: Path | None) -> State:
     return {
         "streamgp": __version__,
         "hash_seed": os.environ.get(_HASH_SEED, "random"),
-        "configuration": msgspec.json.decode(msgspec.json.encode(resolved(config))),
+        "configuration": _settings(resolved(config)),
         "log": _identity(log),
         "out": None if out is None else str(out.resolve()),
     }
@@ -85,12 +85,18 @@ def check_same(directory: Path, there: State, here: State) -> None:
             f"{directory} holds a replay of another log, or {here['log']['name']} has changed "
             f"since; bring back {there['log']['name']} of {there['log']['size']} bytes, {_ANEW}"
         )
-    if there["configuration"] != here["configuration"]:
-        name, was, now = _difference(there["configuration"], here["configuration"])
+    # A state from before there was some setting is one without it.
+    settings_there, settings_here = _settings(config_of(there)), here["configuration"]
+    if settings_there != settings_here:
+        name, was, now = _difference(settings_there, settings_here)
         raise click.ClickException(
             f"{directory} holds a replay with {name} = {was!r}, this one has {now!r}; "
             f"go on with the same configuration, {_ANEW}"
         )
+
+
+def _settings(config: Config) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(config))
 
 
 def _with(out: str | None) -> str:

@@ -13,15 +13,11 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Literal, TypeAlias
 
-import numpy as np
-from scipy.linalg import solve_triangular
-
-from streamgp.base import Array, Belief, Label, Posterior
+from streamgp.base import Belief, Label, Posterior
 from streamgp.cli.tune.recording import Recorded
 from streamgp.cli.tune.stages import Stages
 from streamgp.draws import uniform
-from streamgp.gp.evidence import cholesky, embedded
-from streamgp.gp.hyperparameters import Hyperparameters
+from streamgp.gp.hyperparameters import predicted_before_learned
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.learners.settings import Settings
 from streamgp.query.arguments import scaling_for
@@ -161,7 +157,7 @@ def judge_at_once(learner: GPClassifier, recorded: Stages, score: Score) -> None
     for stage in recorded.stages:
         last = len(stage.X)
         these = settings.given(settings.kernel_for(stage.n_first), stage.columns)
-        means, variances = _predicted(these, stage.X, recorded.Y[:last])
+        means, variances = predicted_before_learned(these, stage.X, recorded.Y[:last])
         for i in range(stage.first, last):
             k = recorded.n_known[i]
             belief = Posterior(
@@ -171,20 +167,6 @@ def judge_at_once(learner: GPClassifier, recorded: Stages, score: Score) -> None
             )
             score.note(recorded.truths[i], belief)
     score.seconds += perf_counter() - start
-
-
-def _predicted(these: Hyperparameters, X: Array, Y: Array) -> tuple[Array, Array]:
-    """Posterior means (n, m) and latent variances (n,) at each point by those before.
-
-    What `predicted_before_learned` returns, with the means as sums over what is left of the
-    diagonal: far from everything they are tiny, but probabilities are made of their ratios, which
-    a difference from the targets would lose to rounding.
-    """
-    kernel, noise_variance = these.kernel, these.noise_variance
-    L = cholesky(kernel, noise_variance, embedded(kernel, X))
-    Z = solve_triangular(L, Y, lower=True, check_finite=False)
-    d = np.diagonal(L)
-    return np.tril(L, -1) @ Z, np.maximum(d * d - noise_variance, 0.0)
 
 
 def judge_one_by_one(

@@ -20,6 +20,7 @@ from streamgp.interactive import (
     SimulatedAnnotator,
     TiredAnnotator,
 )
+from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.query import budgets, rules
 from streamgp.query import review as rules_of_review
 
@@ -43,9 +44,29 @@ def test_length_scale_and_noise_reach_the_gaussian_process() -> None:
     assert learner.noise_variance == 0.1
 
 
+LEARNERS = [
+    (Learner(), GPClassifier(max_points=500)),
+    (Learner(max_points="all"), GPClassifier()),
+    (Learner(window=90), GPClassifier(window=90)),
+    (Learner(window=90, drift=True), GPClassifier(window=90, drift=True)),
+    (Learner(drift=True), GPClassifier(max_points=500, drift=True)),
+    (
+        Learner(learn_hyperparameters="leave_one_out"),
+        GPClassifier(max_points=500, learn_hyperparameters="leave_one_out"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("setting", "learner"), LEARNERS)
+def test_a_gaussian_process_is_built_with_its_settings(setting: Learner, learner: Any) -> None:
+    built: Any = build_learner(setting, 1, source="my.toml")
+    assert built._get_params() == learner._get_params()
+
+
 RULES = [
     (settings.Paper(), rules.PaperAsk()),
     (settings.SkepticalQuery(c=2.0), rules.SkepticalAsk(c=2.0)),
+    (settings.SkepticalQuery(at_least=0.1), rules.SkepticalAsk(at_least=0.1)),
     (settings.Always(), rules.AlwaysAsk()),
     (settings.Never(), rules.NeverAsk()),
     (settings.Random(rate=0.2), rules.RandomAsk(rate=0.2)),

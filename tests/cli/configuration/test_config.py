@@ -92,7 +92,27 @@ WRONG = {
         'learner.length_scale belongs to the learner "gp", not to "river.tree.X"; its settings go '
         "into [learner.options]"
     ),
-    "[learner.options]\ndepth = 2": "learner.options is for River classifiers",
+    '[learner]\nname = "river.tree.X"\nwindow = 9': (
+        'learner.window belongs to the learner "gp", not to "river.tree.X"'
+    ),
+    '[learner]\nname = "river.tree.X"\ndrift = true': 'learner.drift belongs to the learner "gp"',
+    '[learner]\nlearn_hyperparameters = "loo"': (
+        'learner.learn_hyperparameters = "loo" is not allowed, expected true or false, or '
+        '"leave_one_out"'
+    ),
+    "[learner]\nwindow = 0": "learner.window = 0 is not allowed, expected a whole number >= 1",
+    "[learner]\ndrift = 1": "learner.drift = 1 is not allowed, expected true or false",
+    "[learner]\nwindow = 200\nmax_points = 100": (
+        "learner.window = 200 and learner.max_points = 100 exclude each other; do without one of "
+        "them"
+    ),
+    '[learner]\nwindow = 200\nmax_points = "all"': (
+        'learner.window = 200 and learner.max_points = "all" exclude each other'
+    ),
+    "[learner.options]\ndepth = 2": (
+        'learner.options is for River classifiers; the settings of "gp" are length_scale, '
+        "noise_variance, max_points, learn_hyperparameters, window and drift"
+    ),
     '[log]\nlabel = "y"\ntime = "y"': (
         "column 'y' is both label and time; give each its own column"
     ),
@@ -181,6 +201,13 @@ def test_preset_fills_only_what_the_file_leaves_out() -> None:
     )
     assert config.challenge == settings.Never()
     assert config.query == settings.Paper()
+
+
+@pytest.mark.parametrize("preset", ["default", "paper"])
+def test_a_window_takes_the_place_of_the_bound_of_a_preset(preset: str) -> None:
+    text = f'preset = "{preset}"\n[learner]\nwindow = 90\ndrift = true'
+    learner = resolved(parse(text, source="my.toml")).learner
+    assert (learner.window, learner.max_points, learner.drift) == (90, None, True)
 
 
 def test_preset_does_not_touch_a_river_learner() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gzip
 import importlib.resources
 import json
@@ -19,12 +20,15 @@ from time import monotonic, sleep
 from typing import Any
 
 import pytest
+from click import ClickException
 from click.testing import CliRunner, Result
 
 from connectors.storage.shelf import SqliteShelf
 from connectors.tables.logs import LogSource
+from streamgp.cli.configuration.settings import Config, Learner
 from streamgp.cli.main import cli
 from streamgp.cli.replay import state
+from streamgp.cli.replay.origin import check_same, origin_of
 
 SAME = (
     "predictions.jsonl",
@@ -315,6 +319,21 @@ def test_another_configuration_is_named(
         f"{tmp_path / 'state'} holds a replay with {difference}; go on with the same "
         "configuration, or name another directory to begin anew"
     )
+
+
+def test_a_state_from_before_there_was_a_setting_is_one_without_it(
+    log: Path, tmp_path: Path
+) -> None:
+    here = origin_of(Config(), log, None)
+    there = copy.deepcopy(here)
+    for section, name in (("learner", "window"), ("learner", "drift"), ("query", "at_least")):
+        del there["configuration"][section][name]
+    check_same(tmp_path, there, here)
+    other = origin_of(Config(learner=Learner(drift=True)), log, None)
+    with pytest.raises(
+        ClickException, match=r"learner\.drift = False, this one has True; go on wi"
+    ):
+        check_same(tmp_path, there, other)
 
 
 def test_another_log_is_refused(log: Path, tmp_path: Path, kept: list[str | Path]) -> None:

@@ -86,6 +86,8 @@ def test_only_an_exact_learner_that_stays_as_it_is_is_judged_at_once() -> None:
     assert not is_at_once(GPClassifier(), 5001)
     assert not is_at_once(GPClassifier(learn_hyperparameters=True), 10)
     assert not is_at_once(GPClassifier(single_precision=True), 10)
+    assert not is_at_once(GPClassifier(window=100), 10)
+    assert not is_at_once(GPClassifier(drift=True), 10)
 
 
 def test_a_class_never_seen_costs_as_much_as_the_least_probability() -> None:
