@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import heapq
 import logging
 import multiprocessing
 import os
+import threading
 import time
 from typing import Any
 
@@ -30,6 +32,7 @@ from streamgp.interactive.messages import Answer, LabelledExample, LabelRequest
 _WARM_UP_S = 2.0
 _AFTER_S = 3.0
 _TICK_S = 0.005
+_THINKS_S = 0.2
 
 
 def latencies(servers: str, rate: float, seconds: float) -> tuple[list[float], list[float], int]:
@@ -100,10 +103,9 @@ def _time_of(record: Record) -> float:
 def _answer(servers: str, prefix: str, seconds: float, result: Any) -> None:
     """Answer every question, and send how old each answer was when its line was read."""
     topics = topics_of(servers, prefix)
-    outbox = Outbox("/streamgp/annotator", keyed=True)
     reader = topics.reader(["requests", "consensus"], from_end=True)
-    writer = topics.writer("annotator")
-    given_at: dict[tuple[str | None, str], float] = {}
+    annotator = _Annotator(topics)
+    annotator.start()
     ages_ms: list[float] = []
     start = time.time()
     while time.time() < start + seconds + _AFTER_S:
@@ -112,17 +114,49 @@ def _answer(servers: str, prefix: str, seconds: float, result: Any) -> None:
         for record in records:
             message = decode(record.value)
             if isinstance(message, LabelRequest):
-                writer.send(outbox.message(_answer_to(message), record.partition))
-                given_at[message.key, message.event_id] = time.time()
+                annotator.ask(message, record.partition)
             elif isinstance(message, LabelledExample):
-                at = given_at.get((message.key, message.event_id))
+                at = annotator.given_at.get((message.key, message.event_id))
                 if at is not None and now - start > 2 * _WARM_UP_S:
                     ages_ms.append(1e3 * (now - at))
-        writer.flush()
+    annotator.ends = True
+    annotator.join()
     reader.close()
-    writer.close()
     topics.close()
-    result.send((ages_ms, len(given_at)))
+    result.send((ages_ms, len(annotator.given_at)))
+
+
+class _Annotator(threading.Thread):
+    """Answers each question after a moment of its own.
+
+    Who answered at once would always answer just after a batch, and wait for the whole next one.
+    """
+
+    def __init__(self, topics: Any) -> None:
+        super().__init__()
+        self.given_at: dict[tuple[str | None, str], float] = {}
+        self.ends = False
+        self._outbox = Outbox("/streamgp/annotator", keyed=True)
+        self._writer = topics.writer("annotator")
+        self._rng = np.random.default_rng(4)
+        self._asked: list[tuple[float, str | None, str, LabelRequest, int]] = []
+
+    def ask(self, request: LabelRequest, partition: int) -> None:
+        """Take a question."""
+        due = time.time() + self._rng.uniform(0.0, _THINKS_S)
+        heapq.heappush(self._asked, (due, request.key, request.event_id, request, partition))
+
+    def run(self) -> None:
+        """Answer what is due."""
+        while not self.ends:
+            while self._asked and self._asked[0][0] <= time.time():
+                *_, request, partition = heapq.heappop(self._asked)
+                answer = self._outbox.message(_answer_to(request), partition)
+                self.given_at[request.key, request.event_id] = time.time()
+                self._writer.send(answer)
+                self._writer.flush()
+            time.sleep(_TICK_S)
+        self._writer.close()
 
 
 def _answer_to(request: LabelRequest) -> Answer:

@@ -83,6 +83,17 @@ def await_fetches(consumer: Any, wait_s: float) -> Mapping[TopicPartition, list[
     return found
 
 
+def unread(consumer: Any, place: TopicPartition) -> int | None:
+    """Return how many records of a partition were not fetched, None if that is not known.
+
+    The client's `position` would ask the broker where reading begins, and takes its time to do so.
+    """
+    state = consumer._subscription.assignment.get(place)
+    if state is None or state.highwater is None or state.position is None:
+        return None
+    return int(max(0, state.highwater - state.position.offset))
+
+
 def forget_positions(consumer: Any) -> None:
     """Have it asked anew where all partitions are read on; to be called when they were given.
 

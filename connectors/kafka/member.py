@@ -23,7 +23,13 @@ from connectors.kafka.client import (
     kafka_errors,
     within,
 )
-from connectors.kafka.inside import await_fetches, forget_positions, has_lost_its_name, join
+from connectors.kafka.inside import (
+    await_fetches,
+    forget_positions,
+    has_lost_its_name,
+    join,
+    unread,
+)
 from connectors.records import WORKER_INPUTS, LinkError, TopicName
 
 _LONGEST_BEAT_S = 3.0
@@ -157,8 +163,7 @@ class Member:
 
     def behind(self, place: TopicPartition) -> int | None:
         """Return how many records were not fetched, or None if that is not known."""
-        end, at = self._consumer.highwater(place), self.position(place)
-        return None if end is None or at is None else max(0, end - at)
+        return unread(self._consumer, place)
 
     def mind_positions(self, now: float) -> None:
         """Give up when it is not said for too long where to read on; to be called now and then.

@@ -62,9 +62,11 @@ def transact(
     lasts = put(producer, [names[record.topic] for record in outgoing], outgoing)
     positions = send_positions(producer, offsets, membership)
     topics = {names[record.topic]: record.topic for record in outgoing}
-    ends = {}
-    for place, last in lasts:
-        ends[topics[place.topic], place.partition] = last.get(timeout=_left(until)).offset + 1
+    ends: dict[tuple[TopicName, int], int] = {}
+    # The last first: when that is safe, most of the others are, and nobody has been woken for them.
+    for place, last in reversed(lasts):
+        end = last.get(timeout=_left(until)).offset + 1
+        ends.setdefault((topics[place.topic], place.partition), end)
     _await(positions, until)
     _await(begin_commit(producer), until)
     if identity_of(producer) != before:

@@ -237,7 +237,8 @@ class TaughtLearner:
         seen = [_comparable(self.scaling.transform(example.x)) for example in examples]
         columns = Columns()
         for features in (here, *seen):
-            columns = columns.widened(features)
+            if columns.known_vector(features) is None:
+                columns = columns.widened(features)
         points: Array = np.array([columns.vector(features) for features in seen])
         distances = columns.distances(points, columns.vector(here))
         return [
