@@ -23,6 +23,8 @@ if TYPE_CHECKING:
         SimulatedAnnotator,
         TiredAnnotator,
     )
+    from streamgp.learners.ensemble_gp_classifier import EnsembleGPClassifier
+    from streamgp.learners.ensemble_gp_regressor import EnsembleGPRegressor
     from streamgp.learners.gp_classifier import GPClassifier
     from streamgp.learners.gp_regressor import GPRegressor
     from streamgp.presets import isgp
@@ -34,6 +36,8 @@ _HOMES = {
     "AnnotatorPanel": "streamgp.interactive",
     "Decision": "streamgp.base",
     "Posterior": "streamgp.base",
+    "EnsembleGPClassifier": "streamgp.learners.ensemble_gp_classifier",
+    "EnsembleGPRegressor": "streamgp.learners.ensemble_gp_regressor",
     "GPClassifier": "streamgp.learners.gp_classifier",
     "GPRegressor": "streamgp.learners.gp_regressor",
     "InteractiveLoop": "streamgp.interactive",
@@ -57,6 +61,8 @@ _MODULES = {
 __all__ = [
     "AnnotatorPanel",
     "Decision",
+    "EnsembleGPClassifier",
+    "EnsembleGPRegressor",
     "GPClassifier",
     "GPRegressor",
     "InteractiveLoop",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
@@ -90,6 +90,18 @@ class Posterior:
 
 Belief: TypeAlias = Posterior | Mapping[Label, float]
 """A posterior, or plain class probabilities from a learner that has none."""
+
+
+class Distribution(Protocol):
+    """What a learner of numbers believes about one target, noise included."""
+
+    @property
+    def mu(self) -> float:
+        """Mean."""
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from streamgp.learners.frames import feature_rows, series_like
 from streamgp.learners.moments import Moments
 from streamgp.learners.normal import Normal
 from streamgp.learners.settings import Learn, Settings
-from streamgp.values import is_number
+from streamgp.learners.targets import checked_target
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -165,7 +165,7 @@ class GPRegressor(base.MiniBatchRegressor):
             If a feature or the target is infinite, or the event id is already taken.
 
         """
-        value = _checked(y)
+        value = checked_target(y)
         origin = self._origin if self._moments.n else value
         self._core.append(x, _targets(value - origin), event_id)
         self._origin = origin
@@ -174,7 +174,7 @@ class GPRegressor(base.MiniBatchRegressor):
 
     def relabel_one(self, event_id: str, y: float) -> None:
         """Change the target of an example; raises KeyError if it is not retained."""
-        value, old = _checked(y) - self._origin, self._core.targets(event_id)[0]
+        value, old = checked_target(y) - self._origin, self._core.targets(event_id)[0]
         self._core.relabel(event_id, _targets(value))
         self._moments.remove(float(old))
         self._moments.add(value)
@@ -249,15 +249,6 @@ class GPRegressor(base.MiniBatchRegressor):
 
 def _targets(value: float) -> Array:
     return np.array([value, 1.0])
-
-
-def _checked(y: object) -> float:
-    if not is_number(y):
-        raise TypeError(f"y must be a number, got {y!r}; do not learn events without a target")
-    value = float(y)  # type: ignore[arg-type]
-    if not math.isfinite(value):
-        raise ValueError(f"y must be finite, got {y!r}")
-    return value
 
 
 def _log_density(means: Array, variances: Array, Y: Array) -> float:

@@ -11,7 +11,7 @@ class Moments:
     Attributes
     ----------
     n
-        How many numbers there are.
+        How many numbers there are; if they fade, the sum of what they count.
     mean
         Their mean, 0 if there are none.
     m2
@@ -31,7 +31,7 @@ class Moments:
     __slots__ = ("m2", "mean", "n")
 
     def __init__(self) -> None:
-        self.n = 0
+        self.n: float = 0
         self.mean = 0.0
         self.m2 = 0.0
 
@@ -59,3 +59,8 @@ class Moments:
         delta = value - self.mean
         self.mean -= delta / self.n
         self.m2 = max(self.m2 - delta * (value - self.mean), 0.0)
+
+    def fade(self, share: float) -> None:
+        """Let all numbers so far count less: as this share of what they counted."""
+        self.n *= share
+        self.m2 *= share

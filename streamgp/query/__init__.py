@@ -7,6 +7,8 @@ learner.
 
 from __future__ import annotations
 
+from streamgp.query.acquisition import KL, Deterministic, Variance
+from streamgp.query.adaptive import AdaptiveThreshold
 from streamgp.query.budgets import AtMost, AtMostPer, Budget, RateBudget, Unlimited
 from streamgp.query.review import LeaveOneOutReview
 from streamgp.query.rules import (
@@ -28,6 +30,8 @@ from streamgp.query.rules import (
 from streamgp.query.skeptical import SkepticalClassifier
 
 __all__ = [
+    "KL",
+    "AdaptiveThreshold",
     "AlwaysAsk",
     "AlwaysChallenge",
     "AskRule",
@@ -36,6 +40,7 @@ __all__ = [
     "BestVersusSecond",
     "Budget",
     "ChallengeRule",
+    "Deterministic",
     "Entropy",
     "LeastConfidence",
     "LeaveOneOutReview",
@@ -49,4 +54,5 @@ __all__ = [
     "SkepticalChallenge",
     "SkepticalClassifier",
     "Unlimited",
+    "Variance",
 ]

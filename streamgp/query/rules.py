@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from streamgp.base import Belief, Decision, Label, Posterior
+from streamgp.base import Belief, Decision, Distribution, Label, Posterior
 from streamgp.query import criteria
 
 # Probability of asking while a single class is known, for rules on plain probabilities: asking
@@ -43,7 +43,8 @@ def check_rate(name: str, value: float) -> None:
         raise ValueError(f"{name} must be between 0 and 1, got {value!r}")
 
 
-def _check_non_negative(name: str, value: float) -> None:
+def check_non_negative(name: str, value: float) -> None:
+    """Raise ValueError if a value is negative or not finite."""
     if not (value >= 0.0 and math.isfinite(value)):
         raise ValueError(f"{name} must be non-negative and finite, got {value!r}")
 
@@ -90,7 +91,7 @@ class SkepticalAsk:
     ADDED: ClassVar = ("at_least",)
 
     def __post_init__(self) -> None:
-        _check_non_negative("c", self.c)
+        check_non_negative("c", self.c)
         check_rate("at_least", self.at_least)
 
     def decide(self, belief: Belief, draw: float) -> Decision:
@@ -192,7 +193,7 @@ class NeverChallenge:
 class AlwaysAsk:
     """Ask about every event."""
 
-    def decide(self, belief: Belief, draw: float) -> Decision:  # noqa: ARG002
+    def decide(self, belief: Belief | Distribution, draw: float) -> Decision:  # noqa: ARG002
         """Score 1, threshold 0."""
         return Decision.of(1.0, 0.0, type(self).__name__)
 
@@ -201,7 +202,7 @@ class AlwaysAsk:
 class NeverAsk:
     """Ask about nothing; labels come along unasked."""
 
-    def decide(self, belief: Belief, draw: float) -> Decision:  # noqa: ARG002
+    def decide(self, belief: Belief | Distribution, draw: float) -> Decision:  # noqa: ARG002
         """Score 0, threshold 1."""
         return Decision.of(0.0, 1.0, type(self).__name__)
 
@@ -222,7 +223,7 @@ class RandomAsk:
     def __post_init__(self) -> None:
         check_rate("rate", self.rate)
 
-    def decide(self, belief: Belief, draw: float) -> Decision:  # noqa: ARG002
+    def decide(self, belief: Belief | Distribution, draw: float) -> Decision:  # noqa: ARG002
         """Compare the rate with the draw."""
         return Decision.of(self.rate, draw, type(self).__name__)
 
@@ -268,7 +269,7 @@ class Entropy(_Measured):
         return criteria.entropy(p)
 
     def __post_init__(self) -> None:
-        _check_non_negative("threshold", self.threshold)
+        check_non_negative("threshold", self.threshold)
 
 
 @dataclass(frozen=True, slots=True)

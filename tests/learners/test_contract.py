@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 from river import checks, linear_model, naive_bayes, preprocessing
 
-from streamgp import GPClassifier, GPRegressor, SkepticalClassifier, isgp
+from streamgp import (
+    EnsembleGPClassifier,
+    EnsembleGPRegressor,
+    GPClassifier,
+    GPRegressor,
+    SkepticalClassifier,
+    isgp,
+)
 from streamgp.kernels import Categorical, Linear, Matern52, On, SquaredExponential, White
 
 COMPOSITE = SquaredExponential({"a": 1.0, "b": 2.0}) + On(["a", "late"], Categorical()) * Linear()
@@ -26,7 +33,23 @@ LEARNERS = {
     "GPClassifier in single precision": lambda: GPClassifier(single_precision=True),
     "GPClassifier of the latest examples": lambda: GPClassifier(window=30),
     "GPClassifier that watches for drifts": lambda: GPClassifier(drift=True),
+    "EnsembleGPClassifier": lambda: EnsembleGPClassifier(n_features=20, seed=1),
+    "EnsembleGPClassifier with kernels": lambda: EnsembleGPClassifier(
+        [SquaredExponential(2.0), Matern52({"a": 1.0, "b": 2.0}), Categorical()],
+        n_features=20,
+        seed=1,
+    ),
+    "EnsembleGPClassifier of the paper": lambda: EnsembleGPClassifier(preset="paper", seed=1),
+    "EnsembleGPClassifier with a logistic likelihood": lambda: EnsembleGPClassifier(
+        n_features=10, likelihood="logistic", seed=1
+    ),
+    "EnsembleGPClassifier that forgets": lambda: EnsembleGPClassifier(
+        n_features=10, forgetting=0.99, seed=1
+    ),
     "isgp": lambda: isgp(seed=1),
+    "SkepticalClassifier of an ensemble": lambda: SkepticalClassifier(
+        EnsembleGPClassifier(n_features=10, seed=1), warm_up=20, seed=1
+    ),
     "SkepticalClassifier of few points": lambda: SkepticalClassifier(
         GPClassifier(max_points=8, learn_hyperparameters=True), warm_up=20, seed=1
     ),
@@ -56,6 +79,16 @@ CHECKED_BY_RIVER = {
     "GPClassifier that watches for drifts": GPClassifier(noise_variance=0.1, drift=True),
     "GPRegressor": GPRegressor(noise_variance=0.1),
     "GPRegressor of few points": GPRegressor(max_points=20, learn_hyperparameters=True),
+    "EnsembleGPClassifier": EnsembleGPClassifier(n_features=10),
+    "EnsembleGPClassifier with a logistic likelihood": EnsembleGPClassifier(
+        n_features=10, likelihood="logistic", seed=1
+    ),
+    "EnsembleGPClassifier of the paper": EnsembleGPClassifier(n_features=10, preset="paper"),
+    "EnsembleGPRegressor": EnsembleGPRegressor(n_features=20),
+    "EnsembleGPRegressor of the paper": EnsembleGPRegressor(preset="paper", seed=1),
+    "EnsembleGPRegressor that forgets": EnsembleGPRegressor(
+        [SquaredExponential(1.0), Matern52(2.0)], n_features=20, forgetting=0.99
+    ),
     "isgp": isgp(seed=1),
     "SkepticalClassifier of naive Bayes": SkepticalClassifier(naive_bayes.GaussianNB(), seed=1),
     "SkepticalClassifier of a binary learner": SkepticalClassifier(

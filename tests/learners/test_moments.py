@@ -43,3 +43,16 @@ def test_when_all_are_gone_it_begins_anew():
 @pytest.mark.parametrize("values", [[], [3.0], [1e9, 1e9, 1e9]])
 def test_what_does_not_differ_keeps_its_unit(values):
     assert of(values).std == 1.0
+
+
+def test_numbers_that_fade_count_as_shares():
+    """The mean and variance with weights .5^2, .5 and 1."""
+    moments = Moments()
+    for value in (1.0, 3.0, 8.0):
+        moments.fade(0.5)
+        moments.add(value)
+    mean = (0.25 * 1.0 + 0.5 * 3.0 + 8.0) / 1.75
+    squares = 0.25 * (1.0 - mean) ** 2 + 0.5 * (3.0 - mean) ** 2 + (8.0 - mean) ** 2
+    assert moments.n == 1.75
+    assert moments.mean == pytest.approx(mean)
+    assert moments.std == pytest.approx((squares / 1.75) ** 0.5)

@@ -1,23 +1,17 @@
-"""Metrics in River's style that River does not have.
-
-They are updated and read like River's own, but judge the questions of a conversation, not the
-predictions: River's evaluators cannot update them. They do not import `river.metrics`, which is
-slow to load.
-
-"""
+"""Metrics of a conversation: they judge questions, not predictions."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from river import base
+from streamgp.metrics.metric import Metric
 
 if TYPE_CHECKING:
     from streamgp.base import Label
 
 
-class ConversationMetric(base.Base):
-    """What the metrics here have in common; less is better unless they say otherwise.
+class ConversationMetric(Metric):
+    """What metrics of a conversation have in common.
 
     Attributes
     ----------
@@ -29,35 +23,8 @@ class ConversationMetric(base.Base):
 
     found_in: ClassVar[str]
 
-    def get(self) -> float:
-        """Return the value; 0 before the first update, as River's metrics do."""
-        raise NotImplementedError
-
-    @property
-    def bigger_is_better(self) -> bool:
-        return False
-
-    @property
-    def works_with_weights(self) -> bool:
-        return False
-
-    def works_with(self, model: base.Estimator) -> bool:  # noqa: ARG002 - River's signature
-        """Return False: the predictions of a model say nothing about its questions."""
-        return False
-
-    def is_better_than(self, other: Any) -> bool:
-        """Whether the value is better than that of another metric of this kind."""
-        better, worse = (self, other) if self.bigger_is_better else (other, self)
-        return bool(better.get() > worse.get())
-
-    def __gt__(self, other: Any) -> bool:
-        return self.is_better_than(other)
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}: {self.get():.2%}"
-
-    def __str__(self) -> str:
-        return repr(self)
 
 
 class _Share(ConversationMetric):

@@ -1,0 +1,217 @@
+"""Random Fourier features: functions of finitely many numbers in the place of a kernel.
+
+A kernel of differences is the mean of `cos(v'(x - x'))` over frequencies `v` from its spectral
+density. `D` drawn ones make features `phi(x)`, D sines and D cosines, with
+`variance * phi(x)'phi(x')` near the kernel. What is learned with them is the business of others.
+
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Integral
+
+import numpy as np
+from scipy.special import gammaincinv, ndtri
+
+from streamgp.base import Array, FeatureName, State
+from streamgp.draws import uniforms
+from streamgp.features import Columns
+from streamgp.kernels import (
+    Categorical,
+    Kernel,
+    Matern32,
+    Matern52,
+    RationalQuadratic,
+    SquaredExponential,
+)
+from streamgp.kernels.hyperparameters import ColumnScales
+from streamgp.kernels.radial import Radial
+
+# Texts whose phases are remembered; 7 experts of 50 frequencies keep 1.4 MB then.
+_REMEMBERED = 512
+
+
+class RandomFeatures:
+    """Random features of several kernels, each with frequencies of its own.
+
+    Frequencies are derived from the name of a feature and the seed: it matters neither when a
+    feature appears nor in which order. A text has a direction of its own, as it has for the
+    kernels; for `Categorical` each value has one.
+
+    Parameters
+    ----------
+    kernels
+        The kernels, of `streamgp.kernels`: squared exponential, rational quadratic, Matérn or
+        categorical. Their variance plays no part.
+    n_frequencies
+        Number of frequencies of each kernel, D; there are twice as many features.
+    seed
+        Seed of the frequencies.
+    unit
+        What length scales are multiplied by.
+
+    Raises
+    ------
+    TypeError
+        If a kernel has no spectral density that is known here.
+    ValueError
+        If there is no kernel, or `n_frequencies` is not positive.
+
+    Examples
+    --------
+    >>> features = RandomFeatures([SquaredExponential(2.0)], n_frequencies=2000, seed=1)
+    >>> features.widen(Columns(["light"]))
+    >>> here, there = (features(np.array([light]))[0] for light in (0.0, 2.0))
+    >>> np.array([here @ here, here @ there])  # exp(-1/2) = .6065
+    array([1. , 0.606...])
+
+    References
+    ----------
+    [^1]: Rahimi, A. and Recht, B., 2007. Random features for large-scale kernel machines. NeurIPS.
+    [^2]: Rasmussen, C.E. and Williams, C.K.I., 2006. Gaussian Processes for Machine Learning,
+        Eqs. 4.5, 4.14 and 4.20.
+
+    """
+
+    # _categorical  whether a frequency is of a `Categorical`, (m D,)
+    # _spreads   factor of each frequency that all features share, (m, D): the scale mixture
+    # _matrix    frequencies by column, (m D, d); 0 where values are symbols
+    # _symbolic  columns some expert takes for symbols: texts, or any if there is a `Categorical`
+    # _phases    of symbols, by column and value; remembered for speed only
+    def __init__(
+        self, kernels: Sequence[Kernel], n_frequencies: int, seed: int, unit: float = 1.0
+    ) -> None:
+        if not kernels:
+            raise ValueError("kernels must name at least one kernel, got none; None is the default")
+        if not (n_frequencies >= 1 and n_frequencies == int(n_frequencies)):
+            raise ValueError(f"n_features must be a positive whole number, got {n_frequencies!r}")
+        self.kernels = [_checked(kernel) for kernel in kernels]
+        self.n_frequencies = int(n_frequencies)
+        self.unit = unit
+        self._seed = seed
+        categorical = [isinstance(kernel, Categorical) for kernel in self.kernels]
+        self._categorical = np.repeat(categorical, self.n_frequencies)
+        self._spreads = np.array([self._spread(m) for m in range(len(self.kernels))])
+        self.columns = Columns()
+        self._matrix = np.empty((len(self.kernels) * self.n_frequencies, 0))
+        self._symbolic: list[int] = []
+        self._phases: dict[tuple[int, float], Array] = {}
+
+    def __getstate__(self) -> State:
+        return {**self.__dict__, "_phases": {}}
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of each kernel."""
+        return 2 * self.n_frequencies
+
+    def widen(self, columns: Columns) -> None:
+        """Become features of points with these columns; those before are the first of them."""
+        d, found = len(self.columns), len(columns)
+        matrix = np.zeros((len(self._matrix), found))
+        matrix[:, :d] = self._matrix
+        for i in range(d, found):
+            if i not in columns.texts:
+                matrix[:, i] = self._frequencies(columns, i, _spelled(columns.names[i]), False)
+        self.columns, self._matrix = columns, matrix
+        self._symbolic = list(range(found) if self._categorical.any() else columns.texts)
+
+    def __call__(self, x: Array) -> Array:
+        """Features of a point of shape (d,) for each kernel, shape (m, 2 D), of length 1 each."""
+        phases = self._matrix @ x
+        for i in self._symbolic:
+            if x[i] != 0.0:
+                phases += self._phase(i, float(x[i]))
+        D = self.n_frequencies
+        phases = phases.reshape(len(self.kernels), D)
+        # Sines first, then cosines: any order is as good as that of Eq. 5 of the paper.
+        features = np.empty((len(self.kernels), 2 * D))
+        np.sin(phases, out=features[:, :D])
+        np.cos(phases, out=features[:, D:])
+        features *= 1.0 / math.sqrt(D)
+        return features
+
+    def _phase(self, i: int, value: float) -> Array:
+        """What a value that is a symbol adds to the phases, shape (m D,)."""
+        key = i, value
+        phase = self._phases.get(key)
+        if phase is None:
+            name = _spelled(self.columns.names[i])
+            phase = self._frequencies(self.columns, i, f"{name}\x1f{value!r}", True)
+            if self._categorical.any():
+                # To these a missing value is a symbol, too. Less its phase it has none, so that a
+                # feature that appears late leaves what was learned before as it is.
+                missing = self._frequencies(self.columns, i, f"{name}\x1f0.0", True)
+                phase = phase - self._categorical * missing
+            if len(self._phases) >= _REMEMBERED:
+                self._phases.clear()
+            self._phases[key] = phase
+        return phase
+
+    def _frequencies(self, columns: Columns, i: int, cause: str, symbol: bool) -> Array:
+        """Frequencies of all kernels, shape (m D,): of a column, or of a symbol in it."""
+        found = np.zeros(self._spreads.shape)
+        for m, kernel in enumerate(self.kernels):
+            if symbol is (isinstance(kernel, Categorical) or i in columns.texts):
+                scales = ColumnScales.of(kernel.length_scale, columns).scales
+                normal = ndtri(uniforms(self.n_frequencies, self._seed, cause, f"frequency {m}"))
+                # Overflow would need a length scale that a kernel refuses.
+                found[m] = self._spreads[m] * normal / (scales[i] * self.unit)
+        return found.ravel()
+
+    def _spread(self, m: int) -> Array:
+        """Root of the inverse squared length scales that a kernel mixes, shape (D,).
+
+        A rational quadratic mixes squared exponentials with a gamma distribution of shape alpha and
+        mean 1 (GPML, below Eq. 4.20); the spectral density of a Matérn kernel is a Student t (GPML
+        Eq. 4.15), of which the same is true with the inverse of such a number and shape nu.
+        """
+        kernel, D = self.kernels[m], self.n_frequencies
+        if isinstance(kernel, SquaredExponential | Categorical):
+            return np.ones(D)
+        shape = kernel.alpha if isinstance(kernel, RationalQuadratic) else _smoothness(kernel)
+        drawn = gammaincinv(shape, uniforms(D, self._seed, "", f"spread {m}")) / shape
+        # Of a tiny shape, most draws are 0 to the last digit.
+        drawn = np.maximum(drawn, 1e-100)
+        spread: Array = np.sqrt(drawn if isinstance(kernel, RationalQuadratic) else 1.0 / drawn)
+        return spread
+
+
+def median_distance(columns: Columns, points: Array) -> float:
+    """Median Euclidean distance of points (n, d) from each other, without those at the same place.
+
+    0 if all are.
+
+    Examples
+    --------
+    >>> median_distance(Columns(["light"]), np.array([[0.0], [1.0], [1.0], [4.0]]))
+    3.0
+
+    """
+    found = [columns.distances(points[i + 1 :], x) for i, x in enumerate(points[:-1])]
+    distances = np.concatenate([np.empty(0), *found])
+    apart = distances[distances > 0.0]
+    return float(np.median(apart)) if len(apart) else 0.0
+
+
+def _checked(kernel: Kernel) -> Radial:
+    known = (SquaredExponential, RationalQuadratic, Matern32, Matern52, Categorical)
+    if not isinstance(kernel, known):
+        raise TypeError(
+            "random features are known of SquaredExponential, RationalQuadratic, Matern32, "
+            f"Matern52 and Categorical, got {kernel!r}"
+        )
+    return kernel
+
+
+def _smoothness(kernel: Radial) -> float:
+    return 1.5 if isinstance(kernel, Matern32) else 2.5
+
+
+def _spelled(name: FeatureName) -> str:
+    """Return a text that names of features share only if they are equal."""
+    if isinstance(name, str):
+        return f"text {name}"
+    return f"number {int(name)}" if isinstance(name, Integral) else f"other {name!r}"

@@ -1,0 +1,238 @@
+"""Ensemble of Gaussian process regressors, constant in time and memory.
+
+Dictionaries and numbers in, a number or a mixture of normal distributions out; what is shared with
+the classifier is `ensemble_core.py`.
+
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, overload
+
+import numpy as np
+from river import base
+
+from streamgp.base import Array, Features, State
+from streamgp.kernels import Kernel
+from streamgp.learners.ensemble_core import RegressionCore, normalised
+from streamgp.learners.ensemble_settings import N_INITIAL, EnsembleSettings
+from streamgp.learners.mixture import GaussianMixture
+from streamgp.learners.moments import Moments
+from streamgp.learners.targets import checked_target
+
+
+class EnsembleGPRegressor(base.Regressor):
+    """Several Gaussian processes with kernels of their own, each counting as much as it has proved.
+
+    Every expert is a Gaussian process with random Fourier features: a Bayesian linear model, whose
+    predictions cost the same at the first example and at the millionth. The prediction is the
+    mixture of all, weighted by their probability given the targets learned.
+
+    Kernels and noise are about targets of mean 0 and variance 1, as for `GPRegressor`. Numbers must
+    be scaled; of texts and of features that are absent the same holds as for `GPClassifier`.
+
+    Parameters
+    ----------
+    kernels
+        Kernel of each expert: squared exponential, rational quadratic, Matérn or categorical. None
+        stands for those of the preset.
+    n_features
+        Number of frequencies of each expert, which has twice as many random features.
+    forgetting
+        What share of what is known is kept whenever a label is learned; the rest falls back to the
+        prior. 1 forgets nothing, .995 suits a world that changes within a few hundred labels.
+    refit
+        Fit amplitude and noise variance of each expert to all examples, `n_initial` at first, and
+        then whenever their number has doubled; weights become those of the evidence.
+    preset
+        `default`: seven squared exponentials, length scales from .03 to 32 times the median
+        distance of the first examples. `paper`: eleven, with length scales from 1e-4 to 1e6, fitted
+        once, weights never set anew.
+    seed
+        Seed of the frequencies. None draws one.
+    noise_variance
+        Variance of the observations around the function before the first fit, as a share of that of
+        all targets.
+    n_initial
+        Number of examples at the first fit; and of those whose median distance is taken.
+
+    Attributes
+    ----------
+    n_learned
+        Number of examples learned.
+    weights
+        Probability of each expert.
+
+    Examples
+    --------
+    >>> from streamgp import EnsembleGPRegressor
+    >>> model = EnsembleGPRegressor(seed=1)
+    >>> for hour in range(48):
+    ...     model.learn_one({"hour": hour}, 15.0 + 5.0 * math.sin(hour / 4.0))
+    >>> model.predict_one({"hour": 20.5})
+    10.4...
+    >>> prediction = model.predict_one({"hour": 20.5}, with_dist=True)
+    >>> prediction.sigma, prediction.log_density(10.4)
+    (0.0..., 2...)
+
+    References
+    ----------
+    [^1]: Polyzos, K.D., Lu, Q. and Giannakis, G.B., 2023. Active labeling for online ensemble
+        learning. Asilomar, Eqs. 4-9.
+    [^2]: Lu, Q., Karanikolas, G.V. and Giannakis, G.B., 2022. Incremental ensemble Gaussian
+        processes. IEEE TPAMI 45.
+
+    """
+
+    # _core     experts of two targets: the targets, less the first of them, and 1. Means and
+    #           evidence are known of all combinations: any centre and scale can be taken
+    # _origin   the first target
+    # _moments  mean and variance of the targets, less the first one
+    # _weights  function of _core and _moments
+    def __init__(
+        self,
+        kernels: Sequence[Kernel] | None = None,
+        n_features: int = 50,
+        forgetting: float = 1.0,
+        refit: bool = True,
+        preset: str = "default",
+        seed: int | None = None,
+        noise_variance: float = 0.1,
+        n_initial: int = N_INITIAL,
+    ) -> None:
+        self.kernels = kernels
+        self.n_features = n_features
+        self.forgetting = forgetting
+        self.refit = refit
+        self.preset = preset
+        self.seed = seed
+        self.noise_variance = noise_variance
+        self.n_initial = n_initial
+        settings = EnsembleSettings(
+            kernels=kernels,
+            n_features=n_features,
+            forgetting=forgetting,
+            refit=refit,
+            preset=preset,
+            seed=seed,
+            noise_variance=noise_variance,
+            n_initial=n_initial,
+        )
+        self._core = RegressionCore(settings)
+        self._core.add_target()
+        self._core.add_target()
+        self._origin = 0.0
+        self._moments = Moments()
+        self._weights = self._weighed(self._standardised)
+
+    @property
+    def n_learned(self) -> int:
+        """Number of examples learned."""
+        return self._core.n_learned
+
+    @property
+    def weights(self) -> list[float]:
+        """Probability of each expert, in the order of the kernels."""
+        return list(self._weights)
+
+    @overload
+    def predict_one(self, x: Features, *, with_dist: Literal[False] = False) -> float: ...
+    @overload
+    def predict_one(self, x: Features, *, with_dist: Literal[True]) -> GaussianMixture: ...
+
+    def predict_one(self, x: Features, *, with_dist: bool = False) -> float | GaussianMixture:
+        """Predict the target, 0 before the first one.
+
+        Parameters
+        ----------
+        x
+            Features.
+        with_dist
+            Return the distribution of an observation, noise included (Eq. 7).
+
+        Raises
+        ------
+        TypeError
+            If a feature is neither a number nor a text.
+        ValueError
+            If a feature is infinite.
+
+        """
+        seen, moments = self._core.see(x), self._moments
+        origin, c = self._origin, moments.mean
+        # Of targets less c, the mean is y - c share; what was taken away is added again.
+        mus = [origin + (y + c * (1.0 - share)) for y, share in seen.means.tolist()]
+        weights = self._weights
+        if not with_dist:
+            return float(sum([w * mu for w, mu in zip(weights, mus, strict=True)]))
+        sigmas = moments.std * np.sqrt(seen.variances + self._core.experts.noise_variances)
+        return GaussianMixture(
+            weights=tuple(weights), mus=tuple(mus), sigmas=tuple(sigmas.tolist())
+        )
+
+    def learn_one(self, x: Features, y: float) -> None:
+        """Learn that the target of `x` is `y`.
+
+        Raises
+        ------
+        TypeError
+            If a feature is neither a number nor a text, or the target is no number.
+        ValueError
+            If a feature or the target is infinite.
+
+        """
+        value = checked_target(y)
+        origin = self._origin if self.n_learned else value
+        self._core.learn(x, np.array([value - origin, 1.0]))
+        self._origin = origin
+        if self.forgetting < 1.0:
+            self._moments.fade(self.forgetting)
+        self._moments.add(value - origin)
+        directions = self._standardised
+        self._core.fit_if_due(directions)
+        self._weights = self._weighed(directions)
+
+    def log_evidence(self) -> float:
+        """Log marginal likelihood of all targets, around the mean of them, in nats.
+
+        That of the mixture of all experts, each as probable as the others beforehand. With
+        forgetting, what came early counts little.
+        """
+        logs = self._core.experts.log_evidences(self._standardised)
+        largest = float(logs.max())
+        mixed = largest + math.log(float(np.exp(logs - largest).mean()))
+        return mixed - self._core.experts.n * math.log(self._moments.std)
+
+    # --- surviving a restart
+
+    def state(self) -> State | None:
+        """Return what is no function of the examples, as plain JSON values; None for nothing.
+
+        That is a seed that was drawn. A regressor that takes it over with `load_state`, and is
+        taught all examples in their order, is this one to the last bit.
+        """
+        return self._core.state()
+
+    def load_state(self, state: State | None) -> None:
+        """Take over what `state` returned; this regressor has learned nothing yet."""
+        self._core.load_state(state)
+
+    # --- inside
+
+    @property
+    def _standardised(self) -> Array:
+        """Return the combination of both targets that has mean 0 and variance 1, (2, 1)."""
+        std = self._moments.std
+        return np.array([[1.0 / std], [-self._moments.mean / std]])
+
+    def _weighed(self, directions: Array) -> list[float]:
+        experts = self._core.experts
+        if len(experts.amplitudes) == 1:
+            return [1.0]  # whatever its evidence
+        return normalised(experts.log_evidences(directions).tolist())
+
+    @classmethod
+    def _unit_test_params(cls) -> Any:
+        yield {"n_features": 20, "seed": 1}

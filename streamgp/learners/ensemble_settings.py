@@ -1,0 +1,87 @@
+"""How an ensemble was built: its arguments, checked, and the kernels they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+
+from streamgp.gp.evidence_of_experts import MIN_NOISE_SHARE
+from streamgp.kernels import Kernel, SquaredExponential
+
+# Length scales of the presets: seven in units of the median distance, half a decade apart, and the
+# paper's (§IV).
+_DEFAULT = tuple(10.0 ** (c / 2.0) for c in range(-3, 4))
+_PAPER = tuple(10.0**c for c in range(-4, 7))
+
+N_INITIAL = 10
+"""Number of labels at the first fit, the smallest initial set of the paper."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnsembleSettings:
+    """The arguments of an ensemble, under their names.
+
+    Parameters
+    ----------
+    amplitude
+        Variance of the kernels that stand for None.
+    least_noise_share
+        Least noise variance that a fit may find, as a share of the variance of the targets.
+
+    Raises
+    ------
+    TypeError
+        If the seed is no whole number.
+    ValueError
+        If an argument is out of range, or the preset is not known.
+
+    """
+
+    kernels: Sequence[Kernel] | None
+    n_features: int
+    forgetting: float
+    refit: bool
+    preset: str
+    seed: int | None
+    noise_variance: float
+    n_initial: int
+    amplitude: float = 1.0
+    least_noise_share: float = MIN_NOISE_SHARE
+
+    def __post_init__(self) -> None:
+        if self.preset not in ("default", "paper"):
+            raise ValueError(f"preset must be 'default' or 'paper', got {self.preset!r}")
+        if not (self.n_features >= 1 and self.n_features == int(self.n_features)):
+            raise ValueError(
+                f"n_features must be a whole number of at least 1, got {self.n_features!r}"
+            )
+        if not 0.0 < self.forgetting <= 1.0:
+            raise ValueError(f"forgetting must be above 0 and at most 1, got {self.forgetting!r}")
+        if not 0.0 < self.noise_variance < float("inf"):
+            raise ValueError(
+                f"noise_variance must be positive and finite, got {self.noise_variance!r}"
+            )
+        if not (self.n_initial >= 2 and self.n_initial == int(self.n_initial)):
+            raise ValueError(
+                f"n_initial must be a whole number of at least 2, got {self.n_initial!r}"
+            )
+        if not (self.seed is None or isinstance(self.seed, Integral)):
+            raise TypeError(f"seed must be a whole number or None, got {self.seed!r}")
+
+    @property
+    def has_unit(self) -> bool:
+        """Whether length scales are in units of distances that examples have."""
+        return self.kernels is None and self.preset == "default"
+
+    @property
+    def is_paper(self) -> bool:
+        """Whether hyper-parameters are fitted once, and weights are never set anew."""
+        return self.preset == "paper"
+
+    def kernels_in_use(self) -> list[Kernel]:
+        """Return the kernels, or what stands for None."""
+        if self.kernels is not None:
+            return list(self.kernels)
+        scales = _PAPER if self.is_paper else _DEFAULT
+        return [SquaredExponential(scale, self.amplitude) for scale in scales]

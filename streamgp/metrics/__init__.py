@@ -1,0 +1,31 @@
+"""Metrics in River's style that River does not have.
+
+They are updated and read like River's own, but judge what River's evaluators do not hand over: the
+questions of a conversation, and distributions that were predicted. They do not import
+`river.metrics`, which is slow to load.
+
+"""
+
+from __future__ import annotations
+
+from streamgp.metrics.conversation import (
+    AnnotatorError,
+    ChallengePrecision,
+    ChallengeRecall,
+    LabelRate,
+    WrongLabelsKept,
+)
+from streamgp.metrics.conversation import ConversationMetric as ConversationMetric
+from streamgp.metrics.distributions import CRPS, NMSE, NPLL, IntervalCoverage
+
+__all__ = [
+    "CRPS",
+    "NMSE",
+    "NPLL",
+    "AnnotatorError",
+    "ChallengePrecision",
+    "ChallengeRecall",
+    "IntervalCoverage",
+    "LabelRate",
+    "WrongLabelsKept",
+]

@@ -1,0 +1,285 @@
+"""Metrics of numbers that were predicted as distributions.
+
+A distribution is what `predict_one(x, with_dist=True)` returns: normal, or a mixture of normal
+ones. Errors are in units of the standard deviation of the targets, so that a predictor that knows
+only their mean and variance scores the same whatever they are.
+
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from streamgp.base import Distribution
+from streamgp.metrics.metric import Metric
+
+_ROOT_2 = math.sqrt(2.0)
+_ROOT_PI = math.sqrt(math.pi)
+
+
+class Density(Distribution, Protocol):
+    """A distribution with a density."""
+
+    def log_density(self, y: float) -> float:
+        """Log density at `y`, in nats."""
+
+
+class Cumulative(Distribution, Protocol):
+    """A distribution with a distribution function."""
+
+    def cdf(self, y: float) -> float:
+        """Probability of a value of at most `y`."""
+
+
+@runtime_checkable
+class MixtureOfNormals(Protocol):
+    """A mixture of normal distributions."""
+
+    @property
+    def weights(self) -> Sequence[float]:
+        """How much each part counts; they sum to 1."""
+
+    @property
+    def components(self) -> Sequence[Distribution]:
+        """The parts."""
+
+
+class _Targets:
+    """Mean and variance of the targets so far (Welford), in population form."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self._mean = 0.0
+        self._m2 = 0.0
+
+    def add(self, y: float) -> None:
+        self.n += 1
+        delta = y - self._mean
+        self._mean += delta / self.n
+        self._m2 += delta * (y - self._mean)
+
+    @property
+    def variance(self) -> float:
+        return self._m2 / self.n if self.n else 0.0
+
+
+class NMSE(Metric):
+    """Mean squared error divided by the variance of the targets: 1 for who predicts their mean.
+
+    0 before the first update, and as long as the targets do not differ.
+
+    Examples
+    --------
+    >>> from streamgp.metrics import NMSE
+    >>> metric = NMSE()
+    >>> for y, predicted in [(1.0, 1.5), (3.0, 2.5), (5.0, 5.0)]:
+    ...     metric.update(y, predicted)
+    >>> metric
+    NMSE: 0.0625
+
+    """
+
+    def __init__(self) -> None:
+        self._targets = _Targets()
+        self._squares = 0.0
+
+    def update(self, y_true: float, y_pred: Distribution | float) -> None:
+        """Count one prediction.
+
+        Parameters
+        ----------
+        y_true
+            The target.
+        y_pred
+            The prediction, or its distribution.
+
+        """
+        step = y_true - (y_pred if isinstance(y_pred, int | float) else y_pred.mu)
+        self._squares += step * step
+        self._targets.add(y_true)
+
+    def get(self) -> float:
+        """Return the mean squared error in units of the variance of the targets."""
+        variance = self._targets.variance
+        return self._squares / self._targets.n / variance if variance > 0.0 else 0.0
+
+
+class NPLL(Metric):
+    """Mean negative log density of the targets, in units of their standard deviation, in nats.
+
+    `-mean ln p(y) - ln std(y)`: who knows only mean and variance of the targets scores
+    `(1 + ln 2 pi) / 2 = 1.419`. As long as they do not differ, their unit is 1.
+
+    Examples
+    --------
+    >>> from streamgp.learners.normal import Normal
+    >>> from streamgp.metrics import NPLL
+    >>> metric = NPLL()
+    >>> for y in (1.0, 3.0, 5.0):
+    ...     metric.update(y, Normal(mu=3.0, sigma=(8 / 3) ** 0.5))
+    >>> metric
+    NPLL: 1.41894
+
+    """
+
+    def __init__(self) -> None:
+        self._targets = _Targets()
+        self._log_densities = 0.0
+
+    def update(self, y_true: float, y_pred: Density) -> None:
+        """Count one prediction.
+
+        Parameters
+        ----------
+        y_true
+            The target.
+        y_pred
+            Its predicted distribution.
+
+        """
+        self._log_densities += y_pred.log_density(y_true)
+        self._targets.add(y_true)
+
+    def get(self) -> float:
+        """Return the mean negative log density."""
+        targets = self._targets
+        if targets.n == 0:
+            return 0.0
+        unit = 0.5 * math.log(targets.variance) if targets.variance > 0.0 else 0.0
+        return -self._log_densities / targets.n - unit
+
+
+class CRPS(Metric):
+    """Mean continuous ranked probability score, in units of the targets.
+
+    The integral of the squared distance between the distribution function and the step at the
+    target; for a prediction without any variance, the absolute error. In closed form.
+
+    Examples
+    --------
+    >>> from streamgp.learners.normal import Normal
+    >>> from streamgp.metrics import CRPS
+    >>> metric = CRPS()
+    >>> metric.update(0.0, Normal(mu=0.0, sigma=1.0))
+    >>> metric
+    CRPS: 0.233695
+
+    References
+    ----------
+    [^1]: Gneiting, T. and Raftery, A.E., 2007. Strictly proper scoring rules, prediction, and
+        estimation. JASA 102, Eq. 21.
+    [^2]: Grimit, E.P., Gneiting, T., Berrocal, V.J. and Johnson, N.A., 2006. The continuous ranked
+        probability score for circular variables. QJRMS 132, Eq. 5: mixtures.
+
+    """
+
+    def __init__(self) -> None:
+        self._n = 0
+        self._total = 0.0
+
+    def update(self, y_true: float, y_pred: Distribution) -> None:
+        """Count one prediction.
+
+        Parameters
+        ----------
+        y_true
+            The target.
+        y_pred
+            Its predicted distribution, a normal one or a mixture of such.
+
+        """
+        self._n += 1
+        self._total += _crps(y_true, y_pred)
+
+    def get(self) -> float:
+        """Return the mean score."""
+        return self._total / self._n if self._n else 0.0
+
+
+class IntervalCoverage(Metric):
+    """Share of the targets that lie within the central interval of their distribution.
+
+    Well calibrated if it is the level; it is better the closer it comes.
+
+    Parameters
+    ----------
+    level
+        Probability of the interval.
+
+    Examples
+    --------
+    >>> from streamgp.learners.normal import Normal
+    >>> from streamgp.metrics import IntervalCoverage
+    >>> metric = IntervalCoverage(level=0.5)
+    >>> for y in (-2.0, -0.6, 0.1, 0.7):
+    ...     metric.update(y, Normal(mu=0.0, sigma=1.0))
+    >>> metric
+    IntervalCoverage: 50.00%
+
+    """
+
+    def __init__(self, level: float = 0.9) -> None:
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"level must be between 0 and 1, got {level!r}")
+        self.level = level
+        self._n = 0
+        self._n_inside = 0
+
+    def update(self, y_true: float, y_pred: Cumulative) -> None:
+        """Count one prediction.
+
+        Parameters
+        ----------
+        y_true
+            The target.
+        y_pred
+            Its predicted distribution.
+
+        """
+        self._n += 1
+        # A distribution without any variance is a step: all that is at its place is inside.
+        outside = 0.5 * (1.0 - self.level)
+        inside = outside <= y_pred.cdf(y_true) <= 1.0 - outside or y_true == y_pred.mu
+        self._n_inside += inside
+
+    def get(self) -> float:
+        """Return the share; 0 before the first update."""
+        return self._n_inside / self._n if self._n else 0.0
+
+    def is_better_than(self, other: IntervalCoverage) -> bool:
+        """Whether the share is closer to the level than that of another metric."""
+        return abs(self.get() - self.level) < abs(other.get() - other.level)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}: {self.get():.2%}"
+
+
+def _crps(y: float, distribution: Distribution) -> float:
+    """`E|Y - y| - E|Y - Y'| / 2` for independent Y and Y' of the distribution."""
+    parts = _parts(distribution)
+    from_y = sum([w * _mean_distance(mu - y, sigma) for w, mu, sigma in parts])
+    apart = sum(
+        [
+            w * v * _mean_distance(mu - nu, math.hypot(sigma, tau))
+            for w, mu, sigma in parts
+            for v, nu, tau in parts
+        ]
+    )
+    return from_y - 0.5 * apart
+
+
+def _parts(distribution: Distribution) -> list[tuple[float, float, float]]:
+    if isinstance(distribution, MixtureOfNormals):
+        pairs = zip(distribution.weights, distribution.components, strict=True)
+        return [(w, part.mu, part.sigma) for w, part in pairs if w > 0.0]
+    return [(1.0, distribution.mu, distribution.sigma)]
+
+
+def _mean_distance(mu: float, sigma: float) -> float:
+    """`E|X|` for a normal X: `2 sigma phi(mu / sigma) + mu (2 Phi(mu / sigma) - 1)`."""
+    if sigma == 0.0:
+        return abs(mu)
+    z = mu / sigma
+    return sigma * _ROOT_2 / _ROOT_PI * math.exp(-0.5 * z * z) + mu * math.erf(z / _ROOT_2)

@@ -1,0 +1,146 @@
+import math
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from river import metrics as river_metrics
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from streamgp import EnsembleGPRegressor
+from streamgp.learners.mixture import GaussianMixture
+from streamgp.learners.normal import Normal
+from streamgp.metrics import CRPS, NMSE, NPLL, IntervalCoverage
+
+MIXTURE = GaussianMixture(
+    weights=(0.2, 0.5, 0.3),
+    mus=(-1.0, 1.0, 4.0),
+    sigmas=(0.5, 2.0, 0.1),
+)
+
+
+def scored(metric, pairs):
+    for y, prediction in pairs:
+        metric.update(y, prediction)
+    return metric.get()
+
+
+def test_who_predicts_mean_and_variance_has_nmse_1_and_npll_1_419():
+    ys = np.random.default_rng(0).normal(3.0, 7.0, size=200)
+    known = Normal(mu=ys.mean(), sigma=ys.std())
+    pairs = [(y, known) for y in ys.tolist()]
+    assert scored(NMSE(), pairs) == pytest.approx(1.0)
+    assert scored(NPLL(), pairs) == pytest.approx(0.5 * (1.0 + math.log(2.0 * math.pi)))
+
+
+@given(st.lists(st.tuples(st.floats(-1e3, 1e3), st.floats(-1e3, 1e3)), min_size=2, max_size=20))
+def test_nmse_is_a_mean_over_a_variance(pairs):
+    y, p = (np.array(column) for column in zip(*pairs, strict=True))
+    found = scored(NMSE(), [(a, Normal(mu=b, sigma=1.0)) for a, b in pairs])
+    if y.var() > 1e-6:
+        assert found == pytest.approx(((y - p) ** 2).mean() / y.var(), rel=1e-6)
+    assert found == scored(NMSE(), pairs)
+
+
+def test_nmse_is_rivers_r2_from_the_other_side():
+    rng = random.Random(0)
+    pairs = [(y, y + rng.gauss(0.0, 0.3)) for y in (rng.gauss(0.0, 1.0) for _ in range(50))]
+    r2 = river_metrics.R2()
+    for y, p in pairs:
+        r2.update(y, p)
+    assert scored(NMSE(), pairs) == pytest.approx(1.0 - r2.get())
+
+
+@pytest.mark.parametrize("factor", [0.01, 250.0])
+def test_nmse_and_npll_have_no_unit(factor):
+    rng = random.Random(0)
+    pairs = [(rng.gauss(0.0, 1.0), Normal(mu=rng.gauss(0.0, 1.0), sigma=0.8)) for _ in range(30)]
+    scaled = [(factor * y, Normal(mu=factor * p.mu, sigma=factor * p.sigma)) for y, p in pairs]
+    for kind in (NMSE, NPLL):
+        assert scored(kind(), scaled) == pytest.approx(scored(kind(), pairs))
+    assert scored(CRPS(), scaled) == pytest.approx(factor * scored(CRPS(), pairs))
+
+
+def test_npll_is_the_density_of_the_mixture():
+    ys = [0.3, 3.9, -2.0]
+    densities = [
+        sum(
+            w * norm.pdf(y, p.mu, p.sigma)
+            for w, p in zip(MIXTURE.weights, MIXTURE.components, strict=True)
+        )
+        for y in ys
+    ]
+    expected = -np.log(densities).mean() - math.log(np.std(ys))
+    assert scored(NPLL(), [(y, MIXTURE) for y in ys]) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("y", [-3.0, 0.0, 1.2, 4.05, 9.0])
+@pytest.mark.parametrize("prediction", [Normal(mu=1.0, sigma=2.0), MIXTURE], ids=["one", "three"])
+def test_crps_is_the_integral_of_the_squared_distance_of_distribution_functions(prediction, y):
+    below = quad(lambda t: prediction.cdf(t) ** 2, -40.0, y, points=[-1.0, 4.0], limit=200)[0]
+    above = quad(lambda t: (1 - prediction.cdf(t)) ** 2, y, 40.0, points=[4.0, 10.0], limit=200)[0]
+    assert scored(CRPS(), [(y, prediction)]) == pytest.approx(below + above, abs=1e-7)
+
+
+@given(st.floats(-50, 50), st.floats(0.01, 50), st.floats(-50, 50))
+def test_crps_of_a_normal_distribution_is_the_known_formula(mu, sigma, y):
+    z = (y - mu) / sigma
+    expected = sigma * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / math.sqrt(math.pi))
+    found = scored(CRPS(), [(y, Normal(mu=mu, sigma=sigma))])
+    assert found == pytest.approx(expected, abs=1e-9)
+
+
+def test_crps_of_a_point_is_the_absolute_error():
+    assert scored(CRPS(), [(3.0, Normal(mu=1.0, sigma=0.0))]) == 2.0
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9])
+def test_coverage_of_the_truth_is_the_level(level):
+    rng = np.random.default_rng(0)
+    parts = rng.choice(3, size=4000, p=MIXTURE.weights)
+    ys = [rng.normal(MIXTURE.components[i].mu, MIXTURE.components[i].sigma) for i in parts]
+    found = scored(IntervalCoverage(level), [(y, MIXTURE) for y in ys])
+    assert found == pytest.approx(level, abs=3.0 * math.sqrt(level * (1.0 - level) / 4000))
+
+
+def test_coverage_counts_the_interval_between_quantiles():
+    p = Normal(mu=2.0, sigma=3.0)
+    low, high = norm.ppf([0.05, 0.95], 2.0, 3.0)
+    ys = [low - 1e-6, low + 1e-6, 2.0, high - 1e-6, high + 1e-6]
+    assert scored(IntervalCoverage(0.9), [(y, p) for y in ys]) == 0.6
+    assert scored(IntervalCoverage(0.9), [(2.0, Normal(mu=2.0, sigma=0.0))]) == 1.0
+
+
+def test_coverage_is_better_the_closer_it_is_to_its_level():
+    p = Normal(mu=0.0, sigma=1.0)
+    all_, half = IntervalCoverage(0.5), IntervalCoverage(0.5)
+    scored(all_, [(0.0, p)] * 4)
+    scored(half, [(0.0, p), (0.0, p), (5.0, p), (-5.0, p)])
+    assert half.is_better_than(all_)
+    assert half > all_
+    assert repr(all_) == "IntervalCoverage: 100.00%"
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, math.nan])
+def test_a_level_is_between_0_and_1(level):
+    with pytest.raises(ValueError, match="level must be between 0 and 1, got"):
+        IntervalCoverage(level)
+
+
+@pytest.mark.parametrize("kind", [NMSE, NPLL, CRPS, IntervalCoverage])
+def test_metrics_of_distributions_start_at_0_and_clone(kind):
+    metric = kind()
+    assert metric.get() == 0.0
+    metric.update(1.0, Normal(mu=0.0, sigma=1.0))
+    metric.update(2.0, Normal(mu=0.0, sigma=1.0))
+    assert metric.clone().get() == 0.0
+    assert not metric.works_with(EnsembleGPRegressor(seed=1))
+    assert not metric.bigger_is_better
+
+
+def test_targets_that_do_not_differ_have_no_variance():
+    p = Normal(mu=1.0, sigma=1.0)
+    assert scored(NMSE(), [(1.0, p)] * 3) == 0.0
+    assert scored(NPLL(), [(1.0, p)] * 3) == pytest.approx(0.5 * math.log(2.0 * math.pi))
