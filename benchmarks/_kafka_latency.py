@@ -35,8 +35,8 @@ _TICK_S = 0.005
 _THINKS_S = 0.2
 
 
-def latencies(servers: str, rate: float, seconds: float) -> tuple[list[float], list[float], int]:
-    """Return milliseconds from event to prediction, from answer to learned, and the answers sent.
+def latencies(servers: str, rate: float, seconds: float) -> tuple[list[float], list[float]]:
+    """Return milliseconds from event to prediction, and from answer to learned.
 
     Parameters
     ----------
@@ -67,8 +67,7 @@ def latencies(servers: str, rate: float, seconds: float) -> tuple[list[float], l
     others[1].start()
     try:
         event_ms = _predictions(topics, seconds + _WARM_UP_S, go)
-        answer_ms, n_answers = ours.recv()
-        return event_ms, answer_ms, n_answers
+        return event_ms, ours.recv()
     finally:
         stop.set()
         for other in [*others, workers]:
@@ -123,7 +122,7 @@ def _answer(servers: str, prefix: str, seconds: float, result: Any) -> None:
     annotator.join()
     reader.close()
     topics.close()
-    result.send((ages_ms, len(annotator.given_at)))
+    result.send(ages_ms)
 
 
 class _Annotator(threading.Thread):
