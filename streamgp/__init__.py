@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         InteractiveLoop,
         KeyedLoops,
         SimulatedAnnotator,
+        SimulatedMeasurer,
         TiredAnnotator,
     )
     from streamgp.learners.ensemble_gp_classifier import EnsembleGPClassifier
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from streamgp.learners.gp_regressor import GPRegressor
     from streamgp.presets import isgp
     from streamgp.query.skeptical import SkepticalClassifier
+    from streamgp.query.skeptical_numbers import SkepticalRegressor
 
 __version__ = "0.1.0"
 
@@ -45,7 +47,9 @@ _HOMES = {
     "KeyedLoops": "streamgp.interactive",
     "NotPositiveDefiniteError": "streamgp.gp.packed",
     "SimulatedAnnotator": "streamgp.interactive",
+    "SimulatedMeasurer": "streamgp.interactive",
     "SkepticalClassifier": "streamgp.query.skeptical",
+    "SkepticalRegressor": "streamgp.query.skeptical_numbers",
     "TiredAnnotator": "streamgp.interactive",
     "interactive_val_score": "streamgp.evaluate",
     "isgp": "streamgp.presets",
@@ -71,7 +75,9 @@ __all__ = [
     "NotPositiveDefiniteError",
     "Posterior",
     "SimulatedAnnotator",
+    "SimulatedMeasurer",
     "SkepticalClassifier",
+    "SkepticalRegressor",
     "TiredAnnotator",
     "budgets",
     "datasets",

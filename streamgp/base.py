@@ -93,15 +93,15 @@ Belief: TypeAlias = Posterior | Mapping[Label, float]
 
 
 class Distribution(Protocol):
-    """What a learner of numbers believes about one target, noise included."""
+    """What a learner of numbers believes about one event: where an observation will be."""
 
     @property
     def mu(self) -> float:
-        """Mean."""
+        """Mean of an observation."""
 
     @property
     def sigma(self) -> float:
-        """Standard deviation."""
+        """Standard deviation of an observation, noise included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ from streamgp.interactive import (
     LabelRequest,
     Prediction,
     SimulatedAnnotator,
+    SimulatedMeasurer,
     Tally,
 )
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from streamgp.base import Label
     from streamgp.interactive import Annotator, Message
+    from streamgp.interactive.judge import Target
 
 Moment: TypeAlias = "str | Callable[[dict[Any, Any]], float | dt.date] | None"
 
@@ -133,14 +135,16 @@ def interactive_val_score(
         changed; the keywords are not used, as nothing but features and labels reaches a model
         through a conversation.
     model
-        A skeptical classifier, which learns in place. Any other River classifier is a template
+        A skeptical classifier or regressor, which learns in place. Any other of River is a template
         for one that always asks and never challenges; if it is a pipeline, its transformers learn
         from the first 200 events.
     metric
-        A classification metric of River or a sum of them. One that needs probabilities gets them.
+        A metric of River that is for such a model, or a sum of them. One that needs probabilities
+        gets them.
         Those of `streamgp.metrics` judge questions, not predictions, and are refused.
     annotator
-        Who answers. None stands for one who answers at once and never errs.
+        Who answers. None stands for one who answers at once and never errs. For numbers take
+        `SimulatedMeasurer`. Which numbers count as wrong is told in `docs/numbers.md`.
     moment
         Time of an event, in seconds or as a date and time (taken as UTC if it names no zone): a
         feature's name or a function of `x`. None stands for the number of the event.
@@ -178,6 +182,7 @@ def interactive_val_score(
 
     """
     learner: Any = _skeptical(model)
+    target: Target = "label" if hasattr(learner, "predict_proba_one") else "number"
     _check_metric(metric, model)
     if print_every < 0:
         raise ValueError(f"print_every must be at least 0, got {print_every!r}")
@@ -186,7 +191,8 @@ def interactive_val_score(
             learner, expires_after_s=expires_after_s, answer_horizon_s=answer_horizon_s
         ),
         metric,
-        SimulatedAnnotator(seed=0) if annotator is None else annotator,
+        _annotator_for(target) if annotator is None else annotator,
+        target,
     )
     started = time.perf_counter()
 
@@ -224,9 +230,13 @@ class _Game:
     """A loop, its annotator and its judge."""
 
     def __init__(
-        self, loop: InteractiveLoop, metric: metrics.base.Metric, annotator: Annotator
+        self,
+        loop: InteractiveLoop,
+        metric: metrics.base.Metric,
+        annotator: Annotator,
+        target: Target,
     ) -> None:
-        self.tally = Tally()
+        self.tally = Tally(target)
         self._loop = loop
         self._queue = AnswerQueue(annotator)
         self._metric = metric
@@ -275,19 +285,31 @@ class _Game:
         self._metric.update(y_true=self._truth, y_pred=guess)
 
 
+def _annotator_for(target: Target) -> Annotator:
+    return SimulatedAnnotator(seed=0) if target == "label" else SimulatedMeasurer(seed=0)
+
+
 def _skeptical(model: Any) -> Any:
-    """Return a skeptical classifier as it is, any other classifier wrapped in one."""
+    """Return a skeptical learner as it is, any other classifier or regressor wrapped in one."""
     if all(hasattr(model, name) for name in ("query_one", "challenge_one", "settle_one")):
         return model
     from river import base, compose
 
-    from streamgp.query import AlwaysAsk, NeverChallenge
-    from streamgp.query.skeptical import SkepticalClassifier
+    from streamgp.query import (
+        AlwaysAsk,
+        NeverChallenge,
+        SkepticalClassifier,
+        SkepticalRegressor,
+    )
 
-    if not isinstance(model, base.Classifier):
-        raise TypeError(f"model must be a River classifier, got {type(model).__name__}")
+    if not isinstance(model, base.Classifier | base.Regressor):
+        raise TypeError(
+            f"model must be a River classifier or regressor, got {type(model).__name__}"
+        )
     # The transformers of a pipeline need events to learn from; a bare classifier gets x as it is.
     options: dict[str, Any] = {} if isinstance(model, compose.Pipeline) else {"warm_up": 0}
+    if isinstance(model, base.Regressor):
+        return SkepticalRegressor(model, AlwaysAsk(), NeverChallenge(), seed=0, **options)
     return SkepticalClassifier(model, AlwaysAsk(), NeverChallenge(), seed=0, **options)
 
 

@@ -1,6 +1,9 @@
-"""How often an annotator errs, estimated from what became of the answers."""
+"""What is known of an annotator, estimated from what became of the answers."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Self
 
 
 class ErrorRate:
@@ -37,3 +40,65 @@ class ErrorRate:
         """Take note of one answer that was wrong with probability `w`."""
         self.n += 1
         self.sum += w
+
+    def numbers(self) -> list[float]:
+        """Return all that is known, as plain numbers."""
+        return [self.n, self.sum]
+
+    @classmethod
+    def of(cls, numbers: Iterable[float]) -> Self:
+        """Return what `numbers` was taken from."""
+        n, *rest = numbers
+        return cls(int(n), *map(float, rest))
+
+
+# Answers that scatter as the learner expects, before anything is known of an annotator.
+_AS_EXPECTED = 5.0
+# Square of the largest deviation that counts, in units of what was known of the annotator: one
+# answer that was far off, and insisted on, must not make all others credible.
+_LARGEST = 9.0
+
+
+class NumberTrust(ErrorRate):
+    """What is known of an annotator who gives numbers: how often wrong, and how exact if not.
+
+    `z` is the distance of a first answer from the forecast, in standard deviations of the latter.
+    Were the annotator as exact as the learner expects, z² would be 1 on average; it is estimated as
+    `(5 + Σ v min(z², 9 r)) / (5 + Σ v)`: as expected before anything is known. `v` is the
+    probability that the answer was meant seriously, `1 - w` of the error rate, and `r` the estimate
+    at that time.
+
+    Examples
+    --------
+    >>> trust = NumberTrust()
+    >>> trust.scatter
+    1.0
+    >>> for _ in range(5):
+    ...     trust.note_deviation(z2=4.0, w=0.0)
+    >>> trust.scatter
+    2.5
+
+    """
+
+    __slots__ = ("squares", "weight")
+
+    def __init__(
+        self, n: int = 0, sum: float = 0.0, weight: float = 0.0, squares: float = 0.0
+    ) -> None:
+        super().__init__(n, sum)
+        self.weight = weight
+        self.squares = squares
+
+    @property
+    def scatter(self) -> float:
+        """Estimated variance of the answers, in units of what the learner expects."""
+        return (_AS_EXPECTED + self.squares) / (_AS_EXPECTED + self.weight)
+
+    def note_deviation(self, z2: float, w: float) -> None:
+        """Take note of a squared deviation of an answer that was wrong with probability `w`."""
+        self.squares += (1.0 - w) * min(z2, _LARGEST * self.scatter)
+        self.weight += 1.0 - w
+
+    def numbers(self) -> list[float]:
+        """Return all that is known, as plain numbers."""
+        return [*super().numbers(), self.weight, self.squares]

@@ -1,12 +1,22 @@
 import copy
 import datetime as dt
 import math
+import random
 import re
 
 import pytest
 from river import compose, evaluate, linear_model, metrics, naive_bayes, preprocessing
 
-from streamgp import InteractiveResult, SimulatedAnnotator, datasets, interactive_val_score, isgp
+from streamgp import (
+    GPRegressor,
+    InteractiveResult,
+    SimulatedAnnotator,
+    SimulatedMeasurer,
+    SkepticalRegressor,
+    datasets,
+    interactive_val_score,
+    isgp,
+)
 from streamgp.interactive import Challenge
 from streamgp.metrics import (
     AnnotatorError,
@@ -306,7 +316,11 @@ def test_empty_dataset_gives_an_empty_result():
 
 
 def test_misuse_raises():
-    with pytest.raises(TypeError, match="model must be a River classifier, got LinearRegression"):
+    with pytest.raises(
+        TypeError, match="model must be a River classifier or regressor, got StandardScaler"
+    ):
+        interactive_val_score([], preprocessing.StandardScaler(), metrics.Accuracy())
+    with pytest.raises(ValueError, match="Accuracy metric is not compatible with Linear"):
         interactive_val_score([], linear_model.LinearRegression(), metrics.Accuracy())
     with pytest.raises(ValueError, match="MAE metric is not compatible with"):
         interactive_val_score([], naive_bayes.GaussianNB(), metrics.MAE())
@@ -342,3 +356,26 @@ def test_a_label_that_is_nan_is_none():
     dataset = [({"a": 1.0}, "p"), ({"a": 2.0}, math.nan), ({"a": 1.0}, "p")]
     result = interactive_val_score(dataset, isgp(seed=1), metrics.Accuracy())
     assert (result.n_events, result.n_learned) == (3, result.n_asked - result.n_declined)
+
+
+def test_a_regressor_is_evaluated_in_conversation():
+    rng = random.Random(1)
+    data = []
+    for _ in range(150):
+        x = {"a": rng.uniform(-3.0, 3.0), "b": rng.uniform(-3.0, 3.0)}
+        data.append((x, 20.0 + 10.0 * math.sin(x["a"]) + 3.0 * x["b"]))
+    model = SkepticalRegressor(GPRegressor(noise_variance=0.05), warm_up=20, seed=1)
+    annotator = SimulatedMeasurer(error_rate=0.15, noise=0.3, seed=2)
+    result = interactive_val_score(data, model, metrics.MAE(), annotator=annotator)
+    assert result.n_asked == result.n_events == 150
+    assert result.n_scored == 149
+    assert result.metric.get() < 2.5
+    assert result.challenge_precision > 0.6
+    assert result.n_repaired > 10
+
+
+def test_an_ordinary_regressor_is_asked_always_and_never_challenges():
+    data = [({"a": float(n % 7)}, 3.0 * (n % 7)) for n in range(60)]
+    model = preprocessing.StandardScaler() | linear_model.LinearRegression()
+    result = interactive_val_score(data, model, metrics.RMSE())
+    assert (result.n_asked, result.n_challenges, result.wrong_kept) == (60, 0, 0.0)

@@ -47,6 +47,8 @@ class Desk:
         Who sits at the desk: their answers can be taken back. None for one who only looks.
     answer_horizon_s
         As in `streamgp.interactive.InteractiveLoop`; None for no limit.
+    with_classes
+        Whether labels are names of classes, to be given once more; not if they are numbers.
 
     Examples
     --------
@@ -72,11 +74,18 @@ class Desk:
     # _classes    labels of each key, with their type; when each was last seen
     # _skipped    number of each request that was skipped, in the order of skipping
     # _forgotten  keys that were forgotten, and until when
-    def __init__(self, annotator: str | None = None, *, answer_horizon_s: float | None = None):
+    def __init__(
+        self,
+        annotator: str | None = None,
+        *,
+        answer_horizon_s: float | None = None,
+        with_classes: bool = True,
+    ):
         self.annotator = annotator
         self._horizon_s = inf if answer_horizon_s is None else answer_horizon_s
         self._waiting = OpenQuestions(keep_over=annotator is not None)
         self._own = None if annotator is None else OwnAnswers(annotator)
+        self._with_classes = with_classes
         self._classes: dict[str | None, dict[tuple[str, Label], float]] = {}
         self._skipped: dict[RequestKey, int] = {}
         self._forgotten: dict[str | None, float] = {}
@@ -173,8 +182,10 @@ class Desk:
         last = next(reversed(self._skipped.values()), 0)
         self._skipped[_key_of(question)] = last + 1
 
-    def answer(self, question: Question, y: Label | None, now: float) -> Answer | None:
-        """Answer a question; a label of None declines.
+    def answer(
+        self, question: Question, y: Label | None, now: float, *, std: float | None = None
+    ) -> Answer | None:
+        """Answer a question; a label of None declines, `std` says how exact a number is.
 
         Returns
         -------
@@ -182,7 +193,7 @@ class Desk:
         the question is declined once more.
 
         """
-        answer = self._whose().answer(question, y, now)
+        answer = self._whose().answer(question, y, now, std=std)
         if answer is not None:
             self._take_answer(answer, now)
         return answer
@@ -264,7 +275,7 @@ class Desk:
         return skipped, is_first, request.requested_at, request.key or "", request.request_id
 
     def _note_label(self, key: str | None, label: Label | None, at: float) -> None:
-        if label is not None:
+        if label is not None and self._with_classes:
             classes = self._classes.setdefault(key, {})
             # With its type: in Python 1, 1.0 and True are one label, on the wire they are not.
             typed = (type(label).__name__, label)

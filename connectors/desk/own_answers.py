@@ -108,8 +108,10 @@ class OwnAnswers:
         if self.wants(event, request.request_id):
             self._threads[event].bodies[request.request_id] = question
 
-    def answer(self, question: Question, y: Label | None, now: float) -> Answer | None:
-        """Make the answer to a question; a label of None declines.
+    def answer(
+        self, question: Question, y: Label | None, now: float, *, std: float | None = None
+    ) -> Answer | None:
+        """Make the answer to a question; a label of None declines, `std` is that of a number.
 
         Returns
         -------
@@ -122,7 +124,7 @@ class OwnAnswers:
         if y is None and thread is not None and request.request_id in thread.reopened:
             del thread.reopened[request.request_id]
             return None
-        return self._say(request, y, now, supersedes=question.supersedes)
+        return self._say(request, y, now, supersedes=question.supersedes, std=std)
 
     def reopened(self) -> Iterator[Question]:
         """Return the questions that the annotator has taken an answer back from."""
@@ -175,7 +177,13 @@ class OwnAnswers:
                 del self._threads[event]
 
     def _say(
-        self, request: Request, y: Label | None, now: float, *, supersedes: str | None
+        self,
+        request: Request,
+        y: Label | None,
+        now: float,
+        *,
+        supersedes: str | None,
+        std: float | None = None,
     ) -> Answer:
         n = 1
         thread = self._threads.get((request.key, request.event_id))
@@ -198,6 +206,7 @@ class OwnAnswers:
             annotator=self.annotator,
             answered_at=now,
             supersedes=supersedes,
+            std=std,
         )
 
     def _standing(self, thread: _Thread, answer: Answer, request: Request) -> str:

@@ -196,6 +196,24 @@ def label_of(cell: Any) -> Label | None:
     raise ValueError(f"must be a label (text, integer or boolean), got {cell!r:.60}")
 
 
+def target_of(cell: Any) -> float | None:
+    """Return the number to be predicted in a cell; a truth value is none.
+
+    Examples
+    --------
+    >>> [target_of(cell) for cell in ("21.5", 21, "", None)]
+    [21.5, 21.0, None, None]
+    >>> target_of("warm")
+    Traceback (most recent call last):
+    ValueError: must be a number, got 'warm'
+
+    """
+    if isinstance(cell, bool) or (isinstance(cell, str) and cell.strip().lower() in _BOOLEANS):
+        raise ValueError(f"must be a number, got {cell!r:.60}")
+    number = number_of(cell)
+    return None if number is None else float(number)
+
+
 def key_of(cell: Any) -> str:
     """Return a key as text."""
     key = _in_words(cell)

@@ -13,7 +13,14 @@ from difflib import get_close_matches
 from typing import Any
 
 from connectors.broker import Received
-from connectors.tables.cells import is_integer_text, is_missing, key_of, label_of, time_of
+from connectors.tables.cells import (
+    is_integer_text,
+    is_missing,
+    key_of,
+    label_of,
+    target_of,
+    time_of,
+)
 from connectors.tables.features import FeatureColumns
 from connectors.tables.formats import Table
 from connectors.tables.rows import BadRow, Row, place_of
@@ -31,6 +38,8 @@ class Roles:
     key: str | None
     ignore: frozenset[str]
     features: tuple[str, ...] | None
+    numbers: bool = False
+    """Whether labels are numbers to be predicted, not names of classes."""
 
     def __post_init__(self) -> None:
         taken: dict[str, str] = {}
@@ -110,7 +119,8 @@ class RowReader:
                 f"{path} has no column of numbers or of texts that come again besides label, time "
                 "and key; name the columns that are features"
             )
-        self._integers = None if table.typed else self._judge_labels(rows)
+        judged = not (table.typed or roles.numbers)
+        self._integers = self._judge_labels(rows) if judged else None
 
     def read(self, row: Row | BadRow) -> Received:
         """Return a row as an event, or as rejected."""
@@ -159,9 +169,9 @@ class RowReader:
 
     def _truth(self, cell: Any) -> Label | None:
         name = self._roles.label
-        if self._typed:
+        if self._typed or self._roles.numbers:
             try:
-                return label_of(cell)
+                return target_of(cell) if self._roles.numbers else label_of(cell)
             except ValueError as error:
                 raise ValueError(f"label {name!r} {error}") from None
         if is_missing(cell):

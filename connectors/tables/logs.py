@@ -39,6 +39,8 @@ class LogSource:
         The only columns to use as features, if given, whatever they hold.
     texts
         Whether columns of texts are features that need not be named.
+    numbers
+        Whether labels are numbers to be predicted, not names of classes.
     limit
         Number of rows to read, if not all.
     notes
@@ -74,6 +76,7 @@ class LogSource:
         ignore: Iterable[str] = (),
         features: Iterable[str] | None = None,
         texts: bool = True,
+        numbers: bool = False,
         limit: int | None = None,
         notes: Callable[[str], None] | None = None,
     ) -> None:
@@ -85,6 +88,7 @@ class LogSource:
             key=key,
             ignore=frozenset(ignore),
             features=None if features is None else tuple(features),
+            numbers=numbers,
         )
         self._limit = limit
         self._n_polled = 0

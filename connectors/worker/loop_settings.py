@@ -10,6 +10,7 @@ from streamgp.interactive.keyed import KeyedLoops
 from streamgp.interactive.messages import Answer, Event, LabelledExample, Message
 from streamgp.interactive.one_loop import OneLoop
 from streamgp.interactive.shelf import Shelf
+from streamgp.interactive.total import Budget, configured
 
 
 class Loops(Protocol):
@@ -45,8 +46,8 @@ class LoopSettings:
         A skeptical classifier; cloned, itself never taught.
     keyed
         One loop for each key, or one for all.
-    expires_after_s, answer_horizon_s, max_keys
-        As in `streamgp.interactive.KeyedLoops`.
+    expires_after_s, answer_horizon_s, max_keys, total_budget
+        As in `streamgp.interactive.KeyedLoops`; the budget is for each partition.
 
     """
 
@@ -55,6 +56,11 @@ class LoopSettings:
     expires_after_s: float | None = None
     answer_horizon_s: float | None = None
     max_keys: int | None = None
+    total_budget: Budget | None = None
+
+    def __post_init__(self) -> None:
+        if self.total_budget is not None and not self.keyed:
+            raise ValueError("a total budget is for the loops of many keys; take that of the model")
 
     @property
     def spans(self) -> dict[str, float | None]:
@@ -67,7 +73,7 @@ class LoopSettings:
     @property
     def configuration(self) -> dict[str, Any]:
         """What the topics must agree with: the record `configuration` of the topic `state`."""
-        return {"fingerprint": self.model.fingerprint(), "keyed": self.keyed}
+        return {"fingerprint": configured(self.model, self.total_budget), "keyed": self.keyed}
 
     def entity(self, key: str | None) -> str:
         """Return whose the state of a key is: nobody's in particular where one loop serves all."""
@@ -78,7 +84,13 @@ class LoopSettings:
         if not self.keyed:
             return OneLoop(self.model.clone(), **self.spans)
         return KeyedLoops(
-            self.model, max_keys=self.max_keys, shelf=shelf, keep_changes=True, **self.spans
+            self.model,
+            expires_after_s=self.expires_after_s,
+            answer_horizon_s=self.answer_horizon_s,
+            max_keys=self.max_keys,
+            shelf=shelf,
+            keep_changes=True,
+            total_budget=self.total_budget,
         )
 
     def restored(self, data: bytes, shelf: Shelf | None) -> Loops:
@@ -86,5 +98,10 @@ class LoopSettings:
         if not self.keyed:
             return OneLoop.restore(data, self.model.clone())
         return KeyedLoops.restore(
-            data, self.model, max_keys=self.max_keys, shelf=shelf, keep_changes=True
+            data,
+            self.model,
+            max_keys=self.max_keys,
+            shelf=shelf,
+            keep_changes=True,
+            total_budget=self.total_budget,
         )

@@ -17,6 +17,7 @@ from connectors.worker.early import EarlyAnswers
 from connectors.worker.local import LocalFiles
 from connectors.worker.loop_settings import Loops, LoopSettings
 from connectors.worker.revisions import Revisions
+from streamgp.interactive.keyed import BUDGET, KeyedLoops
 from streamgp.interactive.snapshot import INCONSISTENT, Snapshot, SnapshotError
 
 MAX_AGE_S = 43_200.0
@@ -228,11 +229,14 @@ class Partition:
             raise SnapshotError("snapshot holds a key that was forgotten since")
         self.n_forgotten = n_forgotten
         self.n_heeded = int(forgotten.get("heeded", self.n_heeded))
+        budget = history.parts("").get(BUDGET) if self._settings.total_budget is not None else None
+        if budget is not None and isinstance(self.loops, KeyedLoops):
+            self.loops.take_over_budget(budget)
         for entity in history.entities():
             parts = {
                 name: value
                 for name, value in history.parts(entity).items()
-                if entity or name != FORGOTTEN
+                if entity or name not in (FORGOTTEN, BUDGET)
             }
             lines = history.lines(entity)
             if parts or lines:

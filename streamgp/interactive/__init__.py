@@ -5,6 +5,7 @@ from __future__ import annotations
 from streamgp.interactive.annotators import Annotator, SimulatedAnnotator
 from streamgp.interactive.keyed import KeyedLoops
 from streamgp.interactive.loop import InteractiveLoop, SkepticalLearner
+from streamgp.interactive.measurer import SimulatedMeasurer
 from streamgp.interactive.messages import (
     Answer,
     Cancel,
@@ -49,6 +50,7 @@ __all__ = [
     "Rejected",
     "Request",
     "SimulatedAnnotator",
+    "SimulatedMeasurer",
     "SkepticalLearner",
     "SnapshotError",
     "Tally",

@@ -139,6 +139,11 @@ def flaw_of_answer(answer: Answer) -> str | None:
         return f"privileged must hold plain JSON values, got {answer.privileged!r:.200}"
     if not is_time(answer.answered_at):
         return _no_time("answered_at", answer.answered_at)
+    if answer.std is not None:
+        if not (is_time(answer.std) and answer.std > 0.0):
+            return f"std must be a positive finite number or None, got {answer.std!r}"
+        if isinstance(answer.y, bool | str | None):
+            return f"std is for numbers, got {answer.std!r} for the label {answer.y!r}"
     return None if answer.y is None else _flaw_of_label(answer.y)
 
 

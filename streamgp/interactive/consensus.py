@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from streamgp.base import Doubt
+from streamgp.interactive.guess import guess
 from streamgp.interactive.messages import Challenge, LabelledExample, Rejected
+from streamgp.signatures import parameters
 
 if TYPE_CHECKING:
     from streamgp.base import Decision, Example, Features, Label, Neighbour
@@ -22,10 +24,15 @@ if TYPE_CHECKING:
 class SkepticalLearner(Protocol):
     """What the loop asks of a model.
 
-    The prediction and the two decisions are pure. Features that the model cannot use raise
-    `ValueError` or `TypeError` in `observe_one` or `predict_proba_one`; an example that it cannot
-    learn raises one of them in `settle_one` or `relabel_one`, and leaves the model as it was.
-    The dictionaries returned are the loop's to keep.
+    The prediction and the two decisions are pure. A model of classes predicts with
+    `predict_proba_one(x)`, the probability of each known label and `{}` before the first; a model
+    of numbers has no such method, but `predict_one(x, with_dist=True)`, which returns `mu` and
+    `sigma` of an observation. If its `settle_one`, `challenge_one` and `probability_wrong_one` take
+    `std`, it hears how exact an answer is where that was stated.
+
+    Features that the model cannot use raise `ValueError` or `TypeError` in `observe_one` or the
+    prediction; an example that it cannot learn raises one of them in `settle_one` or `relabel_one`,
+    and leaves the model as it was. The dictionaries returned are the loop's to keep.
 
     """
 
@@ -36,9 +43,6 @@ class SkepticalLearner(Protocol):
     def observe_one(self, x: Features) -> None:
         """Take note of an event; called once per event, before its prediction."""
 
-    def predict_proba_one(self, x: Features) -> dict[Label, float]:
-        """Return the probability of each known label, `{}` before the first."""
-
     def query_one(
         self, x: Features, *, event_id: str | None = None, now: float | None = None
     ) -> Decision:
@@ -48,7 +52,7 @@ class SkepticalLearner(Protocol):
         """Hear what came of a decision: whether a question was really asked."""
 
     def note_unanswered(self, now: float) -> None:
-        """Hear that a label request ended without an answer."""
+        """Hear that a label request ended without an answer; `asked_at` as well, if it is taken."""
 
     def challenge_one(
         self,
@@ -135,8 +139,11 @@ class Consensus:
 
     """
 
+    # _takes_std  whether the model hears how exact an answer is
+
     def __init__(self, model: SkepticalLearner, n_neighbours: int = 3) -> None:
         self.model = model
+        self._takes_std = "std" in parameters(model.settle_one)
         self.n_neighbours = n_neighbours
         self.sequence = 0
 
@@ -144,15 +151,14 @@ class Consensus:
         self, record: Record, word: Word, now: float, expires_at: float | None
     ) -> Challenge | None:
         """Challenge a word, or return None: it is credible, or the model suggests nothing else."""
-        event, model = record.event, self.model
+        event, model, stated = record.event, self.model, self._stated(word)
         decision = model.challenge_one(
-            event.x, word.y, annotator=word.annotator, event_id=event.event_id
+            event.x, word.y, annotator=word.annotator, event_id=event.event_id, **stated
         )
         if not decision.ask:
             return None
-        proba = model.predict_proba_one(event.x)
-        suggested = max(proba, key=proba.__getitem__, default=word.y)
-        if suggested == word.y:
+        suggested = guess(model, event.x)
+        if suggested.y is None or suggested.y == word.y:
             return None
         return self._challenge(
             record,
@@ -160,14 +166,15 @@ class Consensus:
             Doubt(
                 event_id=event.event_id,
                 decision=decision,
-                suggested=suggested,
+                suggested=suggested.y,
                 probability_wrong=model.probability_wrong_one(
-                    event.x, word.y, annotator=word.annotator
+                    event.x, word.y, annotator=word.annotator, **stated
                 ),
             ),
             model.neighbours_one(event.x, self.n_neighbours),
             now,
             expires_at,
+            std=suggested.std,
         )
 
     def contest_again(
@@ -194,6 +201,7 @@ class Consensus:
                 challenged=challenged,
                 annotator=given.annotator,
                 event_id=event.event_id,
+                **self._stated(given),
             )
         except (ValueError, TypeError) as error:
             record.state = "refused"
@@ -265,6 +273,10 @@ class Consensus:
             )
         return next((found for found in model.examples() if found.event_id == event_id), None)
 
+    def _stated(self, word: Word) -> dict[str, Any]:
+        """Return how exact a word is, as the model takes it."""
+        return {"std": word.std} if self._takes_std and word.std is not None else {}
+
     @staticmethod
     def _challenge(
         record: Record,
@@ -273,6 +285,8 @@ class Consensus:
         neighbours: Sequence[Neighbour],
         now: float,
         expires_at: float | None,
+        *,
+        std: float | None = None,
     ) -> Challenge:
         event, decision = record.event, doubt.decision
         return Challenge(
@@ -290,6 +304,7 @@ class Consensus:
             probability_wrong=doubt.probability_wrong,
             annotator=word.annotator,
             neighbours=tuple(neighbours),
+            std=std,
         )
 
     def _line(
@@ -309,6 +324,7 @@ class Consensus:
             late=word.late,
             probability_wrong=probability_wrong,
             privileged=word.privileged,
+            std=word.std,
         )
 
     @staticmethod

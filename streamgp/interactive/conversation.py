@@ -15,6 +15,8 @@ from streamgp.interactive.border import as_label
 from streamgp.interactive.consensus import Consensus, SkepticalLearner, as_reviewer
 from streamgp.interactive.messages import Answer, Cancel, Expired, LabelRequest, Message, Origin
 from streamgp.interactive.records import Question, Record, Word
+from streamgp.interactive.total import TotalBudget
+from streamgp.signatures import parameters
 
 if TYPE_CHECKING:
     from streamgp.base import Decision, Doubt
@@ -42,8 +44,12 @@ class Moderator:
         where it ends.
     consensus
         Writes the consensus log.
+    total
+        A budget for the questions of several loops together, beside the model's; None for none.
 
     """
+
+    # _takes_asked_at  whether the model hears when a question was asked that nobody answered
 
     def __init__(self, model: SkepticalLearner, expires_after_s: float | None) -> None:
         self.deadlines: Alarms[str] = Alarms()
@@ -51,6 +57,8 @@ class Moderator:
         self._reviewer = as_reviewer(model)
         self.consensus = Consensus(model)
         self._expires_after_s = expires_after_s
+        self._takes_asked_at = "asked_at" in parameters(model.note_unanswered)
+        self.total: TotalBudget | None = None
 
     def ask(self, record: Record, decision: Decision, now: float) -> LabelRequest:
         """Open the label request of an event."""
@@ -245,7 +253,11 @@ class Moderator:
 
     def _end_unanswered(self, record: Record, now: float) -> None:
         self._close(record)
-        self._model.note_unanswered(now)
+        asked_at = record.event.occurred_at
+        options = {"asked_at": asked_at} if self._takes_asked_at else {}
+        self._model.note_unanswered(now, **options)
+        if self.total is not None:
+            self.total.refund(now, asked_at)
 
     def _expiry(self, now: float) -> float | None:
         return None if self._expires_after_s is None else now + self._expires_after_s
@@ -275,4 +287,5 @@ def _word(record: Record, answer: Answer, origin: Origin) -> Word:
         late=(contested is not None and contested.late)
         or (record.state in ("expired", "kept") and record.is_late(answer.answered_at)),
         privileged=privileged,
+        std=answer.std,
     )

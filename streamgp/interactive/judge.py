@@ -6,9 +6,10 @@ The truth comes with the events and nowhere else.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from streamgp.interactive.first_answers import FirstAnswers
+from streamgp.interactive.number_errors import Tolerances, is_off
 
 if TYPE_CHECKING:
     from streamgp.base import Label, State
@@ -16,18 +17,29 @@ if TYPE_CHECKING:
 
 _Id: TypeAlias = "tuple[str | None, str]"
 
+Target: TypeAlias = Literal["label", "number"]
+"""What is predicted: names of classes, or numbers."""
+
 _COUNTS = ("n_judged", "n_wrong_kept", "n_repaired", "n_spoiled")
 
 
 class Judge:
     """Follows the label of each event through the log.
 
+    A label is wrong if it differs from the truth; a number, if it is off by more than the standard
+    deviation of all truths so far, as `Tolerances` says.
+
+    Parameters
+    ----------
+    target
+        What the labels are: `label`, names of classes, or `number`.
+
     Attributes
     ----------
     n_judged
         Labels in the log now of events whose truth is known.
     n_wrong_kept
-        Those of them that differ from the truth.
+        Those of them that are wrong.
     n_repaired
         Contested labels that were wrong as given, and are right in the log now.
     n_spoiled
@@ -52,12 +64,16 @@ class Judge:
     """
 
     # _truths     truth of every event that has one.
+    # _tolerances, _tolerance  for numbers, and that of each event; None and empty for classes.
     # _held       the label of each event in the log, as its last revision says.
     # _contested  the label contested last, and who gave it, by event. It changes between two calls
     #             of `_count`, which takes out exactly what it put in.
     # _pending    those of them whose first challenge has not been resolved yet.
 
-    def __init__(self) -> None:
+    def __init__(self, target: Target = "label") -> None:
+        self.target = target
+        self._tolerances = Tolerances() if target == "number" else None
+        self._tolerance: dict[_Id, float] = {}
         self.n_judged = 0
         self.n_wrong_kept = 0
         self.n_repaired = 0
@@ -71,7 +87,10 @@ class Judge:
     def see(self, event: Event) -> None:
         """Remember the truth of an event."""
         if event.truth is not None:
-            self._truths[event.key, event.event_id] = event.truth
+            name = (event.key, event.event_id)
+            self._truths[name] = event.truth
+            if self._tolerances is not None:
+                self._tolerance[name] = self._tolerances.next(event.truth)
 
     def truth_of(self, key: str | None, event_id: str) -> Label | None:
         """Return the truth of an event, None if nobody knows it."""
@@ -121,6 +140,7 @@ class Judge:
                 del self.annotators[annotator]
         for name in part._truths.keys() | part._held.keys() | part._contested.keys():
             self._truths.pop(name, None)
+            self._tolerance.pop(name, None)
             self._held.pop(name, None)
             self._contested.pop(name, None)
             self._pending.pop(name, None)
@@ -132,7 +152,7 @@ class Judge:
 
     @property
     def wrong_kept(self) -> float | None:
-        """Share of the labels in the log that differ from the known truth; None without any."""
+        """Share of wrong labels among those in the log whose truth is known; None without any."""
         return self.n_wrong_kept / self.n_judged if self.n_judged else None
 
     @property
@@ -187,7 +207,9 @@ class Judge:
         given, annotator = self._contested[name] if contested else learned
         truth = self._truths.get(name)
         self.annotators.setdefault(annotator, FirstAnswers()).note(
-            w, is_wrong=None if truth is None else given != truth, contested=contested
+            w,
+            is_wrong=None if truth is None else self._is_wrong(name, given, truth),
+            contested=contested,
         )
 
     def _judge_again(self, name: _Id) -> None:
@@ -197,16 +219,22 @@ class Judge:
         truth = self._truths.get(name)
         if truth is not None:
             answers = self.annotators.setdefault(annotator, FirstAnswers())
-            answers.note_challenge(is_wrong=given != truth)
+            answers.note_challenge(is_wrong=self._is_wrong(name, given, truth))
+
+    def _is_wrong(self, name: _Id, y: Label, truth: Label) -> bool:
+        if self._tolerances is None:
+            return y != truth
+        return is_off(y, truth, self._tolerance[name])
 
     def _count(self, name: _Id, step: int) -> None:
         truth, label = self._truths.get(name), self._held.get(name)
         if truth is None or label is None:
             return
         self.n_judged += step
-        is_wrong = label != truth
+        is_wrong = self._is_wrong(name, label, truth)
         self.n_wrong_kept += step * is_wrong
         if name in self._contested:
             given, _ = self._contested[name]
-            self.n_repaired += step * (given != truth and not is_wrong)
-            self.n_spoiled += step * (given == truth and is_wrong)
+            was_wrong = self._is_wrong(name, given, truth)
+            self.n_repaired += step * (was_wrong and not is_wrong)
+            self.n_spoiled += step * (is_wrong and not was_wrong)

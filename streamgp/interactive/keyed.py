@@ -22,8 +22,11 @@ from streamgp.interactive.residents import CloneableLearner, Residents
 from streamgp.interactive.saving import check_resumable
 from streamgp.interactive.shelf import MemoryShelf, Shelf
 from streamgp.interactive.snapshot import INCONSISTENT, Snapshot, SnapshotError
+from streamgp.interactive.total import Budget, TotalBudget, configured
 
 _KIND = "loops by key"
+BUDGET = "budget"
+"""Name of the part that says what became of the total budget."""
 
 
 class KeyedLoops:
@@ -53,6 +56,9 @@ class KeyedLoops:
         Where the others wait, `connectors.SqliteShelf` for one; None for snapshots in memory.
     keep_changes
         Whether `changes` is going to be called, now and then: what it will return takes memory.
+    total_budget
+        How many label requests are allowed to all keys together, on top of what the budget of the
+        model allows each. It is copied. What one key is asked then depends on the others.
 
     Attributes
     ----------
@@ -81,6 +87,7 @@ class KeyedLoops:
     #             only while a request of its waits; what else it must forget, it forgets when it
     #             comes back.
     # _changes    what `changes` is going to return, None if nobody will ask
+    # _total      the copy of `total_budget`, which counts
 
     def __init__(
         self,
@@ -91,6 +98,7 @@ class KeyedLoops:
         max_keys: int | None = None,
         shelf: Shelf | None = None,
         keep_changes: bool = False,
+        total_budget: Budget | None = None,
     ) -> None:
         check_span("expires_after_s", expires_after_s)
         check_span("answer_horizon_s", answer_horizon_s)
@@ -108,8 +116,10 @@ class KeyedLoops:
         self.answer_horizon_s = answer_horizon_s
         self.max_keys = max_keys
         spans = {"expires_after_s": expires_after_s, "answer_horizon_s": answer_horizon_s}
+        self.total_budget = total_budget
+        self._total = None if total_budget is None else TotalBudget(total_budget)
         self._residents = Residents(
-            model, spans, max_keys, MemoryShelf() if shelf is None else shelf
+            model, spans, max_keys, MemoryShelf() if shelf is None else shelf, self._total
         )
         self.loops: Mapping[str | None, InteractiveLoop] = MappingProxyType(self._residents.ready)
         self._deadlines: Alarms[str | None] = Alarms()
@@ -240,7 +250,8 @@ class KeyedLoops:
         Returns
         -------
         What `InteractiveLoop.changes` returns, for every key with an input or a deadline that
-        changed something, wherever its loop is by now. All parts of a forgotten key are None.
+        changed something, wherever its loop is by now. All parts of a forgotten key are None. The
+        total budget, if there is one and it has changed, is the part `budget` of the key None.
 
         Examples
         --------
@@ -258,7 +269,27 @@ class KeyedLoops:
         """
         if self._changes is None:
             raise ValueError("changes are not kept; make the loops with keep_changes=True")
-        return self._changes.take(self._residents.ready)
+        found = self._changes.take(self._residents.ready)
+        change = None if self._total is None else self._total.change()
+        if change is not None:
+            found.setdefault(None, {})[BUDGET] = change
+        return found
+
+    def take_over_budget(self, state: Mapping[str, Any]) -> None:
+        """Take over what the total budget was elsewhere, as `changes` returned it there.
+
+        Raises
+        ------
+        SnapshotError
+            If there is no such budget here, or it is of another kind.
+
+        """
+        try:
+            if self._total is None:
+                raise ValueError("there is no total budget")
+            self._total.load_state(dict(state))
+        except INCONSISTENT as error:
+            raise SnapshotError(f"published budget cannot be taken up: {error!s:.300}") from error
 
     def take_over(
         self, key: str | None, parts: Mapping[str, Any], log: Iterable[LabelledExample]
@@ -326,9 +357,10 @@ class KeyedLoops:
             "residents": state,
             "deadlines": self._deadlines.items(),
         }
-        return Snapshot(
-            kind=_KIND, fingerprint=model.fingerprint(), body=body, blobs=blobs
-        ).to_bytes()
+        if self._total is not None:
+            body["total_budget"] = self._total.state()
+        own = configured(model, self.total_budget)
+        return Snapshot(kind=_KIND, fingerprint=own, body=body, blobs=blobs).to_bytes()
 
     @classmethod
     def restore(
@@ -339,6 +371,7 @@ class KeyedLoops:
         max_keys: int | None = None,
         shelf: Shelf | None = None,
         keep_changes: bool = False,
+        total_budget: Budget | None = None,
     ) -> KeyedLoops:
         """Return the loops that a snapshot was taken from.
 
@@ -356,6 +389,8 @@ class KeyedLoops:
         keep_changes
             Whether `changes` is going to be called. It will not return what it could have returned
             before the snapshot.
+        total_budget
+            As before.
 
         Raises
         ------
@@ -365,9 +400,8 @@ class KeyedLoops:
 
         """
         check_resumable(model)
-        resumable: Any = model
         snapshot = Snapshot.from_bytes(data)
-        snapshot.check(_KIND, resumable.fingerprint())
+        snapshot.check(_KIND, configured(model, total_budget))
         body = snapshot.body
         try:
             loops = cls(
@@ -377,7 +411,10 @@ class KeyedLoops:
                 max_keys=max_keys,
                 shelf=shelf,
                 keep_changes=keep_changes,
+                total_budget=total_budget,
             )
+            if loops._total is not None:
+                loops._total.load_state(body["total_budget"])
             loops._residents.load(body["residents"], snapshot.blobs)
             for key, at in body["deadlines"]:
                 loops._deadlines.set(key, at)

@@ -147,6 +147,7 @@ from streamgp.interactive.border import (
 )
 from streamgp.interactive.consensus import SkepticalLearner
 from streamgp.interactive.conversation import EndedError
+from streamgp.interactive.guess import guess
 from streamgp.interactive.loop_state import LoopState
 from streamgp.interactive.memory import MisfitError
 from streamgp.interactive.messages import Answer, Event, Fault, Message, Prediction
@@ -236,24 +237,31 @@ class InteractiveLoop(LoopState):
         try:
             model.observe_one(x)
             self._changed = True
-            proba = model.predict_proba_one(x)
+            guessed = guess(model, x)
         except (ValueError, TypeError) as error:
             return [*messages, rejected(event_id, event.key, "malformed", str(error), now)]
         decision = model.query_one(x, event_id=event_id, now=now)
+        total = self._moderator.total
         if event.y is not None and decision.ask:
             decision = decision.refused_by("volunteered")
+        elif total is not None:
+            decision = total.checked(decision, now)
         messages.append(
             Prediction(
                 event_id=event_id,
                 key=event.key,
-                y=max(proba, key=proba.__getitem__) if proba else None,
-                proba=proba,
+                y=guessed.y,
+                proba=guessed.proba,
                 decision=decision,
                 n_learned=model.n_learned,
                 at=now,
+                mean=guessed.mean,
+                std=guessed.std,
             )
         )
         model.note_query(decision, asked=decision.ask, now=now)
+        if total is not None:
+            total.note(decision, now)
         record = self._memory.add(event)
         if event.y is not None:
             word = Word(y=as_label(event.y), origin="volunteered", answer_id=event_id)

@@ -19,6 +19,7 @@ from streamgp.interactive.parts import HEAD, Published, take_up
 from streamgp.interactive.records import Record
 from streamgp.interactive.saving import KIND, check_resumable, load, save
 from streamgp.interactive.snapshot import INCONSISTENT, Snapshot, SnapshotError
+from streamgp.interactive.total import TotalBudget
 
 
 class LoopState:
@@ -52,6 +53,14 @@ class LoopState:
         self._published = Published(model, self._memory, self._moderator)
         self._changed = False
         self._reviewer = as_reviewer(model)
+
+    def share(self, total: TotalBudget | None) -> Self:
+        """Ask only what a budget allows that is shared with other loops; return this loop.
+
+        Whoever owns the budget saves it; it is no part of the loop.
+        """
+        self._moderator.total = total
+        return self
 
     def snapshot(self) -> bytes:
         """Return everything that the loop and its model must not forget.

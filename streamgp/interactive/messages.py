@@ -51,7 +51,8 @@ class Prediction:
     """What the learner said about one event before it saw any label of it.
 
     `y` is None, and `proba` empty, before the first label. `n_learned` is the number of examples
-    the learner held.
+    the learner held. Where targets are numbers, `mean` and `std` are those of an observation, `y`
+    is the mean, and there are no probabilities; before the first target all three are None.
     """
 
     event_id: str
@@ -61,6 +62,8 @@ class Prediction:
     decision: Decision
     n_learned: int
     at: float
+    mean: float | None = None
+    std: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +83,10 @@ class LabelRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Challenge:
-    """A second question: are you sure that the label is `given`, and not `suggested`?"""
+    """A second question: are you sure that the label is `given`, and not `suggested`?
+
+    Where targets are numbers, `std` is the standard deviation of an observation around `suggested`.
+    """
 
     request_id: str
     event_id: str
@@ -96,6 +102,7 @@ class Challenge:
     probability_wrong: float
     annotator: str | None = None
     neighbours: tuple[Neighbour, ...] = ()
+    std: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +121,8 @@ class Answer:
 
     Exactly one of `y` and `declined` is given. It refers to a request, or with `request_id` None
     to an event (a label that nobody asked for). `supersedes` names the annotator's own earlier
-    answer that this one replaces; a declined answer that supersedes takes the label back.
+    answer that this one replaces; a declined answer that supersedes takes the label back. `std` is
+    how exact a number is, as a standard deviation, where the annotator says so.
     """
 
     answer_id: str
@@ -127,6 +135,7 @@ class Answer:
     answered_at: float
     privileged: Mapping[str, Any] | None = None
     supersedes: str | None = None
+    std: float | None = None
 
     def __post_init__(self) -> None:
         if self.declined == (self.y is not None):
@@ -147,6 +156,8 @@ class LabelledExample:
     whoever gave it: for an uncontested one the probability that it was wrong, after a challenge 1
     if it was changed and 0 if not. It is None where no first answer was learned: in corrections
     and withdrawals, and where a label that had been learned was challenged.
+
+    `std` is the standard deviation stated with a number, where one was.
     """
 
     event_id: str
@@ -161,6 +172,7 @@ class LabelledExample:
     late: bool = False
     probability_wrong: float | None = None
     privileged: Mapping[str, Any] | None = None
+    std: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

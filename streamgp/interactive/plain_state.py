@@ -117,6 +117,8 @@ def plain_record(record: Record, alarm: int | None, *, with_x: bool = True) -> P
             word.annotator,
             word.late,
             None if word.privileged is None else dict(word.privileged),
+            # Without one as it was before there were any: snapshots stay what they are.
+            *(() if word.std is None else (word.std,)),
         ],
     ]
 
@@ -165,7 +167,7 @@ def record_of(
         request_id, expires_at, alarm = request
         record.request = Question(request_id=request_id, expires_at=expires_at)
     if word is not None:
-        y, origin, answer_id, annotator, late, privileged = word
+        y, origin, answer_id, annotator, late, privileged, *std = word
         record.word = Word(
             y=y,
             origin=origin,
@@ -173,5 +175,6 @@ def record_of(
             annotator=annotator,
             late=late,
             privileged=privileged,
+            std=std[0] if std else None,
         )
     return record, alarm

@@ -13,11 +13,13 @@ from typing import Any
 
 from streamgp.base import Label, State
 from streamgp.interactive.consensus import SkepticalLearner
+from streamgp.interactive.guess import guess
 from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.parts import HEAD
 from streamgp.interactive.saving import Resumable, check_resumable, examples_in
 from streamgp.interactive.snapshot import SnapshotError
+from streamgp.signatures import parameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,22 +81,33 @@ def teach(model: SkepticalLearner, log: Iterable[LabelledExample]) -> Iterator[T
     first_words = {line.event_id: line for line in _by_sequence(lines) if _is_first_word(line)}
     examples = examples_in(lines)
     labels = list(dict.fromkeys(example.y for example in examples))
+    settle: Any = model.settle_one
+    takes_std = "std" in parameters(settle)
     for example in examples:
         event_id, x, y = example.event_id, example.x, example.y
         assert event_id is not None  # a line names its event
-        guess = None
+        guessed = None
         try:
             model.observe_one(x)
-            proba = model.predict_proba_one(x)
-            guess = max(proba, key=proba.__getitem__, default=None)
-            challenged, given, annotator = _first_word(first_words.get(event_id), y, labels)
-            model.settle_one(
-                x, y, given=given, challenged=challenged, annotator=annotator, event_id=event_id
+            found = guess(model, x)
+            guessed = found.y
+            line = first_words.get(event_id)
+            challenged, given, annotator = _first_word(line, y, labels, found.mean)
+            std = None if line is None or challenged else line.std
+            stated = {"std": std} if takes_std and std is not None else {}
+            settle(
+                x,
+                y,
+                given=given,
+                challenged=challenged,
+                annotator=annotator,
+                event_id=event_id,
+                **stated,
             )
         except (ValueError, TypeError) as error:
-            yield Taught(event_id=event_id, y=y, guess=guess, refusal=str(error))
+            yield Taught(event_id=event_id, y=y, guess=guessed, refusal=str(error))
         else:
-            yield Taught(event_id=event_id, y=y, guess=guess)
+            yield Taught(event_id=event_id, y=y, guess=guessed)
 
 
 def head_around(
@@ -157,16 +170,22 @@ def _is_first_word(line: LabelledExample) -> bool:
 
 
 def _first_word(
-    line: LabelledExample | None, y: Label, labels: list[Label]
+    line: LabelledExample | None, y: Label, labels: list[Label], mean: float | None
 ) -> tuple[bool, Label, str | None]:
     """Return whether a first answer was challenged, what it said, and who gave it.
 
-    The log does not keep a label that was given up: any other one stands for it.
+    The log does not keep a label that was given up: any other one stands for it. For a number,
+    where `mean` is the forecast, one so far off that it counts as given up.
     """
     if line is None:
         return False, y, None
     if line.origin == "upheld":
         return True, y, line.annotator
+    if mean is not None and not isinstance(y, str):
+        if line.origin != "revised":
+            return False, y, line.annotator
+        off = 2.0 * (y - mean) if line.probability_wrong else 0.0
+        return True, y + off, line.annotator
     other = next((label for label in labels if label != y), None)
     if line.origin == "revised" and other is not None:
         return True, other, line.annotator

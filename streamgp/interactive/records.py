@@ -39,6 +39,7 @@ class Word:
 
     `origin` is what the consensus log will say of it. `late` is whether it was given after its
     request had expired. `answer_id` is the event's own id for a label that came with the event.
+    `std` is how exact a number is, where somebody said so.
     """
 
     y: Label
@@ -47,6 +48,7 @@ class Word:
     annotator: str | None = None
     late: bool = False
     privileged: Mapping[str, Any] | None = None
+    std: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from streamgp.base import State
 from streamgp.interactive.loop import InteractiveLoop, SkepticalLearner
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.shelf import Shelf
+from streamgp.interactive.total import TotalBudget
 
 _WHEN = Struct("<Q")
 
@@ -41,6 +42,8 @@ class Residents:
         Number of loops to hold ready; None for all.
     shelf
         Where the others wait.
+    total
+        A budget that they share; None for none.
 
     Attributes
     ----------
@@ -58,7 +61,9 @@ class Residents:
         spans: dict[str, float | None],
         max_keys: int | None,
         shelf: Shelf,
+        total: TotalBudget | None = None,
     ) -> None:
+        self._total = total
         self._model = model
         self._spans = spans
         self._max_keys = max_keys
@@ -69,7 +74,7 @@ class Residents:
 
     def new(self) -> InteractiveLoop:
         """Return a loop that belongs to no key yet."""
-        return InteractiveLoop(self._model.clone(), **self._spans)
+        return InteractiveLoop(self._model.clone(), **self._spans).share(self._total)
 
     def add(self, key: str | None, loop: InteractiveLoop) -> None:
         """Give a new key its loop."""
@@ -85,10 +90,11 @@ class Residents:
         """Return what a loop, or none, became elsewhere; see `InteractiveLoop.caught_up`."""
         model = self._model.clone()
         if loop is not None:
-            return loop.caught_up(parts, log, model)
+            found = loop.caught_up(parts, log, model)
+            return None if found is None else found.share(self._total)
         if all(part is None for part in parts.values()):
             return None
-        return InteractiveLoop.from_parts(parts, log, model, **self._spans)
+        return InteractiveLoop.from_parts(parts, log, model, **self._spans).share(self._total)
 
     def replace(self, key: str | None, loop: InteractiveLoop) -> None:
         """Give a key another loop in place of the one that it has."""
@@ -172,7 +178,7 @@ class Residents:
             for key in list(self._shelf.keys()):  # of whoever used it before
                 self._shelf.discard(key)
         for key, data in zip(state["keys"], blobs, strict=True):
-            self.ready[key] = InteractiveLoop.restore(data, self._model.clone())
+            self.ready[key] = self._restored(data)
         self.n_keys = len({*self.ready, *self._shelf.keys()})
         self._passed.load_state(state["passed"])
 
@@ -182,7 +188,10 @@ class Residents:
         if data is None:
             return None, 0
         (when,) = _WHEN.unpack_from(data)
-        return InteractiveLoop.restore(data[_WHEN.size :], self._model.clone()), when
+        return self._restored(data[_WHEN.size :]), when
+
+    def _restored(self, data: bytes) -> InteractiveLoop:
+        return InteractiveLoop.restore(data, self._model.clone()).share(self._total)
 
 
 class PassedTimes:

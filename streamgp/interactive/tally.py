@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from streamgp.interactive.confusion import Confusion
-from streamgp.interactive.judge import Judge
+from streamgp.interactive.judge import Judge, Target
 from streamgp.interactive.messages import (
     Answer,
     Challenge,
@@ -21,9 +21,16 @@ from streamgp.interactive.messages import (
     Prediction,
     Rejected,
 )
+from streamgp.interactive.number_errors import NumberErrors
 
 if TYPE_CHECKING:
     from streamgp.base import State
+
+SCORES: dict[Target, tuple[str, str]] = {
+    "label": ("accuracy", "macro_f1"),
+    "number": ("mae", "nmse"),
+}
+"""What says how good the predictions were; for classes more is better, for numbers less."""
 
 _SENT = (
     "n_events",
@@ -42,6 +49,11 @@ class Tally(Judge):
     Tell it every event before the messages that the loop returns for it, and every answer handed
     to the loop.
 
+    Parameters
+    ----------
+    target
+        What the labels are: `label`, names of classes, or `number`.
+
     Attributes
     ----------
     n_events
@@ -59,9 +71,11 @@ class Tally(Judge):
     n_rejected
         Inputs and examples that could not be used.
     confusion
-        Predictions by true and predicted label, of events whose truth is known.
+        Predictions by true and predicted label, of events whose truth is known; empty for numbers.
+    errors
+        How far the predictions of numbers are off; empty for classes.
     n_judged, n_wrong_kept, n_repaired, n_spoiled
-        Labels in the consensus log now whose truth is known; those that differ from it; contested
+        Labels in the consensus log now whose truth is known; those that are wrong; contested
         labels that were wrong as given and are right in the log now; that were right and are wrong.
     annotators
         What became of the first answers of each annotator, by name, in order of appearance. The
@@ -87,8 +101,8 @@ class Tally(Judge):
 
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, target: Target = "label") -> None:
+        super().__init__(target)
         self.n_events = 0
         self.n_asked = 0
         self.n_challenges = 0
@@ -97,6 +111,7 @@ class Tally(Judge):
         self.n_expired = 0
         self.n_rejected = 0
         self.confusion = Confusion()
+        self.errors = NumberErrors()
 
     def event(self, event: Event) -> None:
         """Count an event and remember its truth."""
@@ -115,7 +130,7 @@ class Tally(Judge):
         if isinstance(message, Prediction):
             truth = self.truth_of(message.key, message.event_id)
             if truth is not None and message.y is not None:
-                self.confusion.count(truth, message.y)
+                self._scored.count(truth, message.y)
         elif isinstance(message, LabelRequest):
             self.n_asked += 1
         elif isinstance(message, LabelledExample):
@@ -147,21 +162,36 @@ class Tally(Judge):
         for name in _SENT:
             setattr(self, name, getattr(self, name) - getattr(part, name))
         self.confusion.remove(part.confusion)
+        self.errors.remove(part.errors)
 
     @property
     def n_scored(self) -> int:
         """Predictions with a label, of events whose truth is known."""
-        return self.confusion.n
+        return self._scored.n
+
+    @property
+    def _scored(self) -> Confusion | NumberErrors:
+        return self.confusion if self.target == "label" else self.errors
 
     @property
     def accuracy(self) -> float | None:
-        """Share of correct predictions; None before the first."""
+        """Share of correct predictions; None before the first, and for numbers."""
         return self.confusion.accuracy
 
     @property
     def macro_f1(self) -> float | None:
-        """Mean F1 of the classes that occurred or were predicted; None before the first."""
+        """Mean F1 of the classes that occurred or were predicted; None as for the accuracy."""
         return self.confusion.macro_f1
+
+    @property
+    def mae(self) -> float | None:
+        """Mean absolute error of the predictions of numbers; None before the first, and else."""
+        return self.errors.mae
+
+    @property
+    def nmse(self) -> float | None:
+        """Their mean squared error over the variance of the truths; 1 - R²."""
+        return self.errors.nmse
 
     @property
     def label_rate(self) -> float | None:
@@ -173,8 +203,7 @@ class Tally(Judge):
         names = (
             "n_events",
             "n_scored",
-            "accuracy",
-            "macro_f1",
+            *SCORES[self.target],
             "n_asked",
             "n_challenges",
             "challenge_precision",
@@ -198,6 +227,8 @@ class Tally(Judge):
             **super().state(),
             "sent": {name: getattr(self, name) for name in _SENT},
             "confusion": self.confusion.state(),
+            # Without them as it was before there were any: states of replays stay what they are.
+            **({} if self.target == "label" else {"errors": self.errors.state()}),
         }
 
     def load_state(self, state: State) -> None:
@@ -206,3 +237,5 @@ class Tally(Judge):
         for name in _SENT:
             setattr(self, name, state["sent"][name])
         self.confusion.load_state(state["confusion"])
+        if self.target == "number":
+            self.errors.load_state(state["errors"])

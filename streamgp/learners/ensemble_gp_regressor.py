@@ -19,8 +19,8 @@ from streamgp.kernels import Kernel
 from streamgp.learners.ensemble_core import RegressionCore, normalised
 from streamgp.learners.ensemble_settings import N_INITIAL, EnsembleSettings
 from streamgp.learners.mixture import GaussianMixture
-from streamgp.learners.moments import Moments
 from streamgp.learners.targets import checked_target
+from streamgp.moments import Moments
 
 
 class EnsembleGPRegressor(base.Regressor):

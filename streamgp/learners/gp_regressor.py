@@ -18,10 +18,10 @@ from streamgp.gp.hyperparameters import Hyperparameters
 from streamgp.kernels import Kernel
 from streamgp.learners.core import Core
 from streamgp.learners.frames import feature_rows, series_like
-from streamgp.learners.moments import Moments
 from streamgp.learners.normal import Normal
 from streamgp.learners.settings import Learn, Settings
 from streamgp.learners.targets import checked_target
+from streamgp.moments import Moments
 
 if TYPE_CHECKING:
     import pandas as pd

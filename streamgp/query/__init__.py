@@ -1,7 +1,7 @@
 """When to ask, when to challenge, and how many questions are allowed.
 
-`criteria` measure, `rules` decide, `budgets` limit; `SkepticalClassifier` puts them around a
-learner.
+`criteria` measure, `rules` decide, `budgets` limit; `SkepticalClassifier` and `SkepticalRegressor`
+put them around a learner.
 
 """
 
@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from streamgp.query.acquisition import KL, Deterministic, Variance
 from streamgp.query.adaptive import AdaptiveThreshold
-from streamgp.query.budgets import AtMost, AtMostPer, Budget, RateBudget, Unlimited
+from streamgp.query.budgets import AllOf, AtMost, AtMostPer, Budget, RateBudget, Unlimited
+from streamgp.query.outliers import OutsideInterval
 from streamgp.query.review import LeaveOneOutReview
 from streamgp.query.rules import (
     AlwaysAsk,
@@ -28,10 +29,12 @@ from streamgp.query.rules import (
     SkepticalChallenge,
 )
 from streamgp.query.skeptical import SkepticalClassifier
+from streamgp.query.skeptical_numbers import SkepticalRegressor
 
 __all__ = [
     "KL",
     "AdaptiveThreshold",
+    "AllOf",
     "AlwaysAsk",
     "AlwaysChallenge",
     "AskRule",
@@ -46,6 +49,7 @@ __all__ = [
     "LeaveOneOutReview",
     "NeverAsk",
     "NeverChallenge",
+    "OutsideInterval",
     "PaperAsk",
     "PaperChallenge",
     "RandomAsk",
@@ -53,6 +57,7 @@ __all__ = [
     "SkepticalAsk",
     "SkepticalChallenge",
     "SkepticalClassifier",
+    "SkepticalRegressor",
     "Unlimited",
     "Variance",
 ]

@@ -1,7 +1,8 @@
-"""What `SkepticalClassifier` takes: checked and taken apart before the first event."""
+"""What skeptical learners take: checked and taken apart before the first event."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from river import base
@@ -13,12 +14,17 @@ from streamgp.query.scaling import NoScaling, Scaling, StandardScaling
 from streamgp.signatures import parameters
 
 
-def split(model: Any) -> tuple[list[Any], Any]:
-    """Separate the transformers of a pipeline from the classifier at its end."""
+def split(model: Any, checked: Callable[[Any], Any]) -> tuple[list[Any], Any]:
+    """Separate the transformers of a pipeline from the estimator at its end, which is checked."""
     from river.compose import Pipeline
 
     steps = list(model.steps.values()) if isinstance(model, Pipeline) else [model]
     *transformers, learner = steps
+    return transformers, checked(learner)
+
+
+def as_classifier(learner: Any) -> Any:
+    """Return a classifier that can be wrapped; refuse anything else."""
     if not isinstance(learner, base.Classifier) or isinstance(learner, ActiveLearningClassifier):
         raise TypeError(
             "model must be a River classifier that is not an active learner itself, or a pipeline "
@@ -29,7 +35,25 @@ def split(model: Any) -> tuple[list[Any], Any]:
             f"model must predict probabilities, which {type(learner).__name__} does not; "
             "take one with predict_proba_one"
         )
-    return transformers, learner
+    return learner
+
+
+def as_regressor(learner: Any) -> Any:
+    """Return a regressor that can be wrapped; refuse anything else."""
+    if not isinstance(learner, base.Regressor) or hasattr(learner, "settle_one"):
+        raise TypeError(
+            "model must be a River regressor that is not skeptical itself, or a pipeline that ends "
+            f"in one, got {type(learner).__name__}"
+        )
+    return learner
+
+
+def check_not(name: str, value: object, kinds: type | tuple[type, ...], target: str) -> None:
+    """Refuse a rule that is about another kind of target, `target`."""
+    if isinstance(value, kinds):
+        raise TypeError(
+            f"{name} must be a rule for the targets of the model, got {value!r}, one for {target}"
+        )
 
 
 def check_has(
@@ -74,7 +98,7 @@ def scaling_for(transformers: list[Any], warm_up: int) -> Scaling:
 
 
 def check_seeded(model: base.Estimator) -> None:
-    """Refuse to save a classifier that would learn other things the next time."""
+    """Refuse to save a learner that would learn other things the next time."""
     for name, value in model._get_params().items():
         inner = value[1] if isinstance(value, tuple) and len(value) == 2 else value
         if isinstance(inner, base.Estimator):

@@ -13,10 +13,12 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from typing import Protocol
+from collections.abc import Sequence
+from typing import ClassVar, Protocol
 
 from streamgp.base import Decision, State
 from streamgp.draws import uniform
+from streamgp.signatures import parameters
 
 # Times of questions that are kept, so that the limit holds when the time goes backwards; the last n
 # would do where it never does.
@@ -33,7 +35,10 @@ class Budget(Protocol):
         """Take note of an event, once each, and of whether it was asked about."""
 
     def refund(self, now: float) -> None:
-        """Take note that a question ended without an answer."""
+        """Take note that a question ended without an answer.
+
+        A budget that takes `asked_at` as well hears when the question was asked, if that is known.
+        """
 
     def state(self) -> State:
         """Return what must survive a restart, as plain JSON values."""
@@ -67,12 +72,14 @@ class Unlimited:
 
 
 class AtMost:
-    """At most `n` answered questions in all; unanswered ones are given back.
+    """At most `n` questions in all.
 
     Parameters
     ----------
     n
         Number of questions.
+    gives_back
+        Whether a question that was declined, expired or taken back does not count after all.
 
     Examples
     --------
@@ -84,12 +91,15 @@ class AtMost:
 
     """
 
-    def __init__(self, n: int) -> None:
+    ADDED: ClassVar = ("gives_back",)
+
+    def __init__(self, n: int, gives_back: bool = True) -> None:
         self.n = at_least("n", n, 0)
+        self.gives_back = gives_back
         self._spent = 0
 
     def __repr__(self) -> str:
-        return f"AtMost({self.n!r})"
+        return f"AtMost({self.n!r}{'' if self.gives_back else ', gives_back=False'})"
 
     def allows(self, decision: Decision, now: float) -> bool:  # noqa: ARG002
         """Whether fewer than `n` questions are spent."""
@@ -100,8 +110,9 @@ class AtMost:
         self._spent += asked
 
     def refund(self, now: float) -> None:  # noqa: ARG002
-        """Give one question back."""
-        self._spent = max(0, self._spent - 1)
+        """Give one question back, if it does."""
+        if self.gives_back:
+            self._spent = max(0, self._spent - 1)
 
     def state(self) -> State:
         """Return the number of questions spent."""
@@ -113,9 +124,9 @@ class AtMost:
 
 
 class AtMostPer:
-    """At most `n` questions within any span of time, answered or not.
+    """At most `n` questions within any span of time.
 
-    An unanswered question has interrupted somebody all the same, so nothing is given back.
+    An unanswered question has interrupted somebody all the same, so that by default it counts.
 
     Parameters
     ----------
@@ -123,6 +134,8 @@ class AtMostPer:
         Number of questions.
     span_s
         Length of the span, in seconds (in events, where there is no time).
+    gives_back
+        Whether a question that was declined, expired or taken back does not count after all.
 
     Examples
     --------
@@ -135,15 +148,18 @@ class AtMostPer:
 
     """
 
-    def __init__(self, n: int, span_s: float) -> None:
+    ADDED: ClassVar = ("gives_back",)
+
+    def __init__(self, n: int, span_s: float, gives_back: bool = False) -> None:
         self.n = at_least("n", n, 0)
         if not (span_s > 0.0 and math.isfinite(span_s)):
             raise ValueError(f"span_s must be positive and finite, got {span_s!r}")
         self.span_s = span_s
+        self.gives_back = gives_back
         self._asked_at: list[float] = []
 
     def __repr__(self) -> str:
-        return f"AtMostPer({self.n!r}, {self.span_s!r})"
+        return f"AtMostPer({self.n!r}, {self.span_s!r}{', gives_back=True' * self.gives_back})"
 
     def allows(self, decision: Decision, now: float) -> bool:  # noqa: ARG002
         """Whether fewer than `n` questions lie less than a span away, in either direction.
@@ -161,8 +177,23 @@ class AtMostPer:
             if len(self._asked_at) > max(_REMEMBERED, 2 * self.n):
                 del self._asked_at[0]
 
-    def refund(self, now: float) -> None:
-        """Nothing is given back."""
+    def refund(self, now: float, asked_at: float | None = None) -> None:
+        """Give the question back that was asked at a time, or next to it, if it does.
+
+        Where nobody says when it was asked, it is the earliest that counts: so there are never more
+        than `n` answered ones within a span.
+        """
+        times = self._asked_at
+        if not (self.gives_back and times):
+            return
+        if asked_at is None:
+            first = bisect_right(times, now - self.span_s)
+            if first < len(times):
+                del times[first]
+            return
+        after = bisect_left(times, asked_at)
+        near = range(max(0, after - 1), min(len(times), after + 1))
+        del times[min(near, key=lambda i: abs(times[i] - asked_at))]
 
     def state(self) -> State:
         """Return the times of the last questions."""
@@ -180,7 +211,8 @@ class RateBudget:
     is the rank of its score among the last `window` scores, from 0 (highest) to 1, ties broken at
     random, `t` counts the events and `spent` the questions. It needs no scale of scores, and the
     realised rate follows `rate` closely. Use it with a rule that would ask about everything, whose
-    score then chooses, for example `Entropy(threshold=0.0)`.
+    score then chooses, for example `Entropy(threshold=0.0)`; with one that all scores are alike to,
+    as `AlwaysAsk()`, chance does. A rule that wants less than the rate gets what it wants.
 
     Parameters
     ----------
@@ -192,19 +224,31 @@ class RateBudget:
         Number of events over which arrears are made up.
     seed
         Seed of the draws that break ties.
+    gives_back
+        Whether a question that was declined, expired or taken back does not count after all.
 
     """
 
     # _scores  the last `window` scores
     # _n       events noted; also numbers the draws
     # _spent   questions asked and not given back
-    def __init__(self, rate: float, window: int = 50, horizon: int = 8, seed: int = 0) -> None:
+    ADDED: ClassVar = ("gives_back",)
+
+    def __init__(
+        self,
+        rate: float,
+        window: int = 50,
+        horizon: int = 8,
+        seed: int = 0,
+        gives_back: bool = True,
+    ) -> None:
         if not 0.0 <= rate <= 1.0:
             raise ValueError(f"rate must be between 0 and 1, got {rate!r}")
         self.rate = rate
         self.window = at_least("window", window, 1)
         self.horizon = at_least("horizon", horizon, 1)
         self.seed = seed
+        self.gives_back = gives_back
         self._scores: deque[float] = deque(maxlen=self.window)
         self._n = 0
         self._spent = 0
@@ -228,8 +272,9 @@ class RateBudget:
         self._spent += asked
 
     def refund(self, now: float) -> None:  # noqa: ARG002
-        """Give one question back."""
-        self._spent = max(0, self._spent - 1)
+        """Give one question back, if it does."""
+        if self.gives_back:
+            self._spent = max(0, self._spent - 1)
 
     def state(self) -> State:
         """Return the last scores and the counts."""
@@ -237,8 +282,81 @@ class RateBudget:
 
     def load_state(self, state: State) -> None:
         """Become what the state was taken from."""
+        self._scores.clear()
         self._scores.extend(float(score) for score in state["scores"])
         self._n, self._spent = int(state["n"]), int(state["spent"])
+
+
+class AllOf:
+    """Several budgets at once: what any of them refuses is not asked.
+
+    A question that one allows and another refuses is spent by neither.
+
+    Parameters
+    ----------
+    budgets
+        The budgets, in the order in which they are asked.
+
+    Examples
+    --------
+    >>> budget = AllOf(AtMost(100), AtMostPer(1, span_s=60.0))
+    >>> wish = Decision.of(1.0, 0.0, "AlwaysAsk")
+    >>> budget.note(wish, asked=True, now=0.0)
+    >>> budget.allows(wish, now=30.0), budget.refused_by(wish, now=30.0)
+    (False, 'AtMostPer')
+
+    """
+
+    def __init__(self, *budgets: Budget) -> None:
+        for budget in budgets:
+            if isinstance(budget, type) or not hasattr(budget, "allows"):
+                raise TypeError(f"budgets must be objects of streamgp.budgets, got {budget!r}")
+        if not budgets:
+            raise ValueError("AllOf needs at least one budget; take Unlimited() for none")
+        self.budgets: Sequence[Budget] = budgets
+
+    def __repr__(self) -> str:
+        return f"AllOf({', '.join(map(repr, self.budgets))})"
+
+    def allows(self, decision: Decision, now: float) -> bool:
+        """Whether all of them allow it."""
+        return all(budget.allows(decision, now) for budget in self.budgets)
+
+    def refused_by(self, decision: Decision, now: float) -> str:
+        """Return the name of the first that does not allow it."""
+        first = next(budget for budget in self.budgets if not budget.allows(decision, now))
+        return name_of_refusal(first, decision, now)
+
+    def note(self, decision: Decision, asked: bool, now: float) -> None:
+        """Tell all of them."""
+        for budget in self.budgets:
+            budget.note(decision, asked, now)
+
+    def refund(self, now: float, asked_at: float | None = None) -> None:
+        """Tell all of them."""
+        for budget in self.budgets:
+            give_back(budget, now, asked_at)
+
+    def state(self) -> State:
+        """Return the states of all."""
+        return {"budgets": [state_of(budget) for budget in self.budgets]}
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+        for budget, one in zip(self.budgets, state["budgets"], strict=True):
+            budget.load_state(one)
+
+
+def name_of_refusal(budget: Budget, decision: Decision, now: float) -> str:
+    """Return the name of what refuses a question within a budget that does not allow it."""
+    refused_by = getattr(budget, "refused_by", None)
+    return type(budget).__name__ if refused_by is None else str(refused_by(decision, now))
+
+
+def give_back(budget: Budget, now: float, asked_at: float | None) -> None:
+    """Tell a budget that a question ended without an answer, and when it was asked."""
+    options = {"asked_at": asked_at} if "asked_at" in parameters(budget.refund) else {}
+    budget.refund(now, **options)
 
 
 def state_of(budget: Budget) -> State:

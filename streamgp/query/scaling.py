@@ -12,7 +12,7 @@ import math
 from typing import Any, Protocol
 
 from streamgp.base import FeatureName, Features, Label, State
-from streamgp.learners.moments import Moments
+from streamgp.moments import Moments
 from streamgp.plain import plain_name
 from streamgp.values import LARGEST, as_number, is_missing, is_number
 

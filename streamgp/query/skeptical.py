@@ -1,16 +1,13 @@
 """The outermost wrapper around a classifier: it asks for labels, and doubts them.
 
-Scaling, rules, budget and the trust in annotators meet here; each has its own module. The
-conversation itself, with requests that wait for answers, is `streamgp.interactive`.
+What it shares with the one for numbers is in `wrapper.py`. The conversation itself, with requests
+that wait for answers, is `streamgp.interactive`.
 
 """
 
 from __future__ import annotations
 
-import copy
-import secrets
 from collections.abc import Mapping, Sequence
-from numbers import Integral
 from typing import Any
 
 from river import base
@@ -23,23 +20,29 @@ from streamgp.base import (
     Example,
     Features,
     Label,
-    Neighbour,
     Posterior,
     State,
     check_label,
 )
-from streamgp.draws import uniform
-from streamgp.fingerprint import fingerprint
 from streamgp.query import criteria
-from streamgp.query.arguments import check_has, check_review, check_seeded, scaling_for, split
-from streamgp.query.budgets import Budget, Unlimited, state_of
+from streamgp.query.arguments import (
+    as_classifier,
+    check_has,
+    check_not,
+    check_review,
+    scaling_for,
+    split,
+)
+from streamgp.query.budgets import Budget
+from streamgp.query.outliers import OutsideInterval
 from streamgp.query.review import LeaveOneOutReview, Reviewer
 from streamgp.query.rules import AskRule, ChallengeRule, SkepticalAsk, SkepticalChallenge
-from streamgp.query.taught import TaughtLearner
+from streamgp.query.taught_classes import TaughtClasses
+from streamgp.query.wrapper import Skeptical
 from streamgp.trust import ErrorRate
 
 
-class SkepticalClassifier(ActiveLearningClassifier):
+class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier):
     """Any River classifier, made to ask for labels when unsure and to challenge suspicious ones.
 
     Under River's `evaluate.progressive_val_score` it is an active learner: it learns only what it
@@ -98,12 +101,9 @@ class SkepticalClassifier(ActiveLearningClassifier):
 
     """
 
-    # _taught    the learner, its examples and the scaling
-    # _n_events  events ever observed
-    # _budget    a copy of `budget`, which counts
     # _reviewer  looks through the labels learned, None for nobody
-    # _is_seeded whether the model was found to draw by seeds only
-    # _errors    error rate of each annotator
+    _trust_type = ErrorRate
+
     def __init__(
         self,
         model: base.Classifier,
@@ -115,14 +115,10 @@ class SkepticalClassifier(ActiveLearningClassifier):
         review: LeaveOneOutReview | None = None,
         seed: int | None = None,
     ) -> None:
-        transformers, learner = split(model)
-        if not (warm_up >= 0 and float(warm_up).is_integer()):
-            raise ValueError(f"warm_up must be a whole number of at least 0, got {warm_up!r}")
-        if not (seed is None or isinstance(seed, Integral)):
-            raise TypeError(f"seed must be a whole number or None, got {seed!r}")
+        transformers, learner = split(model, as_classifier)
         check_has("query", query, "decide", "draw", not_taking="given")
         check_has("challenge", challenge, "decide", "given")
-        check_has("budget", budget, "allows", "decision")
+        check_not("challenge", challenge, OutsideInterval, "numbers")
         check_review(review, learner)
         self.model = model
         self.query = query
@@ -131,35 +127,15 @@ class SkepticalClassifier(ActiveLearningClassifier):
         self.warm_up = warm_up
         self.review = review
         self.seed = seed
-        self._seed = secrets.randbits(32) if seed is None else seed
-        self._taught = TaughtLearner(learner, scaling_for(transformers, warm_up))
-        self._query_rule: AskRule = SkepticalAsk() if query is None else query
-        self._challenge_rule: ChallengeRule = (
-            SkepticalChallenge() if challenge is None else challenge
-        )
-        self._budget: Budget = Unlimited() if budget is None else copy.deepcopy(budget)
+        self._set_up()
+        self._taught = TaughtClasses(learner, scaling_for(transformers, warm_up))
+        self._query_rule = SkepticalAsk() if query is None else query
+        self._challenge_rule = SkepticalChallenge() if challenge is None else challenge
         self._reviewer = None if review is None else Reviewer(review)
-        self._is_seeded = False
-        self._n_events = 0
-        self._errors: dict[str | None, ErrorRate] = {}
 
     @property
     def _wrapped_model(self) -> base.Classifier:
-        return self.model
-
-    @property
-    def learner(self) -> base.Classifier:
-        """The classifier in use, behind the scaling."""
-        return self._taught.learner  # type: ignore[no-any-return]
-
-    @property
-    def n_learned(self) -> int:
-        """Number of labelled examples on record."""
-        return len(self._taught)
-
-    def error_rate(self, annotator: str | None = None) -> float:
-        """Estimate how often an annotator's first answers are wrong."""
-        return (self._errors.get(annotator) or ErrorRate()).estimate
+        return self.model  # type: ignore[no-any-return]
 
     # --- predicting and asking
 
@@ -183,47 +159,6 @@ class SkepticalClassifier(ActiveLearningClassifier):
         self.note_query(decision, asked=decision.ask, now=self._n_events)
         return _predicted(belief), decision.ask
 
-    def query_one(
-        self, x: Features, *, event_id: str | None = None, now: float | None = None
-    ) -> Decision:
-        """Decide whether to ask for the label of `x`; changes nothing.
-
-        The draw of a randomised rule belongs to the event, not to `x`: the same id, the same draw.
-
-        Parameters
-        ----------
-        x
-            Features.
-        event_id
-            Id of the event, to which the random draw belongs; the number of the event if None.
-        now
-            Time for the budget, in seconds; the number of the event if None.
-
-        """
-        return self._decide(self._taught.belief(x), event_id=event_id, now=now)
-
-    def observe_one(self, x: Features) -> None:
-        """Take note of an event, once each, before predicting it: scaling learns from all events.
-
-        Raises
-        ------
-        TypeError
-            If a feature is not a number and the learner or its scaling needs one.
-        ValueError
-            If a feature is infinite.
-
-        """
-        self._taught.observe(x)
-        self._n_events += 1
-
-    def note_query(self, decision: Decision, *, asked: bool, now: float) -> None:
-        """Tell the budget, once for each event, whether it was asked about."""
-        self._budget.note(decision, asked, now)
-
-    def note_unanswered(self, now: float) -> None:
-        """Tell the budget that a label request ended without an answer."""
-        self._budget.refund(now)
-
     # --- doubting and learning
 
     def challenge_one(
@@ -240,7 +175,7 @@ class SkepticalClassifier(ActiveLearningClassifier):
         else to suggest. The decision then names `agreement` as what refused.
         """
         belief = self._taught.belief(x)
-        decision = self._challenge_rule.decide(
+        decision: Decision = self._challenge_rule.decide(
             belief,
             y,
             probability_wrong=criteria.probability_wrong(belief, y, self.error_rate(annotator)),
@@ -254,34 +189,6 @@ class SkepticalClassifier(ActiveLearningClassifier):
     ) -> float:
         """Probability that the label `y`, given by this annotator for `x`, is wrong."""
         return criteria.probability_wrong(self._taught.belief(x), y, self.error_rate(annotator))
-
-    def learn_one(
-        self,
-        x: Features,
-        y: Label,
-        annotation: Label | None = None,
-        *,
-        event_id: str | None = None,
-        **_: Any,
-    ) -> None:
-        """Learn a label as River's evaluator hands it over.
-
-        The annotator said `annotation` (or `y`, if None). If that is challenged, the annotator
-        reconsiders and says `y`, which is learned; otherwise the annotation is.
-
-        Raises
-        ------
-        NotPositiveDefiniteError
-            If a Gaussian process cannot take the example; raise its `noise_variance`.
-
-        """
-        if self._taught.n_taught >= self._n_events:
-            # A learner that is only ever taught must see its events as well.
-            self.observe_one(x)
-        given = y if annotation is None else annotation
-        challenged = self.challenge_one(x, given, event_id=event_id).ask
-        final = y if challenged else given
-        self.settle_one(x, final, given=given, challenged=challenged, event_id=event_id)
 
     def settle_one(
         self,
@@ -330,7 +237,7 @@ class SkepticalClassifier(ActiveLearningClassifier):
             x, given, annotator=annotator
         )  # fmt: skip
         self._taught.teach(x, y, event_id)
-        self._errors.setdefault(annotator, ErrorRate()).note(w)
+        self._trust_of(annotator).note(w)
         return w
 
     # --- doubting what was learned
@@ -376,31 +283,7 @@ class SkepticalClassifier(ActiveLearningClassifier):
         if self._reviewer is not None:
             self._reviewer.note_unanswered(now)
 
-    def relabel_one(self, event_id: str, y: Label) -> None:
-        """Change the label of an example; raises KeyError if it was not learned."""
-        self._taught.relabel(event_id, y)
-
-    def forget_one(self, event_id: str) -> None:
-        """Forget an example; raises KeyError if it was not learned."""
-        self._taught.forget(event_id)
-
-    def neighbours_one(self, x: Features, n: int = 3) -> list[Neighbour]:
-        """Return the labelled examples nearest to `x` as the learner sees it, nearest first."""
-        return self._taught.neighbours(x, n)
-
     # --- surviving a restart
-
-    def fingerprint(self) -> str:
-        """Return what stands for the configuration: how this was built, not what it learned."""
-        budget = Unlimited() if self.budget is None else self.budget
-        rules = self._query_rule, self._challenge_rule, budget
-        # Without a review as it was before there were any: snapshots stay what they are.
-        reviews = () if self.review is None else (self.review,)
-        return fingerprint(self.model, *rules, self.warm_up, self.seed, *reviews)
-
-    def examples(self) -> list[Example]:
-        """Return the labelled examples on record, in the order learned."""
-        return self._taught.examples()
 
     def state(self) -> State:
         """Return what decisions depend on beside the labelled examples, as plain JSON values.
@@ -421,64 +304,25 @@ class SkepticalClassifier(ActiveLearningClassifier):
         [[None, 1, 0.0]]
 
         """
-        if not self._is_seeded:  # once: it looks through all parameters of the model
-            check_seeded(self.model)
-            self._is_seeded = True
-        state = {
-            "seed": self._seed,
-            "n_events": self._n_events,
-            "budget": state_of(self._budget),
-            "annotators": [[name, rate.n, rate.sum] for name, rate in self._errors.items()],
-            "taught": self._taught.state(),
-        }
+        state = super().state()
         if self._reviewer is not None:
             state["review"] = self._reviewer.state()
         return state
 
     def load_state(self, state: State, examples: Sequence[Example]) -> None:
-        """Become what `state` and `examples` were taken from, to the last bit.
-
-        Parameters
-        ----------
-        state
-            What `state` returned.
-        examples
-            What `examples` returned, or what a consensus log leaves of it. They are learned once
-            more, one by one, through the scaling of the state.
-
-        Raises
-        ------
-        ValueError
-            If this classifier has seen events already.
-
-        """
-        if self._n_events or self._taught.n_taught:
-            raise ValueError("only a classifier that has seen nothing can take over a state")
-        self._seed = int(state["seed"])
-        self._n_events = int(state["n_events"])
-        self._budget.load_state(state["budget"])
-        self._errors = {
-            name: ErrorRate(int(n), float(total)) for name, n, total in state["annotators"]
-        }
-        self._taught.load_state(state["taught"], examples)
+        """Become what `state` and `examples` were taken from; see `Skeptical.load_state`."""
+        super().load_state(state, examples)
         if self._reviewer is not None:
             self._reviewer.load_state(state["review"])
 
     # --- inside
 
+    def _configuration(self) -> list[object]:
+        # Without a review as it was before there were any: snapshots stay what they are.
+        return super()._configuration() + ([] if self.review is None else [self.review])
+
     def _ask_for_label(self, x: Any, y_pred: Any) -> bool:  # noqa: ARG002 - River's hook
         return self.query_one(x).ask
-
-    def _decide(self, belief: Belief, *, event_id: str | None, now: float | None) -> Decision:
-        decision = self._query_rule.decide(belief, self._draw(event_id, "ask"))
-        if decision.ask and not self._budget.allows(
-            decision, self._n_events if now is None else now
-        ):
-            return decision.refused_by(type(self._budget).__name__)
-        return decision
-
-    def _draw(self, event_id: str | None, purpose: str) -> float:
-        return uniform(self._seed, str(self._n_events) if event_id is None else event_id, purpose)
 
     @classmethod
     def _unit_test_params(cls) -> Any:

@@ -11,48 +11,52 @@ to ask and whom to believe is not decided here.
 
 from __future__ import annotations
 
-import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from streamgp.base import (
     Array,
-    Belief,
     Example,
     Features,
     Label,
     Neighbour,
-    Posterior,
     State,
-    check_label,
 )
 from streamgp.features import Columns
 from streamgp.query.scaling import Scaling, check_finite
 from streamgp.signatures import parameters
 from streamgp.values import is_number
 
-# What River's transformers and classifiers raise over features that they do not expect, besides
+B = TypeVar("B")
+
+# What River's transformers and estimators raise over features that they do not expect, besides
 # ValueError and TypeError.
 _FOREIGN = (LookupError, ArithmeticError, AttributeError)
 
 
-class TaughtLearner:
-    """A River classifier with a memory of what it was taught, behind a scaling.
+class TaughtLearner(ABC, Generic[B]):
+    """A River estimator with a memory of what it was taught, behind a scaling.
+
+    What it believes of an event, a `B`, depends on the kind of target: see `TaughtClasses` and
+    `TaughtNumbers`. A learner of ours, one that has `load_state`, changes nothing when it refuses
+    an example, and its `state` is what it knows beside its examples. Any other is taught anew where
+    that matters.
 
     Parameters
     ----------
     template
-        The classifier; it stays unlearned.
+        The estimator; it stays unlearned.
     scaling
         How features reach it.
 
     Attributes
     ----------
     learner
-        The classifier in use.
+        The estimator in use.
     scaling
         How features reach it.
     n_taught
@@ -60,6 +64,7 @@ class TaughtLearner:
 
     """
 
+    # _question  the method that asks a learner what it believes, of the kind of target
     # learner    a function of _examples, _labels, the statistics in use and its own state
     # _examples  in the order taught; by event id, or by number (in a tuple) where there is none
     # _n_unnamed how many examples have no event id
@@ -68,22 +73,22 @@ class TaughtLearner:
     # _memo      the last features, a copy of them and the belief: a prediction, a decision and a
     #            challenge about one event ask the learner once; None after any change. By identity,
     #            since equal features need not be the same to a learner: True and 1, another order
+    _question: str
+
     def __init__(self, template: Any, scaling: Scaling) -> None:
         self.learner: Any = template.clone()
         self._template = template
         self.scaling = scaling
-        self._options = (
-            {"with_dist": True} if "with_dist" in parameters(template.predict_proba_one) else {}
-        )
+        asked = getattr(template, self._question)
+        self._options = {"with_dist": True} if "with_dist" in parameters(asked) else {}
         self._takes_event_id = "event_id" in parameters(template.learn_one)
-        # Our own learners change nothing when they refuse an example, and can be told of classes.
-        self._is_own = hasattr(template, "know")
+        self._is_own = hasattr(template, "load_state")
         self._examples: dict[str | tuple[int], Example] = {}
         self._n_unnamed = 0
         self._labels: dict[Label, None] = {}
         self.n_taught = 0
         self._passed_over = False
-        self._memo: tuple[Features, Features, Belief] | None = None
+        self._memo: tuple[Features, Features, B] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # What is only remembered for speed is no state: asking changes nothing.
@@ -113,25 +118,19 @@ class TaughtLearner:
         if renewed:
             self._rebuild()
 
-    def belief(self, x: Features) -> Belief:
+    def belief(self, x: Features) -> B:
         """Return what the learner believes; changes nothing."""
         memo = self._memo
         if memo is not None and memo[0] is x and memo[1] == x:
             return memo[2]
         try:
-            seen = self.scaling.transform(x)
-            belief: Belief = self.learner.predict_proba_one(seen, **self._options)
+            belief = self._believed(self.scaling.transform(x))
         except _FOREIGN as error:
             raise self._refusal(error) from error
-        if not isinstance(belief, Posterior) and not math.isfinite(sum(belief.values())):
-            raise ValueError(
-                f"{type(self._template).__name__} or its transformers make no finite probabilities "
-                "of these features; leave out what is missing, or scale what comes late"
-            )
         self._memo = x, dict(x), belief
         return belief
 
-    def leave_one_out(self) -> Mapping[str, Belief]:
+    def leave_one_out(self) -> Mapping[str, B]:
         """Return what is believed of each example by all the others, by event id."""
         return self.learner.leave_one_out()  # type: ignore[no-any-return]
 
@@ -167,7 +166,7 @@ class TaughtLearner:
             raise self._refusal(error) from error
         self._examples[(self.n_taught,) if event_id is None else event_id] = example
         self._n_unnamed += event_id is None
-        self._labels[y] = None
+        self._note(y)
         self.n_taught += 1
         self._memo = None
         if self._state() != before and (self._passed_over or not self._retains_all):
@@ -182,10 +181,10 @@ class TaughtLearner:
         if type(old) is type(y) and old == y:
             return
         self._examples[event_id] = replace(self._examples[event_id], y=y)
-        self._labels[y] = None
+        self._note(y)
         # With examples that are on record only, there may be room for one of them now; what the
         # learner made of examples that it does not retain depends on all of them.
-        if self._is_own and not self._passed_over and self.learner.is_exact:
+        if self._relabels and not self._passed_over and self.learner.is_exact:
             self.learner.relabel_one(event_id, y)
             self._memo = None
         else:
@@ -251,14 +250,30 @@ class TaughtLearner:
             for i in np.argsort(distances, kind="stable")[:n].tolist()
         ]
 
+    # --- what depends on the kind of target
+
+    @abstractmethod
+    def _believed(self, seen: Features) -> B:
+        """Ask the learner what it believes of features as it sees them."""
+
+    @abstractmethod
     def _check(self, y: Label) -> None:
         """Refuse a label that the learner cannot take, before anything is changed."""
-        check_label(y)
-        if y not in (False, True) and not self._template._multiclass:
-            raise ValueError(
-                f"{type(self._template).__name__} knows the labels False and True only, got {y!r}; "
-                "wrap it in river.multiclass.OneVsRestClassifier"
-            )
+
+    @abstractmethod
+    def _note(self, y: Label) -> None:
+        """Take note of a label that comes on record."""
+
+    @abstractmethod
+    def _prime(self, learner: Any, state: State | None) -> None:
+        """Tell a fresh learner of ours what is no function of its examples."""
+
+    @property
+    @abstractmethod
+    def _relabels(self) -> bool:
+        """Whether a relabelled learner is, to the last bit, one taught the new label at once."""
+
+    # --- inside
 
     def _teach(self, learner: Any, example: Example) -> None:
         options = {"event_id": example.event_id} if self._takes_event_id else {}
@@ -290,8 +305,7 @@ class TaughtLearner:
         while True:
             learner = self._template.clone()
             if self._is_own:
-                learner.load_state(state)
-                learner.know(self._labels)
+                self._prime(learner, state)
             self._passed_over = False
             for example in self._examples.values():
                 try:

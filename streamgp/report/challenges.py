@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from streamgp.base import Label
 from streamgp.report.markup import Html, el, foreign, join, left_out, scrolling
 from streamgp.report.numbers import percent, seconds, utc
 from streamgp.report.run import Contested, Outcome, Run
@@ -88,8 +89,8 @@ def _row(
         foreign(contested.event_id),
         *([foreign(contested.key)] if keyed else []),
         show_time(contested.at),
-        foreign(contested.given),
-        foreign(contested.suggested),
+        foreign(_short(contested.given)),
+        foreign(_short(contested.suggested)),
         el("span", percent(share), class_="bar", style=f"--share:{100 * share:.0f}%"),
         foreign(contested.annotator),
         _examples(contested),
@@ -108,13 +109,18 @@ def _row(
     return el("tr", first, *rest, class_=contested.outcome, role="row")
 
 
+def _short(y: Label | None) -> Label | None:
+    """Return a label with no more digits than anybody reads."""
+    return float(f"{y:.6g}") if isinstance(y, float) else y
+
+
 def _examples(contested: Contested) -> Html:
     if not contested.examples:
         return el("i", "none")
     items = [
         el(
             "li",
-            el("b", foreign(e.y)),
+            el("b", foreign(_short(e.y))),
             " ",
             el("small", foreign(e.event_id), f" \N{MIDDLE DOT} {e.distance:.2f}"),
         )
@@ -126,7 +132,7 @@ def _examples(contested: Contested) -> Html:
 def _outcome(contested: Contested) -> Html:
     words: list[Html | str] = [_WORDS[contested.outcome]]
     if contested.outcome == "revised":
-        words += [" to ", el("b", foreign(contested.y))]
+        words += [" to ", el("b", foreign(_short(contested.y)))]
     if contested.late:
         words.append(", late")
     return el("span", join(words), class_="outcome")

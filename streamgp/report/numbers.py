@@ -20,6 +20,20 @@ def count(n: float) -> str:
     return f"{n:.0f}" if n < 10_000 else f"{n:,.0f}".replace(",", NARROW_SPACE)
 
 
+def amount(value: float | None) -> str:
+    """Return a number with a unit of its own, or a dash for None.
+
+    Examples
+    --------
+    >>> amount(0.01234), amount(1234.5), amount(None)
+    ('0.0123', '1234', '-')
+
+    """
+    if value is None:
+        return "-"
+    return f"{value:.3g}" if abs(value) < 1000.0 else f"{value:.0f}"
+
+
 def percent(share: float | None, digits: int = 0) -> str:
     """Return a share in percent, or a dash for None; what is not all or nothing never reads so.
 

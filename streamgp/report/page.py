@@ -14,8 +14,8 @@ from typing import Any
 from streamgp.report.challenges import challenges
 from streamgp.report.confusion import confusion_table
 from streamgp.report.markup import N_ROWS, Html, cut, el, foreign, join, printable, table
-from streamgp.report.numbers import count, percent
-from streamgp.report.run import Counts, Progress, Run
+from streamgp.report.numbers import amount, count, percent
+from streamgp.report.run import Progress, Run
 from streamgp.report.svg import Line, chart
 
 # Should a text ever slip through as markup, it still runs nothing and loads nothing.
@@ -59,7 +59,8 @@ def page(run: Run) -> str:
 def _sections(run: Run) -> Iterator[tuple[str, str, Sequence[Html]]]:
     yield "results", "Results", [_facts(run)]
     yield "curves", "Curves", [_curves(run)]
-    yield "confusion", "Confusion matrix", confusion_table(run.confusion)
+    if not run.of_numbers:
+        yield "confusion", "Confusion matrix", confusion_table(run.confusion)
     yield "challenges", "Challenges", challenges(run)
     yield "annotators", "Annotators", _annotators(run)
     if run.keys is not None:
@@ -91,8 +92,7 @@ def _facts(run: Run) -> Html:
     share = r.n_asked / r.n_events if r.n_events else None
     facts = [
         ("Events", count(r.n_events), f"{count(r.n_rejected)} rejected"),
-        ("Accuracy", percent(r.accuracy, 1), f"of {count(r.n_scored)} predictions"),
-        ("Macro F1", percent(r.macro_f1, 1), "mean over the classes"),
+        *_scores(run),
         ("Labels asked", count(r.n_asked), f"for {percent(share)} of the events"),
         ("Challenges", count(r.n_challenges), f"{r.n_repaired} repaired, {r.n_spoiled} spoiled"),
         ("Challenge precision", percent(r.challenge_precision), "of them contested a wrong label"),
@@ -110,15 +110,37 @@ def _facts(run: Run) -> Html:
     return el("dl", *items, class_="facts")
 
 
+def _scores(run: Run) -> list[tuple[str, str, str]]:
+    r = run.results
+    predictions = f"of {count(r.n_scored)} predictions"
+    if run.of_numbers:
+        return [
+            ("Mean absolute error", amount(r.mae), predictions),
+            ("NMSE", amount(r.nmse), "mean squared error over variance"),
+        ]
+    return [
+        ("Accuracy", percent(r.accuracy, 1), predictions),
+        ("Macro F1", percent(r.macro_f1, 1), "mean over the classes"),
+    ]
+
+
 def _curves(run: Run) -> Html:
-    curve = _to_the_end(run.curve, run.results)
-    accuracy = chart(
-        [Line(name="accuracy", x=curve.n_events, y=curve.accuracy)],
-        title="Accuracy so far",
-        of="events",
-        show=percent,
-        top=1.0,
-    )
+    curve = _to_the_end(run)
+    if run.of_numbers:
+        score = chart(
+            [Line(name="mean absolute error", x=curve.n_events, y=curve.mae)],
+            title="Mean absolute error so far",
+            of="events",
+            show=amount,
+        )
+    else:
+        score = chart(
+            [Line(name="accuracy", x=curve.n_events, y=curve.accuracy)],
+            title="Accuracy so far",
+            of="events",
+            show=percent,
+            top=1.0,
+        )
     questions = chart(
         [
             Line(name="label requests", x=curve.n_events, y=curve.n_asked),
@@ -129,15 +151,17 @@ def _curves(run: Run) -> Html:
         show=count,
         least=1.0,
     )
-    return el("div", accuracy, questions, class_="pair")
+    return el("div", score, questions, class_="pair")
 
 
-def _to_the_end(curve: Progress, results: Counts) -> Progress:
+def _to_the_end(run: Run) -> Progress:
     """Return a curve that ends with the results: its last point may come a little before."""
+    curve, results = run.curve, run.results
     n = sum(at < results.n_events for at in curve.n_events)
     return Progress(
         n_events=[*curve.n_events[:n], results.n_events],
-        accuracy=[*curve.accuracy[:n], results.accuracy],
+        accuracy=() if run.of_numbers else [*curve.accuracy[:n], results.accuracy],
+        mae=[*curve.mae[:n], results.mae] if run.of_numbers else (),
         n_asked=[*curve.n_asked[:n], results.n_asked],
         n_challenges=[*curve.n_challenges[:n], results.n_challenges],
     )
@@ -191,8 +215,7 @@ def _keys(run: Run) -> list[Html]:
     titles = (
         "Key",
         "Events",
-        "Accuracy",
-        "Macro F1",
+        *(("Mean absolute error", "NMSE") if run.of_numbers else ("Accuracy", "Macro F1")),
         "Labels asked",
         "Challenges",
         "Precision",
@@ -203,8 +226,11 @@ def _keys(run: Run) -> list[Html]:
         (
             foreign(key),
             count(c.n_events),
-            percent(c.accuracy, 1),
-            percent(c.macro_f1, 1),
+            *(
+                (amount(c.mae), amount(c.nmse))
+                if run.of_numbers
+                else (percent(c.accuracy, 1), percent(c.macro_f1, 1))
+            ),
             count(c.n_asked),
             count(c.n_challenges),
             percent(c.challenge_precision),

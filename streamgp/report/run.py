@@ -23,12 +23,17 @@ Outcome: TypeAlias = Literal["revised", "upheld", "declined", "expired", "cancel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Counts and rates of a run, or of one key; a rate is None where nothing could be counted."""
+    """Counts and rates of a run, or of one key; a rate is None where nothing could be counted.
+
+    Where targets are numbers, `mae` and `nmse` stand in place of `accuracy` and `macro_f1`.
+    """
 
     n_events: int
     n_scored: int
-    accuracy: float | None
-    macro_f1: float | None
+    accuracy: float | None = None
+    macro_f1: float | None = None
+    mae: float | None = None
+    nmse: float | None = None
     n_asked: int
     n_challenges: int
     challenge_precision: float | None
@@ -48,16 +53,18 @@ class Counts:
 class Progress:
     """How the run went on: parallel sequences, one entry per point.
 
-    `accuracy` is that of all predictions so far, None before the first that could be scored.
+    `accuracy`, or `mae` where targets are numbers, is that of all predictions so far, None before
+    the first that could be scored; the other one is empty.
     """
 
     n_events: Sequence[int]
-    accuracy: Sequence[float | None]
+    accuracy: Sequence[float | None] = ()
+    mae: Sequence[float | None] = ()
     n_asked: Sequence[int]
     n_challenges: Sequence[int]
 
     def __post_init__(self) -> None:
-        lengths = {len(self.n_events), len(self.accuracy), len(self.n_asked)}
+        lengths = {len(self.n_events), len(self.accuracy or self.mae), len(self.n_asked)}
         if lengths != {len(self.n_challenges)}:
             raise ValueError("a curve must have as many points in each of its lists")
         if any(b <= a for a, b in pairwise(self.n_events)):
@@ -189,6 +196,11 @@ class Run:
     challenges: Sequence[Contested]
     outcomes: Mapping[Outcome, int]
     refusals: Sequence[Refusal]
+
+    @property
+    def of_numbers(self) -> bool:
+        """Whether the targets are numbers."""
+        return self.configuration.get("target") == "number"
 
     def setting(self, section: str, name: str) -> Any:
         """Return one setting of the configuration, or None if it has none of that name."""

@@ -22,6 +22,9 @@ class Row:
     accuracy, macro_f1
         Of the predictions made before any label of the event was seen, between 0 and 1, or None
         where nothing could be scored.
+    mae, nmse
+        The same for numbers: mean absolute error, in units of the target, and mean squared error
+        over the variance of the truths.
     n_asked, n_challenges
         Label requests and challenges sent.
     challenge_precision
@@ -42,12 +45,14 @@ class Row:
     challenge_precision: float | None
     wrong_kept: float | None
     microseconds: float | None
+    mae: float | None = None
+    nmse: float | None = None
 
 
 # The breaks in the titles let all columns fit into 80 characters without cutting a word.
+_SCORES = ("accuracy", "macro\nF1")
+_NUMBER_SCORES = ("mean abs.\nerror", "NMSE")
 _TITLES = (
-    "accuracy",
-    "macro\nF1",
     "labels\nasked",
     "challenges",
     "challenge\nprecision",
@@ -56,7 +61,13 @@ _TITLES = (
 )
 
 
-def table(rows: Sequence[Row], *, first: str = "learner", width: int = MINIMAL_WIDTH) -> str:
+def table(
+    rows: Sequence[Row],
+    *,
+    first: str = "learner",
+    width: int = MINIMAL_WIDTH,
+    numbers: bool = False,
+) -> str:
     """Lay out results as text.
 
     Parameters
@@ -67,6 +78,8 @@ def table(rows: Sequence[Row], *, first: str = "learner", width: int = MINIMAL_W
         Title of the first column.
     width
         Characters per line; at least 80 are used.
+    numbers
+        Whether the targets are numbers.
 
     Examples
     --------
@@ -88,11 +101,14 @@ def table(rows: Sequence[Row], *, first: str = "learner", width: int = MINIMAL_W
 
     grid = Table(box=box.SIMPLE_HEAD, padding=0, show_edge=False)
     grid.add_column(first, overflow="fold")
-    for title in _TITLES:
+    for title in (*(_NUMBER_SCORES if numbers else _SCORES), *_TITLES):
         grid.add_column(title, justify="right", no_wrap=True, vertical="bottom")
     for row in rows:
         # Text, not str: a learner's name or a log's key is never read as rich's markup.
-        grid.add_row(Text(row.name), *_cells(row))
+        scores = [_significant(row.mae), _fixed(row.nmse, 3)]
+        if not numbers:
+            scores = [_fixed(row.accuracy, 3), _fixed(row.macro_f1, 3)]
+        grid.add_row(Text(row.name), *scores, *_cells(row))
     # A long key makes the table wider; it is never cut.
     longest = max((len(word) for row in rows for word in row.name.split()), default=0)
     width = max(width, MINIMAL_WIDTH, longest + _WIDTH_OF_NUMBERS)
@@ -107,8 +123,6 @@ _WIDTH_OF_NUMBERS = 57
 
 def _cells(row: Row) -> list[str]:
     return [
-        _fixed(row.accuracy, 3),
-        _fixed(row.macro_f1, 3),
         str(row.n_asked),
         str(row.n_challenges),
         _percent(row.challenge_precision),
@@ -119,6 +133,10 @@ def _cells(row: Row) -> list[str]:
 
 def _fixed(value: float | None, digits: int) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
+
+
+def _significant(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
 
 
 def _percent(value: float | None) -> str:

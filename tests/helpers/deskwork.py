@@ -44,12 +44,18 @@ class Town:
     """
 
     def __init__(
-        self, *, keyed: bool = True, n_partitions: int = 1, contests: bool = True, **spans: Any
+        self,
+        *,
+        keyed: bool = True,
+        n_partitions: int = 1,
+        contests: bool = True,
+        model: Any = None,
+        **spans: Any,
     ) -> None:
         self.clock = Clock()
         self.topics = MemoryTopics(n_partitions, clock=self.clock)
         self.keyed = keyed
-        model = SkepticalClassifier(
+        model = model or SkepticalClassifier(
             GPClassifier(),
             query=AlwaysAsk(),
             challenge=AlwaysChallenge() if contests else NeverChallenge(),

@@ -678,7 +678,7 @@ def test_a_model_that_has_seen_something_cannot_take_parts_up(learned):
     _, parts, lines = learned
     model = asking()
     model.observe_one({"f": 1.0})
-    with pytest.raises(SnapshotError, match="only a classifier that has seen nothing"):
+    with pytest.raises(SnapshotError, match="only a learner that has seen nothing"):
         InteractiveLoop.from_parts(parts, lines, model)
 
 

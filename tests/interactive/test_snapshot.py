@@ -239,7 +239,7 @@ def test_a_snapshot_of_something_else_is_refused():
 def test_a_model_that_has_seen_something_is_refused(data):
     model = isgp(seed=3)
     model.observe_one({"a": 1.0})
-    with pytest.raises(SnapshotError, match="only a classifier that has seen nothing"):
+    with pytest.raises(SnapshotError, match="only a learner that has seen nothing"):
         InteractiveLoop.restore(data, model)
 
 

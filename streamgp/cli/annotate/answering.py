@@ -8,13 +8,13 @@ from collections.abc import Callable
 from connectors.desk.desk import CannotUndoError, Question
 from connectors.records import Topics
 from connectors.wire.outbox import Outbox
-from streamgp.cli.annotate.choices import Choice, Choices, shown_label
+from streamgp.cli.annotate.choices import GIVEN, SUGGESTED, Choice, Choices, shown_label
 from streamgp.cli.annotate.commands import Command, Face
 from streamgp.cli.annotate.courier import SOURCE, Courier
 from streamgp.cli.annotate.live_desk import LOOK_S, LiveDesk, Sitting
 from streamgp.cli.annotate.question import View
 from streamgp.cli.wording import printable
-from streamgp.interactive.messages import Answer
+from streamgp.interactive.messages import Answer, Challenge, Request
 
 
 class Answering:
@@ -140,7 +140,7 @@ class Answering:
         return View(
             annotator=self._sitting.annotator,
             question=question,
-            choices=[] if question is None else self._offer(question.request.key),
+            choices=[] if question is None else self._offer(question.request),
             averages=live.averages,
             n_open=self.n_open(),
             n_answered=self.n_answered,
@@ -149,9 +149,18 @@ class Answering:
             note=self._note,
             trouble=live.trouble or self._courier.trouble,
             now=self._clock(),
+            of_numbers=self._sitting.of_numbers,
         )
 
-    def _offer(self, key: str | None) -> list[Choice]:
+    def _offer(self, request: Request) -> list[Choice]:
+        if self._sitting.of_numbers:
+            if not isinstance(request, Challenge):
+                return []
+            return [
+                Choice(character=GIVEN, label=request.given),
+                Choice(character=SUGGESTED, label=request.suggested),
+            ]
+        key = request.key
         desk = self._live.desk
         return self._choices.offer(key, desk.classes(key), desk.all_classes())
 
@@ -178,9 +187,12 @@ class Answering:
         return True
 
     def _answer(self, question: Question, command: Command) -> None:
-        answer = self._live.desk.answer(question, command.label, self._clock())
+        desk = self._live.desk
+        answer = desk.answer(question, command.label, self._clock(), std=command.std)
         about = printable(question.request.event_id)
         what = "don't know" if command.label is None else shown_label(command.label)
+        if command.std is not None:
+            what += f" \N{PLUS-MINUS SIGN} {shown_label(command.std)}"
         self._note = f"event {about}: {what}"
         if answer is not None:
             self.n_answered += 1

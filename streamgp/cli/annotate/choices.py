@@ -16,6 +16,8 @@ from streamgp.cli.wording import printable
 
 COMMANDS = "dmnqsu"
 """Letters that mean something else than a label."""
+GIVEN, SUGGESTED = "g", "p"
+"""Letters for the two numbers of a challenge: the one given, and the one predicted."""
 CHARACTERS = "123456789" + "".join(c for c in ascii_lowercase if c not in COMMANDS)
 _MAX_KEYS = 1000
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|true|false|nan|inf(inity)?", re.I)
@@ -198,6 +200,34 @@ def parse_label(text: str, known: Sequence[Label]) -> Label:
     raise ValueError(
         f"the labels here are {_names(known)}; put {text!r} in double quotes if you mean a text"
     )
+
+
+# How exact a number is stands behind one of these.
+_PLUS_MINUS = re.compile(r"\s*(?:±|\+/?-)\s*")
+
+
+def parse_number(text: str) -> tuple[float, float | None]:
+    """Return the number that somebody typed, and how exact it is, None if that was not said.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+
+    Examples
+    --------
+    >>> parse_number("21.5"), parse_number("21.5 ± 0.5"), parse_number("-3 +- 1")
+    ((21.5, None), (21.5, 0.5), (-3.0, 1.0))
+
+    """
+    number, *exact = _PLUS_MINUS.split(text.strip(), maxsplit=1)
+    y, std = _float(number), _float(exact[0]) if exact else None
+    if y is None or (exact and (std is None or std <= 0.0)):
+        raise ValueError(
+            f"{text.strip()!r:.60} is no number; write one as 21.5, or 21.5 +- 0.5 to say how "
+            "exact it is (its standard deviation)"
+        )
+    return y, std
 
 
 def _quoted(text: str) -> str:

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from streamgp.base import Label
-from streamgp.cli.annotate.choices import Choice, parse_label, shown_label
+from streamgp.cli.annotate.choices import Choice, parse_label, parse_number, shown_label
 from streamgp.cli.annotate.question import View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """What the annotator wants; `label` is None but for a label."""
+    """What the annotator wants; only a label has `label`, and `std` if it is a number with one."""
 
     kind: Literal["label", "decline", "skip", "undo", "quit"]
     label: Label | None = None
+    std: float | None = None
 
 
 COMMANDS = {
@@ -69,6 +70,38 @@ def label_of_key(character: str, choices: Sequence[Choice]) -> Command | None:
         if choice.character == character:
             return Command(kind="label", label=choice.label)
     return None
+
+
+def typed_label(text: str, view: View) -> Command:
+    """Return the label, or the number, that was typed; raises ValueError if it is none."""
+    if view.of_numbers:
+        y, std = parse_number(text)
+        return Command(kind="label", label=y, std=std)
+    return Command(kind="label", label=parse_label(text, [c.label for c in view.choices]))
+
+
+def number_of_line(line: str, choices: Sequence[Choice]) -> Command:
+    """Return what a line says where numbers are asked for: a key, or a number.
+
+    Raises
+    ------
+    ValueError
+        If it says nothing; the text says what could be meant.
+
+    Examples
+    --------
+    >>> number_of_line("21.5 +- 0.5", []).std
+    0.5
+
+    """
+    word = line.strip()
+    if word in COMMANDS:
+        return COMMANDS[word]
+    command = label_of_key(word, choices)
+    if command is not None:
+        return command
+    y, std = parse_number(word.removeprefix("n "))
+    return Command(kind="label", label=y, std=std)
 
 
 def command_of_line(line: str, choices: Sequence[Choice]) -> Command:

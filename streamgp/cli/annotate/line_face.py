@@ -7,7 +7,12 @@ import select
 from typing import TYPE_CHECKING, TextIO
 
 from streamgp.cli.annotate import question as looks
-from streamgp.cli.annotate.commands import Command, UnclearLineError, command_of_line
+from streamgp.cli.annotate.commands import (
+    Command,
+    UnclearLineError,
+    command_of_line,
+    number_of_line,
+)
 
 if TYPE_CHECKING:
     from connectors.desk.desk import Question
@@ -135,7 +140,8 @@ class LineFace:
             self._console.print(looks.features(view))
         elif word:
             try:
-                return command_of_line(line, view.choices)
+                read = number_of_line if view.of_numbers else command_of_line
+                return read(line, view.choices)
             except ValueError as error:
                 if not self._lines.is_typed:
                     n = self._lines.n_dropped

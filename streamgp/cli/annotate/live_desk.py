@@ -38,6 +38,8 @@ class Sitting:
         The only key whose questions are wanted; None for all.
     idle_s
         Seconds without a question after which to leave; None for never.
+    of_numbers
+        Whether numbers are asked for, not names of classes.
 
     """
 
@@ -46,6 +48,7 @@ class Sitting:
     answer_horizon_s: float | None = None
     only_key: str | None = None
     idle_s: float | None = None
+    of_numbers: bool = False
 
 
 class LiveDesk:
@@ -139,7 +142,11 @@ class LiveDesk:
     def _begin(self) -> None:
         """Set the desk up, to be filled from the start of the topics."""
         sitting = self._sitting
-        self.desk = Desk(sitting.annotator, answer_horizon_s=sitting.answer_horizon_s)
+        self.desk = Desk(
+            sitting.annotator,
+            answer_horizon_s=sitting.answer_horizon_s,
+            with_classes=not sitting.of_numbers,
+        )
         self.averages = Averages()
         self._feed = DeskFeed(
             self._topics, self.desk, keyed=sitting.keyed, only_key=sitting.only_key
@@ -151,6 +158,7 @@ class LiveDesk:
         assert self._feed is not None
         for message in self._feed.read_on(timeout_s if self._feed.caught_up else LOOK_S):
             if isinstance(message, LabelledExample):
-                self.averages.learn(message)
+                if not self._sitting.of_numbers:  # there are no classes
+                    self.averages.learn(message)
             elif isinstance(message, TakenBack) and message.event_id is None:
                 self.averages.forget(message.key)

@@ -35,6 +35,7 @@ REASONS = {
     "AlwaysAsk": "every event is asked about",
     "SkepticalChallenge": "the label does not fit what was learned before",
     "PaperChallenge": "the label does not fit what was learned before",
+    "OutsideInterval": "the number lies outside the interval that was expected",
     "AlwaysChallenge": "the prediction was another label",
     "LeaveOneOutReview": "the label, learned before, does not fit what was learned since",
 }
@@ -80,6 +81,8 @@ class View:
     note: str | None
     trouble: str | None
     now: float
+    of_numbers: bool = False
+    """Whether numbers are asked for, not names of classes."""
 
 
 def heading(view: View) -> Text:
@@ -99,10 +102,13 @@ def heading(view: View) -> Text:
         text.append(shown_label(request.given), style="bold")
         text.append(". The examples learned so far speak for ")
         text.append(shown_label(request.suggested), style="bold")
+        if request.std is not None:
+            text.append(f" \N{PLUS-MINUS SIGN} {request.std:.3g}")
         text.append(f" (probability that {shown_label(request.given)} is wrong: ")
         text.append(f"{request.probability_wrong:.2f}).\n")
     else:
-        text.append("Which is it?\n", style="bold")
+        what = "How much is it?\n" if view.of_numbers else "Which is it?\n"
+        text.append(what, style="bold")
         text.append(f"{about}, asked {ago(view.now - request.requested_at)}\n")
     words = REASONS.get(request.reason)
     rule = f"{printable(request.reason)} {request.score:.2g} > {request.threshold:.2g}"
@@ -164,7 +170,8 @@ def labels(view: View) -> RenderableType:
     parts = [Legend(entries=here)] if here else []
     if elsewhere:
         parts.append(Legend(entries=elsewhere, title="known elsewhere: "))
-    commands = ("n new label", "d don't know", "s skip", "u undo", "? help", "q quit")
+    new = "n type a number" if view.of_numbers else "n new label"
+    commands = (new, "d don't know", "s skip", "u undo", "? help", "q quit")
     keys = [Text.assemble((text[0], "bold cyan"), (text[1:], "dim")) for text in commands]
     return Group(*parts, Legend(entries=keys))
 
@@ -217,6 +224,7 @@ stand the examples most like it. Your second answer counts, whichever it is.
 
   1-9, a-z   give the label that stands beside the key
   n          type a label; in double quotes it is text even if it looks like a number
+  0-9        where numbers are asked for: type one, and how exact it is, as in 21.5 +- 0.5
   d          don't know: the question ends without a label; a challenged one stays
   s          skip: the question comes again after all others
   u          undo: take the last answer back, and ask again

@@ -17,8 +17,8 @@ from rich.screen import Screen
 from rich.text import Text
 
 from streamgp.cli.annotate import question as looks
-from streamgp.cli.annotate.choices import parse_label, shown_label
-from streamgp.cli.annotate.commands import COMMANDS, Command, label_of_key
+from streamgp.cli.annotate.choices import shown_label
+from streamgp.cli.annotate.commands import COMMANDS, Command, label_of_key, typed_label
 from streamgp.cli.annotate.keys import Key, Keys
 
 if TYPE_CHECKING:
@@ -166,6 +166,8 @@ class ScreenFace:
         assert view.question is not None
         if character == "n":
             self._typed = ""
+        elif view.of_numbers and character in "0123456789.-+":
+            self._typed = character
         elif character == "m":
             self._start += self._most(view)
             if self._start >= len(view.question.request.x):
@@ -187,12 +189,12 @@ class ScreenFace:
             self._typed = None
         elif key.kind == "enter":
             try:
-                label = parse_label(typed, [choice.label for choice in view.choices])
+                command = typed_label(typed, view)
             except ValueError as error:
                 self._remark = str(error)
                 return None
             self._typed = None
-            return Command(kind="label", label=label)
+            return command
         return None
 
     def _most(self, view: View) -> int:
@@ -216,7 +218,10 @@ class ScreenFace:
         return Group(*parts)
 
     def _prompt(self, typed: str, view: View) -> Text:
-        text = Text.assemble(("new label: ", "bold"), typed, ("_", "blink"))
+        what = "number: " if view.of_numbers else "new label: "
+        text = Text.assemble((what, "bold"), typed, ("_", "blink"))
+        if view.of_numbers:
+            return text.append("   as 21.5 or 21.5 +- 0.5; Enter: give it, Esc: back", style="dim")
         near = [shown_label(choice.label) for choice in view.choices]
         near = [label for label in near if typed and label.casefold().startswith(typed.casefold())]
         if near:

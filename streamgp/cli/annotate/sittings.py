@@ -81,6 +81,7 @@ def by_hand(
             answer_horizon_s=config.loop.answer_horizon_s,
             only_key=key,
             idle_s=idle_s,
+            of_numbers=config.target == "number",
         )
         courier = Courier(lambda: topics.writer(PROGRAM))
         face = open_face()
@@ -167,7 +168,7 @@ def by_itself(
                     "name the column that holds the labels: --label COLUMN, or label in section "
                     "[log] of the configuration file"
                 )
-            given = read_truths(truth, label=column)
+            given = read_truths(truth, label=column, numbers=config.target == "number")
         with Stop() as stop:
             simulation = Simulation(
                 deployment.topics,

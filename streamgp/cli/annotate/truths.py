@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from connectors.tables.cells import is_integer_text, is_missing, key_of, label_of
+from connectors.tables.cells import is_integer_text, is_missing, key_of, label_of, target_of
 from connectors.tables.formats import open_table
 from connectors.tables.rows import Row
 from connectors.tables.streams import TableError
@@ -22,7 +22,7 @@ MAX_TRUTHS = 500_000
 """Events that nobody has asked about yet; the oldest are forgotten."""
 
 
-def read_truths(paths: Sequence[Path], *, label: str) -> dict[str, Label]:
+def read_truths(paths: Sequence[Path], *, label: str, numbers: bool = False) -> dict[str, Label]:
     """Read the labels of events from logs: CSV, JSON lines or Parquet.
 
     Parameters
@@ -32,6 +32,8 @@ def read_truths(paths: Sequence[Path], *, label: str) -> dict[str, Label]:
         the row, as `streamgp send` makes it.
     label
         The column of the labels.
+    numbers
+        Whether they are numbers to be predicted, not names of classes.
 
     Raises
     ------
@@ -45,7 +47,7 @@ def read_truths(paths: Sequence[Path], *, label: str) -> dict[str, Label]:
             with closing(open_table(path)) as table:
                 rows = [(row.number, row.cells) for row in table.rows() if isinstance(row, Row)]
                 typed = table.typed
-            found = list(_labels(path, rows, label, typed=typed))
+            found = list(_labels(path, rows, label, typed=typed, numbers=numbers))
         except (TableError, ValueError) as error:
             raise click.ClickException(str(error)) from None
         for name, y in found:
@@ -59,7 +61,12 @@ def read_truths(paths: Sequence[Path], *, label: str) -> dict[str, Label]:
 
 
 def _labels(
-    path: Path, rows: list[tuple[int, dict[str, Any]]], label: str, *, typed: bool
+    path: Path,
+    rows: list[tuple[int, dict[str, Any]]],
+    label: str,
+    *,
+    typed: bool,
+    numbers: bool,
 ) -> Iterator[tuple[str, Label]]:
     if not any(label in cells for _, cells in rows):
         columns = dict.fromkeys(name for _, cells in rows[:1] for name in cells)
@@ -68,12 +75,16 @@ def _labels(
         )
     named = [(n, cells) for n, cells in rows if not is_missing(cells.get(label))]
     # As in a log that is sent: numbers if all of them are.
-    are_integers = not typed and all(is_integer_text(cells[label]) for _, cells in named)
+    are_integers = not (typed or numbers) and all(is_integer_text(c[label]) for _, c in named)
     known: dict[tuple[type, Label], Label] = {}
     for n, cells in named:
         cell = cells[label]
         try:
-            y = label_of(cell) if typed else int(cell) if are_integers else cell.strip()
+            y: Label | None
+            if numbers:
+                y = target_of(cell)
+            else:
+                y = label_of(cell) if typed else int(cell) if are_integers else cell.strip()
             event_id = str(n) if is_missing(cells.get(ID_COLUMN)) else key_of(cells[ID_COLUMN])
         except ValueError as error:
             raise TableError(f"{path}: row {n}: {error}") from None
@@ -123,7 +134,7 @@ class Truths:
     def see(self, event: Event) -> None:
         """Take note of an event: its `truth`, else the label that it brings."""
         y = event.y if event.truth is None else event.truth
-        if y is not None:
+        if y is not None and not isinstance(y, float):  # there may be as many as events
             y = self._labels.setdefault((type(y), y), y)
         self._unasked[event.key, event.event_id] = y
         _shrink(self._unasked, self._max)

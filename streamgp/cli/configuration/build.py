@@ -9,10 +9,10 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
-from river.base import Classifier
+from river.base import Classifier, Regressor
 
 from streamgp import query as rules
 from streamgp.cli.configuration import settings
@@ -22,12 +22,14 @@ from streamgp.interactive import (
     InteractiveLoop,
     KeyedLoops,
     SimulatedAnnotator,
+    SimulatedMeasurer,
     TiredAnnotator,
 )
 from streamgp.interactive.shelf import Shelf
 from streamgp.kernels import SquaredExponential
 from streamgp.learners.gp_classifier import GPClassifier
-from streamgp.query import budgets, skeptical
+from streamgp.learners.gp_regressor import GPRegressor
+from streamgp.query import budgets, skeptical, skeptical_numbers
 
 _QUERIES: Mapping[type, Any] = {
     settings.Paper: rules.PaperAsk,
@@ -42,6 +44,7 @@ _QUERIES: Mapping[type, Any] = {
 _CHALLENGES: Mapping[type, Any] = {
     settings.Paper: rules.PaperChallenge,
     settings.SkepticalChallenge: rules.SkepticalChallenge,
+    settings.OutsideInterval: rules.OutsideInterval,
     settings.Always: rules.AlwaysChallenge,
     settings.Never: rules.NeverChallenge,
 }
@@ -52,10 +55,12 @@ _BUDGETS: Mapping[type, Any] = {
 }
 
 
-def build_model(
-    config: settings.Config, *, source: str = "configuration"
-) -> skeptical.SkepticalClassifier:
-    """Build the skeptical classifier that a configuration describes.
+Model: TypeAlias = skeptical.SkepticalClassifier | skeptical_numbers.SkepticalRegressor
+Learner: TypeAlias = Classifier | Regressor
+
+
+def build_model(config: settings.Config, *, source: str = "configuration") -> Model:
+    """Build the skeptical classifier or regressor that a configuration describes.
 
     Parameters
     ----------
@@ -77,23 +82,27 @@ def build_model(
 
     """
     config = settings.resolved(config)
-    learner = build_learner(config.learner, config.seed, source=source)
-    return skeptical.SkepticalClassifier(
-        learner,
-        query=_construct(_QUERIES, config.query),
-        challenge=_construct(_CHALLENGES, config.challenge),
-        budget=_build_budget(config.budget, config.seed),
-        warm_up=0 if config.warm_up is None else config.warm_up,
-        review=_build_review(config, learner, source=source),
-        seed=config.seed,
-    )
+    learner = build_learner(config.learner, config.seed, target=config.target, source=source)
+    shared: dict[str, Any] = {
+        "query": _construct(_QUERIES, config.query),
+        "challenge": _construct(_CHALLENGES, config.challenge),
+        "budget": _build_budget(config.budget, config.seed),
+        "warm_up": 0 if config.warm_up is None else config.warm_up,
+        "seed": config.seed,
+    }
+    if isinstance(learner, Regressor):
+        return skeptical_numbers.SkepticalRegressor(learner, **shared)
+    review = _build_review(config, learner, source=source)
+    return skeptical.SkepticalClassifier(learner, review=review, **shared)
 
 
-def build_learner(learner: settings.Learner, seed: int, *, source: str) -> Classifier:
-    """Build the Gaussian process, or find and build a River classifier."""
+def build_learner(
+    learner: settings.Learner, seed: int, *, target: settings.TargetName = "label", source: str
+) -> Learner:
+    """Build the Gaussian process, or find and build a River classifier or regressor."""
     if learner.name == "gp":
-        return _gaussian_process(learner)
-    cls = find_classifier(learner.name, source=source)
+        return _gaussian_process(learner, GPClassifier if target == "label" else GPRegressor)
+    cls = find_learner(learner.name, target=target, source=source)
     options = dict(learner.options)
     allowed = inspect.signature(cls).parameters
     for name in options:
@@ -109,50 +118,62 @@ def build_learner(learner: settings.Learner, seed: int, *, source: str) -> Class
         ) from None
 
 
-def _gaussian_process(learner: settings.Learner) -> GPClassifier:
+def _gaussian_process(
+    learner: settings.Learner, cls: type[GPClassifier] | type[GPRegressor]
+) -> Learner:
     learner = settings.resolved(settings.Config(learner=learner)).learner
     scale, noise = learner.length_scale, learner.noise_variance
     assert noise is not None  # the preset says it
-    return GPClassifier(
+    # Settings that a regressor does not have are refused with the configuration.
+    changing: dict[str, Any] = {}
+    if cls is GPClassifier:
+        changing = {"window": learner.window, "drift": learner.drift}
+    return cls(
         None if scale is None else SquaredExponential(length_scale=scale),
         noise,
         None if learner.max_points == "all" else learner.max_points,
         learner.learn_hyperparameters,
-        window=learner.window,
-        drift=learner.drift,
+        **changing,
     )
 
 
-def find_classifier(name: str, *, source: str) -> type[Classifier]:
-    """Import a River classifier by its path, and nothing that is not one.
+_KINDS: Mapping[settings.TargetName, tuple[type[Learner], str, str]] = {
+    "label": (Classifier, "classifier", "river.naive_bayes.GaussianNB"),
+    "number": (Regressor, "regressor", "river.tree.HoeffdingTreeRegressor"),
+}
+
+
+def find_learner(name: str, *, target: settings.TargetName = "label", source: str) -> type[Learner]:
+    """Import a River classifier, or regressor, by its path, and nothing that is not one.
 
     Examples
     --------
-    >>> find_classifier("river.naive_bayes.GaussianNB", source="my.toml").__name__
+    >>> find_learner("river.naive_bayes.GaussianNB", source="my.toml").__name__
     'GaussianNB'
 
     """
+    wanted, kind, example = _KINDS[target]
     where = f'{source}: learner.name = "{name}"'
     module_name, _, class_name = name.rpartition(".")
     if module_name.split(".")[0] != "river" or not name.replace(".", "").isidentifier():
         raise ConfigError(
-            f'{where} is not allowed, expected "gp" or the path of a River classifier, '
-            'as in "river.naive_bayes.GaussianNB"'
+            f'{where} is not allowed, expected "gp" or the path of a River {kind}, '
+            f'as in "{example}"'
         )
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         raise ConfigError(f"{where} is not allowed: {error}") from None
     cls = getattr(module, class_name, None)
-    if not (isinstance(cls, type) and issubclass(cls, Classifier)) or inspect.isabstract(cls):
+    if not (isinstance(cls, type) and issubclass(cls, wanted)) or inspect.isabstract(cls):
         there = ", ".join(
             key
             for key, value in vars(module).items()
             if isinstance(value, type)
-            and issubclass(value, Classifier)
+            and issubclass(value, wanted)
             and not inspect.isabstract(value)
         )
-        raise ConfigError(f"{where} is not a River classifier; {module_name} has {there or 'none'}")
+        raise ConfigError(f"{where} is not a River {kind}; {module_name} has {there or 'none'}")
     return cls
 
 
@@ -185,7 +206,13 @@ def build_loop(
 
     """
     model, spans = build_model(config, source=source), config.loop
+    total = build_total_budget(config)
     if config.log.key is None:
+        if total is not None:
+            raise ConfigError(
+                f"{source}: total_budget is for a learner of each key, and there is no key column; "
+                "name one (--key COLUMN), or put the limit into [budget]"
+            )
         if snapshot is not None:
             return InteractiveLoop.restore(snapshot, model)
         return InteractiveLoop(
@@ -194,13 +221,16 @@ def build_loop(
             answer_horizon_s=spans.answer_horizon_s,
         )
     if snapshot is not None:
-        return KeyedLoops.restore(snapshot, model, max_keys=spans.max_keys, shelf=shelf)
+        return KeyedLoops.restore(
+            snapshot, model, max_keys=spans.max_keys, shelf=shelf, total_budget=total
+        )
     return KeyedLoops(
         model,
         expires_after_s=spans.expires_after_s,
         answer_horizon_s=spans.answer_horizon_s,
         max_keys=spans.max_keys,
         shelf=shelf,
+        total_budget=total,
     )
 
 
@@ -217,17 +247,24 @@ def build_annotator(config: settings.Config) -> SimulatedAnnotator | AnnotatorPa
     """
     if not config.annotators:
         annotator = config.annotator
-        return _one_annotator(annotator, annotator.name or "simulated", config.seed)
-    several = [_one_annotator(one, name, config.seed) for name, one in config.annotators.items()]
+        return _one_annotator(config, annotator, annotator.name or "simulated")
+    several = [_one_annotator(config, one, name) for name, one in config.annotators.items()]
     return AnnotatorPanel(several, seed=config.seed)
 
 
-def _one_annotator(annotator: settings.Annotator, name: str, seed: int) -> SimulatedAnnotator:
+def _one_annotator(
+    config: settings.Config, annotator: settings.Annotator, name: str
+) -> SimulatedAnnotator:
+    seed = config.seed
     options: dict[str, Any] = msgspec.structs.asdict(annotator)
     tiring = {key: options.pop(key) for key in ("tiring_rate", "half_life_s")}
+    measuring = {key: options.pop(key) for key in ("noise", "outlier", "states_noise")}
     options["name"] = name
     if annotator.seed is None:
         options["seed"] = seed
+    if config.target == "number":
+        del options["classes"]
+        return SimulatedMeasurer(**options, **measuring)
     return (
         TiredAnnotator(**options, **tiring)
         if annotator.tiring_rate
@@ -236,7 +273,7 @@ def _one_annotator(annotator: settings.Annotator, name: str, seed: int) -> Simul
 
 
 def _build_review(
-    config: settings.Config, learner: Classifier, *, source: str
+    config: settings.Config, learner: Learner, *, source: str
 ) -> rules.LeaveOneOutReview | None:
     review = config.review
     if isinstance(review, settings.Never):
@@ -253,10 +290,24 @@ def _build_review(
     )
 
 
+def build_total_budget(config: settings.Config) -> budgets.Budget | None:
+    """Build the budget for all keys together, None for none."""
+    if isinstance(config.total_budget, settings.Unlimited):
+        return None
+    built: budgets.Budget = _build_budget(config.total_budget, config.seed)
+    return built
+
+
 def _build_budget(budget: settings.Budget, seed: int) -> Any:
+    if isinstance(budget, settings.AllOf):
+        return budgets.AllOf(*(_build_budget(one, seed) for one in budget.budgets))
     if isinstance(budget, settings.Rate):  # the only one that draws
         return budgets.RateBudget(
-            budget.rate, window=budget.window, horizon=budget.horizon, seed=seed
+            budget.rate,
+            window=budget.window,
+            horizon=budget.horizon,
+            seed=seed,
+            gives_back=budget.gives_back,
         )
     return _construct(_BUDGETS, budget)
 

@@ -15,8 +15,9 @@ import msgspec
 from msgspec.structs import replace
 
 from connectors.tables.cells import is_integer_text
+from streamgp.cli.configuration import settings
 from streamgp.cli.configuration.settings import Annotator, Config, Learner, PlainLabel
-from streamgp.cli.configuration.validation import ConfigError, convert, shown
+from streamgp.cli.configuration.validation import ConfigError, convert, one_of, shown
 from streamgp.cli.configuration.worker_checks import check_worker
 from streamgp.cli.configuration.worker_settings import WorkerConfig, replay_part
 
@@ -137,7 +138,7 @@ def parse_annotator(text: str, base: Annotator = Annotator()) -> Annotator:  # n
     streamgp.cli.configuration.validation.ConfigError: --annotator: error_rate = 2 is not ...
 
     """
-    settings: dict[str, object] = {}
+    found: dict[str, object] = {}
     for part in text.split(",") if text.strip() else ():
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not name:
@@ -145,11 +146,11 @@ def parse_annotator(text: str, base: Annotator = Annotator()) -> Annotator:  # n
                 f"--annotator: {part.strip()!r} is not a setting, expected name=value pairs "
                 "separated by commas, as in error_rate=0.2,delay=300"
             )
-        if name in settings:
+        if name in found:
             raise ConfigError(f"--annotator: {name} is given twice")
-        settings[name] = _WORDS.get(name, _plain)(value)
-    convert(settings, Annotator, source="--annotator")
-    return msgspec.convert({**msgspec.structs.asdict(base), **settings}, Annotator)
+        found[name] = _WORDS.get(name, _plain)(value)
+    convert(found, Annotator, source="--annotator")
+    return msgspec.convert({**msgspec.structs.asdict(base), **found}, Annotator)
 
 
 def _plain(text: str) -> object:
@@ -180,6 +181,7 @@ _OF_GP = [name for name in Learner.__struct_fields__ if name not in ("name", "op
 def consistent(config: Config, *, source: str) -> Config:
     """Return the configuration, or raise ConfigError if settings contradict each other."""
     _check_annotators(config, source)
+    _check_target(config, source)
     _check_learner(config.learner, source)
     log = config.log
     roles: dict[str, str] = {}
@@ -226,6 +228,58 @@ def _check_learner(learner: Learner, source: str) -> None:
             f"learner.max_points = {shown(learner.max_points)} exclude each other; "
             "do without one of them"
         )
+
+
+_NUMBER_QUERIES = (settings.Always, settings.Never, settings.Random)
+_NUMBER_CHALLENGES = (settings.OutsideInterval, settings.SkepticalChallenge, settings.Never)
+
+
+def _check_target(config: Config, source: str) -> None:
+    """Refuse rules and annotators that are for targets of the other kind."""
+    if config.target == "number":
+        _check_numbers(config, source)
+        return
+    if isinstance(config.challenge, settings.OutsideInterval):
+        raise ConfigError(
+            f'{source}: challenge.rule = "outside_interval" is for numbers; it needs '
+            'target = "number" (on the command line --target number)'
+        )
+    for path, annotator in _annotators(config):
+        for name in ("noise", "states_noise"):
+            if getattr(annotator, name):
+                raise ConfigError(
+                    f'{source}: {path}.{name} is for numbers; it needs target = "number" '
+                    "(on the command line --target number)"
+                )
+
+
+def _check_numbers(config: Config, source: str) -> None:
+    where = 'is not allowed with target = "number"'
+    if config.preset != "default":
+        raise ConfigError(f'{source}: preset = "{config.preset}" {where}, expected "default"')
+    for name, rule, allowed in (
+        ("query", config.query, _NUMBER_QUERIES),
+        ("challenge", config.challenge, _NUMBER_CHALLENGES),
+        ("review", config.review, (settings.Never,)),
+    ):
+        if rule is not None and not isinstance(rule, allowed):
+            tag = rule.__struct_config__.tag
+            expected = one_of(str(kind.__struct_config__.tag) for kind in allowed)
+            raise ConfigError(f'{source}: {name}.rule = "{tag}" {where}, expected {expected}')
+    for name in ("window", "drift"):
+        if getattr(config.learner, name):
+            raise ConfigError(f"{source}: learner.{name} {where}: it is for labels")
+    for path, annotator in _annotators(config):
+        for name in ("classes", "tiring_rate"):
+            if getattr(annotator, name):
+                raise ConfigError(f"{source}: {path}.{name} {where}: it is for labels")
+        if annotator.states_noise and not annotator.noise:
+            raise ConfigError(f"{source}: {path}.states_noise needs a noise above 0")
+
+
+def _annotators(config: Config) -> list[tuple[str, Annotator]]:
+    several = [(f"annotators.{name}", one) for name, one in config.annotators.items()]
+    return several or [("annotator", config.annotator)]
 
 
 def _check_annotators(config: Config, source: str) -> None:

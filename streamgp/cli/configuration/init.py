@@ -17,6 +17,7 @@ def template(preset: PresetName = "default", *, worker: bool = False) -> str:
     scale = config.learner.length_scale
     return (WORKER if worker else REPLAY).format(
         preset=shown(config.preset),
+        target=shown(config.target),
         seed=config.seed,
         warm_up=config.warm_up,
         name=shown(Learner().name),
@@ -34,6 +35,9 @@ def template(preset: PresetName = "default", *, worker: bool = False) -> str:
         stubborn=shown(config.annotator.stubborn),
         tiring_rate=config.annotator.tiring_rate,
         half_life_s=config.annotator.half_life_s,
+        noise=config.annotator.noise,
+        outlier=config.annotator.outlier,
+        states_noise=shown(config.annotator.states_noise),
         **_of_worker(),
     )
 

@@ -55,6 +55,7 @@ def open_log(path: Path, config: Config, notes: Notes) -> LogSource:
             features=columns.features,
             # Not every classifier of River takes texts, the Gaussian process does.
             texts=config.learner.name == "gp",
+            numbers=config.target == "number",
             limit=columns.limit,
             notes=notes,
         )

@@ -6,7 +6,7 @@ import click
 from msgspec.structs import replace as changed
 
 from streamgp.cli.configuration.config import with_annotators
-from streamgp.cli.configuration.settings import Config, PresetName
+from streamgp.cli.configuration.settings import Config, PresetName, TargetName
 
 
 def split_columns(
@@ -38,6 +38,14 @@ features_option = click.option(
 """Columns that alone are features, for every command that reads logs."""
 
 
+target_option = click.option(
+    "--target",
+    type=click.Choice(["label", "number"]),
+    help="What the label column holds: names of classes (label), or numbers to be predicted.",
+)
+"""What is predicted, for every command that reads labels."""
+
+
 def with_options(
     config: Config,
     *,
@@ -48,6 +56,7 @@ def with_options(
     features: tuple[str, ...] = (),
     annotator: tuple[str, ...] = (),
     preset: PresetName | None = None,
+    target: TargetName | None = None,
     seed: int | None = None,
     limit: int | None = None,
 ) -> Config:
@@ -73,6 +82,7 @@ def with_options(
     return changed(
         with_annotators(config, annotator),
         preset=config.preset if preset is None else preset,
+        target=config.target if target is None else target,
         seed=config.seed if seed is None else seed,
         log=log,
     )

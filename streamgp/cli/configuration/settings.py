@@ -23,6 +23,7 @@ Count: TypeAlias = Annotated[int, Meta(ge=1)]
 Seed: TypeAlias = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 PresetName: TypeAlias = Literal["default", "paper"]
+TargetName: TypeAlias = Literal["label", "number"]
 
 # What a label in a log can be.
 PlainLabel: TypeAlias = bool | int | float | str
@@ -89,14 +90,21 @@ class SkepticalChallenge(_Rule, frozen=True, kw_only=True, tag="skeptical"):
     threshold: Share = 0.1
 
 
+class OutsideInterval(_Rule, frozen=True, kw_only=True, tag="outside_interval"):
+    """Challenge a number outside the interval in which answers are expected."""
+
+    level: Share = 0.99
+
+
 class Unlimited(_Rule, frozen=True, kw_only=True, tag="unlimited"):
     """No limit on label requests."""
 
 
 class AtMost(_Rule, frozen=True, kw_only=True, tag="at_most"):
-    """At most n answered label requests in all."""
+    """At most n label requests in all."""
 
     n: Annotated[int, Meta(ge=0)]
+    gives_back: bool = True
 
 
 class AtMostPer(_Rule, frozen=True, kw_only=True, tag="at_most_per"):
@@ -104,6 +112,7 @@ class AtMostPer(_Rule, frozen=True, kw_only=True, tag="at_most_per"):
 
     n: Annotated[int, Meta(ge=0)]
     span_s: Seconds
+    gives_back: bool = False
 
 
 class Rate(_Rule, frozen=True, kw_only=True, tag="rate"):
@@ -112,9 +121,16 @@ class Rate(_Rule, frozen=True, kw_only=True, tag="rate"):
     rate: Share
     window: Count = 50
     horizon: Count = 8
+    gives_back: bool = True
 
 
-Budget: TypeAlias = Unlimited | AtMost | AtMostPer | Rate
+class AllOf(_Rule, frozen=True, kw_only=True, tag="all_of"):
+    """Several budgets at once."""
+
+    budgets: Annotated[tuple[AtMost | AtMostPer | Rate, ...], Meta(min_length=1)]
+
+
+Budget: TypeAlias = Unlimited | AtMost | AtMostPer | Rate | AllOf
 
 
 class LeaveOneOut(_Rule, frozen=True, kw_only=True, tag="leave_one_out"):
@@ -128,12 +144,12 @@ class LeaveOneOut(_Rule, frozen=True, kw_only=True, tag="leave_one_out"):
 Query: TypeAlias = (
     Paper | SkepticalQuery | Always | Never | Random | Entropy | LeastConfidence | BestVersusSecond
 )
-ChallengeRule: TypeAlias = Paper | SkepticalChallenge | Always | Never
+ChallengeRule: TypeAlias = Paper | SkepticalChallenge | OutsideInterval | Always | Never
 Review: TypeAlias = Never | LeaveOneOut
 
 
 class Learner(Section, frozen=True, kw_only=True):
-    """The Gaussian process ("gp"), or a River classifier by its path."""
+    """The Gaussian process ("gp"), or a River classifier or regressor by its path."""
 
     name: Text = "gp"
     length_scale: Annotated[float, Meta(gt=0)] | None = None
@@ -148,7 +164,8 @@ class Learner(Section, frozen=True, kw_only=True):
 class Annotator(Section, frozen=True, kw_only=True):
     """A simulated annotator; `delay` is in seconds of the log's time.
 
-    One with a `tiring_rate` is tired, see `streamgp.TiredAnnotator`.
+    One with a `tiring_rate` is tired, see `streamgp.TiredAnnotator`. `noise`, `outlier` and
+    `states_noise` are for numbers, see `streamgp.SimulatedMeasurer`.
     """
 
     name: Text | None = None
@@ -159,6 +176,9 @@ class Annotator(Section, frozen=True, kw_only=True):
     decline_rate: Share = 0.0
     stubborn: bool = False
     classes: Annotated[tuple[PlainLabel, ...], Meta(min_length=1)] | None = None
+    noise: Annotated[float, Meta(ge=0)] = 0.0
+    outlier: Annotated[float, Meta(ge=0)] = 5.0
+    states_noise: bool = False
     seed: Seed | None = None
 
 
@@ -185,6 +205,7 @@ class Config(Section, frozen=True, kw_only=True):
     """The whole file."""
 
     preset: PresetName = "default"
+    target: TargetName = "label"
     seed: Seed = DEFAULT_SEED
     warm_up: Annotated[int, Meta(ge=0)] | None = None
     learner: Learner = Learner()
@@ -192,11 +213,16 @@ class Config(Section, frozen=True, kw_only=True):
     challenge: ChallengeRule | None = None
     review: Review = Never()
     budget: Budget = Unlimited()
+    total_budget: Budget = Unlimited()
     annotator: Annotator = Annotator()
     annotators: dict[Text, Annotator] = {}
     log: Log = Log()
     loop: Loop = Loop()
 
+
+NUMBER_QUERY: Query = Always()
+NUMBER_CHALLENGE: ChallengeRule = OutsideInterval()
+"""The rules where targets are numbers and nothing else is said."""
 
 # What the presets of `streamgp.isgp` decide; a test holds the two together.
 PRESETS: dict[str, Config] = {
@@ -239,12 +265,13 @@ def resolved(config: Config) -> Config:
             noise_variance=_first(learner.noise_variance, preset.learner.noise_variance),
             max_points=_first(learner.max_points, bound),
         )
+    numbers = config.target == "number"
     return replace(
         config,
         learner=learner,
         warm_up=_first(config.warm_up, preset.warm_up),
-        query=_first(config.query, preset.query),
-        challenge=_first(config.challenge, preset.challenge),
+        query=_first(config.query, NUMBER_QUERY if numbers else preset.query),
+        challenge=_first(config.challenge, NUMBER_CHALLENGE if numbers else preset.challenge),
     )
 
 

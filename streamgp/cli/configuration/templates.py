@@ -17,6 +17,10 @@ _TOP = """\
 # and numbers of the ISGP paper, on unscaled features).
 preset = {preset}
 
+# What is predicted: "label", names of classes, or "number". Some settings below are for one of
+# the two.
+target = {target}
+
 # Seeds every random draw: the same seed and log give the same run.
 seed = {seed}
 
@@ -29,13 +33,14 @@ warm_up = {warm_up}
 _RULES = """\
 [learner]
 # "gp", a Gaussian process, or any River classifier by its path, for example
-# "river.naive_bayes.GaussianNB"; a River classifier's settings go into a section
+# "river.naive_bayes.GaussianNB", or regressor; a River learner's settings go into a section
 # [learner.options], in place of those below.
 name = {name}
 # How far a labelled example reaches, in units of the scaled features. Without it: grows
 # with the square root of the number of features.
 {length_scale}
-# How much a single label may be off (labels count as 0 and 1); more is more skeptical.
+# How much a single label may be off (labels count as 0 and 1); more is more skeptical. For
+# numbers a share of their variance.
 noise_variance = {noise_variance}
 # How many points it keeps. It is exact up to so many labelled examples, and from then on
 # as fast and as large as at that time; "all" keeps every example. For a world that changes all the
@@ -60,6 +65,7 @@ drift = {drift}
 #   "best_versus_second"  threshold = 0.3 (second best probability over best)
 # "skeptical": a coin with c times the probability of being wrong; more c, more questions. With
 # at_least this probability however sure the learner is: how it notices that the world has changed.
+# For numbers: "always", which is the default then, "never" or "random".
 {query}
 
 [challenge]
@@ -68,6 +74,8 @@ drift = {drift}
 #   "always"  whenever they differ
 #   "never"   take every label as it is
 # "skeptical": when the label is wrong with more than this probability.
+# For numbers: "skeptical", "never" or "outside_interval", the default then: when the number lies
+# outside the interval in which answers are expected with the probability level = 0.99.
 {challenge}
 
 [review]
@@ -82,6 +90,13 @@ rule = "never"
 #   "at_most"      n = 100
 #   "at_most_per"  n = 5, span_s = 3600.0 (at most 5 in any hour)
 #   "rate"         rate = 0.1, window = 50, horizon = 8 (about this share of the events)
+# and "all_of", several at once: a section [[budget.budgets]] with such a rule for each of them.
+# gives_back = true: a question that nobody answered does not count after all.
+rule = {budget}
+
+[total_budget]
+# Where every key has a learner, how many labels may be asked for in all, on top of what [budget]
+# allows each key. The rules are the same.
 rule = {budget}
 
 """
@@ -100,6 +115,11 @@ stubborn = {stubborn}
 # that has passed. 0.0: never tired.
 tiring_rate = {tiring_rate}
 half_life_s = {half_life_s}
+# For numbers: standard deviation of an answer; how many standard deviations of all truths a
+# wrong one is off; whether the annotator says how exact the answers are.
+noise = {noise}
+outlier = {outlier}
+states_noise = {states_noise}
 # The labels to err among, of the same type as those in the log. Without it: those seen so far.
 #classes = ["hall", "kitchen"]
 # How the annotator signs; without it "simulated".

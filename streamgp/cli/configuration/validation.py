@@ -201,6 +201,8 @@ def expected(kind: inspect.Type) -> str:
         return one_of(str(value) for value in kind.values)
     if isinstance(kind, inspect.ListType | inspect.VarTupleType):
         if isinstance(kind.item_type, inspect.UnionType):
+            if isinstance(kind.item_type.types[0], inspect.StructType):
+                return "sections"
             return 'a list of labels, ["like", "this"] or [1, 2]'
         return 'a list of texts, ["like", "this"]'
     if isinstance(kind, inspect.DictType) and isinstance(kind.value_type, inspect.StructType):

@@ -12,9 +12,10 @@ from connectors.records import Reader
 from connectors.wire.history import History
 from connectors.wire.statelog import CONFIGURATION
 from streamgp.cli.deployment.visiting import all_of
+from streamgp.interactive.keyed import BUDGET
 from streamgp.interactive.messages import LabelledExample
 
-_NO_LOOP = (CONFIGURATION, "forgotten")
+_NO_LOOP = (CONFIGURATION, "forgotten", BUDGET)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from connectors.records import Topics
 from connectors.worker.loop_settings import LoopSettings
 from streamgp.cli.configuration.addresses import KafkaAddress, parse_address
-from streamgp.cli.configuration.build import build_model
+from streamgp.cli.configuration.build import build_model, build_total_budget
 from streamgp.cli.configuration.validation import ConfigError
 from streamgp.cli.configuration.worker_settings import WorkerConfig
 
@@ -19,13 +19,19 @@ def build_loops(config: WorkerConfig, *, source: str) -> LoopSettings:
     True
 
     """
-    spans = config.loop
+    spans, total = config.loop, build_total_budget(config)
+    if total is not None and not config.worker.keyed:
+        raise ConfigError(
+            f"{source}: total_budget is for a learner of each key, and worker.keyed is false; "
+            "put the limit into [budget]"
+        )
     return LoopSettings(
         model=build_model(config, source=source),
         keyed=config.worker.keyed,
         expires_after_s=spans.expires_after_s,
         answer_horizon_s=spans.answer_horizon_s,
         max_keys=spans.max_keys if config.worker.keyed else None,
+        total_budget=total,
     )
 
 

@@ -9,7 +9,12 @@ import click
 
 from streamgp.cli.completion import directories
 from streamgp.cli.configuration.config import consistent, load
-from streamgp.cli.configuration.options import features_option, ignore_option, with_options
+from streamgp.cli.configuration.options import (
+    features_option,
+    ignore_option,
+    target_option,
+    with_options,
+)
 from streamgp.cli.configuration.settings import Config
 from streamgp.cli.option_types import path_to
 from streamgp.cli.replay.report import check_report
@@ -36,6 +41,7 @@ from streamgp.cli.replay.report import check_report
 )
 @ignore_option
 @features_option
+@target_option
 @click.option(
     "--annotator",
     metavar="NAME=VALUE,...",
@@ -45,7 +51,9 @@ from streamgp.cli.replay.report import check_report
     "seconds until an answer comes; decline_rate: share of requests left unanswered; "
     "stubborn=true: repeats the first answer when challenged; tiring_rate: what each question "
     "adds to error_rate, half of which passes in half_life_s seconds; classes=A|B|C: the labels "
-    "to err among; name; seed. Given several times, each with a name: they share the questions. "
+    "to err among; for numbers noise: standard deviation of an answer, outlier: how many standard "
+    "deviations of all truths a wrong one is off, states_noise=true: says how exact it is; name; "
+    "seed. Given several times, each with a name: they share the questions. "
     "Without this option: never wrong, and at once.",
 )
 @click.option(
@@ -122,6 +130,7 @@ def replay(
       streamgp replay phones.parquet --label activity --time timestamp \\
           --key user --ignore session --limit 5000 --out results
       streamgp replay rooms.csv.gz --label room --report rooms.html
+      streamgp replay rooms.csv --label temperature --target number --annotator noise=0.5
       streamgp replay phones.parquet --label activity --key user --out results --state state
       streamgp init > my.toml
       streamgp replay rooms.csv.gz --label room --config my.toml

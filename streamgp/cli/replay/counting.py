@@ -6,6 +6,7 @@ from connectors.broker import Received, Sink
 from streamgp.base import State
 from streamgp.cli.replay.points import Points
 from streamgp.interactive import Tally
+from streamgp.interactive.judge import Target
 from streamgp.interactive.messages import Answer, Event, Input, Message, Prediction, Rejected
 
 
@@ -18,6 +19,8 @@ class CountingSink:
     ----------
     sink
         The other one; None to drop everything.
+    target
+        What the labels are: `label`, names of classes, or `number`.
 
     Attributes
     ----------
@@ -30,11 +33,12 @@ class CountingSink:
 
     """
 
-    def __init__(self, sink: Sink | None = None) -> None:
+    def __init__(self, sink: Sink | None = None, target: Target = "label") -> None:
         self._sink = sink
-        self.tally = Tally()
+        self._target = target
+        self.tally = Tally(target)
         self.by_key: dict[str | None, Tally] = {}
-        self.points = Points()
+        self.points = Points(target=target)
 
     def event(self, event: Event) -> None:
         """Count an event."""
@@ -91,7 +95,7 @@ class CountingSink:
         return (self.tally,) if own is None else (self.tally, own)
 
     def _of(self, key: str | None) -> Tally:
-        return self.by_key.setdefault(key, Tally())
+        return self.by_key.setdefault(key, Tally(self._target))
 
     def flush(self) -> None:
         """Flush the other sink."""

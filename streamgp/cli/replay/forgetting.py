@@ -22,6 +22,7 @@ from streamgp.cli.replay.origin import check_version, config_of
 from streamgp.cli.replay.results import SUMMARY, counts_of, counts_of_keys, laid_out
 from streamgp.cli.replay.state import REPLAY, Cut, in_words, open_shelf, read, write
 from streamgp.interactive import KeyedLoops
+from streamgp.interactive.judge import Target
 
 _NOT_TOUCHED = "the log itself and pages made by --report are not touched"
 
@@ -69,7 +70,8 @@ def _forget(state: StateDirectory, origin: State, cut: Cut, loops: KeyedLoops, k
     pending = sorted({*cut.forgetting, key})
     files = _message_files(origin, cut)
     n_messages = sum(count_lines(path, [key]) for path in files)
-    game, counter, what = _without(cut.game, pending, key)
+    target = config_of(origin).target
+    game, counter, what = _without(cut.game, pending, key, target)
     if not (what or n_messages or key in cut.forgetting):
         raise click.ClickException(f"{state.path} knows no key {key!r}; nothing was removed")
     if files:
@@ -107,11 +109,13 @@ def _message_files(origin: State, cut: Cut) -> Mapping[Path, int]:
     return files
 
 
-def _without(game: State, keys: Collection[str], key: str) -> tuple[State, CountingSink, list[str]]:
+def _without(
+    game: State, keys: Collection[str], key: str, target: Target
+) -> tuple[State, CountingSink, list[str]]:
     """Take keys out of everything around the loops; say what there was of one of them."""
     played, source = game["game"], game["game"]["source"]
     queue = source["queue"]
-    counter, sink = CountingSink(), ReplaySink(None)
+    counter, sink = CountingSink(target=target), ReplaySink(None)
     counter.load_state(played["counts"])
     sink.load_state(game["sink"])
     answers = [*source["given"], *(answer for _, answer in queue["waiting"])]

@@ -6,10 +6,11 @@ from typing import Any
 
 from streamgp.base import State
 from streamgp.interactive import Tally
+from streamgp.interactive.judge import Target
+from streamgp.interactive.tally import SCORES
 from streamgp.report import Curve
 
 N_POINTS = 400
-_NAMES = ("n_events", "accuracy", "n_asked", "n_challenges")
 
 
 class Points:
@@ -28,10 +29,12 @@ class Points:
     """
 
     # _every  k.
-    # _kept   the values of `_NAMES`, one row per point.
+    # _names  what is counted; the second is the score.
+    # _kept   its values, one row per point.
 
-    def __init__(self, n_points: int = N_POINTS) -> None:
+    def __init__(self, n_points: int = N_POINTS, target: Target = "label") -> None:
         self._n_points = n_points
+        self._names = ("n_events", SCORES[target][0], "n_asked", "n_challenges")
         self._every = 1
         self._kept: list[list[Any]] = []
 
@@ -39,7 +42,7 @@ class Points:
         """Take note of the counts after an event, if it is the turn of this one."""
         if tally.n_events % self._every:
             return
-        self._kept.append([getattr(tally, name) for name in _NAMES])
+        self._kept.append([getattr(tally, name) for name in self._names])
         while len(self._kept) > self._n_points:
             self._every *= 2
             self._kept = [point for point in self._kept if point[0] % self._every == 0]
@@ -59,7 +62,7 @@ class Points:
 
     def summary(self) -> dict[str, list[Any]]:
         """Return the points as plain JSON values: parallel lists."""
-        return {name: [point[i] for point in self._kept] for i, name in enumerate(_NAMES)}
+        return {name: [point[i] for point in self._kept] for i, name in enumerate(self._names)}
 
     def curve(self, name: str) -> Curve:
         """Return the points as a curve to be drawn; before the first label nothing was right."""

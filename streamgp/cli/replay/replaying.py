@@ -132,7 +132,7 @@ class _Replay:
             sink = stack.enter_context(closing(ReplaySink(files)))
             notes.show()
             show = stack.enter_context(progress())
-            game = Game(loop, log, annotator, sink)
+            game = Game(loop, log, annotator, sink, target=config.target)
             if cut is not None:
                 _go_on(game, sink, cut, lambda n: show(f"{n} events again", log.source.progress))
             save = _Saver(keeper, loop, game, sink)

@@ -131,15 +131,17 @@ def laid_out(content: dict[str, Any]) -> str:
 
 def results_text(config: Config, played: Played) -> str:
     """Return the table, with a line for each key if there are keys, and the counts below it."""
+    numbers = config.target == "number"
     if config.log.key is None:
-        text = table([played.row(_learner_name(config))])
+        text = table([played.row(_learner_name(config))], numbers=numbers)
     else:
         first = list(played.by_key.items())[:N_KEYS_SHOWN]
         n_keys = len(played.by_key)
         shown = "" if n_keys <= N_KEYS_SHOWN else f", {N_KEYS_SHOWN} of them shown"
         # Time is measured for the loop as a whole.
         rows = [row_of(_on_one_line(str(key)), tally, None) for key, tally in first]
-        text = table([*rows, played.row(f"all {n_keys} keys{shown}")], first=config.log.key)
+        rows.append(played.row(f"all {n_keys} keys{shown}"))
+        text = table(rows, first=config.log.key, numbers=numbers)
     return "\n".join([text, _counts(played), *_annotators(played)])
 
 

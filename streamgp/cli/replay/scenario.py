@@ -18,6 +18,7 @@ from streamgp.cli.replay.counting import CountingSink
 from streamgp.cli.replay.points import Points
 from streamgp.interactive import AnswerQueue, Tally
 from streamgp.interactive.annotators import Annotator
+from streamgp.interactive.judge import Target
 from streamgp.interactive.messages import Event, Rejected
 from streamgp.report import Row
 
@@ -56,6 +57,8 @@ def row_of(name: str, tally: Tally, microseconds: float | None) -> Row:
         n_events=tally.n_events,
         accuracy=tally.accuracy,
         macro_f1=tally.macro_f1,
+        mae=tally.mae,
+        nmse=tally.nmse,
         n_asked=tally.n_asked,
         n_challenges=tally.n_challenges,
         challenge_precision=tally.challenge_precision,
@@ -92,15 +95,23 @@ class Game:
         Who answers.
     sink
         Where all messages go, answers included; None to drop them.
+    target
+        What the labels are: `label`, names of classes, or `number`.
 
     """
 
     # _last_at  the latest time of any record handed over
     def __init__(
-        self, loop: Loop, log: Source, annotator: Annotator, sink: Sink | None = None
+        self,
+        loop: Loop,
+        log: Source,
+        annotator: Annotator,
+        sink: Sink | None = None,
+        *,
+        target: Target = "label",
     ) -> None:
         self._loop = loop
-        self._counter = CountingSink(sink)
+        self._counter = CountingSink(sink, target)
         self._source = AnnotatedLog(log, self._counter, AnswerQueue(annotator))
         self._last_at: float | None = None
 

@@ -225,6 +225,11 @@ def _compare(
 def _loaded(file: Path | None, options: dict[str, Any]) -> Config:
     config = with_options(Config() if file is None else load(file), **options)
     consistent(config, source="command line")
+    if config.target == "number":
+        raise click.UsageError(
+            'this is for labels, got target = "number"; a Gaussian process finds hyper-parameters '
+            "for numbers itself, with learner.learn_hyperparameters = true"
+        )
     if config.log.label is None:
         of = "the configuration file" if file is None else str(file)
         raise click.UsageError(

@@ -23,7 +23,7 @@ from streamgp.learners.settings import Settings
 from streamgp.query.arguments import scaling_for
 from streamgp.query.criteria import probabilities
 from streamgp.query.rules import AskRule
-from streamgp.query.taught import TaughtLearner
+from streamgp.query.taught_classes import TaughtClasses
 
 By: TypeAlias = Literal["accuracy", "log-loss"]
 
@@ -185,7 +185,7 @@ def judge_one_by_one(
 
     """
     start = perf_counter()
-    taught = TaughtLearner(learner, scaling_for([], warm_up))
+    taught = TaughtClasses(learner, scaling_for([], warm_up))
     for event in events:
         on_event()
         taught.observe(event.x)

@@ -76,6 +76,7 @@ def toml(config: Config) -> str:
     [budget]
     rule = "at_most"
     n = 50
+    gives_back = true
     <BLANKLINE>
     [log]
     label = "room"
@@ -121,5 +122,8 @@ def _key(name: str) -> str:
 def _value(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, Mapping):
+        inner = ", ".join(f"{_key(name)} = {_value(v)}" for name, v in value.items())
+        return f"{{{inner}}}"
     # TOML writes numbers, truth values and texts as JSON does, except for one character.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -10,12 +10,17 @@ from streamgp.cli.wording import aligned, number, printable
 from streamgp.interactive.consensus import SkepticalLearner
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.rebuilding import Taught, teach
+from streamgp.values import is_number
 
 N_SHOWN = 20
 _WIDEST = 20
 _TITLES = [
     ["", "", "accuracy", "", "", "refused", "", "ms an example", ""],
     ["key", "examples", "old", "new", "agree", "old", "new", "old", "new"],
+]
+_NUMBER_TITLES = [
+    ["", "", "mean abs. error", "", "refused", "", "ms an example", ""],
+    ["key", "examples", "old", "new", "old", "new", "old", "new"],
 ]
 
 
@@ -27,6 +32,10 @@ class Score:
     ----------
     n_hits
         Examples predicted rightly before they were learned.
+    errors
+        How far predictions of numbers were off, in all.
+    n_guessed
+        Numbers that were predicted at all.
     n_refused
         Examples that it could not learn.
     seconds
@@ -37,6 +46,8 @@ class Score:
     """
 
     n_hits: int = 0
+    errors: float = 0.0
+    n_guessed: int = 0
     n_refused: int = 0
     seconds: float = 0.0
     refusal: str | None = None
@@ -44,6 +55,9 @@ class Score:
     def note(self, taught: Taught) -> None:
         """Count one example."""
         self.n_hits += taught.guess == taught.y
+        if is_number(taught.guess) and is_number(taught.y):
+            self.errors += abs(float(taught.guess) - float(taught.y))  # type: ignore[arg-type]
+            self.n_guessed += 1
         if taught.refusal is not None:
             self.n_refused += 1
             self.refusal = self.refusal or f"{taught.event_id}: {taught.refusal}"
@@ -51,6 +65,8 @@ class Score:
     def add(self, other: Score) -> None:
         """Count what another one has counted."""
         self.n_hits += other.n_hits
+        self.errors += other.errors
+        self.n_guessed += other.n_guessed
         self.n_refused += other.n_refused
         self.seconds += other.seconds
 
@@ -144,21 +160,18 @@ def compare(
         yield row.n_examples
 
 
-def comparison_text(rows: Sequence[Comparison]) -> str:
-    """Return a table, with what has to be known to read it."""
+def comparison_text(rows: Sequence[Comparison], *, numbers: bool = False) -> str:
+    """Return a table, with what has to be known to read it; `numbers`: that is what targets are."""
     total = Comparison(name=f"all {number(len(rows), 'key')}")
     for row in rows:
         total.add(row)
     shown = sorted(rows, key=lambda row: -row.n_examples)[:N_SHOWN]
-    lines = [_cells(row) for row in shown]
+    lines = [_cells(row, numbers) for row in shown]
     if len(rows) > 1:
         rest = "" if len(shown) == len(rows) else f", {len(shown)} of them shown"
-        lines.append([total.name + rest, *_cells(total)[1:]])
-    text = [
-        aligned([*_TITLES, *lines], right=range(1, len(_TITLES[0]))),
-        "accuracy: examples predicted rightly before they were learned, by the label that stands "
-        "now; agree: predicted the same",
-    ]
+        lines.append([total.name + rest, *_cells(total, numbers)[1:]])
+    titles = _NUMBER_TITLES if numbers else _TITLES
+    text = [aligned([*titles, *lines], right=range(1, len(titles[0]))), _about(numbers)]
     for which in ("old", "new"):
         row_of = next((row for row in rows if getattr(row, which).refusal is not None), None)
         if row_of is not None:
@@ -167,20 +180,41 @@ def comparison_text(rows: Sequence[Comparison]) -> str:
     return "\n".join(text)
 
 
-def _cells(row: Comparison) -> list[str]:
+def _about(numbers: bool) -> str:
+    if numbers:
+        return (
+            "error: of predictions before the examples were learned, by the number that stands now"
+        )
+    return (
+        "accuracy: examples predicted rightly before they were learned, by the label that stands "
+        "now; agree: predicted the same"
+    )
+
+
+def _cells(row: Comparison, numbers: bool) -> list[str]:
     n = row.n_examples
     name = printable(row.name)
     return [
         name if len(name) <= _WIDEST else name[: _WIDEST - 1] + "…",
         str(n),
-        _percent(row.old.n_hits, n),
-        _percent(row.new.n_hits, n),
-        _percent(row.n_agreed, n),
+        *(
+            [_mean(row.old), _mean(row.new)]
+            if numbers
+            else [
+                _percent(row.old.n_hits, n),
+                _percent(row.new.n_hits, n),
+                _percent(row.n_agreed, n),
+            ]
+        ),
         str(row.old.n_refused),
         str(row.new.n_refused),
         _milliseconds(row.old.seconds, n),
         _milliseconds(row.new.seconds, n),
     ]
+
+
+def _mean(score: Score) -> str:
+    return f"{score.errors / score.n_guessed:.3g}" if score.n_guessed else "-"
 
 
 def _percent(n: int, of: int) -> str:

@@ -24,7 +24,7 @@ from connectors.wire.statelog import CONFIGURATION
 from streamgp import __version__
 from streamgp.base import State
 from streamgp.cli.configuration.addresses import FileAddress, parse_address
-from streamgp.cli.configuration.build import build_model
+from streamgp.cli.configuration.build import Model, build_model, build_total_budget
 from streamgp.cli.configuration.config import consistent, load_worker
 from streamgp.cli.configuration.validation import ConfigError
 from streamgp.cli.configuration.worker_settings import WorkerConfig
@@ -37,7 +37,7 @@ from streamgp.cli.wording import number
 from streamgp.interactive.parts import HEAD
 from streamgp.interactive.rebuilding import head_around
 from streamgp.interactive.snapshot import SnapshotError
-from streamgp.query.skeptical import SkepticalClassifier
+from streamgp.interactive.total import configured
 
 LEARNER_SETTINGS = (
     "preset", "seed", "warm_up", "learner", "query", "challenge", "review", "budget"
@@ -71,7 +71,8 @@ def rebuild_learners(
         histories = histories_of(reader)
         try:
             found = {n: history.configuration for n, history in histories.items()}
-            _note_others(found.values(), old.fingerprint(), config_file)
+            total = build_total_budget(config)
+            _note_others(found.values(), configured(old, total), config_file)
             rows, heads = _compared(
                 histories, old, new, keyed=config.worker.keyed, with_heads=take_over
             )
@@ -81,7 +82,7 @@ def rebuild_learners(
             raise click.ClickException(
                 f"no worker of group {there.group} has written any state; start one first"
             )
-        click.echo(comparison_text(rows))
+        click.echo(comparison_text(rows, numbers=config.target == "number"))
         if not take_over:
             return
         question = f"let {number(len(heads), 'new learner')} take over?"
@@ -93,7 +94,7 @@ def rebuild_learners(
             raise click.ClickException(
                 "a worker has learned something meanwhile; stop all workers, then run this again"
             )
-        configuration = {"fingerprint": new.fingerprint(), "keyed": config.worker.keyed}
+        configuration = {"fingerprint": configured(new, total), "keyed": config.worker.keyed}
         partitions = [n for n in histories if found[n] is not None]
         _write(there, _marks(partitions, {**configuration, "fingerprint": BEING_REBUILT}))
         _write(there, [*heads, *_marks(partitions, configuration)])
@@ -152,8 +153,8 @@ def _note_others(
 
 def _compared(
     histories: Mapping[int, History],
-    old: SkepticalClassifier,
-    new: SkepticalClassifier,
+    old: Model,
+    new: Model,
     *,
     keyed: bool,
     with_heads: bool,
@@ -180,7 +181,7 @@ def _compared(
     return rows, heads
 
 
-def _head(loop: Learned, model: SkepticalClassifier, fresh: SkepticalClassifier) -> State:
+def _head(loop: Learned, model: Model, fresh: Model) -> State:
     try:
         return head_around(model, loop.parts, loop.lines, fresh)
     except (SnapshotError, TypeError) as error:

@@ -56,6 +56,7 @@ class Follower:
             since=now,
             is_whole=from_start,
             answer_horizon_s=config.loop.answer_horizon_s,
+            target=config.target,
         )
         topics = deployment.topics
         # The flow first: what comes while the history is opened is then in both or in the flow.

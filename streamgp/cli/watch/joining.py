@@ -11,6 +11,9 @@ from collections import OrderedDict, deque
 from typing import TypeAlias
 
 from streamgp.base import Label
+from streamgp.interactive.judge import Target
+from streamgp.interactive.number_errors import NumberErrors, Tolerances, is_off
+from streamgp.values import is_number
 
 N_LAST = 500
 
@@ -21,16 +24,18 @@ class _Known:
     """What is known of one event."""
 
     # truth  None while it is unknown, or if nobody knows it
+    # tolerance  for numbers: how far one may be from it and still be right
     # guess  what was predicted; None while that is unknown, or if nothing could be
     # label  what the consensus log says
     # given  the label that was challenged last
-    __slots__ = ("given", "guess", "label", "truth")
+    __slots__ = ("given", "guess", "label", "tolerance", "truth")
 
     def __init__(self) -> None:
         self.truth: Label | None = None
         self.guess: Label | None = None
         self.label: Label | None = None
         self.given: Label | None = None
+        self.tolerance = 0.0
 
 
 class Joined:
@@ -40,11 +45,16 @@ class Joined:
     ----------
     n_remembered
         Number of events to remember.
+    target
+        What the labels are: `label`, names of classes, or `number`.
 
     Attributes
     ----------
     n_scored, n_hits
-        Predictions of events whose truth is known, and those of them that were right.
+        Predictions of events whose truth is known, and those of them that were right; not counted
+        for numbers, whose `errors` are.
+    errors
+        How far predictions of numbers were off.
     n_contested, n_justified
         Challenged labels whose truth is known, and those of them that were wrong.
     n_repaired, n_spoiled
@@ -65,9 +75,13 @@ class Joined:
     """
 
     # _known   what is known of the events seen last
-    # _recent  whether the last predictions scored were right
+    # _recent  whether the last predictions scored were right, or by how much they were off
+    # _tolerances  None for classes
 
-    def __init__(self, n_remembered: int = 100_000) -> None:
+    def __init__(self, n_remembered: int = 100_000, target: Target = "label") -> None:
+        self.target = target
+        self.errors = NumberErrors()
+        self._tolerances = Tolerances() if target == "number" else None
         self.n_scored = 0
         self.n_hits = 0
         self.n_contested = 0
@@ -78,7 +92,7 @@ class Joined:
         self.n_wrong = 0
         self._n_remembered = n_remembered
         self._known: OrderedDict[_Id, _Known] = OrderedDict()
-        self._recent: deque[bool] = deque(maxlen=N_LAST)
+        self._recent: deque[float] = deque(maxlen=N_LAST)
 
     @property
     def accuracy(self) -> float | None:
@@ -87,13 +101,15 @@ class Joined:
 
     @property
     def recent_accuracy(self) -> float | None:
-        """The same of the last 500."""
+        """The same of the last 500; for numbers their mean absolute error."""
         return sum(self._recent) / len(self._recent) if self._recent else None
 
     def note_truth(self, event: _Id, truth: Label) -> None:
         """Take note of the truth of an event."""
         known = self._of(event)
         if known.truth is None:
+            if self._tolerances is not None:
+                known.tolerance = self._tolerances.next(truth)
             self._note(known, "truth", truth)
             self._score(known)
 
@@ -115,10 +131,20 @@ class Joined:
     def _score(self, known: _Known) -> None:
         if known.truth is None or known.guess is None:
             return
-        is_hit = known.guess == known.truth
         self.n_scored += 1
+        if self.target == "number":
+            if is_number(known.truth) and is_number(known.guess):
+                self.errors.count(known.truth, known.guess)
+                self._recent.append(abs(float(known.guess) - float(known.truth)))
+            return
+        is_hit = known.guess == known.truth
         self.n_hits += is_hit
         self._recent.append(is_hit)
+
+    def _is_wrong(self, known: _Known, y: Label) -> bool:
+        if self._tolerances is None:
+            return y != known.truth
+        return is_off(y, known.truth, known.tolerance)
 
     def _note(self, known: _Known, name: str, label: Label | None) -> None:
         """Change what is known of an event, and the counts with it."""
@@ -130,15 +156,17 @@ class Joined:
         truth, label, given = known.truth, known.label, known.given
         if truth is None:
             return
+        was_wrong = given is not None and self._is_wrong(known, given)
         if given is not None:
             self.n_contested += step
-            self.n_justified += step * (given != truth)
+            self.n_justified += step * was_wrong
         if label is not None:
+            is_wrong = self._is_wrong(known, label)
             self.n_judged += step
-            self.n_wrong += step * (label != truth)
+            self.n_wrong += step * is_wrong
             if given is not None:
-                self.n_repaired += step * (given != truth and label == truth)
-                self.n_spoiled += step * (given == truth and label != truth)
+                self.n_repaired += step * (was_wrong and not is_wrong)
+                self.n_spoiled += step * (is_wrong and not was_wrong)
 
     def _of(self, event: _Id) -> _Known:
         known = self._known.get(event)

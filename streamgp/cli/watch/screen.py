@@ -70,7 +70,10 @@ def parts(watching: Watching, around: Around, now: float) -> list[Part]:
         ),
         Part(name="watched", lines=[_watched(watching, now)]),
         Part(name="predictions", lines=_predictions(watching, now)),
-        Part(name="accuracy", lines=[_accuracy(watching)]),
+        Part(
+            name="accuracy" if watching.target == "label" else "error",
+            lines=[_accuracy(watching)],
+        ),
         Part(name="label rate", lines=[_label_rate(watching)]),
         Part(name="open", lines=[_open(watching, now)]),
         Part(name="challenges", lines=_challenges(watching)),
@@ -124,11 +127,27 @@ def _predictions(watching: Watching, now: float) -> list[str]:
 def _accuracy(watching: Watching) -> str:
     if not watching.n_scored:
         return "unknown: no label was predicted of an event that brings its truth"
+    if watching.target == "number":
+        return _errors(watching)
     recent = ""
     if watching.n_scored > N_LAST:
         recent = f", {_percent(watching.recent_accuracy)} of the last {N_LAST}"
     return (
         f"{_percent(watching.accuracy)} of {number(watching.n_scored, 'prediction')} "
+        f"whose truth is known{recent}"
+    )
+
+
+def _errors(watching: Watching) -> str:
+    errors = watching.errors
+    if errors.mae is None:
+        return "unknown: no number was predicted of an event whose truth is one"
+    recent = ""
+    if watching.recent_accuracy is not None and errors.n > N_LAST:
+        recent = f", {watching.recent_accuracy:.3g} of the last {N_LAST}"
+    nmse = "" if errors.nmse is None else f" (NMSE {errors.nmse:.2g})"
+    return (
+        f"off by {errors.mae:.3g} on average{nmse}, {number(errors.n, 'prediction')} "
         f"whose truth is known{recent}"
     )
 

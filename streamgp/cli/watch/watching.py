@@ -17,6 +17,7 @@ from connectors.wire.dead_letters import Letter, letter_of
 from connectors.wire.inbox import TakenBack, read
 from streamgp.cli.watch.flow import Flow
 from streamgp.cli.watch.joining import Joined
+from streamgp.interactive.judge import Target
 from streamgp.interactive.messages import (
     Answer,
     Cancel,
@@ -98,11 +99,12 @@ class Watching(Joined):
         is_whole: bool = False,
         answer_horizon_s: float | None = None,
         n_remembered: int = 100_000,
+        target: Target = "label",
     ) -> None:
-        super().__init__(n_remembered)
+        super().__init__(n_remembered, target)
         self.since = since
         self.is_whole = is_whole
-        self.desk = Desk(answer_horizon_s=answer_horizon_s)
+        self.desk = Desk(answer_horizon_s=answer_horizon_s, with_classes=target == "label")
         self.flow = Flow(since)
         self.n_predictions = 0
         self.n_asked = 0

@@ -118,7 +118,7 @@ WRONG = {
     "eror_rate=0.1": (
         'eror_rate is not known, did you mean "error_rate"? '
         "(allowed: name, error_rate, tiring_rate, half_life_s, delay, decline_rate, stubborn, "
-        "classes, seed)"
+        "classes, noise, outlier, states_noise, seed)"
     ),
     "name=": 'name = "" is not allowed, expected a text',
     "half_life_s=0": "half_life_s = 0 is not allowed, expected a number > 0",

@@ -38,7 +38,7 @@ WRONG = {
     ),
     '[challenge]\nrule = "entropy"': (
         'challenge.rule = "entropy" is not allowed, expected one of "paper", "skeptical", '
-        '"always", "never"'
+        '"outside_interval", "always", "never"'
     ),
     '[budget]\nrule = "at_most"\nn = 2.5': (
         "budget.n = 2.5 is not allowed, expected a whole number >= 0"
@@ -46,8 +46,8 @@ WRONG = {
     '[budget]\nrule = "at_most_per"\nn = 5\nspan_s = 0': (
         "budget.span_s = 0 is not allowed, expected a number > 0"
     ),
-    "warmup = 10": 'warmup is not known, did you mean "warm_up"? (allowed: preset, seed,',
-    "colour = 1": "colour is not known (allowed: preset, seed,",
+    "warmup = 10": 'warmup is not known, did you mean "warm_up"? (allowed: preset, target, seed,',
+    "colour = 1": "colour is not known (allowed: preset, target, seed,",
     'preset = "papers"': ('preset = "papers" is not allowed, expected one of "default", "paper"'),
     "seed = -1": "seed = -1 is not allowed, expected a whole number from 0 to 4294967295",
     "seed = 1.0": "seed = 1.0 is not allowed, expected a whole number",

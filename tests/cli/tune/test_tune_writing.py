@@ -38,6 +38,17 @@ CONFIGS = {
     "log": Config(
         log=Log(label="ro\tom", time="t", key="k", ignore=("a", "#b"), features=("[x]", "'y'"))
     ),
+    "budgets": Config(
+        budget=settings.AllOf(
+            budgets=(settings.Rate(rate=0.05), settings.AtMostPer(n=4, span_s=3600.0))
+        ),
+        total_budget=settings.AtMost(n=9, gives_back=False),
+    ),
+    "numbers": Config(
+        target="number",
+        challenge=settings.OutsideInterval(level=0.9),
+        annotator=settings.Annotator(noise=0.5, states_noise=True),
+    ),
     "template": parse(template(), source="template"),
 }
 

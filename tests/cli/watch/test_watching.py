@@ -17,7 +17,7 @@ from connectors.wire.outbox import Outbox
 from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.base import Decision
 from streamgp.cli.watch.flow import Flow
-from streamgp.cli.watch.joining import N_LAST
+from streamgp.cli.watch.joining import N_LAST, Joined
 from streamgp.cli.watch.watching import N_LETTERS, Watching
 from streamgp.datasets import WiFiRooms
 from streamgp.interactive import AnswerQueue, InteractiveLoop, SimulatedAnnotator, Tally
@@ -379,3 +379,30 @@ def test_bars_are_as_high_as_the_counts() -> None:
         flow.note(at)
     assert flow.bars(4.0, width=4) == " ▂▄█"
     assert Flow(since=0.0).bars(4.0, width=3) == "   "
+
+
+def test_numbers_beside_the_truth_in_any_order() -> None:
+    """The errors of predictions, and the labels that are off by more than the truths vary."""
+    rng = random.Random(3)
+    truths = {"e1": 10.0, "e2": 20.0, "e3": 30.0}
+    for _ in range(20):
+        joined = Joined(target="number")
+        told = [("truth", name) for name in truths]  # in their order: the tolerance follows it
+        for what in ("guess", "given", "label"):
+            for name in truths:
+                told.insert(rng.randrange(len(told) + 1), (what, name))
+        for what, name in told:
+            event, truth = (None, name), truths[name]
+            if what == "truth":
+                joined.note_truth(event, truth)
+            elif what == "guess":
+                joined.note_guess(event, truth + 1.0)
+            elif what == "given":
+                joined.note_contested(event, truth + 50.0)
+            else:
+                joined.note_label(event, truth + (50.0 if name == "e3" else 0.5))
+        assert (joined.errors.n, joined.errors.mae, joined.n_scored) == (3, 1.0, 3)
+        assert joined.recent_accuracy == 1.0
+        assert (joined.n_contested, joined.n_justified) == (3, 3)
+        # While the truths do not differ, only the truth itself is right: e1 counts as wrong.
+        assert (joined.n_judged, joined.n_wrong, joined.n_repaired) == (3, 2, 1)

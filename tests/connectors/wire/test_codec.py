@@ -91,6 +91,7 @@ def answers(draw):
         answered_at=draw(floats),
         privileged=draw(privileged),
         supersedes=draw(maybe_text),
+        std=draw(st.none() | floats),
     )
 
 
@@ -116,6 +117,8 @@ def messages():
             decision=decisions(),
             n_learned=st.integers(0, 2**40),
             at=floats,
+            mean=st.none() | floats,
+            std=st.none() | floats,
         ),
         st.builds(LabelRequest, **request_fields),
         st.builds(
@@ -126,6 +129,7 @@ def messages():
             probability_wrong=floats,
             annotator=maybe_text,
             neighbours=st.lists(neighbours, max_size=2).map(tuple),
+            std=st.none() | floats,
         ),
         st.builds(Cancel, request_id=texts, key=maybe_text, why=texts, at=floats),
         answers(),
@@ -142,6 +146,7 @@ def messages():
             learned_at=floats,
             late=st.booleans(),
             privileged=privileged,
+            std=st.none() | floats,
         ),
         st.builds(Expired, request_id=texts, event_id=texts, key=maybe_text, at=floats),
         st.builds(Rejected, subject=texts, key=maybe_text, fault=faults, reason=texts, at=floats),

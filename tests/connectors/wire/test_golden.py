@@ -114,6 +114,41 @@ MESSAGES = [
     Rejected(subject="events:3:17", fault="malformed", reason="must be JSON", at=NOW),
     Rejected(subject="a1", key="ann", fault="unlearnable", reason='too "odd"', at=NOW),
 ]
+# What came to version 1 with targets that are numbers; older readers pass over the new fields.
+NUMBERS = [
+    Event(event_id="e5", x={"light": 0.5}, occurred_at=NOW, truth=21.5),
+    Prediction(
+        event_id="e5",
+        y=21.25,
+        proba={},
+        decision=Decision.of(1.0, 0.0, "AlwaysAsk"),
+        n_learned=12,
+        at=NOW,
+        mean=21.25,
+        std=0.5,
+    ),
+    Challenge(
+        **{**request, "request_id": "trip/7/challenge/1", "reason": "OutsideInterval"},
+        given=215.0,
+        suggested=21.25,
+        probability_wrong=0.9375,
+        annotator="ann",
+        std=0.5,
+    ),
+    Answer(answer_id="a5", event_id="e5", y=21.0, answered_at=NOW, annotator="ann", std=0.25),
+    Answer(answer_id="a6", event_id="e5", y=21, answered_at=NOW),
+    LabelledExample(
+        event_id="e5",
+        sequence=15,
+        x={"light": 0.5},
+        y=21.0,
+        origin="revised",
+        annotator="ann",
+        learned_at=NOW,
+        probability_wrong=1.0,
+        std=0.25,
+    ),
+]
 
 bad = Record(
     topic="answers",
@@ -170,7 +205,9 @@ def lines(name):
     return (GOLDEN / name).read_text(encoding="utf-8").splitlines()
 
 
-PAIRS = list(zip(lines("messages.jsonl"), MESSAGES, strict=True))
+PAIRS = list(
+    zip([*lines("messages.jsonl"), *lines("numbers.jsonl")], [*MESSAGES, *NUMBERS], strict=True)
+)
 
 
 def test_every_type_of_message_is_among_them():

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgp.learners.moments import Moments
+from streamgp.moments import Moments
 
 numbers = st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=20)
 

@@ -1,0 +1,84 @@
+"""Numbers, asked for in three events of ten, from somebody who sometimes slips a decimal point.
+
+A real log: 1001 daily estimates of a president's approval, in percent, and five polls to predict
+them from; it comes with River. Whoever is asked reads off the truth to 0.2 percentage points, but
+one answer in ten is far off. Every prediction is scored before anything is asked. The mean absolute
+error falls by a third when numbers are challenged that lie outside the interval that was expected:
+all that were challenged were wrong, and most of the wrong ones were.
+
+Prints:
+
+    Every answer believed:
+    MAE: 0.95...
+    1,001 events: 300 labels asked, 0 challenges, 300 labels learned (12.3% wrong)
+    Challenged where it lies outside the 99 % interval:
+    MAE: 0.63...
+    1,001 events: 300 labels asked, 30 challenges (100.0% justified, 25 repaired, 0 spoiled), ...
+    One challenge in words:
+    Are you sure that it is 83? Expected was 38.7 ± 1.3; probably wrong with 1.00
+"""
+
+from river import datasets, metrics
+
+from streamgp import (
+    GPRegressor,
+    InteractiveLoop,
+    SimulatedMeasurer,
+    SkepticalRegressor,
+    interactive_val_score,
+)
+from streamgp.budgets import RateBudget
+from streamgp.interactive import Answer, Challenge, Event
+from streamgp.query import NeverChallenge, OutsideInterval
+
+
+def main() -> None:
+    for title, rule in (
+        ("Every answer believed:", NeverChallenge()),
+        ("Challenged where it lies outside the 99 % interval:", OutsideInterval(level=0.99)),
+    ):
+        print(title)
+        model = SkepticalRegressor(
+            GPRegressor(), challenge=rule, budget=RateBudget(0.3), warm_up=100, seed=1
+        )
+        annotator = SimulatedMeasurer(error_rate=0.1, noise=0.2, outlier=4.0, seed=1)
+        print(
+            interactive_val_score(
+                datasets.TrumpApproval(), model, metrics.MAE(), annotator=annotator
+            )
+        )
+
+    print("One challenge in words:")
+    print(in_words(a_challenge()))
+
+
+def a_challenge() -> Challenge:
+    """Teach a loop a hundred days, then give it a number with two digits in the wrong order."""
+    loop = InteractiveLoop(SkepticalRegressor(GPRegressor(), warm_up=100, seed=1))
+    for day, (x, y) in enumerate(datasets.TrumpApproval().take(101)):
+        event = Event(event_id=str(day), x=x, occurred_at=float(day))
+        _, request = loop.on_event(event, now=float(day))
+        given = y if day < 100 else round(y) % 10 * 10 + round(y) // 10
+        answer = Answer(
+            answer_id=f"{day}/answer",
+            request_id=request.request_id,
+            event_id=event.event_id,
+            y=given,
+            annotator="ann",
+            answered_at=float(day),
+        )
+        [message] = loop.on_answer(answer, now=float(day))
+    assert isinstance(message, Challenge)
+    return message
+
+
+def in_words(challenge: Challenge) -> str:
+    assert challenge.std is not None
+    return (
+        f"Are you sure that it is {challenge.given}? Expected was {challenge.suggested:.1f} "
+        f"± {challenge.std:.1f}; probably wrong with {challenge.probability_wrong:.2f}"
+    )
+
+
+if __name__ == "__main__":
+    main()

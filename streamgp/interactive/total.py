@@ -1,0 +1,91 @@
+"""A budget for the questions of several loops together, on top of what each model allows itself."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any, Protocol
+
+from streamgp.fingerprint import fingerprint
+from streamgp.signatures import parameters
+
+if TYPE_CHECKING:
+    from streamgp.base import Decision, State
+
+
+class Budget(Protocol):
+    """What is asked of a budget; those of `streamgp.budgets` are some."""
+
+    def allows(self, decision: Decision, now: float) -> bool:
+        """Whether the question may be asked now; changes nothing."""
+
+    def note(self, decision: Decision, asked: bool, now: float) -> None:
+        """Take note of an event, once each, and of whether it was asked about."""
+
+    def refund(self, now: float) -> None:
+        """Take note that a question ended without an answer."""
+
+    def state(self) -> State:
+        """Return what must survive a restart, as plain JSON values."""
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+
+
+class TotalBudget:
+    """A copy of a budget, which counts for all loops that share it.
+
+    Parameters
+    ----------
+    budget
+        The budget; it stays as it is.
+
+    """
+
+    # _published  the state as it was published last, None for never
+    def __init__(self, budget: Budget) -> None:
+        for method in ("allows", "note", "refund", "state", "load_state"):
+            if isinstance(budget, type) or not hasattr(budget, method):
+                raise TypeError(f"total_budget must be of streamgp.budgets, got {budget!r}")
+        self._budget = copy.deepcopy(budget)
+        self._takes_asked_at = "asked_at" in parameters(budget.refund)
+        self._published: State | None = self._budget.state()
+
+    def checked(self, decision: Decision, now: float) -> Decision:
+        """Return a decision as it is, or refused."""
+        if not decision.ask or self._budget.allows(decision, now):
+            return decision
+        refused_by: Any = getattr(self._budget, "refused_by", None)
+        name = type(self._budget).__name__ if refused_by is None else refused_by(decision, now)
+        return decision.refused_by(f"total {name}")
+
+    def note(self, decision: Decision, now: float) -> None:
+        """Take note of an event, once each."""
+        self._budget.note(decision, decision.ask, now)
+
+    def refund(self, now: float, asked_at: float) -> None:
+        """Take note that a question ended without an answer."""
+        options: dict[str, Any] = {"asked_at": asked_at} if self._takes_asked_at else {}
+        self._budget.refund(now, **options)
+
+    def state(self) -> State:
+        """Return what must survive a restart."""
+        return self._budget.state()
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from; that does not count as a change."""
+        self._budget.load_state(state)
+        self._published = self._budget.state()
+
+    def change(self) -> State | None:
+        """Return the state if it has changed since the last call, else None."""
+        state = self._budget.state()
+        if state == self._published:
+            return None
+        self._published = state
+        return state
+
+
+def configured(model: Any, budget: Budget | None) -> str:
+    """Return what stands for the configuration of loops with a total budget, or without one."""
+    own: str = model.fingerprint()
+    return own if budget is None else fingerprint(own, budget)

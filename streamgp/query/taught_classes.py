@@ -1,0 +1,43 @@
+"""A learner of classes, the raw examples that it was taught, and the scaling between the two."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from streamgp.base import Belief, Features, Label, Posterior, State, check_label
+from streamgp.query.taught import TaughtLearner
+
+
+class TaughtClasses(TaughtLearner[Belief]):
+    """A River classifier with a memory of what it was taught, behind a scaling."""
+
+    _question = "predict_proba_one"
+
+    def _believed(self, seen: Features) -> Belief:
+        belief: Belief = self.learner.predict_proba_one(seen, **self._options)
+        if not isinstance(belief, Posterior) and not math.isfinite(sum(belief.values())):
+            raise ValueError(
+                f"{type(self._template).__name__} or its transformers make no finite probabilities "
+                "of these features; leave out what is missing, or scale what comes late"
+            )
+        return belief
+
+    def _check(self, y: Label) -> None:
+        check_label(y)
+        if y not in (False, True) and not self._template._multiclass:
+            raise ValueError(
+                f"{type(self._template).__name__} knows the labels False and True only, got {y!r}; "
+                "wrap it in river.multiclass.OneVsRestClassifier"
+            )
+
+    def _note(self, y: Label) -> None:
+        self._labels[y] = None
+
+    def _prime(self, learner: Any, state: State | None) -> None:
+        learner.load_state(state)
+        learner.know(self._labels)
+
+    @property
+    def _relabels(self) -> bool:
+        return self._is_own

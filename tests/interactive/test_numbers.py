@@ -1,0 +1,230 @@
+"""The loop around a learner of numbers."""
+
+import json
+import math
+import random
+
+import pytest
+
+from streamgp import GPRegressor, SimulatedMeasurer, SkepticalRegressor, isgp
+from streamgp.interactive import (
+    Answer,
+    AnswerQueue,
+    Challenge,
+    Event,
+    InteractiveLoop,
+    KeyedLoops,
+    LabelledExample,
+    LabelRequest,
+    Prediction,
+    Rejected,
+    Tally,
+)
+from streamgp.interactive.rebuilding import teach
+from streamgp.query import NeverAsk, RateBudget
+
+
+def model(**options):
+    options = {"warm_up": 20, "seed": 1, **options}
+    return SkepticalRegressor(GPRegressor(noise_variance=0.05), **options)
+
+
+def log(n, seed=1):
+    rng = random.Random(seed)
+    for i in range(n):
+        x = {"a": rng.uniform(-3.0, 3.0), "b": rng.uniform(-3.0, 3.0)}
+        y = 20.0 + 10.0 * math.sin(x["a"]) + 3.0 * x["b"] + rng.gauss(0.0, 0.3)
+        yield Event(event_id=f"e{i}", x=x, occurred_at=float(i), truth=y)
+
+
+def converse(loop, n=150, annotator=None, cut=None):
+    """Play a log; with `cut`, the loop is saved and restored before every `cut`-th event."""
+    queue = AnswerQueue(annotator or SimulatedMeasurer(0.15, noise=0.5, delay=3.0, seed=2))
+    tally, said = Tally("number"), []
+
+    def hear(messages, now):
+        for message in messages:
+            said.append(message)
+            tally.message(message)
+            if isinstance(message, LabelRequest | Challenge):
+                queue.ask(message, now)
+
+    for i, event in enumerate(log(n)):
+        if cut and i % cut == cut - 1:
+            loop = InteractiveLoop.restore(loop.snapshot(), loop.model.clone())
+        for answer in queue.due(event.occurred_at):
+            tally.answer(answer)
+            hear(loop.on_answer(answer, answer.answered_at), answer.answered_at)
+        queue.see(event)
+        tally.event(event)
+        hear(loop.on_event(event, event.occurred_at), event.occurred_at)
+    return loop, tally, said
+
+
+def test_a_prediction_has_mean_and_standard_deviation_and_no_probabilities():
+    loop, _, said = converse(InteractiveLoop(model()), n=20)
+    predictions = [m for m in said if isinstance(m, Prediction)]
+    assert (predictions[0].y, predictions[0].mean, predictions[0].std) == (None, None, None)
+    last = predictions[-1]
+    assert last.proba == {}
+    assert last.y == last.mean
+    assert last.std > 0.0
+    event = Event(event_id="new", x={"a": 0.5, "b": 0.5}, occurred_at=30.0)
+    prediction = loop.on_event(event, now=30.0)[0]
+    forecast = loop.model.predict_one(event.x, with_dist=True)
+    assert (prediction.mean, prediction.std) == (forecast.mu, forecast.sigma)
+
+
+def test_wrong_numbers_are_contested_and_put_right():
+    _, tally, said = converse(InteractiveLoop(model()))
+    assert tally.challenge_precision > 0.6
+    assert tally.challenge_recall > 0.7
+    assert tally.n_repaired > 10
+    assert tally.n_spoiled == 0
+    assert tally.wrong_kept < 0.06
+    challenge = next(m for m in said if isinstance(m, Challenge))
+    assert challenge.reason == "OutsideInterval"
+    assert challenge.std > 0.0
+    assert abs(challenge.given - challenge.suggested) > challenge.std
+    origins = {m.origin for m in said if isinstance(m, LabelledExample)}
+    assert origins >= {"asked", "revised"}
+
+
+def test_challenging_lowers_the_error():
+    from streamgp.query import NeverChallenge
+
+    _, believed, _ = converse(InteractiveLoop(model(challenge=NeverChallenge())))
+    _, doubted, _ = converse(InteractiveLoop(model()))
+    assert doubted.nmse < believed.nmse
+    assert doubted.mae < 0.8 * believed.mae
+
+
+@pytest.mark.parametrize("cut", [1, 7])
+def test_restarts_change_no_message(cut):
+    options = {"budget": RateBudget(0.5)}
+    annotator = {"error_rate": 0.2, "noise": 0.5, "states_noise": True, "delay": 4.0, "seed": 2}
+    n = 60
+    whole, _, said = converse(InteractiveLoop(model(**options)), n, SimulatedMeasurer(**annotator))
+    again, _, said_again = converse(
+        InteractiveLoop(model(**options)), n, SimulatedMeasurer(**annotator), cut
+    )
+    assert said_again == said
+    assert again.snapshot() == whole.snapshot()
+
+
+def test_the_loop_comes_back_from_its_parts_and_the_log():
+    loop, _, said = converse(InteractiveLoop(model()), n=60)
+    lines = [m for m in said if isinstance(m, LabelledExample)]
+    parts = json.loads(json.dumps(loop.parts()))
+    again = InteractiveLoop.from_parts(parts, lines, model())
+    assert again.snapshot() == loop.snapshot()
+
+
+def test_a_stated_uncertainty_reaches_model_log_and_snapshot():
+    loop, _, _ = converse(InteractiveLoop(model()), n=60)
+    x = {"a": 0.0, "b": 0.0}
+    event = Event(event_id="new", x=x, occurred_at=100.0)
+    loop.on_event(event, 100.0)
+    off = loop.model.predict_one(x) + 25.0
+
+    def answered(std):
+        answer = Answer(answer_id="a", event_id="new", y=off, answered_at=100.0, std=std)
+        twin = InteractiveLoop.restore(loop.snapshot(), model())
+        return twin, twin.on_answer(answer, 100.0)[0]
+
+    assert isinstance(answered(None)[1], Challenge)
+    twin, line = answered(20.0)
+    assert isinstance(line, LabelledExample)
+    assert line.std == 20.0
+    twin, challenge = answered(0.01)
+    assert isinstance(challenge, Challenge)
+    assert InteractiveLoop.restore(twin.snapshot(), model()).snapshot() == twin.snapshot()
+    line = twin.on_cancel(challenge.request_id, 101.0)[1]
+    assert (line.origin, line.std) == ("asked", 0.01)
+
+
+def test_a_label_that_is_no_number_cannot_be_learned():
+    loop, _, _ = converse(InteractiveLoop(model()), n=30)
+    [rejected] = loop.on_answer(
+        Answer(answer_id="a", event_id="e29", request_id="e29/label", y="many", answered_at=30.0),
+        30.0,
+    )
+    assert isinstance(rejected, Rejected)
+    assert rejected.fault == "unlearnable"
+    assert "must be a number, got 'many'" in rejected.reason
+
+
+@pytest.mark.parametrize(
+    ("y", "std", "reason"),
+    [
+        (1.0, 0.0, "std must be a positive finite number or None, got 0.0"),
+        (1.0, -1.0, "std must be a positive"),
+        (1.0, math.nan, "std must be a positive"),
+        (1.0, "much", "std must be a positive"),
+        ("hall", 1.0, "std is for numbers, got 1.0 for the label 'hall'"),
+        (True, 1.0, "std is for numbers"),
+        (None, 1.0, "std is for numbers"),
+    ],
+)
+def test_an_uncertainty_that_is_none_is_refused(y, std, reason):
+    loop = InteractiveLoop(model())
+    loop.on_event(Event(event_id="e", x={"a": 1.0}, occurred_at=0.0), 0.0)
+    answer = Answer(answer_id="a", event_id="e", y=y, declined=y is None, answered_at=0.0, std=std)
+    [rejected] = loop.on_answer(answer, 0.0)
+    assert rejected.fault == "malformed"
+    assert reason in rejected.reason
+
+
+def test_a_model_of_classes_takes_no_notice_of_an_uncertainty():
+    loop = InteractiveLoop(isgp(seed=1))
+    loop.on_event(Event(event_id="e", x={"a": 1.0}, occurred_at=0.0), 0.0)
+    answer = Answer(answer_id="a", event_id="e", y=3, answered_at=0.0, std=0.5)
+    [line] = loop.on_answer(answer, 0.0)
+    assert (line.y, line.std) == (3, 0.5)
+
+
+def test_features_that_cannot_be_used_are_rejected_and_the_stream_goes_on():
+    loop, _, _ = converse(InteractiveLoop(model()), n=10)
+    bad = Event(event_id="bad", x={"a": math.inf}, occurred_at=11.0)
+    [rejected] = loop.on_event(bad, 11.0)
+    assert rejected.fault == "malformed"
+    good = Event(event_id="good", x={"a": 1.0}, occurred_at=12.0)
+    assert isinstance(loop.on_event(good, 12.0)[0], Prediction)
+
+
+def test_another_learner_is_taught_what_the_log_holds_and_trusts_as_before():
+    loop, _, said = converse(InteractiveLoop(model()), n=120)
+    lines = [m for m in said if isinstance(m, LabelledExample)]
+    other = model()
+    found = list(teach(other, lines))
+    assert [taught.refusal for taught in found] == [None] * len(lines)
+    assert found[0].guess is None
+    assert isinstance(found[-1].guess, float)
+    challenged = [line for line in lines if line.origin == "revised"]
+    assert challenged
+    assert other.error_rate("simulated") == pytest.approx(
+        loop.model.error_rate("simulated"), rel=0.1
+    )
+    assert other.scatter("simulated") == pytest.approx(loop.model.scatter("simulated"), rel=0.3)
+
+
+def test_every_key_has_a_learner_of_numbers_of_its_own():
+    loops = KeyedLoops(model(query=NeverAsk()), max_keys=1)
+    for n in range(10):
+        for key, scale in (("ann", 1.0), ("bob", 100.0)):
+            event = Event(
+                event_id=str(n), key=key, x={"a": float(n)}, occurred_at=float(n), y=scale * n
+            )
+            prediction, *_ = loops.on_event(event, now=float(n))
+    assert prediction.mean > 100.0
+
+
+def test_a_tally_of_numbers_survives_a_restart():
+    _, tally, _ = converse(InteractiveLoop(model()), n=80)
+    again = Tally("number")
+    again.load_state(json.loads(json.dumps(tally.state())))
+    for event in log(80):
+        again.see(event)
+    assert again.summary() == tally.summary()
+    assert set(tally.summary()) >= {"mae", "nmse"}
+    assert "accuracy" not in tally.summary()

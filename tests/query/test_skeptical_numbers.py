@@ -1,0 +1,334 @@
+import copy
+import json
+import math
+import pickle
+import random
+
+import pytest
+from river import checks, compose, evaluate, linear_model, metrics, neighbors, preprocessing, tree
+
+from streamgp import GPRegressor, NotPositiveDefiniteError, SkepticalRegressor
+from streamgp.query import (
+    AlwaysAsk,
+    AlwaysChallenge,
+    AtMost,
+    Entropy,
+    NeverAsk,
+    NeverChallenge,
+    OutsideInterval,
+    PaperChallenge,
+    RandomAsk,
+    RateBudget,
+    SkepticalAsk,
+    SkepticalChallenge,
+    SkepticalClassifier,
+    Unlimited,
+)
+
+LEARNERS = {
+    "GP": lambda: GPRegressor(noise_variance=0.1),
+    "bounded GP": lambda: GPRegressor(noise_variance=0.1, max_points=20),
+    "tuned GP": lambda: GPRegressor(learn_hyperparameters=True),
+    "tuned and bounded GP": lambda: GPRegressor(learn_hyperparameters=True, max_points=40),
+    "linear": lambda: linear_model.LinearRegression(l2=0.1),
+    "Bayesian": linear_model.BayesianLinearRegression,
+    "tree": lambda: tree.HoeffdingTreeRegressor(grace_period=20),
+    "nearest": lambda: neighbors.KNNRegressor(
+        n_neighbors=3, engine=neighbors.LazySearch(window_size=50)
+    ),
+    "scaler and linear": lambda: preprocessing.MinMaxScaler() | linear_model.LinearRegression(),
+}
+
+
+def log(n, seed=1, noise=0.3):
+    rng = random.Random(seed)
+    for _ in range(n):
+        x = {"a": rng.uniform(-3.0, 3.0), "b": rng.uniform(-3.0, 3.0)}
+        yield x, 20.0 + 10.0 * math.sin(x["a"]) + 3.0 * x["b"] + rng.gauss(0.0, noise)
+
+
+def taught(name="GP", n=60, **options):
+    model = SkepticalRegressor(LEARNERS[name](), warm_up=20, seed=1, **options)
+    for i, (x, y) in enumerate(log(n)):
+        model.observe_one(x)
+        decision = model.query_one(x, event_id=f"e{i}", now=float(i))
+        model.note_query(decision, asked=decision.ask, now=float(i))
+        given = y + 40.0 if i % 9 == 8 else y
+        contested = model.challenge_one(x, given, annotator="ann").ask
+        model.settle_one(
+            x,
+            y if contested else given,
+            given=given,
+            challenged=contested,
+            annotator="ann",
+            event_id=f"e{i}" if i % 2 else None,
+            std=0.5 if i % 3 else None,
+        )
+    return model
+
+
+def restarted(model):
+    fresh = model.clone()
+    state = json.loads(json.dumps(model.state()))
+    fresh.load_state(state, model.examples())
+    return fresh
+
+
+@pytest.mark.parametrize("name", ["GP", "linear", "Bayesian"])
+def test_it_is_an_estimator_of_river(name):
+    checks.check_estimator(SkepticalRegressor(LEARNERS[name](), seed=1))
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_rivers_evaluator_runs_it_and_it_learns_every_target(name):
+    model = SkepticalRegressor(LEARNERS[name](), warm_up=20, seed=1)
+    metric = evaluate.progressive_val_score(log(80), model, metrics.MAE())
+    assert math.isfinite(metric.get())
+    assert model.n_learned == 80
+
+
+def test_a_prediction_is_a_float_and_changes_nothing():
+    model = taught()
+    before = pickle.dumps(model)
+    x = {"a": 0.5, "b": 1.0}
+    assert isinstance(model.predict_one(x), float)
+    forecast = model.predict_one(x, with_dist=True)
+    assert forecast.mu == model.predict_one(x)
+    assert forecast.sigma > 0.0
+    model.query_one(x)
+    model.challenge_one(x, 500.0, annotator="ann", std=1.0)
+    model.neighbours_one(x)
+    model.state()
+    # The only thing that asking may change is what it has checked of the model.
+    model._is_seeded = False
+    assert pickle.dumps(model) == before
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_restored_model_is_equal_to_the_last_bit(name):
+    model = taught(name)
+    model.relabel_one("e3", 7.5)
+    model.forget_one("e5")
+    twin = restarted(model)
+    assert twin.state() == model.state()
+    assert twin.fingerprint() == model.fingerprint()
+    for i, (x, y) in enumerate(log(25, seed=2)):
+        for one in (model, twin):
+            one.observe_one(x)
+        forecast = model.predict_one(x, with_dist=True)
+        assert twin.predict_one(x, with_dist=True).mu == forecast.mu
+        assert twin.predict_one(x, with_dist=True).sigma == forecast.sigma
+        assert twin.query_one(x, event_id=f"n{i}") == model.query_one(x, event_id=f"n{i}")
+        assert twin.challenge_one(x, y, annotator="ann") == model.challenge_one(
+            x, y, annotator="ann"
+        )
+        for one in (model, twin):
+            one.settle_one(x, y, given=y, challenged=False, annotator="ann", event_id=f"n{i}")
+    assert twin.state() == model.state()
+
+
+@pytest.mark.parametrize("name", ["GP", "linear", "tree"])
+def test_a_relabelled_or_forgotten_example_is_as_if_it_had_been_so_from_the_start(name):
+    model, other = (SkepticalRegressor(LEARNERS[name](), warm_up=0, seed=1) for _ in range(2))
+    for i, (x, y) in enumerate(log(12)):
+        for one in (model, other):
+            one.observe_one(x)
+        model.settle_one(x, y + (i == 4), given=y, challenged=False, event_id=f"e{i}")
+        if i != 7:
+            other.settle_one(x, y, given=y, challenged=False, event_id=f"e{i}")
+    model.relabel_one("e4", next(y for i, (_, y) in enumerate(log(12)) if i == 4))
+    model.forget_one("e7")
+    x = {"a": 1.0, "b": 0.0}
+    assert model.predict_one(x) == other.predict_one(x)
+    assert model._taught.targets.mean == other._taught.targets.mean
+    assert model.n_learned == other.n_learned == 11
+
+
+def test_a_copy_goes_on_alike_and_alone():
+    model = taught()
+    twin = copy.deepcopy(model)
+    for x, y in log(5, seed=3):
+        twin.learn_one(x, y)
+    assert (model.n_learned, twin.n_learned) == (60, 65)
+
+
+def test_the_interval_is_that_of_the_forecast_the_annotator_and_the_answer():
+    model = taught(challenge=OutsideInterval(0.9))
+    x = {"a": 0.2, "b": -1.0}
+    forecast, scatter = model.predict_one(x, with_dist=True), model.scatter("ann")
+    for annotator, std in (("ann", None), ("ann", 4.0), ("bob", None)):
+        ratio = scatter if annotator == "ann" else 1.0
+        sigma = math.sqrt(ratio * (forecast.sigma**2 + (std or 0.0) ** 2))
+        from scipy import stats
+
+        end = sigma * stats.t(model.n_learned - 1).ppf(0.95)
+        for off, ask in ((0.99 * end, False), (1.01 * end, True)):
+            given = forecast.mu - off
+            assert model.challenge_one(x, given, annotator=annotator, std=std).ask == ask
+
+
+def test_nothing_is_contested_before_the_scale_of_the_targets_is_known():
+    model = SkepticalRegressor(GPRegressor(), challenge=SkepticalChallenge(0.1), seed=1)
+    for target in (5.0, 5.0):
+        decision = model.challenge_one({"a": 1.0}, 1e6)
+        assert (decision.ask, decision.budget) == (False, "agreement")
+        model.learn_one({"a": 1.0}, target)
+
+
+def test_a_learner_without_a_distribution_is_as_sure_as_it_was_right():
+    model = SkepticalRegressor(LEARNERS["linear"](), warm_up=0, seed=1)
+    errors = []
+    for x, y in log(30):
+        model.observe_one(x)
+        errors.append(y - model.predict_one(x))
+        model.settle_one(x, y, given=y, challenged=False)
+    spread = model._taught.targets.std
+    expected = math.sqrt((spread**2 + sum(e * e for e in errors)) / 31)
+    assert model.predict_one({"a": 0.0}, with_dist=True).sigma == pytest.approx(expected)
+
+
+def test_trust_in_closed_form():
+    model = taught()
+    x, n = {"a": 0.3, "b": 0.4}, model._trust["ann"].numbers()
+    forecast = model.predict_one(x, with_dist=True)
+    y = forecast.mu + 0.5
+    w = model.probability_wrong_one(x, y, annotator="ann", std=0.2)
+    assert model.settle_one(x, y, given=y, challenged=False, annotator="ann", std=0.2) == w
+    z2 = 0.25 / (forecast.sigma**2 + 0.04)
+    expected = [n[0] + 1, n[1] + w, n[2] + 1 - w, n[3] + (1 - w) * z2]
+    assert model._trust["ann"].numbers() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("second", "w"), [(90.0, 0.0), (60.0, 0.0), (21.0, 1.0)])
+def test_a_first_answer_was_wrong_if_the_second_is_nearer_to_the_forecast(second, w):
+    model = taught()
+    x = {"a": 0.0, "b": 0.0}
+    assert 18.0 < model.predict_one(x) < 22.0
+    assert model.settle_one(x, second, given=90.0, challenged=True, annotator="ann") == w
+
+
+def test_a_noisy_annotator_is_contested_less_and_wild_answers_are_still():
+    """The scatter grows with the annotator's noise; what is far beyond it is contested."""
+    model = SkepticalRegressor(GPRegressor(noise_variance=0.01), warm_up=20, seed=1)
+    rng = random.Random(5)
+    for i, (x, y) in enumerate(log(300, noise=0.0)):
+        model.observe_one(x)
+        who, noise = ("exact", 0.2) if i % 2 else ("noisy", 3.0)
+        given = y + rng.gauss(0.0, noise)
+        contested = model.challenge_one(x, given, annotator=who).ask
+        model.settle_one(x, given, given=given, challenged=contested, annotator=who)
+    assert model.scatter("noisy") > 4.0 * model.scatter("exact")
+    x = {"a": 0.0, "b": 0.0}
+    off = model.predict_one(x) + 6.0
+    assert model.challenge_one(x, off, annotator="exact").ask
+    assert not model.challenge_one(x, off, annotator="noisy").ask
+    assert model.challenge_one(x, off + 60.0, annotator="noisy").ask
+
+
+@pytest.mark.parametrize("y", ["many", None, math.nan, math.inf, 1e200])
+def test_what_is_no_number_is_neither_contested_nor_learned(y):
+    model = taught()
+    x = {"a": 1.0, "b": 1.0}
+    state = model.state()
+    if y != 1e200:
+        assert not model.challenge_one(x, y).ask
+    with pytest.raises((TypeError, ValueError), match="y must be"):
+        model.settle_one(x, y, given=y, challenged=False)
+    assert model.state() == state
+
+
+def test_features_that_cannot_be_predicted_are_refused():
+    model = SkepticalRegressor(linear_model.LinearRegression(), warm_up=0, seed=1)
+    model.learn_one({"a": 1.0}, 2.0)
+    with pytest.raises(ValueError, match="LinearRegression or its transformers make no finite"):
+        model.predict_one({"a": math.nan})
+
+
+def test_an_example_that_the_learner_refuses_leaves_no_trace():
+    model = SkepticalRegressor(GPRegressor(noise_variance=1e-16), warm_up=0, seed=1)
+    model.learn_one({"a": 1.0}, 2.0, event_id="e1")
+    state = model.state()
+    with pytest.raises(NotPositiveDefiniteError):
+        model.settle_one({"a": 1.0}, 2.0, given=2.0, challenged=False, event_id="e2")
+    assert model.state() == state
+
+
+@pytest.mark.parametrize("rule", [AlwaysAsk(), NeverAsk(), RandomAsk(0.3)])
+def test_rules_that_look_at_no_belief_ask_about_numbers(rule):
+    model = taught(query=rule, budget=RateBudget(0.5))
+    decision = model.query_one({"a": 0.0, "b": 0.0}, event_id="e")
+    assert decision.criterion == type(rule).__name__
+
+
+def test_a_budget_limits_questions_and_gets_them_back():
+    model = SkepticalRegressor(GPRegressor(), budget=AtMost(1), seed=1)
+    wish = model.query_one({"a": 0.0})
+    assert wish.ask
+    model.note_query(wish, asked=True, now=0.0)
+    assert model.query_one({"a": 0.0}).budget == "AtMost"
+    model.note_unanswered(now=1.0)
+    assert model.query_one({"a": 0.0}).ask
+
+
+def test_every_argument_is_readable_under_its_name():
+    arguments = {
+        "model": GPRegressor(),
+        "query": RandomAsk(0.5),
+        "challenge": NeverChallenge(),
+        "budget": Unlimited(),
+        "warm_up": 7,
+        "seed": 3,
+    }
+    model = SkepticalRegressor(**arguments)
+    assert {name: getattr(model, name) for name in arguments} == arguments
+    assert model.clone().fingerprint() == model.fingerprint()
+    other = SkepticalRegressor(**{**arguments, "challenge": OutsideInterval(0.9)})
+    assert other.fingerprint() != model.fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"model": tree.HoeffdingTreeClassifier()}, "must be a River regressor"),
+        ({"model": preprocessing.StandardScaler()}, "must be a River regressor"),
+        ({"query": Entropy(0.5)}, "query must be a rule for the targets of the model"),
+        ({"query": SkepticalAsk()}, "one for classes"),
+        ({"challenge": PaperChallenge()}, "one for classes"),
+        ({"challenge": AlwaysChallenge()}, "one for classes"),
+        ({"query": OutsideInterval()}, "query must be an object of streamgp.query"),
+        ({"budget": 5}, "budget must be"),
+        ({"seed": 0.5}, "seed must be"),
+    ],
+)
+def test_arguments_of_the_wrong_kind_are_refused_at_once(arguments, match):
+    with pytest.raises(TypeError, match=match):
+        SkepticalRegressor(**{"model": GPRegressor(), **arguments})
+
+
+def test_it_wraps_no_other_skeptical_learner():
+    with pytest.raises(TypeError, match="is not skeptical itself"):
+        SkepticalRegressor(SkepticalRegressor(GPRegressor()))
+
+
+def test_a_classifier_contests_no_numbers():
+    from streamgp import GPClassifier
+
+    with pytest.raises(TypeError, match="one for numbers"):
+        SkepticalClassifier(GPClassifier(), challenge=OutsideInterval())
+
+
+def test_the_neighbours_are_the_nearest_examples():
+    model = taught()
+    near = model.neighbours_one({"a": 0.0, "b": 0.0})
+    assert len(near) == 3
+    assert [n.distance for n in near] == sorted(n.distance for n in near)
+
+
+def test_a_pipeline_may_end_in_a_regressor():
+    model = SkepticalRegressor(
+        compose.Select("a") | preprocessing.StandardScaler() | GPRegressor(), warm_up=10, seed=1
+    )
+    for x, y in log(30):
+        model.learn_one(x, y)
+    assert model.n_learned == 30
+    assert restarted(model).state() == model.state()
