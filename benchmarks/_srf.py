@@ -130,6 +130,9 @@ class SkepticalForest:
     def note_query(self, decision: Decision, *, asked: bool, now: float) -> None:
         """There is no budget."""
 
+    def note_unanswered(self, now: float) -> None:
+        """There is no budget."""
+
     def query_one(self, x: Features, **_: Any) -> Decision:
         """Ask always, or in the last stage when unsure."""
         if self.stage != "regime":
