@@ -1,19 +1,20 @@
-"""Numbers, asked for in three events of ten, from somebody who sometimes slips a decimal point.
+"""Numbers, asked for where they are least sure, from somebody who sometimes slips a decimal point.
 
 A real log: 1001 daily estimates of a president's approval, in percent, and five polls to predict
-them from; it comes with River. Whoever is asked reads off the truth to 0.2 percentage points, but
-one answer in ten is far off. Every prediction is scored before anything is asked. The mean absolute
-error falls by a third when numbers are challenged that lie outside the interval that was expected:
-all that were challenged were wrong, and most of the wrong ones were.
+them from; it comes with River. Three days of ten are asked about, those whose prediction varies
+most. Whoever is asked reads off the truth to 0.2 percentage points, but one answer in ten is far
+off. Every prediction is scored before anything is asked. The mean absolute error nearly halves when
+numbers are challenged that lie outside the interval that was expected: all but one of those
+challenged were wrong, and most of the wrong ones were.
 
 Prints:
 
     Every answer believed:
-    MAE: 0.95...
-    1,001 events: 300 labels asked, 0 challenges, 300 labels learned (12.3% wrong)
+    MAE: 0.99...
+    1,001 events: 300 labels asked, 0 challenges, 300 labels learned (12.0% wrong)
     Challenged where it lies outside the 99 % interval:
-    MAE: 0.63...
-    1,001 events: 300 labels asked, 30 challenges (100.0% justified, 25 repaired, 0 spoiled), ...
+    MAE: 0.54...
+    1,001 events: 300 labels asked, 38 challenges (97.4% justified, 33 repaired, 0 spoiled), ...
     One challenge in words:
     Are you sure that it is 83? Expected was 38.7 ± 1.3; probably wrong with 1.00
 """

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import time
+from collections import UserList
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -23,11 +24,13 @@ from streamgp.interactive import (
     SimulatedMeasurer,
     Tally,
 )
+from streamgp.learners.normal import Normal
+from streamgp.metrics import ConversationMetric, DistributionMetric
 
 if TYPE_CHECKING:
     from river import metrics
 
-    from streamgp.base import Label
+    from streamgp.base import Features, Label
     from streamgp.interactive import Annotator, Message
     from streamgp.interactive.judge import Target
 
@@ -140,8 +143,9 @@ def interactive_val_score(
         from the first 200 events.
     metric
         A metric of River that is for such a model, or a sum of them. One that needs probabilities
-        gets them.
-        Those of `streamgp.metrics` judge questions, not predictions, and are refused.
+        gets them. Those of `streamgp.metrics` that judge numbers get the distribution where they
+        need it, also within `river.metrics.base.Metrics`; those that judge questions, not
+        predictions, are refused.
     annotator
         Who answers. None stands for one who answers at once and never errs. For numbers take
         `SimulatedMeasurer`. Which numbers count as wrong is told in `docs/numbers.md`.
@@ -240,8 +244,11 @@ class _Game:
         self._loop = loop
         self._queue = AnswerQueue(annotator)
         self._metric = metric
+        self._parts = _parts(metric)
         self._wants_labels = bool(getattr(metric, "requires_labels", True))
+        self._wants_distribution = any(isinstance(one, DistributionMetric) for one in self._parts)
         self._truth: Label | None = None
+        self._x: Features = {}
 
     def play(self, event: Event) -> None:
         """Play an event, after the answers that came before it and before those it causes."""
@@ -250,7 +257,7 @@ class _Game:
         self._pass_time(at)
         self._queue.see(event)
         self.tally.event(event)
-        self._truth = event.truth
+        self._truth, self._x = event.truth, event.x
         self._follow(self._loop.on_event(event, at), at)
         self._hear_answers(at)
 
@@ -281,8 +288,31 @@ class _Game:
     def _score(self, prediction: Prediction) -> None:
         if self._truth is None or prediction.y is None:
             return
+        if self._wants_distribution:
+            self._score_distribution(self._truth, prediction.y)
+            return
         guess: Any = prediction.y if self._wants_labels else prediction.proba
         self._metric.update(y_true=self._truth, y_pred=guess)
+
+    def _score_distribution(self, truth: Label, mean: Label) -> None:
+        # Nothing was learned since the prediction, which itself says mean and variance only.
+        model: Any = self._loop.model
+        distribution = _with_density(model.predict_one(self._x, with_dist=True))
+        for metric in self._parts:
+            wants = isinstance(metric, DistributionMetric)
+            metric.update(y_true=truth, y_pred=distribution if wants else mean)
+
+
+def _parts(metric: Any) -> list[Any]:
+    """Return the metrics of a sum, or the only one."""
+    return list(metric) if isinstance(metric, UserList) else [metric]
+
+
+def _with_density(distribution: Any) -> Any:
+    """Return a distribution that knows its log density: River's normal one does not."""
+    if hasattr(distribution, "log_density"):
+        return distribution
+    return Normal(mu=float(distribution.mu), sigma=float(distribution.sigma))
 
 
 def _annotator_for(target: Target) -> Annotator:
@@ -315,16 +345,22 @@ def _skeptical(model: Any) -> Any:
 
 def _check_metric(metric: metrics.base.Metric, model: Any) -> None:
     """Refuse a metric that cannot judge the predictions of the model."""
-    from streamgp.metrics import ConversationMetric
-
     if isinstance(metric, ConversationMetric):
         raise ValueError(
             f"{type(metric).__name__} judges questions, not predictions, and is updated by hand; "
             "pass a metric of River such as metrics.Accuracy(). "
             f"The same number is counted anyway: {metric.found_in}"
         )
-    if not metric.works_with(model):
+    if not all(_works(one, model) for one in _parts(metric)):
         raise ValueError(f"{type(metric).__name__} metric is not compatible with {model}")
+
+
+def _works(metric: Any, model: Any) -> bool:
+    from river import base
+
+    if isinstance(metric, DistributionMetric):
+        return isinstance(model, base.Regressor)
+    return bool(metric.works_with(model))
 
 
 def _moment_of(x: Mapping[Any, Any], n: int, moment: Moment) -> float:

@@ -3,11 +3,22 @@ import datetime as dt
 import math
 import random
 import re
+from statistics import NormalDist
 
 import pytest
-from river import compose, evaluate, linear_model, metrics, naive_bayes, preprocessing
+from river import (
+    compose,
+    dummy,
+    evaluate,
+    linear_model,
+    metrics,
+    naive_bayes,
+    preprocessing,
+    stats,
+)
 
 from streamgp import (
+    EnsembleGPRegressor,
     GPRegressor,
     InteractiveResult,
     SimulatedAnnotator,
@@ -19,9 +30,13 @@ from streamgp import (
 )
 from streamgp.interactive import Challenge
 from streamgp.metrics import (
+    CRPS,
+    NMSE,
+    NPLL,
     AnnotatorError,
     ChallengePrecision,
     ChallengeRecall,
+    IntervalCoverage,
     LabelRate,
     WrongLabelsKept,
 )
@@ -372,6 +387,77 @@ def test_a_regressor_is_evaluated_in_conversation():
     assert result.metric.get() < 2.5
     assert result.challenge_precision > 0.6
     assert result.n_repaired > 10
+
+
+def test_metrics_of_distributions_in_closed_form():
+    """After a first target of 0 the usual error is that of two: 1, the scale of nothing, and 0."""
+    data = [({"a": 1.0}, 0.0), ({"a": 2.0}, 2.0)]
+    together = metrics.base.Metrics([metrics.MAE(), NPLL(), CRPS(), IntervalCoverage(0.9)])
+    result = interactive_val_score(data, dummy.StatisticRegressor(stats.Mean()), together)
+    sigma, z = math.sqrt(0.5), 2.0 / math.sqrt(0.5)
+    normal = NormalDist()
+    crps = z * (2.0 * normal.cdf(z) - 1.0) + 2.0 * normal.pdf(z) - 1.0 / math.sqrt(math.pi)
+    nll = 0.5 * math.log(2.0 * math.pi * 0.5) + 0.5 * z * z
+    assert result.n_scored == 1
+    assert together.get() == pytest.approx([2.0, nll, sigma * crps, 0.0])
+
+
+class Handed(CRPS):
+    """Keeps what it is handed."""
+
+    def __init__(self):
+        super().__init__()
+        self.handed = []
+
+    def update(self, y_true, y_pred):
+        super().update(y_true, y_pred)
+        self.handed.append((y_true, y_pred))
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        lambda: EnsembleGPRegressor(n_features=10, n_initial=3, seed=1),
+        lambda: GPRegressor(noise_variance=0.1),
+        lambda: linear_model.BayesianLinearRegression(),
+    ],
+)
+def test_a_metric_of_distributions_gets_what_was_predicted_before_learning(learner):
+    data = [({"a": math.sin(n)}, math.cos(n)) for n in range(25)]
+    metric, nmse, npll = Handed(), NMSE(), NPLL()
+    model = learner()
+    interactive_val_score(data, model, metrics.base.Metrics([metric, nmse, npll]))
+    assert len(metric.handed) == 24
+    twin = learner()
+    by_hand = NMSE()
+    for i, (x, y) in enumerate(data):
+        expected = twin.predict_one(x, with_dist=True)
+        if i:
+            by_hand.update(y, expected.mu)
+            truth, handed = metric.handed[i - 1]
+            assert truth == y
+            assert (handed.mu, handed.sigma) == (expected.mu, expected.sigma)
+            if isinstance(twin, EnsembleGPRegressor):
+                assert handed == expected
+        twin.learn_one(x, y)
+    assert nmse.get() == pytest.approx(by_hand.get())
+    assert math.isfinite(npll.get())
+
+
+@pytest.mark.parametrize("metric", [NPLL(), CRPS(), IntervalCoverage(), NMSE()])
+def test_a_metric_of_numbers_is_not_for_classes(metric):
+    name = type(metric).__name__
+    with pytest.raises(ValueError, match=f"{name} metric is not compatible with"):
+        interactive_val_score([], isgp(seed=1), metric)
+    data = [({"a": float(n)}, float(n)) for n in range(5)]
+    assert interactive_val_score(data, GPRegressor(), metric).n_scored == 4
+
+
+def test_nmse_is_for_rivers_evaluator_and_metrics_of_distributions_are_not():
+    data = [({"a": float(n)}, float(n % 3)) for n in range(9)]
+    assert evaluate.progressive_val_score(data, GPRegressor(), NMSE()).get() > 0.0
+    with pytest.raises(ValueError, match="CRPS metric is not compatible with"):
+        evaluate.progressive_val_score(data, GPRegressor(), CRPS())
 
 
 def test_an_ordinary_regressor_is_asked_always_and_never_challenges():

@@ -73,6 +73,8 @@ class EnsembleGPClassifier(base.Classifier):
     ----------
     n_learned
         Number of examples learned.
+    n_experts
+        Number of experts.
     labels
         Known classes, in the order in which they appeared.
     weights
@@ -156,6 +158,11 @@ class EnsembleGPClassifier(base.Classifier):
     def labels(self) -> list[Label]:
         """Known classes, in the order in which they appeared."""
         return list(self._labels)
+
+    @property
+    def n_experts(self) -> int:
+        """Number of experts."""
+        return len(self._weights)
 
     @property
     def weights(self) -> list[float]:
@@ -255,20 +262,11 @@ class EnsembleGPClassifier(base.Classifier):
         check_label(y)
         if y not in self._numbers:
             self._experts.core.check(x)
-            self.know([y])
+            self._know([y])
         indicators = np.zeros(len(self._labels))
         indicators[self._numbers[y]] = 1.0
         self._experts.learn(x, indicators)
         self._weights = self._experts.weights()
-
-    def know(self, labels: Iterable[Label]) -> None:
-        """Make classes known before the first example of them."""
-        for y in labels:
-            check_label(y)
-            if y not in self._numbers:
-                self._numbers[y] = len(self._labels)
-                self._labels.append(y)
-                self._experts.add_class()
 
     def state(self) -> State | None:
         """Return what is no function of the examples, as plain JSON values; None for nothing.
@@ -281,6 +279,16 @@ class EnsembleGPClassifier(base.Classifier):
     def load_state(self, state: State | None) -> None:
         """Take over what `state` returned; this classifier has learned nothing yet."""
         self._experts.core.load_state(state)
+
+    def _know(self, labels: Iterable[Label]) -> None:
+        # Not for others to call: fits and weights are about all classes that are known, and who
+        # knew one beforehand is not as who met it later.
+        for y in labels:
+            check_label(y)
+            if y not in self._numbers:
+                self._numbers[y] = len(self._labels)
+                self._labels.append(y)
+                self._experts.add_class()
 
     def _mixed(self, means: Array) -> Array:
         """Return the mean of what experts say, shape (t,)."""

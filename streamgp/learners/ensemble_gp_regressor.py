@@ -62,6 +62,8 @@ class EnsembleGPRegressor(base.Regressor):
     ----------
     n_learned
         Number of examples learned.
+    n_experts
+        Number of experts.
     weights
         Probability of each expert.
 
@@ -133,9 +135,20 @@ class EnsembleGPRegressor(base.Regressor):
         return self._core.n_learned
 
     @property
+    def n_experts(self) -> int:
+        """Number of experts."""
+        return len(self._weights)
+
+    @property
     def weights(self) -> list[float]:
         """Probability of each expert, in the order of the kernels."""
         return list(self._weights)
+
+    @property
+    def retains_all(self) -> bool:
+        """Whether no example is ever given up, whatever follows."""
+        # What it knows of examples does not depend on which others it retains.
+        return True
 
     @overload
     def predict_one(self, x: Features, *, with_dist: Literal[False] = False) -> float: ...

@@ -118,6 +118,11 @@ class GPRegressor(base.MiniBatchRegressor):
         return self._core.is_exact
 
     @property
+    def retains_all(self) -> bool:
+        """Whether no example is ever given up."""
+        return self._core.retains_all
+
+    @property
     def hyperparameters(self) -> Hyperparameters | None:
         """Kernel and noise variance in use, learned or given; None before the first example."""
         return self._core.hyperparameters

@@ -17,6 +17,7 @@ from streamgp.metrics.conversation import (
 )
 from streamgp.metrics.conversation import ConversationMetric as ConversationMetric
 from streamgp.metrics.distributions import CRPS, NMSE, NPLL, IntervalCoverage
+from streamgp.metrics.distributions import DistributionMetric as DistributionMetric
 
 __all__ = [
     "CRPS",

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
+
+from river import base
 
 from streamgp.base import Distribution
 from streamgp.metrics.metric import Metric
@@ -65,6 +67,17 @@ class _Targets:
         return self._m2 / self.n if self.n else 0.0
 
 
+class DistributionMetric(Metric):
+    """What metrics have in common that need the distribution of a number, not only its mean.
+
+    `interactive_val_score` hands it over; River's evaluators do not.
+    """
+
+    def update(self, y_true: float, y_pred: Any) -> None:
+        """Count one prediction."""
+        raise NotImplementedError
+
+
 class NMSE(Metric):
     """Mean squared error divided by the variance of the targets: 1 for who predicts their mean.
 
@@ -100,13 +113,17 @@ class NMSE(Metric):
         self._squares += step * step
         self._targets.add(y_true)
 
+    def works_with(self, model: base.Estimator) -> bool:
+        """Whether the model predicts numbers."""
+        return isinstance(model, base.Regressor)
+
     def get(self) -> float:
         """Return the mean squared error in units of the variance of the targets."""
         variance = self._targets.variance
         return self._squares / self._targets.n / variance if variance > 0.0 else 0.0
 
 
-class NPLL(Metric):
+class NPLL(DistributionMetric):
     """Mean negative log density of the targets, in units of their standard deviation, in nats.
 
     `-mean ln p(y) - ln std(y)`: who knows only mean and variance of the targets scores
@@ -151,7 +168,7 @@ class NPLL(Metric):
         return -self._log_densities / targets.n - unit
 
 
-class CRPS(Metric):
+class CRPS(DistributionMetric):
     """Mean continuous ranked probability score, in units of the targets.
 
     The integral of the squared distance between the distribution function and the step at the
@@ -198,7 +215,7 @@ class CRPS(Metric):
         return self._total / self._n if self._n else 0.0
 
 
-class IntervalCoverage(Metric):
+class IntervalCoverage(DistributionMetric):
     """Share of the targets that lie within the central interval of their distribution.
 
     Well calibrated if it is the level; it is better the closer it comes.

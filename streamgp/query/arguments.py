@@ -8,6 +8,7 @@ from typing import Any
 from river import base
 from river.active.base import ActiveLearningClassifier
 
+from streamgp.query.acquisition import KL, Deterministic
 from streamgp.query.pipeline_scaling import PipelineScaling
 from streamgp.query.review import LeaveOneOutReview
 from streamgp.query.scaling import NoScaling, Scaling, StandardScaling
@@ -48,11 +49,24 @@ def as_regressor(learner: Any) -> Any:
     return learner
 
 
-def check_not(name: str, value: object, kinds: type | tuple[type, ...], target: str) -> None:
-    """Refuse a rule that is about another kind of target, `target`."""
+def check_not(
+    name: str, value: object, kinds: tuple[type, ...], target: str, *, instead: str
+) -> None:
+    """Refuse a rule that is about another kind of target, `target`; say what to take `instead`."""
     if isinstance(value, kinds):
         raise TypeError(
-            f"{name} must be a rule for the targets of the model, got {value!r}, one for {target}"
+            f"{name} must be a rule for the targets of the model, got {value!r}, one for {target}; "
+            f"take {instead}"
+        )
+
+
+def check_experts(query: object, learner: Any) -> None:
+    """Refuse a rule that compares experts where there are none."""
+    if isinstance(query, KL | Deterministic) and getattr(learner, "n_experts", 1) < 2:
+        raise TypeError(
+            f"query must be a rule that needs no experts, got {query!r} for "
+            f"{type(learner).__name__}, which has not two of them to compare; take Variance(), or "
+            "an ensemble, such as EnsembleGPRegressor"
         )
 
 
@@ -98,7 +112,12 @@ def scaling_for(transformers: list[Any], warm_up: int) -> Scaling:
 
 
 def check_seeded(model: base.Estimator) -> None:
-    """Refuse to save a learner that would learn other things the next time."""
+    """Refuse to save a learner that would learn other things the next time.
+
+    One of ours keeps the seed that it has drawn in its own state.
+    """
+    if hasattr(model, "load_state"):
+        return
     for name, value in model._get_params().items():
         inner = value[1] if isinstance(value, tuple) and len(value) == 2 else value
         if isinstance(inner, base.Estimator):

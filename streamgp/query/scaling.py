@@ -95,6 +95,10 @@ class StandardScaling:
         self._factors: dict[FeatureName, float] = {}
         self._in_use: list[list[Any]] | None = None
 
+    def __getstate__(self) -> State:
+        # What is only remembered for speed is no state: asking changes nothing.
+        return {**self.__dict__, "_in_use": None}
+
     def observe(self, x: Features) -> bool:
         """Take note of an event; True if the statistics in use have changed.
 

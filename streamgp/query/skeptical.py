@@ -27,6 +27,7 @@ from streamgp.base import (
 from streamgp.query import criteria
 from streamgp.query.arguments import (
     as_classifier,
+    check_experts,
     check_has,
     check_not,
     check_review,
@@ -118,7 +119,14 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         transformers, learner = split(model, as_classifier)
         check_has("query", query, "decide", "draw", not_taking="given")
         check_has("challenge", challenge, "decide", "given")
-        check_not("challenge", challenge, OutsideInterval, "numbers")
+        check_experts(query, learner)
+        check_not(
+            "challenge",
+            challenge,
+            (OutsideInterval,),
+            "numbers",
+            instead="SkepticalChallenge, PaperChallenge, AlwaysChallenge or NeverChallenge",
+        )
         check_review(review, learner)
         self.model = model
         self.query = query

@@ -13,7 +13,15 @@ from river import base
 
 from streamgp.base import Decision, Distribution, Features, Label
 from streamgp.query import rules
-from streamgp.query.arguments import as_regressor, check_has, check_not, scaling_for, split
+from streamgp.query.acquisition import Variance
+from streamgp.query.arguments import (
+    as_regressor,
+    check_experts,
+    check_has,
+    check_not,
+    scaling_for,
+    split,
+)
 from streamgp.query.budgets import Budget
 from streamgp.query.outliers import (
     OutsideInterval,
@@ -72,7 +80,9 @@ class SkepticalRegressor(
     model
         A regressor, or a pipeline that ends in one. It serves as a template and stays unlearned.
     query
-        When to ask for a target: a rule of `streamgp.query`. None stands for `AlwaysAsk()`.
+        When to ask for a target: a rule of `streamgp.query`. None stands for `Variance()`: always,
+        and, where a budget such as `RateBudget` leaves a choice, where an observation is expected
+        to vary most.
     challenge
         When to challenge a target: `OutsideInterval`, `SkepticalChallenge` or `NeverChallenge`.
         None stands for `OutsideInterval()`.
@@ -118,8 +128,22 @@ class SkepticalRegressor(
         transformers, learner = split(model, as_regressor)
         check_has("query", query, "decide", "draw", not_taking="given")
         check_has("challenge", challenge, "decide", "given")
-        check_not("query", query, _ASK_ABOUT_CLASSES, "classes")
-        check_not("challenge", challenge, _CHALLENGE_CLASSES, "classes")
+        check_not(
+            "query",
+            query,
+            _ASK_ABOUT_CLASSES,
+            "classes",
+            instead="Variance, AlwaysAsk, NeverAsk or RandomAsk, or, for an ensemble, KL or "
+            "Deterministic",
+        )
+        check_not(
+            "challenge",
+            challenge,
+            _CHALLENGE_CLASSES,
+            "classes",
+            instead="OutsideInterval, SkepticalChallenge or NeverChallenge",
+        )
+        check_experts(query, learner)
         self.model = model
         self.query = query
         self.challenge = challenge
@@ -128,7 +152,7 @@ class SkepticalRegressor(
         self.seed = seed
         self._set_up()
         self._taught: TaughtNumbers = TaughtNumbers(learner, scaling_for(transformers, warm_up))
-        self._query_rule = rules.AlwaysAsk() if query is None else query
+        self._query_rule = Variance() if query is None else query
         self._challenge_rule = OutsideInterval() if challenge is None else challenge
 
     @property

@@ -36,7 +36,9 @@ class TaughtClasses(TaughtLearner[Belief]):
 
     def _prime(self, learner: Any, state: State | None) -> None:
         learner.load_state(state)
-        learner.know(self._labels)
+        # An ensemble meets classes with their examples; one that has none any more is new to it.
+        if hasattr(learner, "know"):
+            learner.know(self._labels)
 
     @property
     def _relabels(self) -> bool:

@@ -107,11 +107,6 @@ class TaughtNumbers(TaughtLearner[Distribution]):
         # The statistics of the targets would differ by rounding from those of one taught anew.
         return False
 
-    @property
-    def _retains_all(self) -> bool:
-        template = self._template
-        return getattr(template, "retains_all", getattr(template, "max_points", None) is None)
-
     def _check(self, y: Label) -> None:
         self._checked(y)
 

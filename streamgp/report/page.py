@@ -77,9 +77,12 @@ def _section(name: str, title: str, parts: Sequence[Html]) -> Html:
     return el("section", heading, *parts, id=name, aria_labelledby=f"{name}-title")
 
 
+_OWN_LEARNERS = {"gp": "Gaussian process", "ensemble": "ensemble of Gaussian processes"}
+
+
 def _introduction(run: Run) -> list[Html]:
     learner = run.setting("learner", "name")
-    name = "Gaussian process" if learner == "gp" else foreign(learner)
+    name = _OWN_LEARNERS.get(str(learner)) or foreign(learner)
     parts = [el("p", "A replay of ", count(run.results.n_events), " events. Learner: ", name, ".")]
     if run.interrupted:
         text = "The run was interrupted. What is shown here was done until then."

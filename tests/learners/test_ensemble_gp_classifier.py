@@ -94,8 +94,8 @@ def test_a_class_that_is_known_beforehand_changes_no_bit_of_the_others(likelihoo
         EnsembleGPClassifier(n_features=20, likelihood=likelihood, refit=False, seed=1)
         for _ in range(2)
     )
-    few.know(["hall", "den", "bath"])
-    many.know(["hall", "den", "bath", "never"])
+    few._know(["hall", "den", "bath"])
+    many._know(["hall", "den", "bath", "never"])
     for model in (few, many):
         taught(rooms(40), model)
     if likelihood == "regression":

@@ -209,3 +209,8 @@ def test_river_evaluates_it():
         list(waves(150)), GPRegressor(noise_variance=0.05), metrics.R2()
     )
     assert scored.get() > 0.6
+
+
+@pytest.mark.parametrize(("max_points", "retains"), [(None, True), (5, False)])
+def test_all_examples_are_retained_unless_their_number_is_bounded(max_points, retains):
+    assert GPRegressor(max_points=max_points).retains_all is retains

@@ -127,7 +127,7 @@ def test_answered_questions_never_exceed_the_limit_of_a_span(moments, n, span, r
     """Given back with the time of asking: exactly the brute count of those that still count."""
     budget, asked = AtMostPer(n, span, gives_back=True), []
     for now in moments:
-        brute = sum(abs(now - at) < span for at in asked) < n
+        brute = sum(now - span < at < now + span for at in asked) < n
         assert budget.allows(WISH, now) == brute
         budget.note(WISH, brute, now)
         asked += [now] * brute

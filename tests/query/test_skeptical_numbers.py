@@ -7,15 +7,28 @@ import random
 import pytest
 from river import checks, compose, evaluate, linear_model, metrics, neighbors, preprocessing, tree
 
-from streamgp import GPRegressor, NotPositiveDefiniteError, SkepticalRegressor
+from streamgp import (
+    EnsembleGPRegressor,
+    GPClassifier,
+    GPRegressor,
+    NotPositiveDefiniteError,
+    SkepticalRegressor,
+    query,
+)
+from streamgp.kernels import SquaredExponential
 from streamgp.query import (
+    KL,
     AlwaysAsk,
     AlwaysChallenge,
     AtMost,
+    BestVersusSecond,
+    Deterministic,
     Entropy,
+    LeastConfidence,
     NeverAsk,
     NeverChallenge,
     OutsideInterval,
+    PaperAsk,
     PaperChallenge,
     RandomAsk,
     RateBudget,
@@ -23,6 +36,7 @@ from streamgp.query import (
     SkepticalChallenge,
     SkepticalClassifier,
     Unlimited,
+    Variance,
 )
 
 LEARNERS = {
@@ -30,6 +44,9 @@ LEARNERS = {
     "bounded GP": lambda: GPRegressor(noise_variance=0.1, max_points=20),
     "tuned GP": lambda: GPRegressor(learn_hyperparameters=True),
     "tuned and bounded GP": lambda: GPRegressor(learn_hyperparameters=True, max_points=40),
+    "ensemble": lambda: EnsembleGPRegressor(n_features=10, seed=1),
+    "ensemble that forgets": lambda: EnsembleGPRegressor(n_features=10, forgetting=0.98, seed=1),
+    "ensemble of the paper": lambda: EnsembleGPRegressor(n_features=5, preset="paper", seed=1),
     "linear": lambda: linear_model.LinearRegression(l2=0.1),
     "Bayesian": linear_model.BayesianLinearRegression,
     "tree": lambda: tree.HoeffdingTreeRegressor(grace_period=20),
@@ -127,7 +144,7 @@ def test_a_restored_model_is_equal_to_the_last_bit(name):
     assert twin.state() == model.state()
 
 
-@pytest.mark.parametrize("name", ["GP", "linear", "tree"])
+@pytest.mark.parametrize("name", ["GP", "ensemble", "linear", "tree"])
 def test_a_relabelled_or_forgotten_example_is_as_if_it_had_been_so_from_the_start(name):
     model, other = (SkepticalRegressor(LEARNERS[name](), warm_up=0, seed=1) for _ in range(2))
     for i, (x, y) in enumerate(log(12)):
@@ -292,8 +309,8 @@ def test_every_argument_is_readable_under_its_name():
         ({"model": tree.HoeffdingTreeClassifier()}, "must be a River regressor"),
         ({"model": preprocessing.StandardScaler()}, "must be a River regressor"),
         ({"query": Entropy(0.5)}, "query must be a rule for the targets of the model"),
-        ({"query": SkepticalAsk()}, "one for classes"),
-        ({"challenge": PaperChallenge()}, "one for classes"),
+        ({"query": SkepticalAsk()}, "one for classes; take Variance, AlwaysAsk, NeverAsk or Ran"),
+        ({"challenge": PaperChallenge()}, "one for classes; take OutsideInterval, Skeptical"),
         ({"challenge": AlwaysChallenge()}, "one for classes"),
         ({"query": OutsideInterval()}, "query must be an object of streamgp.query"),
         ({"budget": 5}, "budget must be"),
@@ -305,15 +322,88 @@ def test_arguments_of_the_wrong_kind_are_refused_at_once(arguments, match):
         SkepticalRegressor(**{"model": GPRegressor(), **arguments})
 
 
+ASK = {
+    "AlwaysAsk": AlwaysAsk(),
+    "NeverAsk": NeverAsk(),
+    "RandomAsk": RandomAsk(0.5),
+    "Variance": Variance(),
+    "KL": KL(least_weight=0.01),
+    "Deterministic": Deterministic(),
+    "SkepticalAsk": SkepticalAsk(),
+    "PaperAsk": PaperAsk(),
+    "Entropy": Entropy(0.0),
+    "LeastConfidence": LeastConfidence(0.0),
+    "BestVersusSecond": BestVersusSecond(0.0),
+}
+LOOK_AT_NOTHING = {"AlwaysAsk", "NeverAsk", "RandomAsk"}
+OF_EXPERTS = {"KL", "Deterministic"}
+
+
+def test_these_are_all_rules_of_the_package_that_ask():
+    deciding = {name for name in query.__all__ if hasattr(getattr(query, name), "decide")}
+    assert {name for name in deciding if "Ask" in name or name in ASK} - {"AskRule"} == set(ASK)
+    others = deciding - set(ASK) - {"AskRule", "OutsideInterval"}
+    assert all("Challenge" in name for name in others)
+
+
+@pytest.mark.parametrize("name", ASK)
+def test_a_rule_is_refused_at_once_or_judges_every_event(name):
+    """Of an ensemble: there every rule that is about numbers has something to compare."""
+    rule = ASK[name]
+    if name not in LOOK_AT_NOTHING | OF_EXPERTS | {"Variance"}:
+        with pytest.raises(TypeError, match=r"; take Variance, .* for an ensemble, KL or Determin"):
+            SkepticalRegressor(EnsembleGPRegressor(seed=1), rule)
+        return
+    model = SkepticalRegressor(EnsembleGPRegressor(n_features=10, seed=1), rule, warm_up=5, seed=1)
+    for x, y in log(30):
+        decision = model.query_one(x)
+        assert decision.criterion == name
+        assert math.isfinite(decision.score)
+        model.learn_one(x, y)
+
+
+@pytest.mark.parametrize("name", sorted(OF_EXPERTS))
+@pytest.mark.parametrize("learner", [GPRegressor(), linear_model.LinearRegression()])
+def test_experts_are_compared_in_ensembles_only(name, learner):
+    with pytest.raises(TypeError, match=r"has not two of them to compare; take Variance\(\), or"):
+        SkepticalRegressor(learner, ASK[name])
+    with pytest.raises(TypeError, match=r"got .* for EnsembleGPRegressor, which has not two"):
+        SkepticalRegressor(EnsembleGPRegressor([SquaredExponential()]), ASK[name])
+    with pytest.raises(TypeError, match=r"got .* for GPClassifier, which has not two of them"):
+        SkepticalClassifier(GPClassifier(), ASK[name])
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_without_a_rule_or_budget_it_always_asks(name):
+    model = SkepticalRegressor(LEARNERS[name](), warm_up=20, seed=1)
+    for x, y in log(60):
+        decision = model.query_one(x)
+        assert (decision.ask, decision.criterion) == (True, "Variance")
+        model.learn_one(x, y)
+
+
+def test_a_rate_without_a_rule_goes_where_an_observation_varies_most():
+    model = SkepticalRegressor(GPRegressor(noise_variance=0.05), budget=RateBudget(0.5), warm_up=0)
+    for i in range(40):
+        model.learn_one({"a": math.sin(i)}, math.sin(3.0 * math.sin(i)))
+    near, far = {"a": 0.0}, {"a": 6.0}
+    assert model.query_one(near).score == model.predict_one(near, with_dist=True).sigma ** 2
+    asked = {"near": 0, "far": 0}
+    for i in range(200):
+        place = "far" if i % 2 else "near"
+        decision = model.query_one(far if i % 2 else near, now=float(i))
+        model.note_query(decision, asked=decision.ask, now=float(i))
+        asked[place] += decision.ask
+    assert asked["far"] > 90 > 10 > asked["near"]
+
+
 def test_it_wraps_no_other_skeptical_learner():
     with pytest.raises(TypeError, match="is not skeptical itself"):
         SkepticalRegressor(SkepticalRegressor(GPRegressor()))
 
 
 def test_a_classifier_contests_no_numbers():
-    from streamgp import GPClassifier
-
-    with pytest.raises(TypeError, match="one for numbers"):
+    with pytest.raises(TypeError, match="one for numbers; take SkepticalChallenge, PaperChallenge"):
         SkepticalClassifier(GPClassifier(), challenge=OutsideInterval())
 
 

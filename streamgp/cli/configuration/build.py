@@ -27,6 +27,8 @@ from streamgp.interactive import (
 )
 from streamgp.interactive.shelf import Shelf
 from streamgp.kernels import SquaredExponential
+from streamgp.learners.ensemble_gp_classifier import EnsembleGPClassifier
+from streamgp.learners.ensemble_gp_regressor import EnsembleGPRegressor
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.learners.gp_regressor import GPRegressor
 from streamgp.query import budgets, skeptical, skeptical_numbers
@@ -40,6 +42,9 @@ _QUERIES: Mapping[type, Any] = {
     settings.Entropy: rules.Entropy,
     settings.LeastConfidence: rules.LeastConfidence,
     settings.BestVersusSecond: rules.BestVersusSecond,
+    settings.Variance: rules.Variance,
+    settings.KL: rules.KL,
+    settings.Deterministic: rules.Deterministic,
 }
 _CHALLENGES: Mapping[type, Any] = {
     settings.Paper: rules.PaperChallenge,
@@ -52,6 +57,7 @@ _BUDGETS: Mapping[type, Any] = {
     settings.Unlimited: budgets.Unlimited,
     settings.AtMost: budgets.AtMost,
     settings.AtMostPer: budgets.AtMostPer,
+    settings.Adaptive: rules.AdaptiveThreshold,
 }
 
 
@@ -99,12 +105,18 @@ def build_model(config: settings.Config, *, source: str = "configuration") -> Mo
 def build_learner(
     learner: settings.Learner, seed: int, *, target: settings.TargetName = "label", source: str
 ) -> Learner:
-    """Build the Gaussian process, or find and build a River classifier or regressor."""
+    """Build the Gaussian process or an ensemble, or find and build a River learner."""
     if learner.name == "gp":
         return _gaussian_process(learner, GPClassifier if target == "label" else GPRegressor)
-    cls = find_learner(learner.name, target=target, source=source)
+    is_ensemble = learner.name == "ensemble"
+    cls = (
+        _ENSEMBLES[target]
+        if is_ensemble
+        else find_learner(learner.name, target=target, source=source)
+    )
     options = dict(learner.options)
-    allowed = inspect.signature(cls).parameters
+    # Kernels are objects, which a file cannot hold.
+    allowed = [name for name in inspect.signature(cls).parameters if name != "kernels"]
     for name in options:
         if name not in allowed:
             raise ConfigError(f"{source}: {unknown(f'learner.options.{name}', name, allowed)}")
@@ -116,6 +128,12 @@ def build_learner(
         raise ConfigError(
             f"{source}: learner.options: {learner.name} cannot be built with them: {error}"
         ) from None
+
+
+_ENSEMBLES: Mapping[settings.TargetName, type[Learner]] = {
+    "label": EnsembleGPClassifier,
+    "number": EnsembleGPRegressor,
+}
 
 
 def _gaussian_process(
@@ -157,7 +175,8 @@ def find_learner(name: str, *, target: settings.TargetName = "label", source: st
     module_name, _, class_name = name.rpartition(".")
     if module_name.split(".")[0] != "river" or not name.replace(".", "").isidentifier():
         raise ConfigError(
-            f'{where} is not allowed, expected "gp" or the path of a River {kind}, '
+            f'{where} is not allowed, expected "gp", "ensemble" or the path of a River '
+            f"{kind}, "
             f'as in "{example}"'
         )
     try:

@@ -183,6 +183,7 @@ def consistent(config: Config, *, source: str) -> Config:
     _check_annotators(config, source)
     _check_target(config, source)
     _check_learner(config.learner, source)
+    _check_experts(config, source)
     log = config.log
     roles: dict[str, str] = {}
     for role in ("label", "time", "key"):
@@ -219,8 +220,8 @@ def _check_learner(learner: Learner, source: str) -> None:
                 )
     elif learner.options:
         raise ConfigError(
-            f"{source}: learner.options is for River classifiers; the settings of "
-            f'"gp" are {", ".join(_OF_GP[:-1])} and {_OF_GP[-1]}'
+            f"{source}: learner.options is for an ensemble and for River's learners; the settings "
+            f'of "gp" are {", ".join(_OF_GP[:-1])} and {_OF_GP[-1]}'
         )
     if learner.window is not None and learner.max_points is not None:
         raise ConfigError(
@@ -230,7 +231,24 @@ def _check_learner(learner: Learner, source: str) -> None:
         )
 
 
-_NUMBER_QUERIES = (settings.Always, settings.Never, settings.Random)
+def _check_experts(config: Config, source: str) -> None:
+    rule = config.query
+    if isinstance(rule, settings.KL | settings.Deterministic) and config.learner.name != "ensemble":
+        raise ConfigError(
+            f'{source}: query.rule = "{rule.__struct_config__.tag}" compares the experts of an '
+            'ensemble; it needs learner.name = "ensemble", got '
+            f'"{config.learner.name}"; "variance" is for any learner'
+        )
+
+
+_NUMBER_QUERIES = (
+    settings.Variance,
+    settings.KL,
+    settings.Deterministic,
+    settings.Always,
+    settings.Never,
+    settings.Random,
+)
 _NUMBER_CHALLENGES = (settings.OutsideInterval, settings.SkepticalChallenge, settings.Never)
 
 

@@ -84,6 +84,25 @@ class BestVersusSecond(_Rule, frozen=True, kw_only=True, tag="best_versus_second
     threshold: Share
 
 
+class Variance(_Rule, frozen=True, kw_only=True, tag="variance"):
+    """Ask when the variance of what is predicted exceeds a threshold."""
+
+    threshold: Annotated[float, Meta(ge=0)] = 0.0
+
+
+class KL(_Rule, frozen=True, kw_only=True, tag="kl"):
+    """Ask when the predictions of the experts of an ensemble diverge."""
+
+    threshold: Annotated[float, Meta(ge=0)] = 0.0
+    least_weight: Share = 0.0
+
+
+class Deterministic(_Rule, frozen=True, kw_only=True, tag="deterministic"):
+    """Ask when the means of the experts of an ensemble are far apart."""
+
+    threshold: Annotated[float, Meta(ge=0)] = 0.0
+
+
 class SkepticalChallenge(_Rule, frozen=True, kw_only=True, tag="skeptical"):
     """Challenge when the given label is wrong with more than this probability."""
 
@@ -124,13 +143,20 @@ class Rate(_Rule, frozen=True, kw_only=True, tag="rate"):
     gives_back: bool = True
 
 
+class Adaptive(_Rule, frozen=True, kw_only=True, tag="adaptive"):
+    """Questions about this share of the events, by a threshold that follows the scores."""
+
+    rate: Share
+    step: Annotated[float, Meta(gt=0)] = 1.0
+
+
 class AllOf(_Rule, frozen=True, kw_only=True, tag="all_of"):
     """Several budgets at once."""
 
-    budgets: Annotated[tuple[AtMost | AtMostPer | Rate, ...], Meta(min_length=1)]
+    budgets: Annotated[tuple[AtMost | AtMostPer | Rate | Adaptive, ...], Meta(min_length=1)]
 
 
-Budget: TypeAlias = Unlimited | AtMost | AtMostPer | Rate | AllOf
+Budget: TypeAlias = Unlimited | AtMost | AtMostPer | Rate | Adaptive | AllOf
 
 
 class LeaveOneOut(_Rule, frozen=True, kw_only=True, tag="leave_one_out"):
@@ -142,14 +168,24 @@ class LeaveOneOut(_Rule, frozen=True, kw_only=True, tag="leave_one_out"):
 
 
 Query: TypeAlias = (
-    Paper | SkepticalQuery | Always | Never | Random | Entropy | LeastConfidence | BestVersusSecond
+    Paper
+    | SkepticalQuery
+    | Always
+    | Never
+    | Random
+    | Entropy
+    | LeastConfidence
+    | BestVersusSecond
+    | Variance
+    | KL
+    | Deterministic
 )
 ChallengeRule: TypeAlias = Paper | SkepticalChallenge | OutsideInterval | Always | Never
 Review: TypeAlias = Never | LeaveOneOut
 
 
 class Learner(Section, frozen=True, kw_only=True):
-    """The Gaussian process ("gp"), or a River classifier or regressor by its path."""
+    """The Gaussian process ("gp"), an "ensemble" of them, or a River learner by its path."""
 
     name: Text = "gp"
     length_scale: Annotated[float, Meta(gt=0)] | None = None
@@ -220,7 +256,7 @@ class Config(Section, frozen=True, kw_only=True):
     loop: Loop = Loop()
 
 
-NUMBER_QUERY: Query = Always()
+NUMBER_QUERY: Query = Variance()
 NUMBER_CHALLENGE: ChallengeRule = OutsideInterval()
 """The rules where targets are numbers and nothing else is said."""
 

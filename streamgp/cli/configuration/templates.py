@@ -32,9 +32,11 @@ warm_up = {warm_up}
 
 _RULES = """\
 [learner]
-# "gp", a Gaussian process, or any River classifier by its path, for example
-# "river.naive_bayes.GaussianNB", or regressor; a River learner's settings go into a section
-# [learner.options], in place of those below.
+# "gp", a Gaussian process; "ensemble", several with random features, which cost the same after a
+# million labels; or any River classifier by its path, for example "river.naive_bayes.GaussianNB",
+# or regressor. The settings of all but "gp" go into a section [learner.options], in place of those
+# below; an ensemble has n_features = 50, forgetting = 1.0, refit = true, preset = "default",
+# noise_variance = 0.1, n_initial = 10 and, for labels, likelihood = "regression" or "logistic".
 name = {name}
 # How far a labelled example reaches, in units of the scaled features. Without it: grows
 # with the square root of the number of features.
@@ -63,9 +65,15 @@ drift = {drift}
 #   "entropy"             threshold = 0.5 (nats)
 #   "least_confidence"    threshold = 0.3 (one minus the highest probability)
 #   "best_versus_second"  threshold = 0.3 (second best probability over best)
+#   "variance"            threshold = 0.0 (variance of the prediction)
+#   "kl"                  threshold = 0.0, least_weight = 0.01 (how the models of one differ)
+#   "deterministic"       threshold = 0.0 (the same, by their means alone)
 # "skeptical": a coin with c times the probability of being wrong; more c, more questions. With
 # at_least this probability however sure the learner is: how it notices that the world has changed.
-# For numbers: "always", which is the default then, "never" or "random".
+# The last three go with the budgets "rate" and "adaptive"; "kl" and "deterministic" compare the
+# models of learner.name = "ensemble".
+# For numbers: "variance", which is the default then, "kl", "deterministic", "always", "never" or
+# "random".
 {query}
 
 [challenge]
@@ -90,6 +98,7 @@ rule = "never"
 #   "at_most"      n = 100
 #   "at_most_per"  n = 5, span_s = 3600.0 (at most 5 in any hour)
 #   "rate"         rate = 0.1, window = 50, horizon = 8 (about this share of the events)
+#   "adaptive"     rate = 0.1, step = 1.0 (the same, more of it while scores are high)
 # and "all_of", several at once: a section [[budget.budgets]] with such a rule for each of them.
 # gives_back = true: a question that nobody answered does not count after all.
 rule = {budget}

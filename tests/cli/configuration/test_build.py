@@ -11,6 +11,7 @@ from river.tree import HoeffdingTreeClassifier
 from streamgp import presets
 from streamgp.cli.configuration import settings
 from streamgp.cli.configuration.build import build_annotator, build_learner, build_loop, build_model
+from streamgp.cli.configuration.config import consistent
 from streamgp.cli.configuration.settings import Config, Learner
 from streamgp.cli.configuration.validation import ConfigError
 from streamgp.interactive import (
@@ -20,8 +21,19 @@ from streamgp.interactive import (
     SimulatedAnnotator,
     TiredAnnotator,
 )
+from streamgp.learners.ensemble_gp_classifier import EnsembleGPClassifier
+from streamgp.learners.ensemble_gp_regressor import EnsembleGPRegressor
 from streamgp.learners.gp_classifier import GPClassifier
-from streamgp.query import budgets, rules
+from streamgp.learners.gp_regressor import GPRegressor
+from streamgp.query import (
+    KL,
+    AdaptiveThreshold,
+    Deterministic,
+    SkepticalRegressor,
+    Variance,
+    budgets,
+    rules,
+)
 from streamgp.query import review as rules_of_review
 
 
@@ -73,12 +85,85 @@ RULES = [
     (settings.Entropy(threshold=0.5), rules.Entropy(threshold=0.5)),
     (settings.LeastConfidence(threshold=0.5), rules.LeastConfidence(threshold=0.5)),
     (settings.BestVersusSecond(threshold=0.5), rules.BestVersusSecond(threshold=0.5)),
+    (settings.Variance(), Variance()),
+    (settings.KL(threshold=0.2, least_weight=0.1), KL(threshold=0.2, least_weight=0.1)),
+    (settings.Deterministic(threshold=0.3), Deterministic(threshold=0.3)),
 ]
+ENSEMBLE = Learner(name="ensemble")
 
 
 @pytest.mark.parametrize(("setting", "rule"), RULES)
 def test_each_query_rule_is_built_with_its_settings(setting: Any, rule: object) -> None:
-    assert build_model(Config(query=setting)).query == rule
+    compares = isinstance(setting, settings.KL | settings.Deterministic)
+    config = Config(query=setting, learner=ENSEMBLE if compares else Learner())
+    assert build_model(config).query == rule
+
+
+OF_NUMBERS = (
+    settings.Variance,
+    settings.KL,
+    settings.Deterministic,
+    settings.Always,
+    settings.Never,
+    settings.Random,
+)
+
+
+@pytest.mark.parametrize(("setting", "rule"), RULES)
+def test_a_query_rule_judges_numbers_or_is_refused_by_the_library_too(
+    setting: Any, rule: object
+) -> None:
+    config = Config(target="number", query=setting, learner=ENSEMBLE)
+    if isinstance(setting, OF_NUMBERS):
+        assert build_model(consistent(config, source="my.toml")).query == rule
+        return
+    with pytest.raises(ConfigError, match='is not allowed with target = "number", expected one of'):
+        consistent(config, source="my.toml")
+    with pytest.raises(TypeError, match="one for classes"):
+        build_model(config)
+
+
+def test_numbers_are_asked_about_by_their_variance_as_in_the_library() -> None:
+    built: Any = build_model(Config(target="number"))
+    assert built.query == Variance()
+    assert SkepticalRegressor(GPRegressor())._query_rule == Variance()
+
+
+@pytest.mark.parametrize(
+    ("target", "cls"), [("label", EnsembleGPClassifier), ("number", EnsembleGPRegressor)]
+)
+def test_an_ensemble_is_built_by_target_with_its_options_and_the_seed(
+    target: Any, cls: Any
+) -> None:
+    options = {"n_features": 20, "forgetting": 0.99, "preset": "paper", "n_initial": 5}
+    learner = Learner(name="ensemble", options=options)
+    built: Any = build_learner(learner, 5, target=target, source="my.toml")
+    assert type(built) is cls
+    assert built._get_params() == cls(**options, seed=5)._get_params()
+    plain: Any = build_learner(ENSEMBLE, 5, target=target, source="my.toml")
+    assert plain._get_params() == cls(seed=5)._get_params()
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "message"),
+    [
+        (
+            "label",
+            {"kernels": ["rbf"]},
+            r"learner\.options\.kernels is not known .*allowed: n_feat",
+        ),
+        ("number", {"likelihood": "logistic"}, r"learner\.options\.likelihood is not known"),
+        ("label", {"likelihood": "probit"}, "ensemble cannot be built with them: likelihood must"),
+        ("number", {"forgetting": 2}, "ensemble cannot be built with them: forgetting must be"),
+        ("number", {"n_features": "many"}, "ensemble cannot be built with them"),
+    ],
+)
+def test_options_that_an_ensemble_does_not_take_are_told(
+    target: Any, options: Any, message: str
+) -> None:
+    learner = Learner(name="ensemble", options=options)
+    with pytest.raises(ConfigError, match=message):
+        build_learner(learner, 1, target=target, source="my.toml")
 
 
 CHALLENGES = [
@@ -99,6 +184,8 @@ BUDGETS = [
     (settings.AtMost(n=3), budgets.AtMost(3)),
     (settings.AtMostPer(n=3, span_s=60.0), budgets.AtMostPer(3, 60.0)),
     (settings.Rate(rate=0.2, window=9, horizon=4), budgets.RateBudget(0.2, window=9, horizon=4)),
+    (settings.Adaptive(rate=0.2), AdaptiveThreshold(0.2)),
+    (settings.Adaptive(rate=0.2, step=0.5), AdaptiveThreshold(0.2, step=0.5)),
 ]
 
 
@@ -160,12 +247,12 @@ def test_river_classifier_that_draws_gets_the_seed_unless_it_has_its_own() -> No
 
 WRONG = {
     "os.system": (
-        'learner.name = "os.system" is not allowed, expected "gp" or the path of a River '
-        'classifier, as in "river.naive_bayes.GaussianNB"'
+        'learner.name = "os.system" is not allowed, expected "gp", "ensemble" or the path of '
+        'a River classifier, as in "river.naive_bayes.GaussianNB"'
     ),
-    "GP": 'learner.name = "GP" is not allowed, expected "gp" or the path',
-    "riverside.X": 'learner.name = "riverside.X" is not allowed, expected "gp" or the path',
-    "river": 'learner.name = "river" is not allowed, expected "gp" or the path',
+    "GP": 'learner.name = "GP" is not allowed, expected "gp", "ensemble" or the path',
+    "riverside.X": 'learner.name = "riverside.X" is not allowed, expected "gp", "ensemble" or',
+    "river": 'learner.name = "river" is not allowed, expected "gp", "ensemble" or the path',
     "river..X": 'learner.name = "river..X" is not allowed',
     "river.a b.X": 'learner.name = "river.a b.X" is not allowed',
     "river.nothing.X": (

@@ -18,7 +18,8 @@ from streamgp.cli.configuration.worker_settings import WorkerConfig
 WRONG = {
     '[query]\nrule = "entropi"': (
         'query.rule = "entropi" is not allowed, expected one of "paper", "skeptical", "always", '
-        '"never", "random", "entropy", "least_confidence", "best_versus_second"'
+        '"never", "random", "entropy", "least_confidence", "best_versus_second", "variance", '
+        '"kl", "deterministic"'
     ),
     "[query]\nrule = 3": "query.rule = 3 is not allowed, expected one of",
     "[query]\nc = 2.0": "query.rule is missing, expected one of",
@@ -33,6 +34,28 @@ WRONG = {
         "query.rate = -0.1 is not allowed, expected a number from 0 to 1"
     ),
     '[query]\nrule = "random"\nrate = 1.5': "query.rate = 1.5 is not allowed",
+    '[query]\nrule = "kl"': (
+        'query.rule = "kl" compares the experts of an ensemble; it needs learner.name = '
+        '"ensemble", got "gp"; "variance" is for any learner'
+    ),
+    'target = "number"\n[query]\nrule = "deterministic"\n[learner]\nname = "river.tree.X"': (
+        'query.rule = "deterministic" compares the experts of an ensemble; it needs learner.name = '
+        '"ensemble", got "river.tree.X"'
+    ),
+    'target = "number"\n[query]\nrule = "entropy"\nthreshold = 0': (
+        'query.rule = "entropy" is not allowed with target = "number", expected one of '
+        '"variance", "kl", "deterministic", "always", "never", "random"'
+    ),
+    '[query]\nrule = "kl"\nleast_weight = 2': (
+        "query.least_weight = 2 is not allowed, expected a number from 0 to 1"
+    ),
+    '[budget]\nrule = "adaptive"\nrate = 0.1\nstep = 0': (
+        "budget.step = 0 is not allowed, expected a number > 0"
+    ),
+    '[learner]\nname = "ensemble"\nnoise_variance = 1': (
+        'learner.noise_variance belongs to the learner "gp", not to "ensemble"; its settings go '
+        "into [learner.options]"
+    ),
     '[challenge]\nrule = "skeptical"\ntreshold = 0.2': (
         'challenge.treshold is not known, did you mean "threshold"? (allowed: rule, threshold)'
     ),
@@ -110,8 +133,8 @@ WRONG = {
         'learner.window = 200 and learner.max_points = "all" exclude each other'
     ),
     "[learner.options]\ndepth = 2": (
-        'learner.options is for River classifiers; the settings of "gp" are length_scale, '
-        "noise_variance, max_points, learn_hyperparameters, window and drift"
+        'learner.options is for an ensemble and for River\'s learners; the settings of "gp" are '
+        "length_scale, noise_variance, max_points, learn_hyperparameters, window and drift"
     ),
     '[log]\nlabel = "y"\ntime = "y"': (
         "column 'y' is both label and time; give each its own column"
@@ -179,9 +202,13 @@ def test_every_rule_is_known_under_its_snake_case_name() -> None:
         "entropy": "threshold = 1",
         "least_confidence": "threshold = 1",
         "best_versus_second": "threshold = 1",
+        "variance": "",
+        "kl": "least_weight = 0.1",
+        "deterministic": "threshold = 1",
     }
     for name, parameters in rules.items():
-        config = parse(text.format(name, parameters), source="my.toml")
+        ensemble = '[learner]\nname = "ensemble"' if name in ("kl", "deterministic") else ""
+        config = parse(ensemble + text.format(name, parameters), source="my.toml")
         assert msgspec.to_builtins(config.query)["rule"] == name
 
 

@@ -113,12 +113,3 @@ def test_a_wrong_budget_is_told_in_one_line(log: Path, text: str, reason: str) -
     assert result.exit_code == 2
     assert reason in result.stderr
     assert result.stderr.count("\n") == 1
-
-
-def test_settings_that_nobody_uses_are_not_in_the_summary(log: Path, tmp_path: Path) -> None:
-    """Summaries, and states of replays, are as they were before there were such settings."""
-    replay(log, f"[budget]\n{PER_KEY}", "--out", tmp_path / "out", "--limit", "20")
-    found = json.loads((tmp_path / "out" / "summary.json").read_text())["configuration"]
-    assert found["budget"] == {"rule": "at_most_per", "n": 2, "span_s": 50.0}
-    assert not {"target", "total_budget"} & found.keys()
-    assert not {"noise", "outlier", "states_noise"} & found["annotator"].keys()

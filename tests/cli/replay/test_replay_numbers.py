@@ -59,7 +59,7 @@ def test_numbers_are_predicted_asked_for_and_contested(log: Path, tmp_path: Path
     summary = json.loads((out / "summary.json").read_text())
     results = summary["results"]
     assert summary["configuration"]["target"] == "number"
-    assert summary["configuration"]["query"] == {"rule": "always"}
+    assert summary["configuration"]["query"] == {"rule": "variance", "threshold": 0.0}
     assert summary["configuration"]["challenge"] == {"rule": "outside_interval", "level": 0.99}
     assert results["n_asked"] == 150
     assert results["n_declined"] == 1
@@ -147,7 +147,7 @@ def test_a_label_that_is_no_number_is_a_row_that_cannot_be_read(tmp_path: Path) 
         (
             'target = "number"\n[query]\nrule = "entropy"\nthreshold = 0.5',
             'query.rule = "entropy" is not allowed with target = "number", expected one of '
-            '"always", "never", "random"',
+            '"variance", "kl", "deterministic", "always", "never", "random"',
         ),
         (
             'target = "number"\n[challenge]\nrule = "paper"',
@@ -216,3 +216,35 @@ def test_hyper_parameters_of_numbers_are_not_searched(log: Path) -> None:
     )
     assert result.exit_code == 2
     assert 'this is for labels, got target = "number"' in result.stderr
+
+
+@pytest.mark.parametrize(
+    "rule", ['"variance"', '"kl"\nleast_weight = 0.01', '"deterministic"'], ids=lambda r: r[:4]
+)
+@pytest.mark.parametrize("target", ["number", "label"])
+def test_an_ensemble_is_asked_about_by_its_rules_at_a_rate(
+    rule: str, target: str, log: Path, tmp_path: Path
+) -> None:
+    text = f"""
+    warm_up = 20
+    target = "{target}"
+    [learner]
+    name = "ensemble"
+    [learner.options]
+    n_features = 10
+    [query]
+    rule = {rule}
+    [budget]
+    rule = "rate"
+    rate = 0.3
+    """
+    out, label = tmp_path / "out", "level" if target == "number" else "who"
+    result = replay(
+        log, "--label", label, "--ignore", "t,who,level".replace(label, "t"),
+        "--config", config(tmp_path, text), "--out", out, "--report", out / "page.html",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "skeptical ensemble" in result.stdout
+    results = json.loads((out / "summary.json").read_text())["results"]
+    assert results["n_asked"] == pytest.approx(45, abs=5)
+    assert "ensemble of Gaussian processes" in (out / "page.html").read_text()
