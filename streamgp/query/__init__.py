@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from streamgp.query.acquisition import KL, Deterministic, Variance
 from streamgp.query.adaptive import AdaptiveThreshold
-from streamgp.query.budgets import AllOf, AtMost, AtMostPer, Budget, RateBudget, Unlimited
+from streamgp.query.budgeting import AllOf
+from streamgp.query.budgets import AtMost, AtMostPer, Budget, RateBudget, Unlimited
 from streamgp.query.outliers import OutsideInterval
 from streamgp.query.review import LeaveOneOutReview
 from streamgp.query.rules import (

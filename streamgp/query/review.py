@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from streamgp.base import Belief, Decision, Doubt, Example, Label, Posterior, State
-from streamgp.query.budgets import Budget, Unlimited, at_least, state_of
+from streamgp.query.budgeting import state_of
+from streamgp.query.budgets import Budget, Unlimited, at_least
 from streamgp.query.rules import check_rate
 
 # A look at n examples costs O(n³). With at least n / 20 labels learned between two looks, all looks

@@ -32,6 +32,7 @@ from streamgp.learners.ensemble_gp_regressor import EnsembleGPRegressor
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.learners.gp_regressor import GPRegressor
 from streamgp.query import budgets, skeptical, skeptical_numbers
+from streamgp.query.budgeting import AllOf
 
 _QUERIES: Mapping[type, Any] = {
     settings.Paper: rules.PaperAsk,
@@ -319,7 +320,7 @@ def build_total_budget(config: settings.Config) -> budgets.Budget | None:
 
 def _build_budget(budget: settings.Budget, seed: int) -> Any:
     if isinstance(budget, settings.AllOf):
-        return budgets.AllOf(*(_build_budget(one, seed) for one in budget.budgets))
+        return AllOf(*(_build_budget(one, seed) for one in budget.budgets))
     if isinstance(budget, settings.Rate):  # the only one that draws
         return budgets.RateBudget(
             budget.rate,
