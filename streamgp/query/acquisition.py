@@ -22,8 +22,10 @@ class _Above:
     """Ask when a score exceeds a threshold.
 
     Plain probabilities of no class or of one have no spread; as for `Entropy`, the first are asked
-    about always, the second now and then. So are events about which there is nothing to choose
-    between: experts that have learned nothing yet do not differ, and asking never would deadlock.
+    about always, the second now and then. Experts that do not differ at all, since they have
+    learned nothing yet or since one alone is left, say nothing either: with a threshold such events
+    are asked about now and then, as asking never would deadlock. With none, which all exceed, they
+    are asked about as all others, and a budget can keep its rate.
     """
 
     threshold: float = 0.0
@@ -40,7 +42,7 @@ class _Above:
             )
         score = self._score(belief)
         if score == 0.0:
-            return Decision.of(ONE_CLASS_RATE, draw, name)
+            return Decision.of(ONE_CLASS_RATE, draw if self.threshold else 0.0, name)
         return Decision.of(score, self.threshold, name)
 
     def _score(self, belief: AnyBelief) -> float:

@@ -143,7 +143,7 @@ def test_experts_are_compared_in_an_ensemble_only(rule, belief):
         rule.decide(belief, 0.5)
 
 
-@pytest.mark.parametrize("rule", [KL(), Deterministic()])
+@pytest.mark.parametrize("rule", [KL(0.5), Deterministic(0.5)])
 def test_experts_that_do_not_differ_are_asked_about_now_and_then(rule):
     """Before anything is learned they never differ."""
     prior = EnsembleGPRegressor(seed=1).predict_one({"a": 1.0}, with_dist=True)
@@ -151,6 +151,20 @@ def test_experts_that_do_not_differ_are_asked_about_now_and_then(rule):
         ask=True, score=0.1, threshold=0.05, criterion=type(rule).__name__
     )
     assert not rule.decide(prior, 0.2).ask
+
+
+@pytest.mark.parametrize("kind", [RateBudget, AdaptiveThreshold])
+@pytest.mark.parametrize("rule", [KL(least_weight=0.01), Deterministic()])
+def test_a_budget_keeps_its_rate_where_experts_do_not_differ(rule, kind):
+    """Without a threshold, also for good."""
+    alone = mixed((1.0, 0.0), (PARTS[0], PARTS[0]))
+    budget, n_asked = kind(0.4), 0
+    for n in range(500):
+        decision = rule.decide(alone, draw=0.99)
+        asked = decision.ask and budget.allows(decision, now=n)
+        budget.note(decision, asked, now=n)
+        n_asked += asked
+    assert n_asked / 500 == pytest.approx(0.4, abs=0.01)
 
 
 def test_an_ensemble_of_one_cannot_be_compared():

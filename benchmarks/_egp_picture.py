@@ -1,0 +1,185 @@
+"""Curves of the reproduction as a picture: error against label rate, a panel for each problem.
+
+Plain SVG, which scales and can be compared line by line; labels are part of it.
+
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+
+from benchmarks import _egp_tables as tables
+from benchmarks._egp_play import ALL, DETERMINISTIC, KL_LIVING, KL_PAPER, RANDOM, VARIANCE
+from benchmarks._harness import standard_error
+from streamgp.report.markup import Html, el
+
+# Colours of Okabe and Ito, which the colour-blind tell apart; every line has a dash of its own too.
+_LINES = {
+    RANDOM: ("#E69F00", "2 3"),
+    KL_PAPER: ("#0072B2", None),
+    KL_LIVING: ("#56B4E9", "8 3"),
+    VARIANCE: ("#000000", None),
+    DETERMINISTIC: ("#D55E00", "8 3 2 3"),
+    ALL: ("#999999", "1 2"),
+}
+_WIDTH, _HEIGHT = 190, 150
+_LEFT, _TOP, _RIGHT, _BOTTOM = 46, 24, 8, 30
+_FONT = 11
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """Curves of one problem.
+
+    Parameters
+    ----------
+    title
+        What is above it.
+    log
+        Whether the vertical axis is logarithmic.
+    curves
+        Rate, mean and standard error of each point, by rule.
+
+    """
+
+    title: str
+    log: bool
+    curves: dict[str, list[tuple[float, float, float]]]
+
+    @classmethod
+    def of(cls, results: tables.Results, problem: str, measure: str, title: str) -> Panel:
+        """Return the curves of one problem and one preset."""
+        curves: dict[str, list[tuple[float, float, float]]] = {}
+        for rule in _LINES:
+            for rate in tables.rates(results):
+                runs = [
+                    r
+                    for c, r in results.items()
+                    if (c.problem, c.rule, c.rate) == (problem, rule, rate)
+                ]
+                for found in (tables.values(r, measure) for r in runs):
+                    point = (rate, mean(found), standard_error(found))
+                    curves.setdefault(rule, []).append(point)
+        return cls(title=f"{problem}: {title}", log=measure == tables.ERROR, curves=curves)
+
+
+def draw(panels: Sequence[Sequence[Panel]], path: Path) -> None:
+    """Write rows of panels, with a legend below."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    width = max(len(row) for row in panels) * (_LEFT + _WIDTH + _RIGHT)
+    below = len(panels) * (_TOP + _HEIGHT + _BOTTOM)
+    pieces = [
+        el("g", *_panel(panel), transform=f"translate({_n(x)} {_n(y)})")
+        for i, row in enumerate(panels)
+        for j, panel in enumerate(row)
+        for x, y in [(j * (_LEFT + _WIDTH + _RIGHT) + _LEFT, i * (_TOP + _HEIGHT + _BOTTOM) + _TOP)]
+    ]
+    shown = [rule for rule in _LINES if any(rule in p.curves for row in panels for p in row)]
+    for i, rule in enumerate(shown):
+        x, y = _LEFT + i * 160, below + 12
+        pieces.append(_line(f"M{x} {y}h30", rule))
+        pieces.append(_text(x + 36, y + 4, rule, "start"))
+    picture = el(
+        "svg",
+        el("rect", width="100%", height="100%", fill="#fff"),
+        *pieces,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {width} {below + 26}",
+        width=width,
+        height=below + 26,
+        font_family="sans-serif",
+        font_size=_FONT,
+    )
+    path.write_text(picture.replace("><", ">\n<") + "\n")
+
+
+def ticks(low: float, high: float, *, log: bool) -> list[float]:
+    """Return round numbers between two; powers of ten where a logarithmic axis has several.
+
+    Examples
+    --------
+    >>> ticks(-1.2, 1.4, log=False), ticks(0.1, 0.42, log=True)
+    ([-1.0, 0.0, 1.0], [0.1, 0.2, 0.3, 0.4])
+    >>> ticks(0.004, 1.0, log=True)
+    [0.01, 0.1, 1.0]
+
+    """
+    if log and high / low > 15.0:
+        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        found = [float(f"1e{k}") for k in powers]
+    else:
+        size = 10.0 ** math.floor(math.log10(high - low))
+        step = next(f * size for f in (0.25, 0.5, 1.0, 2.5) if (high - low) / (f * size) <= 5.0)
+        found = [
+            round(i * step, 10) for i in range(math.floor(low / step), math.ceil(high / step) + 1)
+        ]
+    return [value for value in found if low <= value <= high]
+
+
+def _panel(panel: Panel) -> list[Html]:
+    points = [point for curve in panel.curves.values() for point in curve]
+    bottom = min(m for _, m, _ in points)
+    top = max(m + e for _, m, e in points)
+    low, high = _padded(bottom, top, log=panel.log)
+    asked = sorted({rate for rate, _, _ in points if rate < 1.0})
+
+    def across(rate: float) -> float:
+        if len(asked) < 2:
+            return _WIDTH / 2
+        return 10 + (_WIDTH - 20) * math.log(rate / asked[0]) / math.log(asked[-1] / asked[0])
+
+    def up(value: float) -> float:
+        value = min(max(value, low), high)
+        share = (
+            math.log(value / low) / math.log(high / low)
+            if panel.log
+            else (value - low) / (high - low)
+        )
+        return _HEIGHT * (1.0 - share)
+
+    marks = ticks(low, high, log=panel.log)
+    grid = "".join(f"M0 {_n(up(v))}h{_WIDTH}" for v in marks)
+    pieces = [
+        el("path", d=grid + f"M0 0v{_HEIGHT}h{_WIDTH}", stroke="#ccc", fill="none"),
+        el("text", panel.title, x=0, y=-8, font_weight="bold"),
+    ]
+    pieces += [_text(-5, up(v) + 4, f"{v:g}", "end") for v in marks]
+    pieces += [_text(across(rate), _HEIGHT + 15, f"{rate:g}", "middle") for rate in asked]
+    for rule, curve in panel.curves.items():
+        if rule == ALL:
+            pieces.append(_line(f"M0 {_n(up(curve[0][1]))}h{_WIDTH}", rule))
+            continue
+        middle = "L".join(f"{_n(across(r))} {_n(up(m))}" for r, m, _ in curve)
+        bars = "".join(f"M{_n(across(r))} {_n(up(m - e))}V{_n(up(m + e))}" for r, m, e in curve)
+        pieces.append(_line(f"M{middle}", rule))
+        pieces.append(el("path", d=bars, stroke=_LINES[rule][0], fill="none"))
+    return pieces
+
+
+def _padded(low: float, high: float, *, log: bool) -> tuple[float, float]:
+    """Return the ends of an axis, a little beyond the numbers."""
+    if log:
+        # Nobody is right about everything, but a few test events may be.
+        low, high = max(low, 1e-9), max(high, 1e-9)
+        room = max((high / low) ** 0.08, 1.05)
+        return low / room, high * room
+    room = max(0.08 * (high - low), 0.01)
+    return low - room, high + room
+
+
+def _line(d: str, rule: str) -> Html:
+    colour, dash = _LINES[rule]
+    return el("path", d=d, stroke=colour, stroke_width=2, stroke_dasharray=dash, fill="none")
+
+
+def _text(x: float, y: float, text: str, anchor: str) -> Html:
+    return el("text", text, x=_n(x), y=_n(y), text_anchor=anchor)
+
+
+def _n(value: float) -> str:
+    """Return a coordinate in as few characters as it needs."""
+    return f"{value:.1f}".removesuffix(".0")
