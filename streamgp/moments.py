@@ -36,11 +36,16 @@ class Moments:
         self.m2 = 0.0
 
     @property
+    def variance(self) -> float:
+        """The variance, 0 if there are no numbers."""
+        return self.m2 / self.n if self.n else 0.0
+
+    @property
     def std(self) -> float:
         """The standard deviation; 1 as long as the numbers do not differ."""
         # Below this, the spread is rounding of a constant.
         rounding = 1e-12 * self.mean
-        variance = self.m2 / self.n if self.n else 0.0
+        variance = self.variance
         return math.sqrt(variance) if variance > rounding * rounding else 1.0
 
     def add(self, value: float) -> None:

@@ -14,7 +14,8 @@ from typing import Any
 from connectors.kafka.library import Future, TopicPartition, kafka_errors
 from connectors.kafka.unpacking import Found
 
-_EVERYTHING = 10**9
+# A partition that was read in part and then paused is never read on again by the client.
+EVERYTHING = 10**9
 
 
 def identity_of(producer: Any) -> tuple[int, int]:
@@ -79,7 +80,7 @@ def await_fetches(consumer: Any, wait_s: float) -> Mapping[TopicPartition, list[
         future.add_both(note)
     with suppress(kafka_errors.KafkaTimeoutError):
         fetcher._net.run(fetcher._manager.wait_for, done, 1e3 * wait_s)
-    found: Mapping[TopicPartition, list[Found]] = fetcher.fetched_records(_EVERYTHING)[0]
+    found: Mapping[TopicPartition, list[Found]] = fetcher.fetched_records(EVERYTHING)[0]
     return found
 
 

@@ -24,6 +24,7 @@ from connectors.kafka.client import (
     within,
 )
 from connectors.kafka.inside import (
+    EVERYTHING,
     await_fetches,
     forget_positions,
     has_lost_its_name,
@@ -34,8 +35,6 @@ from connectors.records import WORKER_INPUTS, LinkError, TopicName
 
 _LONGEST_BEAT_S = 3.0
 _MIND_EVERY_S = 1.0
-# A partition that was read in part and then paused is never read on again by the client.
-_EVERYTHING = 10**9
 
 
 class Member:
@@ -114,7 +113,7 @@ class Member:
     def fetch(self, wait_s: float) -> Mapping[TopicPartition, list[Found]]:
         """Return everything that has come, and wait for the first of it at most so long."""
         found: Mapping[TopicPartition, list[Found]] = self._consumer.poll(
-            timeout_ms=round(1e3 * wait_s), max_records=_EVERYTHING
+            timeout_ms=round(1e3 * wait_s), max_records=EVERYTHING
         )
         return found
 

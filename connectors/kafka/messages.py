@@ -32,6 +32,7 @@ from connectors.kafka.client import (
     record_of,
     within,
 )
+from connectors.kafka.inside import EVERYTHING
 from connectors.kafka.settings import Security, Timeouts, check_name
 from connectors.kafka.streams import KafkaWriter
 from connectors.records import ALL_TOPICS, Outgoing, Record, TopicName
@@ -41,7 +42,6 @@ from streamgp.interactive.messages import Input, Message, Rejected
 
 _REJECTED = "dlq.rejected"
 _SOURCE = "/streamgp/run"
-_EVERYTHING = 10**9
 
 
 class KafkaBroker:
@@ -129,7 +129,7 @@ class KafkaSource:
         """Return what has come; wait for the first record at most the timeout."""
         try:
             batches = self._consumer.poll(
-                timeout_ms=round(1e3 * timeout_s), max_records=_EVERYTHING
+                timeout_ms=round(1e3 * timeout_s), max_records=EVERYTHING
             )
         except CLIENT_ERRORS as error:
             raise self._connection.said(error, "read topics") from error

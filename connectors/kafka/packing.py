@@ -76,14 +76,14 @@ def _place(producer: Any, topic: str, record: Outgoing) -> TopicPartition:
 
 def _bodies(records: Sequence[Outgoing], limit: int) -> list[list[bytes]]:
     """Return records as they lie in batches of at most so many bytes, or of one record."""
-    batches: list[list[bytes]] = []
-    left = -1
+    batches: list[list[bytes]] = [[]]
+    left = limit
     for record in records:
-        body = packed(0 if left < 0 else len(batches[-1]), record)
-        if len(body) > left:
-            body = packed(0, record)
+        number = len(batches[-1])
+        body = packed(number, record)
+        if number and len(body) > left:
+            body, left = packed(0, record), limit
             batches.append([])
-            left = limit
         batches[-1].append(body)
         left -= len(body)
     return batches

@@ -61,7 +61,7 @@ def transact(
     producer.begin_transaction()
     lasts = put(producer, [names[record.topic] for record in outgoing], outgoing)
     positions = send_positions(producer, offsets, membership)
-    topics = {names[record.topic]: record.topic for record in outgoing}
+    topics = {name: topic for topic, name in names.items()}
     ends: dict[tuple[TopicName, int], int] = {}
     # The last first: when that is safe, most of the others are, and nobody has been woken for them.
     for place, last in reversed(lasts):

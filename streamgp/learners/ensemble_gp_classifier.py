@@ -6,7 +6,7 @@ Dictionaries and labels in, probabilities or a mixture of posteriors out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -262,7 +262,7 @@ class EnsembleGPClassifier(base.Classifier):
         check_label(y)
         if y not in self._numbers:
             self._experts.core.check(x)
-            self._know([y])
+            self._add_label(y)
         indicators = np.zeros(len(self._labels))
         indicators[self._numbers[y]] = 1.0
         self._experts.learn(x, indicators)
@@ -280,15 +280,12 @@ class EnsembleGPClassifier(base.Classifier):
         """Take over what `state` returned; this classifier has learned nothing yet."""
         self._experts.core.load_state(state)
 
-    def _know(self, labels: Iterable[Label]) -> None:
+    def _add_label(self, y: Label) -> None:
         # Not for others to call: fits and weights are about all classes that are known, and who
         # knew one beforehand is not as who met it later.
-        for y in labels:
-            check_label(y)
-            if y not in self._numbers:
-                self._numbers[y] = len(self._labels)
-                self._labels.append(y)
-                self._experts.add_class()
+        self._numbers[y] = len(self._labels)
+        self._labels.append(y)
+        self._experts.add_class()
 
     def _mixed(self, means: Array) -> Array:
         """Return the mean of what experts say, shape (t,)."""

@@ -16,6 +16,7 @@ from river import base
 
 from streamgp.base import Distribution
 from streamgp.metrics.metric import Metric
+from streamgp.moments import Moments
 
 _ROOT_2 = math.sqrt(2.0)
 _ROOT_PI = math.sqrt(math.pi)
@@ -48,25 +49,6 @@ class MixtureOfNormals(Protocol):
         """The parts."""
 
 
-class _Targets:
-    """Mean and variance of the targets so far (Welford), in population form."""
-
-    def __init__(self) -> None:
-        self.n = 0
-        self._mean = 0.0
-        self._m2 = 0.0
-
-    def add(self, y: float) -> None:
-        self.n += 1
-        delta = y - self._mean
-        self._mean += delta / self.n
-        self._m2 += delta * (y - self._mean)
-
-    @property
-    def variance(self) -> float:
-        return self._m2 / self.n if self.n else 0.0
-
-
 class DistributionMetric(Metric):
     """What metrics have in common that need the distribution of a number, not only its mean.
 
@@ -95,7 +77,7 @@ class NMSE(Metric):
     """
 
     def __init__(self) -> None:
-        self._targets = _Targets()
+        self._targets = Moments()
         self._squares = 0.0
 
     def update(self, y_true: float, y_pred: Distribution | float) -> None:
@@ -142,7 +124,7 @@ class NPLL(DistributionMetric):
     """
 
     def __init__(self) -> None:
-        self._targets = _Targets()
+        self._targets = Moments()
         self._log_densities = 0.0
 
     def update(self, y_true: float, y_pred: Density) -> None:

@@ -294,24 +294,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     # --- surviving a restart
 
     def state(self) -> State:
-        """Return what decisions depend on beside the labelled examples, as plain JSON values.
-
-        Scaling statistics, the budget, what is known of each annotator, counters and the seed.
-
-        Raises
-        ------
-        TypeError
-            If a budget cannot be saved, or the classifier draws random numbers without a seed.
-
-        Examples
-        --------
-        >>> from streamgp import isgp
-        >>> model = isgp(seed=1)
-        >>> model.learn_one({"light": 0.3}, "home")
-        >>> model.state()["annotators"]
-        [[None, 1, 0.0]]
-
-        """
+        """Return what decisions depend on beside the labelled examples; see `Skeptical.state`."""
         state = super().state()
         if self._reviewer is not None:
             state["review"] = self._reviewer.state()

@@ -8,10 +8,11 @@ from typing import Any
 
 from streamgp.base import Distribution, Example, Features, Label, State
 from streamgp.learners.normal import Normal
+from streamgp.learners.targets import checked_target
 from streamgp.moments import Moments
 from streamgp.query.scaling import Scaling
 from streamgp.query.taught import TaughtLearner
-from streamgp.values import LARGEST, is_number
+from streamgp.values import LARGEST
 
 _NOTHING_KNOWN = Normal(mu=0.0, sigma=1.0)
 
@@ -60,7 +61,7 @@ class TaughtNumbers(TaughtLearner[Distribution]):
             If the target is not finite or too large, or the event was already taught.
 
         """
-        checked = self._checked(y)
+        checked = checked_target(y, LARGEST)
         error = 0.0 if self._options else checked - self.belief(x).mu
         super().teach(x, y, event_id)
         if not self._options:
@@ -108,16 +109,7 @@ class TaughtNumbers(TaughtLearner[Distribution]):
         return False
 
     def _check(self, y: Label) -> None:
-        self._checked(y)
-
-    @staticmethod
-    def _checked(y: object) -> float:
-        if not is_number(y) or y is None:
-            raise TypeError(f"y must be a number, got {y!r}; do not learn events without a target")
-        value: float = float(y)  # type: ignore[arg-type]
-        if not abs(value) <= LARGEST:
-            raise ValueError(f"y must be finite and at most {LARGEST:.0e}, got {y!r}")
-        return value
+        checked_target(y, LARGEST)
 
     def _rebuild(self, state: State | None = None) -> None:
         self.targets = Moments()

@@ -94,8 +94,10 @@ def test_a_class_that_is_known_beforehand_changes_no_bit_of_the_others(likelihoo
         EnsembleGPClassifier(n_features=20, likelihood=likelihood, refit=False, seed=1)
         for _ in range(2)
     )
-    few._know(["hall", "den", "bath"])
-    many._know(["hall", "den", "bath", "never"])
+    for y in ("hall", "den", "bath"):
+        few._add_label(y)
+        many._add_label(y)
+    many._add_label("never")
     for model in (few, many):
         taught(rooms(40), model)
     if likelihood == "regression":
