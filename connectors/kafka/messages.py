@@ -128,9 +128,7 @@ class KafkaSource:
     def poll(self, timeout_s: float = 0.0) -> list[Received]:
         """Return what has come; wait for the first record at most the timeout."""
         try:
-            batches = self._consumer.poll(
-                timeout_ms=round(1e3 * timeout_s), max_records=EVERYTHING
-            )
+            batches = self._consumer.poll(timeout_ms=round(1e3 * timeout_s), max_records=EVERYTHING)
         except CLIENT_ERRORS as error:
             raise self._connection.said(error, "read topics") from error
         received = []
