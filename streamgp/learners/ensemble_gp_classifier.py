@@ -17,7 +17,6 @@ from streamgp.base import (
     Features,
     Label,
     Posterior,
-    State,
     check_label,
     positive_parts,
 )
@@ -29,11 +28,12 @@ from streamgp.learners.class_experts import (
     IndicatorExperts,
     LogisticClassExperts,
 )
+from streamgp.learners.ensemble import EnsembleGP
 from streamgp.learners.ensemble_settings import N_INITIAL, EnsembleSettings
 from streamgp.learners.mixture_posterior import MixturePosterior
 
 
-class EnsembleGPClassifier(base.Classifier):
+class EnsembleGPClassifier(EnsembleGP, base.Classifier):
     """Several Gaussian processes with kernels of their own, each counting as much as it has proved.
 
     Every expert is a Gaussian process with random Fourier features, whose step costs the same at
@@ -99,7 +99,7 @@ class EnsembleGPClassifier(base.Classifier):
 
     """
 
-    # _experts  know classes by their number
+    # _experts  know classes by their number, over the _core
     # _labels   class of each number; _numbers is its inverse
     # _weights  function of _experts
     def __init__(
@@ -141,6 +141,7 @@ class EnsembleGPClassifier(base.Classifier):
         self._experts: ClassExperts = (
             LogisticClassExperts(settings) if is_logistic else IndicatorExperts(settings)
         )
+        self._core = self._experts.core
         self._labels: list[Label] = []
         self._numbers: dict[Label, int] = {}
         self._weights = self._experts.weights()
@@ -150,35 +151,9 @@ class EnsembleGPClassifier(base.Classifier):
         return True
 
     @property
-    def n_learned(self) -> int:
-        """Number of examples learned."""
-        return self._experts.core.n_learned
-
-    @property
     def labels(self) -> list[Label]:
         """Known classes, in the order in which they appeared."""
         return list(self._labels)
-
-    @property
-    def n_experts(self) -> int:
-        """Number of experts."""
-        return len(self._weights)
-
-    @property
-    def weights(self) -> list[float]:
-        """Probability of each expert, in the order of the kernels."""
-        return list(self._weights)
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether an example can be relabelled without a trace: no, since none is retained."""
-        return False
-
-    @property
-    def retains_all(self) -> bool:
-        """Whether no example is ever given up, whatever follows."""
-        # What it knows of examples does not depend on which others it retains.
-        return True
 
     @overload  # type: ignore[override]
     def predict_proba_one(
@@ -261,24 +236,12 @@ class EnsembleGPClassifier(base.Classifier):
         """
         check_label(y)
         if y not in self._numbers:
-            self._experts.core.check(x)
+            self._core.check(x)
             self._add_label(y)
         indicators = np.zeros(len(self._labels))
         indicators[self._numbers[y]] = 1.0
         self._experts.learn(x, indicators)
         self._weights = self._experts.weights()
-
-    def state(self) -> State | None:
-        """Return what is no function of the examples, as plain JSON values; None for nothing.
-
-        That is a seed that was drawn. A classifier that takes it over with `load_state`, and is
-        taught all examples in their order, is this one to the last bit.
-        """
-        return self._experts.core.state()
-
-    def load_state(self, state: State | None) -> None:
-        """Take over what `state` returned; this classifier has learned nothing yet."""
-        self._experts.core.load_state(state)
 
     def _add_label(self, y: Label) -> None:
         # Not for others to call: fits and weights are about all classes that are known, and who

@@ -14,8 +14,9 @@ from typing import Any, Literal, overload
 import numpy as np
 from river import base
 
-from streamgp.base import Array, Features, State
+from streamgp.base import Array, Features
 from streamgp.kernels import Kernel
+from streamgp.learners.ensemble import EnsembleGP
 from streamgp.learners.ensemble_core import RegressionCore, normalised
 from streamgp.learners.ensemble_settings import N_INITIAL, EnsembleSettings
 from streamgp.learners.mixture import GaussianMixture
@@ -23,7 +24,7 @@ from streamgp.learners.targets import checked_target
 from streamgp.moments import Moments
 
 
-class EnsembleGPRegressor(base.Regressor):
+class EnsembleGPRegressor(EnsembleGP, base.Regressor):
     """Several Gaussian processes with kernels of their own, each counting as much as it has proved.
 
     Every expert is a Gaussian process with random Fourier features: a Bayesian linear model, whose
@@ -122,33 +123,12 @@ class EnsembleGPRegressor(base.Regressor):
             noise_variance=noise_variance,
             n_initial=n_initial,
         )
-        self._core = RegressionCore(settings)
+        self._core: RegressionCore = RegressionCore(settings)
         self._core.add_target()
         self._core.add_target()
         self._origin = 0.0
         self._moments = Moments()
         self._weights = self._weighed(self._standardised)
-
-    @property
-    def n_learned(self) -> int:
-        """Number of examples learned."""
-        return self._core.n_learned
-
-    @property
-    def n_experts(self) -> int:
-        """Number of experts."""
-        return len(self._weights)
-
-    @property
-    def weights(self) -> list[float]:
-        """Probability of each expert, in the order of the kernels."""
-        return list(self._weights)
-
-    @property
-    def retains_all(self) -> bool:
-        """Whether no example is ever given up, whatever follows."""
-        # What it knows of examples does not depend on which others it retains.
-        return True
 
     @overload
     def predict_one(self, x: Features, *, with_dist: Literal[False] = False) -> float: ...
@@ -217,20 +197,6 @@ class EnsembleGPRegressor(base.Regressor):
         largest = float(logs.max())
         mixed = largest + math.log(float(np.exp(logs - largest).mean()))
         return mixed - self._core.experts.n * math.log(self._moments.std)
-
-    # --- surviving a restart
-
-    def state(self) -> State | None:
-        """Return what is no function of the examples, as plain JSON values; None for nothing.
-
-        That is a seed that was drawn. A regressor that takes it over with `load_state`, and is
-        taught all examples in their order, is this one to the last bit.
-        """
-        return self._core.state()
-
-    def load_state(self, state: State | None) -> None:
-        """Take over what `state` returned; this regressor has learned nothing yet."""
-        self._core.load_state(state)
 
     # --- inside
 
