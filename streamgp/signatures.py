@@ -21,6 +21,19 @@ def parameters(function: Callable[..., Any]) -> tuple[str, ...]:
     return _parameters(getattr(function, "__func__", function))
 
 
+def taken(function: Callable[..., Any], **options: Any) -> dict[str, Any]:
+    """Return those options that a function takes, but for None, which says nothing.
+
+    Examples
+    --------
+    >>> taken(taken, function=1, options=None, other=2)
+    {'function': 1}
+
+    """
+    known = parameters(function)
+    return {name: value for name, value in options.items() if value is not None and name in known}
+
+
 @lru_cache(maxsize=1024)
 def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
     try:

@@ -10,7 +10,8 @@ from streamgp.interactive.keyed import KeyedLoops
 from streamgp.interactive.messages import Answer, Event, LabelledExample, Message
 from streamgp.interactive.one_loop import OneLoop
 from streamgp.interactive.shelf import Shelf
-from streamgp.interactive.total import Budget, configured
+from streamgp.interactive.total import configured
+from streamgp.spending import Budget
 
 
 class Loops(Protocol):

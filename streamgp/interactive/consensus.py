@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from streamgp.base import Doubt
 from streamgp.interactive.guess import guess
 from streamgp.interactive.messages import Challenge, LabelledExample, Rejected
-from streamgp.signatures import parameters
+from streamgp.signatures import taken
 
 if TYPE_CHECKING:
     from streamgp.base import Decision, Example, Features, Label, Neighbour
@@ -139,11 +139,8 @@ class Consensus:
 
     """
 
-    # _takes_std  whether the model hears how exact an answer is
-
     def __init__(self, model: SkepticalLearner, n_neighbours: int = 3) -> None:
         self.model = model
-        self._takes_std = "std" in parameters(model.settle_one)
         self.n_neighbours = n_neighbours
         self.sequence = 0
 
@@ -151,7 +148,8 @@ class Consensus:
         self, record: Record, word: Word, now: float, expires_at: float | None
     ) -> Challenge | None:
         """Challenge a word, or return None: it is credible, or the model suggests nothing else."""
-        event, model, stated = record.event, self.model, self._stated(word)
+        event, model = record.event, self.model
+        stated = taken(model.challenge_one, std=word.std)
         decision = model.challenge_one(
             event.x, word.y, annotator=word.annotator, event_id=event.event_id, **stated
         )
@@ -201,7 +199,7 @@ class Consensus:
                 challenged=challenged,
                 annotator=given.annotator,
                 event_id=event.event_id,
-                **self._stated(given),
+                **taken(self.model.settle_one, std=given.std),
             )
         except (ValueError, TypeError) as error:
             record.state = "refused"
@@ -272,10 +270,6 @@ class Consensus:
                 "give it the method examples"
             )
         return next((found for found in model.examples() if found.event_id == event_id), None)
-
-    def _stated(self, word: Word) -> dict[str, Any]:
-        """Return how exact a word is, as the model takes it."""
-        return {"std": word.std} if self._takes_std and word.std is not None else {}
 
     @staticmethod
     def _challenge(

@@ -16,7 +16,7 @@ from streamgp.interactive.consensus import Consensus, SkepticalLearner, as_revie
 from streamgp.interactive.messages import Answer, Cancel, Expired, LabelRequest, Message, Origin
 from streamgp.interactive.records import Question, Record, Word
 from streamgp.interactive.total import TotalBudget
-from streamgp.signatures import parameters
+from streamgp.signatures import taken
 
 if TYPE_CHECKING:
     from streamgp.base import Decision, Doubt
@@ -49,15 +49,12 @@ class Moderator:
 
     """
 
-    # _takes_asked_at  whether the model hears when a question was asked that nobody answered
-
     def __init__(self, model: SkepticalLearner, expires_after_s: float | None) -> None:
         self.deadlines: Alarms[str] = Alarms()
         self._model = model
         self._reviewer = as_reviewer(model)
         self.consensus = Consensus(model)
         self._expires_after_s = expires_after_s
-        self._takes_asked_at = "asked_at" in parameters(model.note_unanswered)
         self.total: TotalBudget | None = None
 
     def ask(self, record: Record, decision: Decision, now: float) -> LabelRequest:
@@ -254,8 +251,8 @@ class Moderator:
     def _end_unanswered(self, record: Record, now: float) -> None:
         self._close(record)
         asked_at = record.event.occurred_at
-        options = {"asked_at": asked_at} if self._takes_asked_at else {}
-        self._model.note_unanswered(now, **options)
+        unanswered = self._model.note_unanswered
+        unanswered(now, **taken(unanswered, asked_at=asked_at))
         if self.total is not None:
             self.total.refund(now, asked_at)
 

@@ -22,7 +22,8 @@ from streamgp.interactive.residents import CloneableLearner, Residents
 from streamgp.interactive.saving import check_resumable
 from streamgp.interactive.shelf import MemoryShelf, Shelf
 from streamgp.interactive.snapshot import INCONSISTENT, Snapshot, SnapshotError
-from streamgp.interactive.total import Budget, TotalBudget, configured
+from streamgp.interactive.total import TotalBudget, configured
+from streamgp.spending import Budget
 
 _KIND = "loops by key"
 BUDGET = "budget"

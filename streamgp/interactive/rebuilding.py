@@ -19,7 +19,7 @@ from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.parts import HEAD
 from streamgp.interactive.saving import Resumable, check_resumable, examples_in
 from streamgp.interactive.snapshot import SnapshotError
-from streamgp.signatures import parameters
+from streamgp.signatures import taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,6 @@ def teach(model: SkepticalLearner, log: Iterable[LabelledExample]) -> Iterator[T
     examples = examples_in(lines)
     labels = list(dict.fromkeys(example.y for example in examples))
     settle: Any = model.settle_one
-    takes_std = "std" in parameters(settle)
     for example in examples:
         event_id, x, y = example.event_id, example.x, example.y
         assert event_id is not None  # a line names its event
@@ -94,7 +93,6 @@ def teach(model: SkepticalLearner, log: Iterable[LabelledExample]) -> Iterator[T
             line = first_words.get(event_id)
             challenged, given, annotator = _first_word(line, y, labels, found.mean)
             std = None if line is None or challenged else line.std
-            stated = {"std": std} if takes_std and std is not None else {}
             settle(
                 x,
                 y,
@@ -102,7 +100,7 @@ def teach(model: SkepticalLearner, log: Iterable[LabelledExample]) -> Iterator[T
                 challenged=challenged,
                 annotator=annotator,
                 event_id=event_id,
-                **stated,
+                **taken(settle, std=std),
             )
         except (ValueError, TypeError) as error:
             yield Taught(event_id=event_id, y=y, guess=guessed, refusal=str(error))

@@ -3,32 +3,13 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from streamgp.fingerprint import fingerprint
-from streamgp.signatures import parameters
+from streamgp.spending import Budget, give_back, name_of_refusal
 
 if TYPE_CHECKING:
     from streamgp.base import Decision, State
-
-
-class Budget(Protocol):
-    """What is asked of a budget; those of `streamgp.budgets` are some."""
-
-    def allows(self, decision: Decision, now: float) -> bool:
-        """Whether the question may be asked now; changes nothing."""
-
-    def note(self, decision: Decision, asked: bool, now: float) -> None:
-        """Take note of an event, once each, and of whether it was asked about."""
-
-    def refund(self, now: float) -> None:
-        """Take note that a question ended without an answer."""
-
-    def state(self) -> State:
-        """Return what must survive a restart, as plain JSON values."""
-
-    def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
 
 
 class TotalBudget:
@@ -47,16 +28,13 @@ class TotalBudget:
             if isinstance(budget, type) or not hasattr(budget, method):
                 raise TypeError(f"total_budget must be of streamgp.budgets, got {budget!r}")
         self._budget = copy.deepcopy(budget)
-        self._takes_asked_at = "asked_at" in parameters(budget.refund)
         self._published: State | None = self._budget.state()
 
     def checked(self, decision: Decision, now: float) -> Decision:
         """Return a decision as it is, or refused."""
         if not decision.ask or self._budget.allows(decision, now):
             return decision
-        refused_by: Any = getattr(self._budget, "refused_by", None)
-        name = type(self._budget).__name__ if refused_by is None else refused_by(decision, now)
-        return decision.refused_by(f"total {name}")
+        return decision.refused_by(f"total {name_of_refusal(self._budget, decision, now)}")
 
     def note(self, decision: Decision, now: float) -> None:
         """Take note of an event, once each."""
@@ -64,8 +42,7 @@ class TotalBudget:
 
     def refund(self, now: float, asked_at: float) -> None:
         """Take note that a question ended without an answer."""
-        options: dict[str, Any] = {"asked_at": asked_at} if self._takes_asked_at else {}
-        self._budget.refund(now, **options)
+        give_back(self._budget, now, asked_at)
 
     def state(self) -> State:
         """Return what must survive a restart."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from streamgp.query.acquisition import KL, Deterministic, Variance
 from streamgp.query.adaptive import AdaptiveThreshold
-from streamgp.query.budgeting import AllOf
-from streamgp.query.budgets import AtMost, AtMostPer, Budget, RateBudget, Unlimited
+from streamgp.query.all_of import AllOf
+from streamgp.query.budgets import AtMost, AtMostPer, RateBudget, Unlimited
 from streamgp.query.outliers import OutsideInterval
 from streamgp.query.review import LeaveOneOutReview
 from streamgp.query.rules import (
@@ -31,6 +31,7 @@ from streamgp.query.rules import (
 )
 from streamgp.query.skeptical import SkepticalClassifier
 from streamgp.query.skeptical_numbers import SkepticalRegressor
+from streamgp.spending import Budget
 
 __all__ = [
     "KL",

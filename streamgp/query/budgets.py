@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from streamgp.base import Decision, State
 from streamgp.draws import uniform
@@ -21,28 +21,6 @@ from streamgp.draws import uniform
 # Times of questions that are kept, so that the limit holds when the time goes backwards; the last n
 # would do where it never does.
 _REMEMBERED = 1000
-
-
-class Budget(Protocol):
-    """Decides whether one more question may be asked."""
-
-    def allows(self, decision: Decision, now: float) -> bool:
-        """Whether the question may be asked now; changes nothing."""
-
-    def note(self, decision: Decision, asked: bool, now: float) -> None:
-        """Take note of an event, once each, and of whether it was asked about."""
-
-    def refund(self, now: float) -> None:
-        """Take note that a question ended without an answer.
-
-        A budget that takes `asked_at` as well hears when the question was asked, if that is known.
-        """
-
-    def state(self) -> State:
-        """Return what must survive a restart, as plain JSON values."""
-
-    def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
 
 
 class Unlimited:

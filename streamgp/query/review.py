@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from streamgp.base import Belief, Decision, Doubt, Example, Label, Posterior, State
-from streamgp.query.budgeting import state_of
-from streamgp.query.budgets import Budget, Unlimited, at_least
+from streamgp.query.budgets import Unlimited, at_least
 from streamgp.query.rules import check_rate
+from streamgp.spending import Budget, state_of
 
 # A look at n examples costs O(n³). With at least n / 20 labels learned between two looks, all looks
 # together cost O(n²) for each label learned, as learning it does.

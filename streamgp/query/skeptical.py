@@ -34,12 +34,12 @@ from streamgp.query.arguments import (
     scaling_for,
     split,
 )
-from streamgp.query.budgets import Budget
 from streamgp.query.outliers import OutsideInterval
 from streamgp.query.review import LeaveOneOutReview, Reviewer
 from streamgp.query.rules import AskRule, ChallengeRule, SkepticalAsk, SkepticalChallenge
 from streamgp.query.taught_classes import TaughtClasses
 from streamgp.query.wrapper import Skeptical
+from streamgp.spending import Budget
 from streamgp.trust import ErrorRate
 
 

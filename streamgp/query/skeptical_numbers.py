@@ -22,7 +22,6 @@ from streamgp.query.arguments import (
     scaling_for,
     split,
 )
-from streamgp.query.budgets import Budget
 from streamgp.query.outliers import (
     OutsideInterval,
     StudentT,
@@ -31,6 +30,7 @@ from streamgp.query.outliers import (
 )
 from streamgp.query.taught_numbers import TaughtNumbers
 from streamgp.query.wrapper import Skeptical
+from streamgp.spending import Budget
 from streamgp.trust import NumberTrust
 from streamgp.values import is_number
 

@@ -18,9 +18,9 @@ from streamgp.base import Decision, Example, Features, Label, Neighbour, State
 from streamgp.draws import uniform
 from streamgp.fingerprint import fingerprint
 from streamgp.query.arguments import check_has, check_seeded
-from streamgp.query.budgeting import give_back, name_of_refusal, state_of
-from streamgp.query.budgets import Budget, Unlimited
+from streamgp.query.budgets import Unlimited
 from streamgp.query.taught import TaughtLearner
+from streamgp.spending import Budget, give_back, name_of_refusal, state_of
 from streamgp.trust import ErrorRate
 
 B = TypeVar("B")

@@ -32,7 +32,8 @@ from streamgp.learners.ensemble_gp_regressor import EnsembleGPRegressor
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.learners.gp_regressor import GPRegressor
 from streamgp.query import budgets, skeptical, skeptical_numbers
-from streamgp.query.budgeting import AllOf
+from streamgp.query.all_of import AllOf
+from streamgp.spending import Budget
 
 _QUERIES: Mapping[type, Any] = {
     settings.Paper: rules.PaperAsk,
@@ -310,11 +311,11 @@ def _build_review(
     )
 
 
-def build_total_budget(config: settings.Config) -> budgets.Budget | None:
+def build_total_budget(config: settings.Config) -> Budget | None:
     """Build the budget for all keys together, None for none."""
     if isinstance(config.total_budget, settings.Unlimited):
         return None
-    built: budgets.Budget = _build_budget(config.total_budget, config.seed)
+    built: Budget = _build_budget(config.total_budget, config.seed)
     return built
 
 

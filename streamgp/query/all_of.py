@@ -1,12 +1,11 @@
-"""Several budgets at once, and what is asked of any budget, whoever made it."""
+"""Several budgets at once."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from streamgp.base import Decision, State
-from streamgp.query.budgets import Budget
-from streamgp.signatures import parameters
+from streamgp.spending import Budget, give_back, name_of_refusal, state_of
 
 
 class AllOf:
@@ -68,24 +67,3 @@ class AllOf:
         """Become what the state was taken from."""
         for budget, one in zip(self.budgets, state["budgets"], strict=True):
             budget.load_state(one)
-
-
-def name_of_refusal(budget: Budget, decision: Decision, now: float) -> str:
-    """Return the name of what refuses a question within a budget that does not allow it."""
-    refused_by = getattr(budget, "refused_by", None)
-    return type(budget).__name__ if refused_by is None else str(refused_by(decision, now))
-
-
-def give_back(budget: Budget, now: float, asked_at: float | None) -> None:
-    """Tell a budget that a question ended without an answer, and when it was asked."""
-    options = {"asked_at": asked_at} if "asked_at" in parameters(budget.refund) else {}
-    budget.refund(now, **options)
-
-
-def state_of(budget: Budget) -> State:
-    """Return the state of a budget; raise TypeError if it cannot be saved."""
-    if not hasattr(budget, "state"):
-        raise TypeError(
-            f"{type(budget).__name__} cannot be saved; give it the methods state and load_state"
-        )
-    return budget.state()
