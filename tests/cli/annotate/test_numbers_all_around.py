@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner
-from deskwork import program
+from round_trip import run, said, work
 
-from connectors.records import TopicName, Topics
-from connectors.storage.snapshots import StateDirectory
-from connectors.wire.codec import decode
-from connectors.worker.worker import Worker, WorkerSettings
 from streamgp.cli.deployment.deployed import load_deployed, open_topics
 from streamgp.cli.worker.running import build_loops
 
@@ -41,33 +34,6 @@ def config(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     with closing(open_topics(load_deployed(path))) as topics:
         topics.create()
     return path
-
-
-def run(command: str, config: Path, *options: str, lines: str = "") -> str:
-    result = CliRunner().invoke(program, [command, str(config), *options], input=lines)
-    assert result.exit_code == 0, result.output
-    return result.stderr
-
-
-def said(topics: Topics, name: TopicName) -> list[Any]:
-    with closing(topics.reader([name])) as reader:
-        records = []
-        while not reader.caught_up:
-            records += reader.poll(0.5)
-    return [decode(record.value) for record in records if record.value]
-
-
-def work(config: Path, is_done: Callable[[Topics], bool]) -> None:
-    """Let a worker work until something is so; each one begins with what the last has left."""
-    found = load_deployed(config)
-    with closing(open_topics(found)) as topics:
-        settings = WorkerSettings(group=found.worker.group, instance="one")
-        state = StateDirectory(config.parent / "state")
-        try:
-            worker = Worker(topics, build_loops(found, source="worker.toml"), settings, state=state)
-            worker.run(lambda: is_done(topics))
-        finally:
-            state.close()
 
 
 def test_numbers_are_sent_asked_about_answered_and_learned(config: Path) -> None:

@@ -1,0 +1,52 @@
+"""A deployment used as people use it: commands that succeed, a worker, and what topics hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner
+from deskwork import program
+
+from connectors.records import TopicName, Topics
+from connectors.storage.snapshots import StateDirectory
+from connectors.wire.codec import decode
+from connectors.worker.worker import Worker, WorkerSettings
+from streamgp.cli.deployment.deployed import load_deployed, open_topics
+from streamgp.cli.worker.running import build_loops
+
+
+def run(command: str, config: Path, *options: str, lines: str = "") -> str:
+    """Run a command, with lines typed at its prompts, and return what it told."""
+    result = CliRunner().invoke(program, [command, str(config), *options], input=lines)
+    assert result.exit_code == 0, result.output
+    return result.stderr
+
+
+def placed(topics: Topics, name: TopicName) -> list[tuple[int, Any]]:
+    """Return the messages of a topic, each with its partition."""
+    with closing(topics.reader([name])) as reader:
+        records = []
+        while not reader.caught_up:
+            records += reader.poll(0.5)
+    return [(record.partition, decode(record.value)) for record in records if record.value]
+
+
+def said(topics: Topics, name: TopicName) -> list[Any]:
+    """Return the messages of a topic."""
+    return [message for _, message in placed(topics, name)]
+
+
+def work(config: Path, is_done: Callable[[Topics], bool]) -> None:
+    """Let a worker work until something is so; each one begins with what the last has left."""
+    found = load_deployed(config)
+    with closing(open_topics(found)) as topics:
+        settings = WorkerSettings(group=found.worker.group, instance="one")
+        state = StateDirectory(config.parent / "state")
+        try:
+            worker = Worker(topics, build_loops(found, source="worker.toml"), settings, state=state)
+            worker.run(lambda: is_done(topics))
+        finally:
+            state.close()
