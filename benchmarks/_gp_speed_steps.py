@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from itertools import islice
 from statistics import median
 from typing import TypeAlias
 
@@ -15,6 +16,7 @@ from benchmarks._harness import Row, progress
 from benchmarks._inverse import InverseGPClassifier
 from streamgp import GPClassifier
 from streamgp.base import Array, Features, Label
+from streamgp.gp.numbered import NumberedGP
 from streamgp.kernels import SquaredExponential
 from streamgp.learners.gp_classifier import LENGTH_SCALE_PER_ROOT_FEATURE
 
@@ -28,13 +30,14 @@ _LENGTH_SCALE = LENGTH_SCALE_PER_ROOT_FEATURE * N_FEATURES**0.5
 
 @dataclass(slots=True)
 class _Durations:
-    """Seconds, one entry per step."""
+    """Seconds, one entry per step; steps by what follows them."""
 
     predict: list[float] = field(default_factory=list)
     learn: list[float] = field(default_factory=list)
-    undisturbed: list[float] = field(default_factory=list)
-    solve: list[float] = field(default_factory=list)
     read: list[float] = field(default_factory=list)
+    before_solve: list[float] = field(default_factory=list)
+    solve: list[float] = field(default_factory=list)
+    undisturbed: list[float] = field(default_factory=list)
     inverse: list[float] = field(default_factory=list)
 
     def row(self, n: int) -> Row:
@@ -48,11 +51,12 @@ class _Durations:
             "predict_us": 1e6 * median(self.predict),
             "learn_us": 1e6 * median(self.learn),
             "step_us": 1e6 * step,
-            "dtpsv_us": 1e6 * solve,
             "reading_us": 1e6 * read,
+            "step_before_dtpsv_us": 1e6 * median(self.before_solve),
+            "dtpsv_us": 1e6 * solve,
             "undisturbed_step_us": 1e6 * undisturbed,
             "inverse_us": None if inverse is None else 1e6 * inverse,
-            "step_per_dtpsv": step / solve,
+            "step_per_dtpsv": median(self.before_solve) / solve,
             "step_per_reading": step / read,
             "inverse_per_step": None if inverse is None else inverse / undisturbed,
         }
@@ -76,10 +80,11 @@ def _walk(n: int, b: int, seed: int, durations: _Durations) -> None:
         learner.learn_one(x, y)
     if n <= LARGEST_INVERSE:
         _time_inverse(events[: n - b // 2 + b], b, durations)
-    start, end = n - before + b, n + after - b
-    _time_undisturbed(learner, events[n - before : start], durations)
-    _time_with_measures(learner, events[start:end], n, seed, durations)
-    _time_undisturbed(learner, events[end:], durations)
+    rest = iter(events[n - before :])
+    _time_undisturbed(learner, list(islice(rest, b)), durations)
+    _time_with_solves(learner, list(islice(rest, 3 * b // 2)), n, seed, durations)
+    _time_with_readings(learner, list(islice(rest, 3 * b - 3 * b // 2)), durations)
+    _time_undisturbed(learner, list(rest), durations)
 
 
 def _time_inverse(events: Events, b: int, durations: _Durations) -> None:
@@ -107,12 +112,27 @@ def _time_undisturbed(learner: GPClassifier, events: Events, durations: _Duratio
         durations.undisturbed.append(clock() - t0)
 
 
-def _time_with_measures(
+def _time_with_solves(
     learner: GPClassifier, events: Events, n: int, seed: int, durations: _Durations
 ) -> None:
+    """Solve with a triangle of the same size, which lies elsewhere, after each step."""
     packed, k = _triangle(n, seed)
     clock = time.perf_counter
-    for i, (x, y) in enumerate(events):
+    for x, y in events:
+        t0 = clock()
+        learner.predict_proba_one(x)
+        learner.learn_one(x, y)
+        durations.before_solve.append(clock() - t0)
+        overwritten = k.copy()
+        t0 = clock()
+        dtpsv(n, packed, overwritten, 1, 0, 0, 1, 0, 1)
+        durations.solve.append(clock() - t0)
+
+
+def _time_with_readings(learner: GPClassifier, events: Events, durations: _Durations) -> None:
+    """Read the factor once after each step."""
+    clock = time.perf_counter
+    for x, y in events:
         t0 = clock()
         learner.predict_proba_one(x)
         t1 = clock()
@@ -120,15 +140,22 @@ def _time_with_measures(
         t2 = clock()
         durations.predict.append(t1 - t0)
         durations.learn.append(t2 - t1)
-        if i % 2:
-            overwritten = k.copy()
-            t0 = clock()
-            dtpsv(n, packed, overwritten, 1, 0, 0, 1, 0, 1)
-            durations.solve.append(clock() - t0)
-        else:
-            t0 = clock()
-            ddot(packed, packed)
-            durations.read.append(clock() - t0)
+        parts = _factor(learner)
+        t0 = clock()
+        for part in parts:
+            ddot(part, part)
+        durations.read.append(clock() - t0)
+
+
+def _factor(learner: GPClassifier) -> list[Array]:
+    """Return what the classifier stores of its factor, for which it has no name of its own."""
+    process = learner._core.gp
+    assert isinstance(process, NumberedGP)
+    parts = []
+    for block in process._gp._factor._blocks:
+        n = block.n
+        parts += [block.panel[:n].reshape(-1), block.triangle[: n * (n + 1) // 2]]
+    return [part for part in parts if len(part)]
 
 
 def events_of(n: int, seed: int) -> Events:

@@ -1,11 +1,12 @@
 """How close one step of the Gaussian process comes to reading its factor once.
 
 A step is `GPClassifier.predict_proba_one` and `learn_one` of the same new event: 20 features in a
-dictionary, 10 classes, one BLAS thread. Three kinds of steps take turns, some of each at a time:
-steps right after which one triangular solve (`dtpsv`) or one reading (`ddot` of a buffer with
-itself) is timed on a packed triangle of the same size that lies elsewhere, so that step and measure
-meet the same state of the caches; steps undisturbed by that; and steps of the paper's explicit
-inverse, with the same input and output, which the undisturbed ones are compared with.
+dictionary, 10 classes, one BLAS thread. Four kinds of steps take turns, some of each at a time:
+steps right after which the factor is read once (`ddot` with itself), which is what a step has to
+cost at least; steps right after which one triangular solve (`dtpsv`) is timed on a packed triangle
+of the same size that lies elsewhere, so that both find as little of it in the caches; steps
+undisturbed by that; and steps of the paper's explicit inverse, with the same input and output,
+which the undisturbed ones are compared with.
 
 Then, on arrays, what else can be had of the same process. A factor in single precision: its step,
 `predict` and `append`, beside a reading of the triangle of doubles, and how many events it predicts
@@ -41,9 +42,8 @@ class Plan:
     Parameters
     ----------
     steps
-        Number of points -> steps of the inverse in a row, repetitions. There are three times as
-        many steps with a measure and twice as many undisturbed ones; few at 50 points, to stay near
-        50.
+        Number of points -> steps of the inverse in a row, repetitions. Half as many again have
+        either measure behind them, and twice as many none; few at 50 points, to stay near 50.
     arrays
         Number of points -> steps and batches.
     n_replayed, n_replays
@@ -71,7 +71,7 @@ _PLAN = Plan(
         50: (4, 60),
         200: (20, 30),
         500: (12, 12),
-        1000: (12, 8),
+        1000: (12, 16),
         3000: (10, 4),
         6000: (10, 2),
     },

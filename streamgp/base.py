@@ -43,11 +43,11 @@ def positive_parts(labels: Iterable[Label], means: list[float]) -> dict[Label, f
     for m in means:
         if m > 0.0:
             total += m
-    pairs = zip(labels, means, strict=True)
     if total <= 0.0:
-        ranked = sorted(pairs, key=lambda pair: -pair[1])
+        ranked = sorted(zip(labels, means, strict=True), key=lambda pair: -pair[1])
         return {label: 1.0 / len(means) for label, _ in ranked}
-    return {label: m / total if m > 0.0 else 0.0 for label, m in pairs}
+    shares = [m / total if m > 0.0 else 0.0 for m in means]
+    return dict(zip(labels, shares, strict=True))
 
 
 def check_label(y: object) -> None:

@@ -120,7 +120,8 @@ class Core:
 
         If the example is refused, nothing changes.
         """
-        self.check_new(event_id)
+        if event_id is not None:
+            self.check_new(event_id)
         gp, columns, prior = self.gp, self.columns, self._prior
         vector = columns.known_vector(x)
         if vector is None or gp is None:
@@ -144,7 +145,8 @@ class Core:
             self._events[number] = event_id
         if self._tuning is not None:
             self._tuning.note(number, vector, y)
-        self._let_go(gone)
+        if gone:
+            self._let_go(gone)
 
     def add_target(self) -> None:
         """Add a function that was zero wherever it has been observed."""
