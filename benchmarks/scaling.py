@@ -30,7 +30,8 @@ from river import metrics, preprocessing
 from benchmarks._harness import Options, Outcome, Row, at_most, progress, run, standard_error
 from benchmarks._logs import NAMES, Log, read_all
 from streamgp import GPClassifier, SimulatedAnnotator, SkepticalClassifier, interactive_val_score
-from streamgp.base import FeatureName, Features
+from streamgp.base import FeatureName, Features, Label
+from streamgp.features import Columns
 from streamgp.kernels import SquaredExponential
 from streamgp.learners.gp_classifier import LENGTH_SCALE_PER_ROOT_FEATURE
 from streamgp.presets import isgp
@@ -144,8 +145,11 @@ class _ScaledGPClassifier(GPClassifier):
         super().__init__()
         self.a = a
 
-    def _kernel_for(self, d: int) -> SquaredExponential:
-        return SquaredExponential(self.a * math.sqrt(max(d, 1)))
+    def learn_one(self, x: Features, y: Label, *, event_id: str | None = None) -> None:
+        if self.n_learned == 0:
+            d = len(Columns().widened(x))
+            super().__init__(SquaredExponential(self.a * math.sqrt(max(d, 1))))
+        super().learn_one(x, y, event_id=event_id)
 
 
 class _StandardScalerAtTheEnd(preprocessing.StandardScaler):

@@ -130,6 +130,13 @@ def test_loop_measures_what_is_above_the_learner(tmp_path):
     ]
 
 
+def test_scaling_makes_the_length_scale_that_it_names():
+    model = scaling._ScaledGPClassifier(0.5)
+    model.learn_one({"a": 1.0, "b": 2.0, "missing": None, "c": 0.0, "d": 1.0}, "home")
+    assert model.hyperparameters.kernel == kernels.SquaredExponential(0.5 * 4**0.5)
+    assert model.clone().a == 0.5
+
+
 def test_scaling_compares_at_equal_questions_and_never_on_wifi(tmp_path):
     data = tmp_path / "streams"
     data.mkdir()
