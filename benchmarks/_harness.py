@@ -19,7 +19,16 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 VERSION = 1
-_PACKAGES = ("streamgp", "river", "numpy", "scipy", "scikit-learn", "scikit-activeml", "pyarrow")
+_PACKAGES = (
+    "streamgp",
+    "river",
+    "numpy",
+    "scipy",
+    "numba",
+    "scikit-learn",
+    "scikit-activeml",
+    "pyarrow",
+)
 
 Row: TypeAlias = dict[str, Any]
 

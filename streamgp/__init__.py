@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     )
     from streamgp.learners.ensemble_gp_classifier import EnsembleGPClassifier
     from streamgp.learners.ensemble_gp_regressor import EnsembleGPRegressor
+    from streamgp.learners.forest import OnlineForestClassifier
     from streamgp.learners.gp_classifier import GPClassifier
     from streamgp.learners.gp_regressor import GPRegressor
     from streamgp.presets import isgp
@@ -46,6 +47,7 @@ _HOMES = {
     "InteractiveResult": "streamgp.evaluate",
     "KeyedLoops": "streamgp.interactive",
     "NotPositiveDefiniteError": "streamgp.gp.packed",
+    "OnlineForestClassifier": "streamgp.learners.forest",
     "SimulatedAnnotator": "streamgp.interactive",
     "SimulatedMeasurer": "streamgp.interactive",
     "SkepticalClassifier": "streamgp.query.skeptical",
@@ -73,6 +75,7 @@ __all__ = [
     "InteractiveResult",
     "KeyedLoops",
     "NotPositiveDefiniteError",
+    "OnlineForestClassifier",
     "Posterior",
     "SimulatedAnnotator",
     "SimulatedMeasurer",

@@ -11,7 +11,7 @@ import math
 import struct
 from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.linalg.blas import ddot
@@ -77,9 +77,9 @@ class Columns:
         return len(self.names)
 
     def __reduce__(self) -> tuple[type[Columns], tuple[tuple[FeatureName, ...], tuple[int, ...]]]:
-        return Columns, (self.names, self.texts)
+        return type(self), (self.names, self.texts)
 
-    def widened(self, x: Features) -> Columns:
+    def widened(self, x: Features) -> Self:
         """Return columns that also cover `x`; new ones follow in the order of their names."""
         known = self._known
         new = [
@@ -92,7 +92,7 @@ class Columns:
         new.sort(key=lambda column: repr(column[0]))
         first = len(self.names)
         texts = [first + i for i, (_, is_text) in enumerate(new) if is_text]
-        return Columns((*self.names, *(name for name, _ in new)), (*self.texts, *texts))
+        return type(self)((*self.names, *(name for name, _ in new)), (*self.texts, *texts))
 
     def restricted(self, names: Collection[FeatureName]) -> tuple[list[int], Columns]:
         """Return the positions of the columns of some features, and these columns alone."""
@@ -168,6 +168,50 @@ class Columns:
             squares[:, j] = np.where(steps[:, j] == 0.0, 0.0, present)
         distances: Array = np.sqrt(squares.sum(axis=1))
         return distances
+
+
+class ColumnsWithGaps(Columns):
+    """Columns for whoever can tell a missing number from 0: it is NaN. A missing text is 0.
+
+    Examples
+    --------
+    >>> columns = ColumnsWithGaps(["light", "noise", "place"], texts=[2])
+    >>> columns.vector({"noise": 3})
+    array([nan,  3.,  0.])
+
+    """
+
+    __slots__ = ()
+
+    def known_vector(self, x: Features) -> Array | None:
+        """Convert features if no column is without a value; else None."""
+        names = self.names
+        if len(x) != len(names) or any(not isinstance(x.get(names[i]), str) for i in self.texts):
+            return None
+        return super().known_vector(x)  # refuses None, NaN, and a text where a number should be
+
+    def vector(self, x: Features) -> Array:
+        """Convert features to a vector of shape (d,), not to be written to.
+
+        Raises
+        ------
+        TypeError
+            If a value is neither a number nor a text.
+        ValueError
+            If a number is infinite, or larger than 1e150.
+
+        """
+        vector = self.known_vector(x)
+        if vector is None:
+            values = {
+                (name, isinstance(value, str)): as_coordinate(name, value)
+                for name, value in x.items()
+                if not is_missing(value)
+            }
+            columns = [(name, i in self.texts) for i, name in enumerate(self.names)]
+            gaps = (0.0 if is_text else math.nan for _, is_text in columns)
+            vector = np.array([*map(values.get, columns, gaps)], dtype=float)
+        return vector
 
 
 class _Coder:

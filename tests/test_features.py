@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgp.features import Columns
+from streamgp.features import Columns, ColumnsWithGaps
 from streamgp.values import text_code
 
 names = st.text(max_size=3)
@@ -257,3 +257,32 @@ def test_copies_convert_texts_alike(copied):
     columns = Columns().widened({"a": 1.0, "place": "hall"})
     x = {"place": "bath", "a": 2.0}
     assert copied(columns).known_vector(x).tobytes() == columns.vector(x).tobytes()
+
+
+@given(mixed, mixed)
+def test_with_gaps_a_missing_number_is_nan_and_all_else_as_without(x, more):
+    columns = ColumnsWithGaps().widened(x).widened(more)
+    plain = Columns(columns.names, columns.texts)
+    with_gaps, without = columns.vector(x), plain.vector(x)
+    for i, name in enumerate(columns.names):
+        is_text = i in columns.texts
+        there = (
+            name in x and isinstance(x[name], str) == is_text and x[name] not in (None, math.nan)
+        )
+        if there and x[name] == x[name]:
+            assert with_gaps[i] == without[i]
+        else:
+            assert with_gaps[i] == 0.0 if is_text else math.isnan(with_gaps[i])
+
+
+def test_columns_with_gaps_stay_so():
+    columns = ColumnsWithGaps().widened({"a": 1.0})
+    for copied in (columns, copy.deepcopy(columns), pickle.loads(pickle.dumps(columns))):
+        assert math.isnan(copied.vector({})[0])
+        assert math.isnan(copied.widened({"b": 1.0}).vector({"b": 2.0})[0])
+
+
+@pytest.mark.parametrize("value", [b"loud", math.inf])
+def test_with_gaps_the_same_values_are_refused(value):
+    with pytest.raises((TypeError, ValueError), match="feature 'a' must be"):
+        ColumnsWithGaps(["a"]).vector({"a": value})

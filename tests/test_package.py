@@ -71,5 +71,6 @@ def test_query_names_all_resolve():
     assert all(hasattr(query, name) for name in query.__all__)
 
 
-def test_the_kernels_and_the_gp_know_no_river():
-    assert "river" not in loaded_by("import streamgp.gp.exact, streamgp.kernels")
+def test_the_kernels_the_gp_and_the_trees_know_no_river():
+    program = "import streamgp.gp.exact, streamgp.kernels, streamgp.trees.grove"
+    assert "river" not in loaded_by(program)

@@ -1,4 +1,4 @@
-"""Loops around ensembles, of classes and of numbers: a restart changes no decision."""
+"""Loops around ensembles and forests: a restart changes no decision."""
 
 import json
 import random
@@ -12,6 +12,7 @@ from test_parts import Published
 from streamgp import (
     EnsembleGPClassifier,
     EnsembleGPRegressor,
+    OnlineForestClassifier,
     SkepticalClassifier,
     SkepticalRegressor,
 )
@@ -34,7 +35,14 @@ def of_numbers(query, budget, **options):
     return SkepticalRegressor(learner, query=query, budget=budget, warm_up=16, seed=3)
 
 
+def of_trees(budget, **options):
+    learner = OnlineForestClassifier(n_models=3, n_tests=5, min_weight=4, seed=1, **options)
+    return SkepticalClassifier(learner, budget=budget, warm_up=16, seed=3)
+
+
 MODELS = {
+    "forest": (CLASSES, lambda: of_trees(RateBudget(0.6))),
+    "forest of small trees": (CLASSES, lambda: of_trees(None, max_nodes=5, inherit=False)),
     "classes": (CLASSES, lambda: of_classes(Variance(), RateBudget(0.5))),
     "classes, early fits": (
         CLASSES,
@@ -110,14 +118,17 @@ def test_loops_of_keys_that_are_put_away_and_restarted_say_the_same(
             bounded = KeyedLoops.restore(bounded.snapshot(), model(), max_keys=max_keys)
 
 
-@pytest.mark.parametrize("labels", [CLASSES, NUMBERS], ids=["classes", "numbers"])
-def test_a_seed_that_was_drawn_survives_the_restart(labels):
-    skeptical, learner = (
-        (SkepticalClassifier, EnsembleGPClassifier)
-        if labels is CLASSES
-        else (SkepticalRegressor, EnsembleGPRegressor)
-    )
-    loop = InteractiveLoop(skeptical(learner(n_features=5), warm_up=16, seed=3))
+@pytest.mark.parametrize(
+    ("labels", "skeptical", "learner"),
+    [
+        (CLASSES, SkepticalClassifier, lambda: EnsembleGPClassifier(n_features=5)),
+        (NUMBERS, SkepticalRegressor, lambda: EnsembleGPRegressor(n_features=5)),
+        (CLASSES, SkepticalClassifier, lambda: OnlineForestClassifier(min_weight=4)),
+    ],
+    ids=["classes", "numbers", "forest"],
+)
+def test_a_seed_that_was_drawn_survives_the_restart(labels, skeptical, learner):
+    loop = InteractiveLoop(skeptical(learner(), warm_up=16, seed=3))
     story, messages = Story(1, labels=labels), []
     for _ in range(60):
         messages = told(loop, story.next(messages))

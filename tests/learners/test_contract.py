@@ -14,6 +14,7 @@ from streamgp import (
     EnsembleGPRegressor,
     GPClassifier,
     GPRegressor,
+    OnlineForestClassifier,
     SkepticalClassifier,
     isgp,
 )
@@ -46,9 +47,16 @@ LEARNERS = {
     "EnsembleGPClassifier that forgets": lambda: EnsembleGPClassifier(
         n_features=10, forgetting=0.99, seed=1
     ),
+    "OnlineForestClassifier": lambda: OnlineForestClassifier(min_weight=8, seed=1),
+    "OnlineForestClassifier of small trees": lambda: OnlineForestClassifier(
+        n_models=7, n_tests=30, min_weight=8, max_nodes=9, inherit=False, seed=1
+    ),
     "isgp": lambda: isgp(seed=1),
     "SkepticalClassifier of an ensemble": lambda: SkepticalClassifier(
         EnsembleGPClassifier(n_features=10, seed=1), warm_up=20, seed=1
+    ),
+    "SkepticalClassifier of a forest": lambda: SkepticalClassifier(
+        OnlineForestClassifier(n_models=5, min_weight=8, seed=1), warm_up=20, seed=1
     ),
     "SkepticalClassifier of few points": lambda: SkepticalClassifier(
         GPClassifier(max_points=8, learn_hyperparameters=True), warm_up=20, seed=1
@@ -88,6 +96,10 @@ CHECKED_BY_RIVER = {
     "EnsembleGPRegressor of the paper": EnsembleGPRegressor(preset="paper", seed=1),
     "EnsembleGPRegressor that forgets": EnsembleGPRegressor(
         [SquaredExponential(1.0), Matern52(2.0)], n_features=20, forgetting=0.99
+    ),
+    "OnlineForestClassifier": OnlineForestClassifier(),
+    "OnlineForestClassifier of small trees": OnlineForestClassifier(
+        n_models=3, min_weight=10, max_nodes=9, inherit=False, seed=1
     ),
     "isgp": isgp(seed=1),
     "SkepticalClassifier of naive Bayes": SkepticalClassifier(naive_bayes.GaussianNB(), seed=1),
