@@ -19,7 +19,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks._isgp_game import Condition, Trace, TruthfulSecondThought, annotator, fold, play
-from streamgp import GPClassifier, SimulatedAnnotator, SkepticalClassifier, isgp
+from streamgp import (
+    GPClassifier,
+    SimulatedAnnotator,
+    SkepticalClassifier,
+    isgp,
+    srf,
+)
 from streamgp.base import Belief, Decision, Features, Posterior
 from streamgp.kernels import SquaredExponential
 from streamgp.query import (
@@ -40,6 +46,8 @@ TRUSTED = "default: all labels, trusted"
 FOREST = "SRF"
 FOREST_F1 = "SRF at ISGP's F1"
 FOREST_QUESTIONS = "SRF at ISGP's questions"
+ONLINE = "SRF, online forest"
+ONLINE_QUESTIONS = "SRF, online forest, at ISGP's questions"
 PLAIN = "default, c = 1"
 _TRUTHFUL = "paper, second answer always true"
 PAPER = (NEVER, ISGP, ALWAYS)
@@ -99,9 +107,9 @@ def _default(
 
 
 def _forest(knob: float, seed: int) -> Any:
-    from benchmarks._srf import SkepticalForest
+    from benchmarks._srf import srf as retrained
 
-    return SkepticalForest(knob, seed=seed)
+    return retrained(knob, seed=seed)
 
 
 LEARNERS: dict[str, Callable[[float, int], Any]] = {
@@ -111,6 +119,7 @@ LEARNERS: dict[str, Callable[[float, int], Any]] = {
     DEFAULT: lambda c, seed: _default(seed, SkepticalAsk(c)),
     TRUSTED: lambda _, seed: _default(seed, AlwaysAsk(), NeverChallenge()),
     FOREST: _forest,
+    ONLINE: lambda theta, seed: srf(theta, seed=seed),
 }
 VARIANTS: dict[str, Callable[[float, int], Any]] = {
     _TRUTHFUL: LEARNERS[ISGP],
@@ -154,10 +163,10 @@ def play_task(task: Task) -> Trace:
 
 
 def _predictor(learner: Any) -> Callable[[Sequence[Features]], Sequence[Any]]:
-    if isinstance(learner, SkepticalClassifier):
-        # A SkepticalClassifier's own predict_one would count the points left out as events.
-        return lambda points: [learner.learner.predict_one(dict(x)) for x in points]
-    return learner.predict_many  # type: ignore[no-any-return]
+    # A SkepticalClassifier's own predict_one would count the points left out as events.
+    if hasattr(learner.learner, "predict_points"):
+        return lambda points: learner.learner.predict_points(points)  # type: ignore[no-any-return]
+    return lambda points: [learner.learner.predict_one(dict(x)) for x in points]
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,10 +67,10 @@ def build(name: str, knob: float, played: Fold) -> tuple[Any, Callable[[Sequence
     moments = [*played.stream, *played.test]
     names = list(dict.fromkeys(feature for x, _ in moments for feature in x))
     if name == FOREST:
-        from benchmarks._srf import SkepticalForest
+        from benchmarks._srf import srf
 
-        forest = SkepticalForest(knob, names=names, seed=played.seed)
-        return forest, forest.predict_many
+        forest = srf(knob, names=tuple(names), seed=played.seed)
+        return forest, lambda points: forest.learner.predict_points(points)
     learner = _gaussian(name, knob, len(names), played.seed)
     return learner, lambda points: [_most_likely(learner, x) for x in points]
 

@@ -33,6 +33,8 @@ from benchmarks._isgp_learners import (
     FOREST_F1,
     FOREST_QUESTIONS,
     ISGP,
+    ONLINE,
+    ONLINE_QUESTIONS,
     PAPER,
     PLAIN,
     TRUSTED,
@@ -182,7 +184,13 @@ def _forests(
         progress(f"{condition}: {name}, theta = {theta:.3g}")
         traces = field.traces(condition, FOREST, theta)
         played[name] = Played(learner=name, knob=theta, traces=traces)
-    return played
+    progress(f"{condition}: {ONLINE}")
+    [theta] = _knobs_for(tuning, condition, ONLINE, thetas, [questions])
+    online = field.traces(condition, ONLINE, theta)
+    return {
+        **played,
+        ONLINE_QUESTIONS: Played(learner=ONLINE_QUESTIONS, knob=theta, traces=online),
+    }
 
 
 def _variants(field: Field, condition: Condition) -> list[Played]:

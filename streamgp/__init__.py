@@ -29,9 +29,10 @@ if TYPE_CHECKING:
     from streamgp.learners.forest import OnlineForestClassifier
     from streamgp.learners.gp_classifier import GPClassifier
     from streamgp.learners.gp_regressor import GPRegressor
-    from streamgp.presets import isgp
+    from streamgp.presets import isgp, srf
     from streamgp.query.skeptical import SkepticalClassifier
     from streamgp.query.skeptical_numbers import SkepticalRegressor
+    from streamgp.query.staged import StagedSkepticalClassifier
 
 __version__ = "0.1.0"
 
@@ -52,9 +53,11 @@ _HOMES = {
     "SimulatedMeasurer": "streamgp.interactive",
     "SkepticalClassifier": "streamgp.query.skeptical",
     "SkepticalRegressor": "streamgp.query.skeptical_numbers",
+    "StagedSkepticalClassifier": "streamgp.query.staged",
     "TiredAnnotator": "streamgp.interactive",
     "interactive_val_score": "streamgp.evaluate",
     "isgp": "streamgp.presets",
+    "srf": "streamgp.presets",
 }
 _MODULES = {
     "budgets": "streamgp.budgets",
@@ -81,6 +84,7 @@ __all__ = [
     "SimulatedMeasurer",
     "SkepticalClassifier",
     "SkepticalRegressor",
+    "StagedSkepticalClassifier",
     "TiredAnnotator",
     "budgets",
     "datasets",
@@ -89,6 +93,7 @@ __all__ = [
     "kernels",
     "metrics",
     "query",
+    "srf",
 ]
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from streamgp.kernels import SquaredExponential
+from streamgp.learners.forest import OnlineForestClassifier
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.query.rules import PaperAsk, PaperChallenge, SkepticalAsk, SkepticalChallenge
 from streamgp.query.skeptical import SkepticalClassifier
+from streamgp.query.staged import StagedSkepticalClassifier
 
 Preset: TypeAlias = Literal["default", "paper"]
 # As many questions and as few errors as without a bound; 200 cost both: docs/bounded.md.
@@ -56,3 +58,33 @@ def isgp(preset: Preset = "default", seed: int | None = None) -> SkepticalClassi
         learner = GPClassifier(SquaredExponential(length_scale=2.0), noise_variance=1e-16)
         return SkepticalClassifier(learner, PaperAsk(), PaperChallenge(), warm_up=0, seed=seed)
     raise ValueError(f"preset must be 'default' or 'paper', got {preset!r}")
+
+
+def srf(theta: float = 0.6, seed: int | None = None) -> StagedSkepticalClassifier:
+    """Return the skeptical random forest that came before `isgp`, over an online forest.
+
+    A hundred trees, as in the papers. They split their leaves early, as labels are few: after ten
+    of them, which at 300 labels is as good as a forest trained on all at once.
+
+    Parameters
+    ----------
+    theta
+        Confidence that ends the stages of asking always; the larger, the more is asked.
+    seed
+        Seed of the forest. None draws one.
+
+    Examples
+    --------
+    >>> model = srf(seed=1)
+    >>> model.observe_one({"light": 0.3})
+    >>> model.query_one({"light": 0.3})
+    Decision(ask=True, score=1.0, threshold=0.0, criterion='staged, train', budget=None)
+
+    References
+    ----------
+    [^1]: Zeni, M., Zhang, W., Bignotti, E., Passerini, A. and Giunchiglia, F., 2019. Fixing
+        mislabeling by human annotators leveraging conflict resolution and prior knowledge. IMWUT 3.
+
+    """
+    learner = OnlineForestClassifier(n_models=100, min_weight=10, seed=seed)
+    return StagedSkepticalClassifier(learner, theta, seed=seed)

@@ -200,7 +200,7 @@ def few_trees(monkeypatch, srf):
     monkeypatch.setitem(
         learners.LEARNERS,
         learners.FOREST,
-        lambda theta, seed: srf.SkepticalForest(theta, n_trees=2, seed=seed),
+        lambda theta, seed: srf.srf(theta, n_trees=2, seed=seed),
     )
 
 
@@ -230,6 +230,7 @@ def test_all_learners_and_variants_have_a_row_and_curves(tmp_path):
         learners.TRUSTED,
         learners.FOREST_F1,
         learners.FOREST_QUESTIONS,
+        learners.ONLINE_QUESTIONS,
     ]
     assert [row["variant"] for row in result["rows"] if "variant" in row] == [*learners.VARIANTS]
     for row in rows:
@@ -316,71 +317,14 @@ def test_knob_is_interpolated_between_counts():
     assert learners.knob_for((1.0, 4.0), (10.0, 1000.0), 5000.0) == pytest.approx(4.0)
 
 
-# --- SRF
-
-
-def teach(forest, n, *, label="a", **options):
-    for i in range(n):
-        x = {"x1": float(i), "x2": 0.0}
-        forest.settle_one(x, label, given=label, challenged=False, **options)
-
-
-def test_srf_asks_always_and_challenges_never_while_it_trains(srf):
-    forest = srf.SkepticalForest(0.999, n_trees=4)
-    teach(forest, 9)
-    assert forest.stage == "train"
-    assert forest.query_one({"x1": 1.0, "x2": 0.0}).ask
-    assert not forest.challenge_one({"x1": 1.0, "x2": 0.0}, "b").ask
-
-
-@pytest.mark.parametrize(("theta", "n"), [(0.70, 10), (0.72, 11), (0.82, 12), (0.90, 16)])
-def test_srf_reaches_its_last_stage_when_the_mean_confidence_exceeds_theta(srf, theta, n):
-    """With one class the confidence after k labels is k / (k + 1)."""
-    forest = srf.SkepticalForest(theta, n_trees=2)
-    teach(forest, n - 1)
-    assert forest.stage == ("train" if n == 10 else "refine")
-    teach(forest, 1)
-    assert forest.stage == "regime"
-    assert sum(k / (k + 1) for k in range(n - 10, n)) / 10 > theta
-
-
-def test_srf_stops_asking_after_one_class_however_far_away_the_event(srf):
-    """The failure that the paper describes."""
-    forest = srf.SkepticalForest(0.7, n_trees=4)
-    teach(forest, 10)
-    assert not forest.query_one({"x1": 1e6, "x2": -1e6}).ask
-    assert forest.confidence({"x1": 1e6, "x2": -1e6}) == pytest.approx(10 / 11)
-
-
-def test_srf_challenges_a_label_when_it_is_more_credible_than_the_annotator(srf):
-    forest = srf.SkepticalForest(0.72, n_trees=4)
-    teach(forest, 10)
-    x = {"x1": 3.0, "x2": 0.0}
-    assert forest.challenge_one(x, "b").ask
-    assert not forest.challenge_one(x, "a").ask
-    for kept in range(1, 12):
-        forest.settle_one(x, "a", given="a", challenged=True)
-        assert forest.reliability == pytest.approx((1 + kept) / (2 + kept))
-    assert not forest.challenge_one(x, "b").ask or forest.confidence(x) > forest.reliability
-
-
-def test_srf_counts_changed_answers_as_mistakes_and_uncontested_ones_as_nothing(srf):
-    forest = srf.SkepticalForest(0.9, n_trees=2)
-    assert forest.reliability == 0.5
-    x = {"x1": 0.0, "x2": 0.0}
-    assert forest.settle_one(x, "a", given="b", challenged=True) == 1.0
-    assert forest.reliability == pytest.approx(1 / 3)
-    assert forest.settle_one(x, "a", given="a", challenged=True) == 0.0
-    assert forest.reliability == 0.5
-    assert forest.settle_one(x, "a", given="a", challenged=False) == 0.0
-    assert forest.reliability == 0.5
+# --- the forest of SRF
 
 
 def test_srf_is_trained_again_whenever_its_labels_have_grown_by_a_twentieth(srf):
-    forest = srf.SkepticalForest(2.0, n_trees=1)
+    forest = srf.RetrainedForest(n_trees=1)
     at, fitted = [], 0
     for n in range(1, 61):
-        teach(forest, 1)
+        forest.learn_one({"x1": float(n), "x2": 0.0}, "a")
         if forest.n_fits > fitted:
             at.append(n)
             fitted = forest.n_fits
@@ -394,19 +338,18 @@ def test_srf_predicts_what_the_forest_of_scikit_learn_predicts(srf):
 
     rng = np.random.default_rng(2)
     X, y = rng.normal(size=(21, 2)), rng.integers(3, size=21).tolist()
-    forest = srf.SkepticalForest(0.9, n_trees=7, seed=5)
+    forest = srf.RetrainedForest(n_trees=7, seed=5)
     points = [{"x1": a, "x2": b} for a, b in X.tolist()]
     for x, label in zip(points, y, strict=True):
-        forest.settle_one(x, label, given=label, challenged=False)
+        forest.learn_one(x, label)
     peer = RandomForestClassifier(7, random_state=5).fit(X, y)
     proba = [[*forest.predict_proba_one(x).values()] for x in points]
     assert proba == pytest.approx(peer.predict_proba(X))
-    assert forest.predict_many(points) == peer.predict(X).tolist()
+    assert forest.predict_points(points) == peer.predict(X).tolist()
 
 
 def test_srf_without_a_label_predicts_nothing(srf):
-    forest = srf.SkepticalForest(0.9)
+    forest = srf.RetrainedForest()
     assert forest.predict_proba_one({"x1": 0.0, "x2": 0.0}) == {}
-    assert forest.confidence({"x1": 0.0, "x2": 0.0}) == 0.0
     with pytest.raises(ValueError, match="nothing was learned yet"):
-        forest.predict_many([{"x1": 0.0, "x2": 0.0}])
+        forest.predict_points([{"x1": 0.0, "x2": 0.0}])

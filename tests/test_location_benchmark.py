@@ -113,8 +113,8 @@ def run(tmp_path, data, plan, *arguments, **options):
 
 def test_all_learners_have_a_row_and_curves(tmp_path, data, monkeypatch):
     pytest.importorskip("matplotlib", reason="pictures need matplotlib")
-    srf = pytest.importorskip("benchmarks._srf", reason="SRF needs scikit-learn")
-    monkeypatch.setattr(srf, "SkepticalForest", partial(srf.SkepticalForest, n_trees=2))
+    found = pytest.importorskip("benchmarks._srf", reason="SRF needs scikit-learn")
+    monkeypatch.setattr(found, "srf", partial(found.srf, n_trees=2))
     plan = location.Plan(conditions=(HARD,), n_people=1, n_seeds=1, cs=(0.5,), thetas=(0.4, 0.6))
     result = run(tmp_path, data, plan, pictures=tmp_path / "pictures")
     ends = [row for row in result["rows"] if "f1" in row]

@@ -27,7 +27,8 @@ class SkepticalLearner(Protocol):
     The prediction and the two decisions are pure. A model of classes predicts with
     `predict_proba_one(x)`, the probability of each known label and `{}` before the first; a model
     of numbers has no such method, but `predict_one(x, with_dist=True)`, which returns `mu` and
-    `sigma` of an observation. If its `settle_one`, `challenge_one` and `probability_wrong_one` take
+    `sigma` of an observation. If its `settle_one` takes `asked`, it hears whether the label was
+    asked for or came along. If its `settle_one`, `challenge_one` and `probability_wrong_one` take
     `std`, it hears how exact an answer is where that was stated.
 
     Features that the model cannot use raise `ValueError` or `TypeError` in `observe_one` or the
@@ -199,7 +200,7 @@ class Consensus:
                 challenged=challenged,
                 annotator=given.annotator,
                 event_id=event.event_id,
-                **taken(self.model.settle_one, std=given.std),
+                **taken(self.model.settle_one, std=given.std, asked=given.origin == "asked"),
             )
         except (ValueError, TypeError) as error:
             record.state = "refused"

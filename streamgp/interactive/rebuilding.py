@@ -93,6 +93,7 @@ def teach(model: SkepticalLearner, log: Iterable[LabelledExample]) -> Iterator[T
             line = first_words.get(event_id)
             challenged, given, annotator = _first_word(line, y, labels, found.mean)
             std = None if line is None or challenged else line.std
+            asked = line is not None and line.origin != "volunteered"
             settle(
                 x,
                 y,
@@ -100,7 +101,7 @@ def teach(model: SkepticalLearner, log: Iterable[LabelledExample]) -> Iterator[T
                 challenged=challenged,
                 annotator=annotator,
                 event_id=event_id,
-                **taken(settle, std=std),
+                **taken(settle, std=std, asked=asked),
             )
         except (ValueError, TypeError) as error:
             yield Taught(event_id=event_id, y=y, guess=guessed, refusal=str(error))

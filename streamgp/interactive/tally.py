@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from streamgp.interactive.calibration import Calibration
 from streamgp.interactive.confusion import Confusion
 from streamgp.interactive.judge import Judge, Target
 from streamgp.interactive.messages import (
@@ -24,7 +25,7 @@ from streamgp.interactive.messages import (
 from streamgp.interactive.number_errors import NumberErrors
 
 if TYPE_CHECKING:
-    from streamgp.base import State
+    from streamgp.base import Label, State
 
 SCORES: dict[Target, tuple[str, str]] = {
     "label": ("accuracy", "macro_f1"),
@@ -72,6 +73,8 @@ class Tally(Judge):
         Inputs and examples that could not be used.
     confusion
         Predictions by true and predicted label, of events whose truth is known; empty for numbers.
+    calibration
+        What their probabilities were worth; empty for numbers.
     errors
         How far the predictions of numbers are off; empty for classes.
     n_judged, n_wrong_kept, n_repaired, n_spoiled
@@ -111,6 +114,7 @@ class Tally(Judge):
         self.n_expired = 0
         self.n_rejected = 0
         self.confusion = Confusion()
+        self.calibration = Calibration()
         self.errors = NumberErrors()
 
     def event(self, event: Event) -> None:
@@ -130,7 +134,7 @@ class Tally(Judge):
         if isinstance(message, Prediction):
             truth = self.truth_of(message.key, message.event_id)
             if truth is not None and message.y is not None:
-                self._scored.count(truth, message.y)
+                self._score(truth, message.y, message)
         elif isinstance(message, LabelRequest):
             self.n_asked += 1
         elif isinstance(message, LabelledExample):
@@ -142,6 +146,13 @@ class Tally(Judge):
             self.n_expired += 1
         elif isinstance(message, Rejected):
             self.n_rejected += 1
+
+    def _score(self, truth: Label, y: Label, prediction: Prediction) -> None:
+        if self.target == "number":
+            self.errors.count(truth, y, prediction.std)
+        else:
+            self.confusion.count(truth, y)
+            self.calibration.count(truth, prediction.proba)
 
     def remove(self, part: Self) -> None:
         """Take out what another tally counted of the same messages; see `Judge.remove`.
@@ -162,16 +173,13 @@ class Tally(Judge):
         for name in _SENT:
             setattr(self, name, getattr(self, name) - getattr(part, name))
         self.confusion.remove(part.confusion)
+        self.calibration.remove(part.calibration)
         self.errors.remove(part.errors)
 
     @property
     def n_scored(self) -> int:
         """Predictions with a label, of events whose truth is known."""
-        return self._scored.n
-
-    @property
-    def _scored(self) -> Confusion | NumberErrors:
-        return self.confusion if self.target == "label" else self.errors
+        return self.confusion.n if self.target == "label" else self.errors.n
 
     @property
     def accuracy(self) -> float | None:
@@ -227,8 +235,12 @@ class Tally(Judge):
             **super().state(),
             "sent": {name: getattr(self, name) for name in _SENT},
             "confusion": self.confusion.state(),
-            # Without them as it was before there were any: states of replays stay what they are.
-            **({} if self.target == "label" else {"errors": self.errors.state()}),
+            # Each kind without what is for the other.
+            **(
+                {"calibration": self.calibration.state()}
+                if self.target == "label"
+                else {"errors": self.errors.state()}
+            ),
         }
 
     def load_state(self, state: State) -> None:
@@ -239,3 +251,5 @@ class Tally(Judge):
         self.confusion.load_state(state["confusion"])
         if self.target == "number":
             self.errors.load_state(state["errors"])
+        elif "calibration" in state:  # else of a replay that was begun before there was any
+            self.calibration.load_state(state["calibration"])

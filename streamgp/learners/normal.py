@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-_LOG_2_PI = math.log(2.0 * math.pi)
+from streamgp import gaussian
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +43,8 @@ class Normal:
 
     def log_density(self, y: float) -> float:
         """Log density at `y`, in nats; at the only possible value, if there is one, infinite."""
-        if self.sigma == 0.0:
-            return math.inf if y == self.mu else -math.inf
-        z = (y - self.mu) / self.sigma
-        return -0.5 * (z * z + _LOG_2_PI) - math.log(self.sigma)
+        return gaussian.log_density(y, self.mu, self.sigma)
 
     def cdf(self, y: float) -> float:
         """Probability of a value of at most `y`."""
-        if self.sigma == 0.0:
-            return float(y >= self.mu)
-        return 0.5 * math.erfc((self.mu - y) / (self.sigma * math.sqrt(2.0)))
+        return gaussian.cdf(y, self.mu, self.sigma)

@@ -1,13 +1,14 @@
 """Metrics in River's style that River does not have.
 
 They are updated and read like River's own, but judge what River's evaluators do not hand over: the
-questions of a conversation, and distributions that were predicted. They do not import
-`river.metrics`, which is slow to load.
+questions of a conversation, distributions that were predicted, and what class probabilities are
+worth. They do not import `river.metrics`, which is slow to load.
 
 """
 
 from __future__ import annotations
 
+from streamgp.metrics.calibration import Brier, CalibrationError
 from streamgp.metrics.conversation import (
     AnnotatorError,
     ChallengePrecision,
@@ -18,15 +19,21 @@ from streamgp.metrics.conversation import (
 from streamgp.metrics.conversation import ConversationMetric as ConversationMetric
 from streamgp.metrics.distributions import CRPS, NMSE, NPLL, IntervalCoverage
 from streamgp.metrics.distributions import DistributionMetric as DistributionMetric
+from streamgp.metrics.probabilities import Overconfidence, RightWrongAUC, Underconfidence
 
 __all__ = [
     "CRPS",
     "NMSE",
     "NPLL",
     "AnnotatorError",
+    "Brier",
+    "CalibrationError",
     "ChallengePrecision",
     "ChallengeRecall",
     "IntervalCoverage",
     "LabelRate",
+    "Overconfidence",
+    "RightWrongAUC",
+    "Underconfidence",
     "WrongLabelsKept",
 ]

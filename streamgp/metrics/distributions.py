@@ -15,11 +15,9 @@ from typing import Any, Protocol, runtime_checkable
 from river import base
 
 from streamgp.base import Distribution
+from streamgp.gaussian import is_inside, mean_distance
 from streamgp.metrics.metric import Metric
 from streamgp.moments import Moments
-
-_ROOT_2 = math.sqrt(2.0)
-_ROOT_PI = math.sqrt(math.pi)
 
 
 class Density(Distribution, Protocol):
@@ -238,10 +236,7 @@ class IntervalCoverage(DistributionMetric):
 
         """
         self._n += 1
-        # A distribution without any variance is a step: all that is at its place is inside.
-        outside = 0.5 * (1.0 - self.level)
-        inside = outside <= y_pred.cdf(y_true) <= 1.0 - outside or y_true == y_pred.mu
-        self._n_inside += inside
+        self._n_inside += is_inside(y_true, y_pred.cdf(y_true), y_pred.mu, self.level)
 
     def get(self) -> float:
         """Return the share; 0 before the first update."""
@@ -258,10 +253,10 @@ class IntervalCoverage(DistributionMetric):
 def _crps(y: float, distribution: Distribution) -> float:
     """`E|Y - y| - E|Y - Y'| / 2` for independent Y and Y' of the distribution."""
     parts = _parts(distribution)
-    from_y = sum([w * _mean_distance(mu - y, sigma) for w, mu, sigma in parts])
+    from_y = sum([w * mean_distance(mu - y, sigma) for w, mu, sigma in parts])
     apart = sum(
         [
-            w * v * _mean_distance(mu - nu, math.hypot(sigma, tau))
+            w * v * mean_distance(mu - nu, math.hypot(sigma, tau))
             for w, mu, sigma in parts
             for v, nu, tau in parts
         ]
@@ -274,11 +269,3 @@ def _parts(distribution: Distribution) -> list[tuple[float, float, float]]:
         pairs = zip(distribution.weights, distribution.components, strict=True)
         return [(w, part.mu, part.sigma) for w, part in pairs if w > 0.0]
     return [(1.0, distribution.mu, distribution.sigma)]
-
-
-def _mean_distance(mu: float, sigma: float) -> float:
-    """`E|X|` for a normal X: `2 sigma phi(mu / sigma) + mu (2 Phi(mu / sigma) - 1)`."""
-    if sigma == 0.0:
-        return abs(mu)
-    z = mu / sigma
-    return sigma * _ROOT_2 / _ROOT_PI * math.exp(-0.5 * z * z) + mu * math.erf(z / _ROOT_2)

@@ -11,6 +11,7 @@ from streamgp.query.acquisition import KL, Deterministic, Variance
 from streamgp.query.adaptive import AdaptiveThreshold
 from streamgp.query.all_of import AllOf
 from streamgp.query.budgets import AtMost, AtMostPer, RateBudget, Unlimited
+from streamgp.query.equal_error import EqualErrorAsk, EqualErrorRounds
 from streamgp.query.outliers import OutsideInterval
 from streamgp.query.review import LeaveOneOutReview
 from streamgp.query.rules import (
@@ -47,6 +48,8 @@ __all__ = [
     "ChallengeRule",
     "Deterministic",
     "Entropy",
+    "EqualErrorAsk",
+    "EqualErrorRounds",
     "LeastConfidence",
     "LeaveOneOutReview",
     "NeverAsk",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from streamgp.base import Decision
 from streamgp.query import spread
-from streamgp.query.rules import ONE_CLASS_RATE, check_non_negative, check_rate
+from streamgp.query.rules import ONE_CLASS_RATE, check_non_negative, check_rate, cold_start
 from streamgp.query.spread import AnyBelief
 
 
@@ -36,10 +36,9 @@ class _Above:
     def decide(self, belief: AnyBelief, draw: float) -> Decision:
         """Compare the score with the threshold."""
         name = type(self).__name__
-        if isinstance(belief, Mapping) and len(belief) < 2:
-            return (
-                Decision.of(ONE_CLASS_RATE, draw, name) if belief else Decision.of(1.0, 0.0, name)
-            )
+        cold = cold_start(belief, draw, name) if isinstance(belief, Mapping) else None
+        if cold is not None:
+            return cold
         score = self._score(belief)
         if score == 0.0:
             return Decision.of(ONE_CLASS_RATE, draw if self.threshold else 0.0, name)

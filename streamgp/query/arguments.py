@@ -9,6 +9,7 @@ from river import base
 from river.active.base import ActiveLearningClassifier
 
 from streamgp.query.acquisition import KL, Deterministic
+from streamgp.query.equal_error import EqualErrorRounds
 from streamgp.query.pipeline_scaling import PipelineScaling
 from streamgp.query.review import LeaveOneOutReview
 from streamgp.query.scaling import NoScaling, Scaling, StandardScaling
@@ -81,6 +82,15 @@ def check_has(
         raise TypeError(
             f"{name} must be an object of streamgp.query with a method {method} that takes "
             f"{taking!r}, got {value!r}"
+        )
+
+
+def check_streams(query: object) -> None:
+    """Refuse a rule that waits for the end of a round: a stream has none."""
+    if isinstance(query, EqualErrorRounds):
+        raise TypeError(
+            f"query must be a rule for streams, got {query!r}, which is for the rounds of a pool; "
+            "take EqualErrorAsk()"
         )
 
 

@@ -10,6 +10,8 @@ import math
 from collections.abc import Mapping
 
 from streamgp.base import Belief, Label, Posterior
+from streamgp.uncertainty import best_versus_second as best_versus_second
+from streamgp.uncertainty import entropy as entropy
 
 
 def probabilities(belief: Belief) -> Mapping[Label, float]:
@@ -132,33 +134,6 @@ def probability_wrong(belief: Belief, given: Label, error_rate: float) -> float:
     return wrong / (right + wrong)
 
 
-def entropy(p: Mapping[Label, float]) -> float:
-    """Entropy of class probabilities, in nats.
-
-    Examples
-    --------
-    >>> entropy({"home": 0.5, "work": 0.5})
-    0.693147...
-
-    """
-    return sum((-q * math.log(q) for q in p.values() if q > 0.0), 0.0)
-
-
 def least_confidence(p: Mapping[Label, float]) -> float:
     """`1 - max p`."""
     return 1.0 - max(p.values())
-
-
-def best_versus_second(p: Mapping[Label, float]) -> float:
-    """Second largest probability divided by the largest: 0 sure, 1 a tie, even of zeros.
-
-    Examples
-    --------
-    >>> best_versus_second({"home": 0.6, "work": 0.3, "gym": 0.1})
-    0.5
-
-    """
-    if len(p) < 2:
-        return 0.0
-    *_, second, best = sorted(p.values())
-    return second / best if best > 0.0 else 1.0

@@ -49,6 +49,16 @@ def check_non_negative(name: str, value: float) -> None:
         raise ValueError(f"{name} must be non-negative and finite, got {value!r}")
 
 
+def cold_start(p: Mapping[Label, float], draw: float, criterion: str) -> Decision | None:
+    """Decide while probabilities say nothing, as fewer than two classes are known; None after.
+
+    Always while there is none, with probability `ONE_CLASS_RATE` while there is one.
+    """
+    if not p:
+        return Decision.of(1.0, 0.0, criterion)
+    return Decision.of(ONE_CLASS_RATE, draw, criterion) if len(p) == 1 else None
+
+
 def _ask_by_doubt(
     belief: Belief, c: float, draw: float, criterion: str, *, at_least: float = 0.0
 ) -> Decision:
@@ -244,11 +254,8 @@ class _Measured:
     def decide(self, belief: Belief, draw: float) -> Decision:
         """Compare the measure with the threshold."""
         p, name = criteria.probabilities(belief), type(self).__name__
-        if not p:
-            return Decision.of(1.0, 0.0, name)
-        if len(p) == 1:
-            return Decision.of(ONE_CLASS_RATE, draw, name)
-        return Decision.of(self._measure(p), self.threshold, name)
+        cold = cold_start(p, draw, name)
+        return Decision.of(self._measure(p), self.threshold, name) if cold is None else cold
 
     def _measure(self, p: Mapping[Label, float]) -> float:
         raise NotImplementedError

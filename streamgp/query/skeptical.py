@@ -7,6 +7,7 @@ that wait for answers, is `streamgp.interactive`.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,6 +32,7 @@ from streamgp.query.arguments import (
     check_has,
     check_not,
     check_review,
+    check_streams,
     scaling_for,
     split,
 )
@@ -39,7 +41,7 @@ from streamgp.query.review import LeaveOneOutReview, Reviewer
 from streamgp.query.rules import AskRule, ChallengeRule, SkepticalAsk, SkepticalChallenge
 from streamgp.query.taught_classes import TaughtClasses
 from streamgp.query.wrapper import Skeptical
-from streamgp.spending import Budget
+from streamgp.spending import Budget, state_of
 from streamgp.trust import ErrorRate
 
 
@@ -103,6 +105,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     """
 
     # _reviewer  looks through the labels learned, None for nobody
+    # _hears     whether the rule for asking learns from the answers
     _trust_type = ErrorRate
 
     def __init__(
@@ -119,6 +122,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         transformers, learner = split(model, as_classifier)
         check_has("query", query, "decide", "draw", not_taking="given")
         check_has("challenge", challenge, "decide", "given")
+        check_streams(query)
         check_experts(query, learner)
         check_not(
             "challenge",
@@ -137,7 +141,10 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         self.seed = seed
         self._set_up()
         self._taught = TaughtClasses(learner, scaling_for(transformers, warm_up))
-        self._query_rule = SkepticalAsk() if query is None else query
+        # A rule that learns is a template, as the budget and the model are.
+        self._hears = hasattr(query, "hear")
+        rule = copy.deepcopy(query) if self._hears else query
+        self._query_rule = SkepticalAsk() if rule is None else rule
         self._challenge_rule = SkepticalChallenge() if challenge is None else challenge
         self._reviewer = None if review is None else Reviewer(review)
 
@@ -183,12 +190,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         else to suggest. The decision then names `agreement` as what refused.
         """
         belief = self._taught.belief(x)
-        decision: Decision = self._challenge_rule.decide(
-            belief,
-            y,
-            probability_wrong=criteria.probability_wrong(belief, y, self.error_rate(annotator)),
-            draw=self._draw(event_id, "challenge"),
-        )
+        decision = self._doubt(belief, y, annotator, self._draw(event_id, "challenge"))
         agrees = decision.ask and _predicted(belief) in (y, None)
         return decision.refused_by("agreement") if agrees else decision
 
@@ -207,6 +209,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         challenged: bool,
         annotator: str | None = None,
         event_id: str | None = None,
+        asked: bool = True,
     ) -> float:
         """Learn the label that a conversation has ended with.
 
@@ -224,6 +227,8 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
             Who it was.
         event_id
             Id of the event, to relabel or forget it later.
+        asked
+            Whether it was asked for; a rule that learns hears of no other.
 
         Returns
         -------
@@ -244,7 +249,10 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         w = float(y != given) if challenged else self.probability_wrong_one(
             x, given, annotator=annotator
         )  # fmt: skip
+        believed = self._taught.belief(x) if self._hears and asked else None
         self._taught.teach(x, y, event_id)
+        if believed is not None:
+            self._query_rule.hear(believed, y)
         self._trust_of(annotator).note(w)
         return w
 
@@ -296,6 +304,9 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     def state(self) -> State:
         """Return what decisions depend on beside the labelled examples; see `Skeptical.state`."""
         state = super().state()
+        # Without such a rule as it was before there were any: snapshots stay what they are.
+        if self._hears:
+            state["query"] = state_of(self._query_rule)
         if self._reviewer is not None:
             state["review"] = self._reviewer.state()
         return state
@@ -303,10 +314,18 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     def load_state(self, state: State, examples: Sequence[Example]) -> None:
         """Become what `state` and `examples` were taken from; see `Skeptical.load_state`."""
         super().load_state(state, examples)
+        if self._hears:
+            self._query_rule.load_state(state["query"])
         if self._reviewer is not None:
             self._reviewer.load_state(state["review"])
 
     # --- inside
+
+    def _doubt(self, belief: Belief, y: Label, annotator: str | None, draw: float) -> Decision:
+        """Decide whether a label is to be challenged if it is not the one predicted."""
+        wrong = criteria.probability_wrong(belief, y, self.error_rate(annotator))
+        doubt: Decision = self._challenge_rule.decide(belief, y, probability_wrong=wrong, draw=draw)
+        return doubt
 
     def _configuration(self) -> list[object]:
         # Without a review as it was before there were any: snapshots stay what they are.

@@ -22,6 +22,7 @@ from streamgp.query.arguments import (
     scaling_for,
     split,
 )
+from streamgp.query.equal_error import EqualErrorAsk, EqualErrorRounds
 from streamgp.query.outliers import (
     OutsideInterval,
     StudentT,
@@ -40,6 +41,8 @@ _ASK_ABOUT_CLASSES = (
     rules.Entropy,
     rules.LeastConfidence,
     rules.BestVersusSecond,
+    EqualErrorAsk,
+    EqualErrorRounds,
 )
 _CHALLENGE_CLASSES = (rules.PaperChallenge, rules.AlwaysChallenge)
 

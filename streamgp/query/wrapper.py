@@ -274,12 +274,17 @@ class Skeptical(ABC, Generic[B, T]):
         return self._trust.setdefault(annotator, self._trust_type())
 
     def _decide(self, belief: B, *, event_id: str | None, now: float | None) -> Decision:
-        decision: Decision = self._query_rule.decide(belief, self._draw(event_id, "ask"))
+        decision = self._wish(belief, self._draw(event_id, "ask"))
         if decision.ask:
             budget, at = self._budget, self._n_events if now is None else now
             if not budget.allows(decision, at):
                 return decision.refused_by(name_of_refusal(budget, decision, at))
         return decision
+
+    def _wish(self, belief: B, draw: float) -> Decision:
+        """Decide whether a label would help, whatever the budget allows."""
+        wish: Decision = self._query_rule.decide(belief, draw)
+        return wish
 
     def _draw(self, event_id: str | None, purpose: str) -> float:
         return uniform(self._seed, str(self._n_events) if event_id is None else event_id, purpose)

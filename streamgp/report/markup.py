@@ -133,6 +133,15 @@ def table(
     ]
 
 
+def facts_list(facts: Iterable[tuple[str, str, str]]) -> Html:
+    """Return numbers in large print: the name, the value and a note of each."""
+    items = [
+        el("div", el("dt", name), el("dd", value), el("dd", note, class_="note"))
+        for name, value, note in facts
+    ]
+    return el("dl", *items, class_="facts")
+
+
 def foreign(value: object) -> Html:
     """Return a text of unknown origin: a label, a key, an id.
 

@@ -12,8 +12,19 @@ from importlib.resources import files
 from typing import Any
 
 from streamgp.report.challenges import challenges
+from streamgp.report.confidence import confidence, distributions
 from streamgp.report.confusion import confusion_table
-from streamgp.report.markup import N_ROWS, Html, cut, el, foreign, join, printable, table
+from streamgp.report.markup import (
+    N_ROWS,
+    Html,
+    cut,
+    el,
+    facts_list,
+    foreign,
+    join,
+    printable,
+    table,
+)
 from streamgp.report.numbers import amount, count, percent
 from streamgp.report.run import Progress, Run
 from streamgp.report.svg import Line, chart
@@ -61,6 +72,10 @@ def _sections(run: Run) -> Iterator[tuple[str, str, Sequence[Html]]]:
     yield "curves", "Curves", [_curves(run)]
     if not run.of_numbers:
         yield "confusion", "Confusion matrix", confusion_table(run.confusion)
+    if run.calibration is not None:
+        yield "confidence", "Confidence", confidence(run.calibration)
+    if run.distributions is not None:
+        yield "distributions", "Distributions", distributions(run.distributions)
     yield "challenges", "Challenges", challenges(run)
     yield "annotators", "Annotators", _annotators(run)
     if run.keys is not None:
@@ -106,11 +121,7 @@ def _facts(run: Run) -> Html:
             f"{r.n_wrong_kept} among {r.n_learned} learned",
         ),
     ]
-    items = [
-        el("div", el("dt", name), el("dd", value), el("dd", note, class_="note"))
-        for name, value, note in facts
-    ]
-    return el("dl", *items, class_="facts")
+    return facts_list(facts)
 
 
 def _scores(run: Run) -> list[tuple[str, str, str]]:

@@ -85,6 +85,62 @@ class Confusion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reliability:
+    """Predictions by the probability of the predicted class: parallel sequences, ascending.
+
+    `mean` is that probability, `share` how many were right.
+    """
+
+    n: Sequence[int]
+    mean: Sequence[float]
+    share: Sequence[float]
+
+    def __post_init__(self) -> None:
+        if not len(self.n) == len(self.mean) == len(self.share):
+            raise ValueError("a reliability diagram must have as many points in each of its lists")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByConfidence:
+    """How many predictions were right and wrong, in equal steps of confidence from 0 to 1."""
+
+    right: Sequence[int]
+    wrong: Sequence[int]
+
+    def __post_init__(self) -> None:
+        if len(self.right) != len(self.wrong):
+            raise ValueError("a histogram must have as many steps of right and wrong predictions")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """What class probabilities were worth; a number is None where nothing could be counted."""
+
+    n: int
+    overconfidence: float | None
+    underconfidence: float | None
+    auc: float | None
+    calibration_error: float | None
+    brier: float | None
+    reliability: Reliability
+    confidence: ByConfidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distributions:
+    """Scores of predicted distributions of numbers; None where nothing could be counted.
+
+    `n` is the number of predictions with a standard deviation, `coverage` the share of the truths
+    within the central interval of 90 %.
+    """
+
+    n: int
+    npll: float | None
+    crps: float | None
+    coverage: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AnnotatorCounts:
     """First answers of one annotator.
 
@@ -178,6 +234,9 @@ class Run:
         How many of all challenges, those not in `challenges` included, came to what.
     refusals
         The first inputs rejected.
+    calibration, distributions
+        As in `summary.json`, the first for classes, the second for numbers; None for the other
+        kind, and for runs that were made before they were counted.
 
     """
 
@@ -196,6 +255,8 @@ class Run:
     challenges: Sequence[Contested]
     outcomes: Mapping[Outcome, int]
     refusals: Sequence[Refusal]
+    calibration: Calibration | None = None
+    distributions: Distributions | None = None
 
     @property
     def of_numbers(self) -> bool:

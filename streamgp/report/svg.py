@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
-from streamgp.report.markup import Html, el, foreign
-from streamgp.report.numbers import count
+from streamgp.report.markup import Child, Html, el, foreign
+from streamgp.report.numbers import count, percent
 
 WIDTH, HEIGHT = 1000, 400
 N_NUMBERS = 11
@@ -24,7 +24,7 @@ _STEPS = (0.2, 0.25, 0.5, 1.0, 2.0, 2.5, 5.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A line of a chart; x counts something and grows. y is None where nothing is drawn."""
+    """A line of a chart; x does not fall. y is None where nothing is drawn."""
 
     name: str
     x: Sequence[float]
@@ -43,6 +43,7 @@ def chart(
     show: Callable[[float], str],
     top: float | None = None,
     least: float = 0.0,
+    shares: bool = False,
 ) -> Html:
     """Return a chart with its legend and, folded away, its numbers.
 
@@ -53,20 +54,24 @@ def chart(
     title
         What is drawn upwards.
     of
-        What is counted to the right.
+        What is counted, or measured, to the right.
     show
         How a number is written.
     top
         Upper end of the chart; None for the next round number above all points.
     least
         Least distance of two numbers beside the chart: 1 for counts.
+    shares
+        Whether shares of 1 go to the right, and not counts. What a line ends with says nothing
+        then, and is not told in its legend.
 
     """
+    across = percent if shares else count
     drawn = [point for line in lines for point in line.points()]
     if not drawn:
         return el("p", f"{title}: nothing to draw.", class_="none")
-    right = max(x for x, _ in drawn) or 1.0
-    x_ticks = ticks(right, least=1.0)
+    right = 1.0 if shares else max(x for x, _ in drawn) or 1.0
+    x_ticks = ticks(right, least=0.0 if shares else 1.0)
     highest = max(y for _, y in drawn) if top is None else top
     y_ticks = ticks(highest, over=top is None, least=least)
     top = y_ticks[-1]
@@ -83,20 +88,21 @@ def chart(
         viewBox=f"0 0 {WIDTH} {HEIGHT}",
         preserveAspectRatio="none",
         role="img",
-        aria_label=f"{title}, by {of}. " + " ".join(_sentence(line, of, show) for line in lines),
+        aria_label=f"{title}, by {of}. "
+        + " ".join(_sentence(line, of, show, across) for line in lines),
     )
     return el(
         "figure",
-        el("figcaption", el("h3", title), _legend(lines, show)),
+        el("figcaption", el("h3", title), _legend(lines, None if shares else show)),
         el(
             "div",
             _axis("ys", [(f"bottom:{_n(100 * y / top)}%", show(y)) for y in y_ticks]),
             picture,
-            _axis("xs", [(f"left:{_n(100 * x / right)}%", count(x)) for x in x_ticks]),
+            _axis("xs", [(f"left:{_n(100 * x / right)}%", across(x)) for x in x_ticks]),
             el("div", of, class_="of", aria_hidden="true"),
             class_="plot",
         ),
-        _numbers(lines, title, of, show),
+        _numbers(lines, title, of, show, across),
     )
 
 
@@ -142,26 +148,39 @@ def _axis(name: str, marks: list[tuple[str, str]]) -> Html:
     return el("div", *spans, class_=name, aria_hidden="true")
 
 
-def _sentence(line: Line, of: str, show: Callable[[float], str]) -> str:
+def _sentence(
+    line: Line, of: str, show: Callable[[float], str], across: Callable[[float], str]
+) -> str:
     points = line.points()
     if not points:
         return f"{line.name}: nothing."
     (first, start), (last, end) = points[0], points[-1]
-    return f"{line.name}: {show(start)} at {count(first)}, {show(end)} at {count(last)} {of}."
+    return f"{line.name}: {show(start)} at {across(first)}, {show(end)} at {across(last)} {of}."
 
 
-def _legend(lines: Sequence[Line], show: Callable[[float], str]) -> Html:
+def _legend(lines: Sequence[Line], show: Callable[[float], str] | None) -> Html:
     entries = []
     for n, line in enumerate(lines, 1):
-        points = line.points()
-        last = show(points[-1][1]) if points else "-"
         key = el("path", d="M0 4H28", class_=f"line s{n}")
         swatch = el("svg", key, width=28, height=8, viewBox="0 0 28 8", aria_hidden="true")
-        entries.append(el("li", swatch, foreign(line.name), " ", el("b", last)))
+        entries.append(el("li", swatch, foreign(line.name), *_last(line, show)))
     return el("ul", *entries, class_="legend")
 
 
-def _numbers(lines: Sequence[Line], title: str, of: str, show: Callable[[float], str]) -> Html:
+def _last(line: Line, show: Callable[[float], str] | None) -> list[Child]:
+    if show is None:
+        return []
+    points = line.points()
+    return [" ", el("b", show(points[-1][1]) if points else "-")]
+
+
+def _numbers(
+    lines: Sequence[Line],
+    title: str,
+    of: str,
+    show: Callable[[float], str],
+    across: Callable[[float], str],
+) -> Html:
     """Return a table with some of the points, for those who cannot see the chart."""
     xs = sorted({x for line in lines for x in line.x})
     last = len(xs) - 1
@@ -172,7 +191,7 @@ def _numbers(lines: Sequence[Line], title: str, of: str, show: Callable[[float],
     for x in chosen:
         at = [_at(line, x) for line in lines]
         cells = [el("td", "-" if y is None else show(y)) for y in at]
-        rows.append(el("tr", el("th", count(x), scope="row"), *cells))
+        rows.append(el("tr", el("th", across(x), scope="row"), *cells))
     table = el(
         "table",
         el("caption", title),

@@ -24,6 +24,8 @@ from streamgp.query import (
     BestVersusSecond,
     Deterministic,
     Entropy,
+    EqualErrorAsk,
+    EqualErrorRounds,
     LeastConfidence,
     NeverAsk,
     NeverChallenge,
@@ -334,6 +336,8 @@ ASK = {
     "Entropy": Entropy(0.0),
     "LeastConfidence": LeastConfidence(0.0),
     "BestVersusSecond": BestVersusSecond(0.0),
+    "EqualErrorAsk": EqualErrorAsk(),
+    "EqualErrorRounds": EqualErrorRounds(),
 }
 LOOK_AT_NOTHING = {"AlwaysAsk", "NeverAsk", "RandomAsk"}
 OF_EXPERTS = {"KL", "Deterministic"}

@@ -16,14 +16,18 @@ from streamgp.report.markup import N_ROWS, N_SHOWN, N_TOLD
 from streamgp.report.page import page
 from streamgp.report.run import (
     AnnotatorCounts,
+    ByConfidence,
+    Calibration,
     Confusion,
     Contested,
     Counts,
+    Distributions,
     Estimate,
     Example,
     Outcome,
     Progress,
     Refusal,
+    Reliability,
     Run,
 )
 
@@ -113,6 +117,58 @@ def test_headline_shows_every_number() -> None:
         assert number in shown
     assert "for 9 % of the events" in shown
     assert "1 repaired, 0 spoiled" in shown
+
+
+CALIBRATION = Calibration(
+    n=20,
+    overconfidence=0.56,
+    underconfidence=0.128,
+    auc=0.746,
+    calibration_error=0.063,
+    brier=0.1784,
+    reliability=Reliability(n=[5, 15], mean=[0.5, 0.9], share=[0.4, 0.8]),
+    confidence=ByConfidence(right=[4, 0, 0, 10], wrong=[3, 3, 0, 0]),
+)
+
+
+def test_confidence_is_shown_in_numbers_and_two_diagrams() -> None:
+    html = page(run(calibration=CALIBRATION))
+    shown = text(run(calibration=CALIBRATION))
+    for number in ("6.3 %", "0.178", "56 %", "13 %", "0.746"):
+        assert number in shown
+    lines = re.findall(r'<polyline points="([^"]*)"', html)
+    assert "500,240 900,80" in lines  # the picture is 1000 wide and 400 high, from above
+    assert "0,400 500,200 900,40 1000,0" in lines
+    # Half of what is wrong in each of the first two quarters; the chart ends at 80 %.
+    assert "0,150 250,150 250,150 500,150 500,400 750,400 750,400 1000,400" in lines
+
+
+def test_nothing_wrong_has_no_histogram() -> None:
+    histogram = ByConfidence(right=[4, 0, 0, 10], wrong=[0, 0, 0, 0])
+    calibration = replace(CALIBRATION, overconfidence=None, auc=None, confidence=histogram)
+    assert "wrong: nothing." in page(run(calibration=calibration))
+
+
+def test_runs_without_truths_or_from_before_say_so_or_nothing() -> None:
+    none = replace(CALIBRATION, n=0)
+    assert "No prediction could be compared" in text(run(calibration=none))
+    assert "Confidence" not in text(run())
+
+
+def test_distributions_of_numbers_are_scored() -> None:
+    scores = Distributions(n=9, npll=-0.3456, crps=1.234, coverage=0.875)
+    shown = text(run(distributions=scores))
+    for number in ("87.5 %", "-0.346", "1.23"):
+        assert number in shown
+    nothing = Distributions(n=0, npll=None, crps=None, coverage=None)
+    assert "No prediction with a standard deviation" in text(run(distributions=nothing))
+
+
+def test_diagrams_must_be_whole() -> None:
+    with pytest.raises(ValueError, match="a reliability diagram must have as many points in each"):
+        Reliability(n=[1], mean=[0.5, 0.6], share=[1.0])
+    with pytest.raises(ValueError, match="a histogram must have as many steps of right and wrong"):
+        ByConfidence(right=[1], wrong=[])
 
 
 def test_every_challenge_is_shown_with_its_outcome() -> None:

@@ -9,6 +9,7 @@ from html_check import Tree
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgp.report.numbers import percent
 from streamgp.report.svg import HEIGHT, WIDTH, Line, chart, ticks
 
 
@@ -37,6 +38,17 @@ def test_chart_says_in_words_where_its_lines_begin_and_end() -> None:
     html = chart([line], title="Accuracy", of="events", show="{:.0%}".format, top=1.0)
     label = next(a["aria-label"] for a in Tree(html).all("svg") if "aria-label" in a)
     assert label == "Accuracy, by events. accuracy: 50% at 1, 75% at 200 events."
+
+
+def test_shares_go_to_the_right_up_to_1() -> None:
+    line = Line(name="right", x=[0.25, 0.5], y=[0.5, 1.0])
+    html = chart([line], title="T", of="probability", show=percent, top=1.0, shares=True)
+    assert drawn(html) == [[(WIDTH / 4, HEIGHT / 2), (WIDTH / 2, 0)]]
+    tree = Tree(html)
+    label = next(a["aria-label"] for a in tree.all("svg") if "aria-label" in a)
+    assert label.endswith("right: 50\u202f% at 25\u202f%, 100\u202f% at 50\u202f% probability.")
+    assert ">75\u202f%</span>" in html
+    assert "<b>" not in html
 
 
 def test_large_counts_are_written_in_full() -> None:

@@ -31,6 +31,7 @@ REASONS = {
     "Entropy": "several labels are about as likely",
     "LeastConfidence": "even the likeliest label is not likely",
     "BestVersusSecond": "two labels are about as likely",
+    "EqualErrorAsk": "the prediction is unsure, or is asked about at random",
     "Variance": "the prediction is unsure",
     "KL": "several models predict different things",
     "Deterministic": "several models predict different things",

@@ -47,6 +47,7 @@ _QUERIES: Mapping[type, Any] = {
     settings.Variance: rules.Variance,
     settings.KL: rules.KL,
     settings.Deterministic: rules.Deterministic,
+    settings.EqualError: rules.EqualErrorAsk,
 }
 _CHALLENGES: Mapping[type, Any] = {
     settings.Paper: rules.PaperChallenge,

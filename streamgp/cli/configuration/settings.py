@@ -103,6 +103,14 @@ class Deterministic(_Rule, frozen=True, kw_only=True, tag="deterministic"):
     threshold: Annotated[float, Meta(ge=0)] = 0.0
 
 
+class EqualError(_Rule, frozen=True, kw_only=True, tag="equal_error"):
+    """Ask below the confidence at which right and wrong predictions are equally often misjudged."""
+
+    uncertainty: Literal["bvsb", "entropy"] = "bvsb"
+    at_least: Share = 0.1
+    forgetting: Annotated[float, Meta(gt=0, le=1)] = 0.99
+
+
 class SkepticalChallenge(_Rule, frozen=True, kw_only=True, tag="skeptical"):
     """Challenge when the given label is wrong with more than this probability."""
 
@@ -179,6 +187,7 @@ Query: TypeAlias = (
     | Variance
     | KL
     | Deterministic
+    | EqualError
 )
 ChallengeRule: TypeAlias = Paper | SkepticalChallenge | OutsideInterval | Always | Never
 Review: TypeAlias = Never | LeaveOneOut

@@ -65,6 +65,8 @@ drift = {drift}
 #   "entropy"             threshold = 0.5 (nats)
 #   "least_confidence"    threshold = 0.3 (one minus the highest probability)
 #   "best_versus_second"  threshold = 0.3 (second best probability over best)
+#   "equal_error"         at_least = 0.1 (with this probability, and below a confidence that it
+#                         learns from the answers: for learners that know probabilities only)
 #   "variance"            threshold = 0.0 (variance of the prediction)
 #   "kl"                  threshold = 0.0, least_weight = 0.01 (how the models of one differ)
 #   "deterministic"       threshold = 0.0 (the same, by their means alone)

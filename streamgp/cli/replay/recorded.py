@@ -27,7 +27,16 @@ from streamgp.interactive.messages import (
     Rejected,
 )
 from streamgp.report.outcomes import Outcomes
-from streamgp.report.run import AnnotatorCounts, Confusion, Counts, Progress, Refusal, Run
+from streamgp.report.run import (
+    AnnotatorCounts,
+    Calibration,
+    Confusion,
+    Counts,
+    Distributions,
+    Progress,
+    Refusal,
+    Run,
+)
 
 N_KEYS_SHOWN = 200
 N_REFUSALS_SHOWN = 10
@@ -48,6 +57,8 @@ class _Summary:
     confusion: Confusion
     annotators: list[AnnotatorCounts]
     keys: dict[str, Counts] | None = None
+    calibration: Calibration | None = None
+    distributions: Distributions | None = None
 
 
 def read_run(directory: Path) -> Run:
@@ -91,6 +102,8 @@ def read_run(directory: Path) -> Run:
         n_keys=len(keys),
         curve=summary.curve,
         confusion=summary.confusion,
+        calibration=summary.calibration,
+        distributions=summary.distributions,
         annotators=summary.annotators,
         estimates=outcomes.estimates(N_ESTIMATES_SHOWN),
         challenges=outcomes.challenges(),

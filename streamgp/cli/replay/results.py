@@ -89,12 +89,16 @@ def write_results(
 
 def counts_of(played: Counted) -> dict[str, Any]:
     """Return the parts of the summary that are counted over all events."""
+    tally = played.tally
+    of_classes = tally.target == "label"
     return {
-        "results": played.tally.summary(),
+        "results": tally.summary(),
         "curve": played.points.summary(),
-        "confusion": played.tally.confusion.summary(),
+        "confusion": tally.confusion.summary(),
+        **({"calibration": tally.calibration.summary()} if of_classes else {}),
+        **({} if of_classes else {"distributions": tally.errors.summary()}),
         "annotators": [
-            {"name": name, **answers.summary()} for name, answers in played.tally.annotators.items()
+            {"name": name, **answers.summary()} for name, answers in tally.annotators.items()
         ],
     }
 

@@ -20,7 +20,7 @@ from streamgp.cli.annotate.choices import Choices
 from streamgp.cli.annotate.feature_table import cut
 from streamgp.cli.annotate.question import View
 from streamgp.interactive import Challenge, LabelledExample
-from streamgp.query import LeaveOneOutReview, OutsideInterval, acquisition, rules
+from streamgp.query import EqualErrorAsk, LeaveOneOutReview, OutsideInterval, acquisition, rules
 
 NOW = 1250.0
 
@@ -112,7 +112,11 @@ def test_every_rule_that_asks_has_words() -> None:
     members = {**vars(rules), **vars(acquisition)}
     named = {name for name, member in members.items() if hasattr(member, "decide")}
     named -= {"AskRule", "ChallengeRule", "NeverAsk", "NeverChallenge", "_Measured", "_Above"}
-    named |= {LeaveOneOutReview.__name__, OutsideInterval.__name__}
+    named |= {
+        LeaveOneOutReview.__name__,
+        OutsideInterval.__name__,
+        EqualErrorAsk.__name__,
+    }
     assert named == set(looks.REASONS)
 
 

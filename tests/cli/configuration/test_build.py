@@ -14,6 +14,7 @@ from streamgp.cli.configuration.build import build_annotator, build_learner, bui
 from streamgp.cli.configuration.config import consistent
 from streamgp.cli.configuration.settings import Config, Learner
 from streamgp.cli.configuration.validation import ConfigError
+from streamgp.fingerprint import described
 from streamgp.interactive import (
     AnnotatorPanel,
     InteractiveLoop,
@@ -29,6 +30,7 @@ from streamgp.query import (
     KL,
     AdaptiveThreshold,
     Deterministic,
+    EqualErrorAsk,
     SkepticalRegressor,
     Variance,
     budgets,
@@ -88,6 +90,11 @@ RULES = [
     (settings.Variance(), Variance()),
     (settings.KL(threshold=0.2, least_weight=0.1), KL(threshold=0.2, least_weight=0.1)),
     (settings.Deterministic(threshold=0.3), Deterministic(threshold=0.3)),
+    (settings.EqualError(), EqualErrorAsk()),
+    (
+        settings.EqualError(uncertainty="entropy", at_least=0.3, forgetting=0.9),
+        EqualErrorAsk("entropy", at_least=0.3, forgetting=0.9),
+    ),
 ]
 ENSEMBLE = Learner(name="ensemble")
 
@@ -96,7 +103,7 @@ ENSEMBLE = Learner(name="ensemble")
 def test_each_query_rule_is_built_with_its_settings(setting: Any, rule: object) -> None:
     compares = isinstance(setting, settings.KL | settings.Deterministic)
     config = Config(query=setting, learner=ENSEMBLE if compares else Learner())
-    assert build_model(config).query == rule
+    assert described(build_model(config).query) == described(rule)
 
 
 OF_NUMBERS = (

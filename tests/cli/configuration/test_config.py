@@ -19,7 +19,7 @@ WRONG = {
     '[query]\nrule = "entropi"': (
         'query.rule = "entropi" is not allowed, expected one of "paper", "skeptical", "always", '
         '"never", "random", "entropy", "least_confidence", "best_versus_second", "variance", '
-        '"kl", "deterministic"'
+        '"kl", "deterministic", "equal_error"'
     ),
     "[query]\nrule = 3": "query.rule = 3 is not allowed, expected one of",
     "[query]\nc = 2.0": "query.rule is missing, expected one of",
@@ -45,6 +45,15 @@ WRONG = {
     'target = "number"\n[query]\nrule = "entropy"\nthreshold = 0': (
         'query.rule = "entropy" is not allowed with target = "number", expected one of '
         '"variance", "kl", "deterministic", "always", "never", "random"'
+    ),
+    '[query]\nrule = "equal_error"\nuncertainty = "margin"': (
+        'query.uncertainty = "margin" is not allowed, expected one of "bvsb", "entropy"'
+    ),
+    '[query]\nrule = "equal_error"\nforgetting = 0': (
+        "query.forgetting = 0 is not allowed, expected a number > 0 and <= 1"
+    ),
+    'target = "number"\n[query]\nrule = "equal_error"': (
+        'query.rule = "equal_error" is not allowed with target = "number", expected one of'
     ),
     '[query]\nrule = "kl"\nleast_weight = 2': (
         "query.least_weight = 2 is not allowed, expected a number from 0 to 1"
@@ -205,6 +214,7 @@ def test_every_rule_is_known_under_its_snake_case_name() -> None:
         "variance": "",
         "kl": "least_weight = 0.1",
         "deterministic": "threshold = 1",
+        "equal_error": "at_least = 0.2",
     }
     for name, parameters in rules.items():
         ensemble = '[learner]\nname = "ensemble"' if name in ("kl", "deterministic") else ""

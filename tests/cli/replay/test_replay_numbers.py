@@ -12,6 +12,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from streamgp.cli.main import cli
+from streamgp.learners.normal import Normal
+from streamgp.metrics import CRPS, NPLL
 
 ANNOTATOR = "error_rate=0.15,noise=0.5,states_noise=true,delay=90"
 
@@ -92,6 +94,25 @@ def test_the_error_is_that_of_the_predictions_written(log: Path, tmp_path: Path)
     assert results["nmse"] == pytest.approx(squares / sum((t - mean) ** 2 for t, _ in pairs))
 
 
+def test_the_scores_of_distributions_are_those_of_the_predictions_written(
+    log: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    replay(log, "--label", "level", "--target", "number", "--ignore", "who,t", "--out", out)
+    truths = [line.split(",")[-1] for line in log.read_text().splitlines()[1:]]
+    crps, npll = CRPS(), NPLL()
+    for p in read(out, "predictions.jsonl"):
+        truth = truths[int(p["event_id"]) - 1]
+        if p.get("std") and truth:
+            for metric in (crps, npll):
+                metric.update(float(truth), Normal(mu=p["mean"], sigma=p["std"]))
+    scores = json.loads((out / "summary.json").read_text())["distributions"]
+    assert scores["crps"] == pytest.approx(crps.get())
+    # Its unit is the standard deviation of all truths, the first one included.
+    assert scores["npll"] == pytest.approx(npll.get(), abs=0.02)
+    assert 0.5 < scores["coverage"] < 1.0
+
+
 def test_every_key_has_its_own_line_and_the_page_shows_errors(log: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     result = replay(
@@ -104,6 +125,7 @@ def test_every_key_has_its_own_line_and_the_page_shows_errors(log: Path, tmp_pat
     text = page.read_text()
     assert "Mean absolute error" in text
     assert "Confusion matrix" not in text
+    assert "NPLL" in text
     assert "Macro F1" not in text
 
 

@@ -1,0 +1,214 @@
+"""Rules that learn from the answers how much confidence to trust.
+
+A prediction is asked about if it is less confident than a threshold: the one at which, of the
+answers heard so far, as large a share of the wrong predictions lies below as of the right ones
+above. An overconfident classifier gets a higher one, and no number has to be chosen.
+
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+from streamgp.base import Belief, Decision, Label, State
+from streamgp.confidences import Confidences, equal_error_threshold, is_right
+from streamgp.query.criteria import probabilities
+from streamgp.query.rules import AskRule, check_rate, cold_start
+from streamgp.uncertainty import uncertainty as uncertainty_named
+
+_CELLS_PER_OCTAVE = 32
+# Points at which the prediction lies that each histogram of a stream begins with.
+_N_AT_FIRST = 16
+
+
+class HearingRule(AskRule, Protocol):
+    """A rule that learns from the labels that were asked for; what it knows survives a restart."""
+
+    def hear(self, belief: Belief, y: Label) -> None:
+        """Hear the label of an event that was asked about, and what was believed before."""
+
+    def state(self) -> State:
+        """Return what was learned."""
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+
+
+class EqualErrorRounds:
+    """Ask by rounds, below the confidence of equal errors in all rounds before.
+
+    For a pool of events, of which some are drawn in every round: all those drawn are asked about in
+    the first round, in later ones those whose confidence is less than the threshold of everything
+    heard so far. Tell it every label with `hear`, and the end of a round with `next_round`.
+
+    Parameters
+    ----------
+    uncertainty
+        What the confidence leaves to 1: `bvsb`, the second largest probability divided by the
+        largest, or `entropy`, that of the probabilities divided by the largest possible one.
+
+    Attributes
+    ----------
+    threshold
+        The confidence below which it asks; infinity while it asks about everything.
+
+    Examples
+    --------
+    >>> rule = EqualErrorRounds()
+    >>> for y, p in [("hall", 0.9), ("hall", 0.8), ("den", 0.75), ("den", 0.6)]:
+    ...     rule.hear({"hall": p, "den": 1.0 - p}, y)
+    >>> rule.next_round()
+    >>> rule.threshold
+    0.708333...
+    >>> rule.decide({"hall": 0.7, "den": 0.3}, draw=0.5).ask
+    True
+
+    References
+    ----------
+    [^1]: Mund, D., Triebel, R. and Cremers, D., 2015. Active online confidence boosting for
+        efficient object classification. ICRA, Sec. III-C.
+
+    """
+
+    # _right, _wrong  confidences of predictions whose label was heard
+
+    def __init__(self, uncertainty: str = "bvsb") -> None:
+        self.uncertainty = uncertainty
+        self.threshold = math.inf
+        self._uncertainty = uncertainty_named(uncertainty)
+        self._right: list[float] = []
+        self._wrong: list[float] = []
+
+    def __repr__(self) -> str:
+        return f"EqualErrorRounds({self.uncertainty!r})"
+
+    def decide(self, belief: Belief, draw: float) -> Decision:  # noqa: ARG002
+        """Compare the uncertainty with what the threshold leaves to 1."""
+        p, name = probabilities(belief), type(self).__name__
+        if len(p) < 2 or self.threshold == math.inf:
+            return Decision.of(1.0, 0.0, name)
+        return Decision.of(self._uncertainty(p), 1.0 - self.threshold, name)
+
+    def hear(self, belief: Belief, y: Label) -> None:
+        """Hear the label of an event that was asked about, and what was believed before."""
+        p = probabilities(belief)
+        if len(p) > 1:
+            side = self._right if is_right(p, y) else self._wrong
+            side.append(1.0 - self._uncertainty(p))
+
+    def next_round(self) -> None:
+        """End a round: from now on the threshold is that of everything heard so far."""
+        self.threshold = equal_error_threshold(self._right, self._wrong)
+
+
+class EqualErrorAsk:
+    """Ask below the confidence of equal errors, as it is in a stream, and now and then above.
+
+    Two histograms that forget, of right and of wrong predictions, hold the confidences of what was
+    asked about. Both begin with one prediction spread evenly over all confidences, so that it asks
+    below 1/2 at first, and neither is ever empty. While fewer than two classes are known it asks as
+    the other rules on probabilities do.
+
+    A prediction that is wrong and confident is noticed only if confident ones are asked about: so a
+    random share of them is. Labels that nobody asked for count for nothing, as nobody knows how
+    they were chosen: people tell what is wrong rather than what is right.
+
+    In a `SkepticalClassifier` the rule given is a template, each classifier has one of its own.
+
+    Parameters
+    ----------
+    uncertainty
+        As for `EqualErrorRounds`.
+    at_least
+        Least probability of asking, however confident a prediction is.
+    forgetting
+        How much of what each right prediction counts is left after the next right one, and the
+        same for wrong ones; at most 1, for never forgetting.
+
+    Attributes
+    ----------
+    threshold
+        The confidence below which it asks; infinity if it asks about everything.
+
+    Examples
+    --------
+    >>> rule = EqualErrorAsk()
+    >>> rule.threshold
+    0.507...
+    >>> for y, p in [("hall", 0.9), ("hall", 0.8), ("den", 0.75), ("den", 0.6)]:
+    ...     rule.hear({"hall": p, "den": 1.0 - p}, y)
+    >>> rule.decide({"hall": 0.9, "den": 0.1}, draw=0.5)
+    Decision(ask=False, score=0.111..., threshold=0.304..., criterion='EqualErrorAsk', budget=None)
+
+    References
+    ----------
+    [^1]: Mund, D., Triebel, R. and Cremers, D., 2015. Active online confidence boosting for
+        efficient object classification. ICRA, Sec. III-C, for pools, where the first round asks
+        about everything.
+
+    """
+
+    # _seen   what was heard
+    # _above  the uncertainty above which it asks, a function of that
+
+    def __init__(
+        self, uncertainty: str = "bvsb", *, at_least: float = 0.1, forgetting: float = 0.99
+    ) -> None:
+        check_rate("at_least", at_least)
+        if not 0.0 < forgetting <= 1.0:
+            raise ValueError(f"forgetting must be above 0 and at most 1, got {forgetting!r}")
+        self.uncertainty = uncertainty
+        self.at_least = at_least
+        self.forgetting = forgetting
+        self._uncertainty = uncertainty_named(uncertainty)
+        self._seen = Confidences(_CELLS_PER_OCTAVE)
+        for i in range(_N_AT_FIRST):
+            for right in (True, False):
+                self._seen.add((i + 0.5) / _N_AT_FIRST, right, 1.0 / _N_AT_FIRST)
+        self._above = self._threshold()
+
+    def __repr__(self) -> str:
+        return (
+            f"EqualErrorAsk({self.uncertainty!r}, at_least={self.at_least!r}, "
+            f"forgetting={self.forgetting!r})"
+        )
+
+    @property
+    def threshold(self) -> float:
+        """The confidence below which it asks; infinity if it asks about everything."""
+        return math.inf if self._above < 0.0 else 1.0 - self._above
+
+    def decide(self, belief: Belief, draw: float) -> Decision:
+        """Compare the uncertainty with the threshold, then the least probability with the draw."""
+        p, name = probabilities(belief), type(self).__name__
+        cold = cold_start(p, draw, name)
+        if cold is not None:
+            return cold
+        by_confidence = Decision.of(self._uncertainty(p), self._above, name)
+        at_random = Decision.of(self.at_least, draw, name)
+        return at_random if at_random.ask and not by_confidence.ask else by_confidence
+
+    def hear(self, belief: Belief, y: Label) -> None:
+        """Hear the label of an event that was asked about, and what was believed before."""
+        p = probabilities(belief)
+        if len(p) < 2:
+            return
+        right = is_right(p, y)
+        self._seen.fade(right, self.forgetting)
+        self._seen.add(self._uncertainty(p), right)
+        self._above = self._threshold()
+
+    def state(self) -> State:
+        """Return the histograms."""
+        return self._seen.state()
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+        self._seen.load_state(state)
+        self._above = self._threshold()
+
+    def _threshold(self) -> float:
+        found = self._seen.threshold()
+        assert found is not None  # neither histogram is ever empty
+        return found
