@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from streamgp.learners.gp_classifier import GPClassifier
     from streamgp.learners.gp_regressor import GPRegressor
     from streamgp.presets import isgp, srf
+    from streamgp.query.pool import PoolSampler
     from streamgp.query.skeptical import SkepticalClassifier
     from streamgp.query.skeptical_numbers import SkepticalRegressor
     from streamgp.query.staged import StagedSkepticalClassifier
@@ -49,6 +50,7 @@ _HOMES = {
     "KeyedLoops": "streamgp.interactive",
     "NotPositiveDefiniteError": "streamgp.gp.packed",
     "OnlineForestClassifier": "streamgp.learners.forest",
+    "PoolSampler": "streamgp.query.pool",
     "SimulatedAnnotator": "streamgp.interactive",
     "SimulatedMeasurer": "streamgp.interactive",
     "SkepticalClassifier": "streamgp.query.skeptical",
@@ -79,6 +81,7 @@ __all__ = [
     "KeyedLoops",
     "NotPositiveDefiniteError",
     "OnlineForestClassifier",
+    "PoolSampler",
     "Posterior",
     "SimulatedAnnotator",
     "SimulatedMeasurer",

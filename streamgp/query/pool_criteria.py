@@ -1,0 +1,117 @@
+"""Which point of a pool to ask about: the criteria of Kotova and Panov, corrected.
+
+`f` is the function learned so far, `f_t^u` what it would become if point `u` had the label `t` that
+changes it least. A criterion measures `f_t^u`, or how far it is from `f`; the larger, the better.
+All of them follow from the posterior at the pool in closed form: nothing is learned to find out.
+
+The formulas are theirs, with labels of -1 and +1, but for these lines of their document:
+
+* Whatever they write as `y' K y` is `y' K⁻¹ y`, and it is the square of a norm. The criteria RKHS
+  and Hvar are made of squared norms, too; as printed, they mix norms with squares.
+* In the second line of the RKHS chain `a / b` is one factor too much; its last term is
+  `t² / (b - a' K⁻¹ a)`. In the fourth line `y(u)` is `t`.
+* `t` is never defined. It is the label of smaller norm, hence the sign of `f(u)`.
+* `(1 - t f(u))²` of Hvar grows again where `|f(u)| > 2`: the surest points would be asked about. It
+  is 0 here where `|f(u)| > 1`.
+* In l2fm (printed 12fm) the vector `a` of `v` stands on the left and that of `u` on the right of
+  `K⁻¹`.
+
+With more than two classes there is a function for each, +1 for its own and -1 for the others. They
+share the covariance, and `t` is +1 for the class predicted. Squares are summed over the classes;
+two classes have twice the squares of the document, which makes no difference to what is largest.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgp.base import Array
+from streamgp.gp.pool import PoolPosterior
+
+Mask: TypeAlias = NDArray[np.bool_]
+
+Criterion: TypeAlias = Callable[[PoolPosterior, Mask], Array]
+"""From the posterior and a mask (P,) of the points without a label to a score of each point."""
+
+
+def assumed(functions: Array) -> Array:
+    """Return the labels of smallest norm, as codes of -1 and +1, from functions (m, P).
+
+    Of one function its sign, +1 where it is 0. Of several +1 for the largest, the first if there
+    are two, and -1 for the others.
+
+    Examples
+    --------
+    >>> assumed(np.array([[0.7, 0.0, -0.2]]))
+    array([[ 1.,  1., -1.]])
+    >>> assumed(np.array([[0.7, -0.5], [-0.9, -0.1], [-0.8, -0.4]]))
+    array([[ 1., -1.],
+           [-1.,  1.],
+           [-1., -1.]])
+
+    """
+    if len(functions) == 1:
+        return np.where(functions >= 0.0, 1.0, -1.0)
+    codes = np.full(functions.shape, -1.0)
+    codes[functions.argmax(axis=0), np.arange(functions.shape[1])] = 1.0
+    return codes
+
+
+def shortfalls(functions: Array) -> Array:
+    """By how much the functions fall short of the assumed labels, `1 - t f(u)`, shape (m, P).
+
+    The `|1 - |f(u)||` of one function, with its sign; negative where `f` exceeds the label.
+    """
+    return 1.0 - assumed(functions) * functions
+
+
+def rand(posterior: PoolPosterior, unlabelled: Mask) -> Array:  # noqa: ARG001
+    """Find all points alike; whoever takes the largest draws lots."""
+    return np.zeros(len(posterior.covariances))
+
+
+def mvar(posterior: PoolPosterior, unlabelled: Mask) -> Array:  # noqa: ARG001
+    """Posterior variance of an observation, `s2(u)`."""
+    return posterior.variances
+
+
+def rkhs(posterior: PoolPosterior, unlabelled: Mask) -> Array:  # noqa: ARG001
+    """Squared norm of `f_t^u`: `y' Γ y + (1 - |f(u)|)² / s2(u)`."""
+    squares = np.square(shortfalls(posterior.functions)).sum(axis=0)
+    found: Array = posterior.square_norms.sum() + squares / posterior.variances
+    return found
+
+
+def hvar(posterior: PoolPosterior, unlabelled: Mask) -> Array:  # noqa: ARG001
+    """What the squared norm grows by, times the variance: `max(0, 1 - |f(u)|)²`."""
+    found: Array = np.square(np.maximum(shortfalls(posterior.functions), 0.0)).sum(axis=0)
+    return found
+
+
+def l2fm(posterior: PoolPosterior, unlabelled: Mask) -> Array:
+    """Euclidean distance of `f_t^u` from `f` at the points without a label.
+
+    `|1 - |f(u)|| / s2(u) * sqrt(sum over v of c(u, v)²)`.
+    """
+    squares = np.square(shortfalls(posterior.functions)).sum(axis=0)
+    C = posterior.covariances
+    reach = np.einsum("uv,uv,v->u", C, C, unlabelled.astype(float))
+    found: Array = np.sqrt(squares * reach) / posterior.variances
+    return found
+
+
+CRITERIA: Mapping[str, Criterion] = {
+    "rand": rand,
+    "mvar": mvar,
+    "rkhs": rkhs,
+    "hvar": hvar,
+    # The same by two ways in the document: sqsm learns `f_t^u` anew for each candidate.
+    "sqsm": l2fm,
+    "l2fm": l2fm,
+}
+"""The criteria by the names of the document, in small letters."""
