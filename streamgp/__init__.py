@@ -24,6 +24,10 @@ if TYPE_CHECKING:
         SimulatedMeasurer,
         TiredAnnotator,
     )
+    from streamgp.learners.boosting import (
+        ConfidenceBoostingClassifier,
+        OnlineGradientBoostingClassifier,
+    )
     from streamgp.learners.ensemble_gp_classifier import EnsembleGPClassifier
     from streamgp.learners.ensemble_gp_regressor import EnsembleGPRegressor
     from streamgp.learners.forest import OnlineForestClassifier
@@ -34,11 +38,13 @@ if TYPE_CHECKING:
     from streamgp.query.skeptical import SkepticalClassifier
     from streamgp.query.skeptical_numbers import SkepticalRegressor
     from streamgp.query.staged import StagedSkepticalClassifier
+    from streamgp.rounds import active_learning_rounds
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "AnnotatorPanel": "streamgp.interactive",
+    "ConfidenceBoostingClassifier": "streamgp.learners.boosting",
     "Decision": "streamgp.base",
     "Posterior": "streamgp.base",
     "EnsembleGPClassifier": "streamgp.learners.ensemble_gp_classifier",
@@ -50,6 +56,7 @@ _HOMES = {
     "KeyedLoops": "streamgp.interactive",
     "NotPositiveDefiniteError": "streamgp.gp.packed",
     "OnlineForestClassifier": "streamgp.learners.forest",
+    "OnlineGradientBoostingClassifier": "streamgp.learners.boosting",
     "PoolSampler": "streamgp.query.pool",
     "SimulatedAnnotator": "streamgp.interactive",
     "SimulatedMeasurer": "streamgp.interactive",
@@ -57,6 +64,7 @@ _HOMES = {
     "SkepticalRegressor": "streamgp.query.skeptical_numbers",
     "StagedSkepticalClassifier": "streamgp.query.staged",
     "TiredAnnotator": "streamgp.interactive",
+    "active_learning_rounds": "streamgp.rounds",
     "interactive_val_score": "streamgp.evaluate",
     "isgp": "streamgp.presets",
     "srf": "streamgp.presets",
@@ -71,6 +79,7 @@ _MODULES = {
 
 __all__ = [
     "AnnotatorPanel",
+    "ConfidenceBoostingClassifier",
     "Decision",
     "EnsembleGPClassifier",
     "EnsembleGPRegressor",
@@ -81,6 +90,7 @@ __all__ = [
     "KeyedLoops",
     "NotPositiveDefiniteError",
     "OnlineForestClassifier",
+    "OnlineGradientBoostingClassifier",
     "PoolSampler",
     "Posterior",
     "SimulatedAnnotator",
@@ -89,6 +99,7 @@ __all__ = [
     "SkepticalRegressor",
     "StagedSkepticalClassifier",
     "TiredAnnotator",
+    "active_learning_rounds",
     "budgets",
     "datasets",
     "interactive_val_score",

@@ -43,8 +43,8 @@ class TaughtLearner(ABC, Generic[B]):
 
     What it believes of an event, a `B`, depends on the kind of target: see `TaughtClasses` and
     `TaughtNumbers`. A learner of ours, one that has `load_state`, changes nothing when it refuses
-    an example, and its `state` is what it knows beside its examples. Any other is taught anew where
-    that matters.
+    an example, unless its `refuses_whole` says otherwise, and its `state` is what it knows beside
+    its examples. Any other is taught anew where that matters.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ class TaughtLearner(ABC, Generic[B]):
         try:
             self._teach(self.learner, example)
         except (ValueError, TypeError):
-            if not self._is_own:
+            if not getattr(self.learner, "refuses_whole", self._is_own):
                 self._rebuild()  # it may have learned half of it
             raise
         try:

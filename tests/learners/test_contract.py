@@ -7,20 +7,24 @@ import random
 
 import numpy as np
 import pytest
-from river import checks, linear_model, naive_bayes, preprocessing
+from river import checks, forest, linear_model, naive_bayes, preprocessing, tree
 
 from streamgp import (
+    ConfidenceBoostingClassifier,
     EnsembleGPClassifier,
     EnsembleGPRegressor,
     GPClassifier,
     GPRegressor,
     OnlineForestClassifier,
+    OnlineGradientBoostingClassifier,
     SkepticalClassifier,
     isgp,
 )
 from streamgp.kernels import Categorical, Linear, Matern52, On, SquaredExponential, White
 
 COMPOSITE = SquaredExponential({"a": 1.0, "b": 2.0}) + On(["a", "late"], Categorical()) * Linear()
+
+SMALL_FOREST = OnlineForestClassifier(n_models=3, n_tests=5, min_weight=10, seed=1)
 
 LEARNERS = {
     "GPClassifier": lambda: GPClassifier(noise_variance=0.1),
@@ -47,16 +51,18 @@ LEARNERS = {
     "EnsembleGPClassifier that forgets": lambda: EnsembleGPClassifier(
         n_features=10, forgetting=0.99, seed=1
     ),
-    "OnlineForestClassifier": lambda: OnlineForestClassifier(min_weight=8, seed=1),
-    "OnlineForestClassifier of small trees": lambda: OnlineForestClassifier(
-        n_models=7, n_tests=30, min_weight=8, max_nodes=9, inherit=False, seed=1
+    "OnlineGradientBoostingClassifier": lambda: OnlineGradientBoostingClassifier(
+        SMALL_FOREST, n_models=3, normalise_weights=True, seed=1
+    ),
+    "ConfidenceBoostingClassifier": lambda: ConfidenceBoostingClassifier(
+        SMALL_FOREST, n_models=3, seed=1
+    ),
+    "ConfidenceBoostingClassifier of the paper": lambda: ConfidenceBoostingClassifier(
+        n_models=2, uncertainty="entropy", preset="paper", seed=1
     ),
     "isgp": lambda: isgp(seed=1),
     "SkepticalClassifier of an ensemble": lambda: SkepticalClassifier(
         EnsembleGPClassifier(n_features=10, seed=1), warm_up=20, seed=1
-    ),
-    "SkepticalClassifier of a forest": lambda: SkepticalClassifier(
-        OnlineForestClassifier(n_models=5, min_weight=8, seed=1), warm_up=20, seed=1
     ),
     "SkepticalClassifier of few points": lambda: SkepticalClassifier(
         GPClassifier(max_points=8, learn_hyperparameters=True), warm_up=20, seed=1
@@ -97,9 +103,16 @@ CHECKED_BY_RIVER = {
     "EnsembleGPRegressor that forgets": EnsembleGPRegressor(
         [SquaredExponential(1.0), Matern52(2.0)], n_features=20, forgetting=0.99
     ),
-    "OnlineForestClassifier": OnlineForestClassifier(),
-    "OnlineForestClassifier of small trees": OnlineForestClassifier(
-        n_models=3, min_weight=10, max_nodes=9, inherit=False, seed=1
+    "OnlineGradientBoostingClassifier": OnlineGradientBoostingClassifier(n_models=2, seed=1),
+    "ConfidenceBoostingClassifier": ConfidenceBoostingClassifier(n_models=2),
+    "ConfidenceBoostingClassifier of Hoeffding trees": ConfidenceBoostingClassifier(
+        tree.HoeffdingTreeClassifier(), n_models=2, seed=1
+    ),
+    "OnlineGradientBoostingClassifier of Mondrian forests": OnlineGradientBoostingClassifier(
+        forest.AMFClassifier(n_estimators=2), n_models=2, seed=1
+    ),
+    "ConfidenceBoostingClassifier of a binary learner": ConfidenceBoostingClassifier(
+        preprocessing.StandardScaler() | linear_model.LogisticRegression(), n_models=2, seed=1
     ),
     "isgp": isgp(seed=1),
     "SkepticalClassifier of naive Bayes": SkepticalClassifier(naive_bayes.GaussianNB(), seed=1),
