@@ -27,8 +27,13 @@ from streamgp.interactive import (
 )
 from streamgp.interactive.shelf import Shelf
 from streamgp.kernels import SquaredExponential
+from streamgp.learners.boosting import (
+    ConfidenceBoostingClassifier,
+    OnlineGradientBoostingClassifier,
+)
 from streamgp.learners.ensemble_gp_classifier import EnsembleGPClassifier
 from streamgp.learners.ensemble_gp_regressor import EnsembleGPRegressor
+from streamgp.learners.forest import OnlineForestClassifier
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.learners.gp_regressor import GPRegressor
 from streamgp.query import budgets, skeptical, skeptical_numbers
@@ -108,18 +113,14 @@ def build_model(config: settings.Config, *, source: str = "configuration") -> Mo
 def build_learner(
     learner: settings.Learner, seed: int, *, target: settings.TargetName = "label", source: str
 ) -> Learner:
-    """Build the Gaussian process or an ensemble, or find and build a River learner."""
+    """Build one of the learners of streamgp, or find and build one of River."""
     if learner.name == "gp":
         return _gaussian_process(learner, GPClassifier if target == "label" else GPRegressor)
-    is_ensemble = learner.name == "ensemble"
-    cls = (
-        _ENSEMBLES[target]
-        if is_ensemble
-        else find_learner(learner.name, target=target, source=source)
-    )
+    cls = find_learner(learner.name, target=target, source=source)
     options = dict(learner.options)
-    # Kernels are objects, which a file cannot hold.
-    allowed = [name for name in inspect.signature(cls).parameters if name != "kernels"]
+    # Kernels and weak learners are objects, which a file cannot hold.
+    objects = ("kernels", "model") if learner.name in _OWN else ("kernels",)
+    allowed = [name for name in inspect.signature(cls).parameters if name not in objects]
     for name in options:
         if name not in allowed:
             raise ConfigError(f"{source}: {unknown(f'learner.options.{name}', name, allowed)}")
@@ -133,9 +134,11 @@ def build_learner(
         ) from None
 
 
-_ENSEMBLES: Mapping[settings.TargetName, type[Learner]] = {
-    "label": EnsembleGPClassifier,
-    "number": EnsembleGPRegressor,
+_OWN: Mapping[str, Mapping[settings.TargetName, type[Learner]]] = {
+    "ensemble": {"label": EnsembleGPClassifier, "number": EnsembleGPRegressor},
+    "forest": {"label": OnlineForestClassifier},
+    "confidence_boosting": {"label": ConfidenceBoostingClassifier},
+    "gradient_boosting": {"label": OnlineGradientBoostingClassifier},
 }
 
 
@@ -165,7 +168,9 @@ _KINDS: Mapping[settings.TargetName, tuple[type[Learner], str, str]] = {
 
 
 def find_learner(name: str, *, target: settings.TargetName = "label", source: str) -> type[Learner]:
-    """Import a River classifier, or regressor, by its path, and nothing that is not one.
+    """Find a learner of streamgp by its name, or import one of River by its path.
+
+    Nothing is imported that is not a River classifier, or regressor.
 
     Examples
     --------
@@ -175,12 +180,15 @@ def find_learner(name: str, *, target: settings.TargetName = "label", source: st
     """
     wanted, kind, example = _KINDS[target]
     where = f'{source}: learner.name = "{name}"'
+    if name in _OWN:
+        if target not in _OWN[name]:
+            raise ConfigError(f'{where} is not allowed with target = "number": it is for labels')
+        return _OWN[name][target]
     module_name, _, class_name = name.rpartition(".")
     if module_name.split(".")[0] != "river" or not name.replace(".", "").isidentifier():
         raise ConfigError(
-            f'{where} is not allowed, expected "gp", "ensemble" or the path of a River '
-            f"{kind}, "
-            f'as in "{example}"'
+            f'{where} is not allowed, expected "gp", {", ".join(_named(target))} or the path of '
+            f'a River {kind}, as in "{example}"'
         )
     try:
         module = importlib.import_module(module_name)
@@ -197,6 +205,10 @@ def find_learner(name: str, *, target: settings.TargetName = "label", source: st
         )
         raise ConfigError(f"{where} is not a River {kind}; {module_name} has {there or 'none'}")
     return cls
+
+
+def _named(target: settings.TargetName) -> list[str]:
+    return [f'"{name}"' for name, kinds in _OWN.items() if target in kinds]
 
 
 def build_loop(

@@ -220,7 +220,7 @@ def _check_learner(learner: Learner, source: str) -> None:
                 )
     elif learner.options:
         raise ConfigError(
-            f"{source}: learner.options is for an ensemble and for River's learners; the settings "
+            f"{source}: learner.options is for other learners; the settings "
             f'of "gp" are {", ".join(_OF_GP[:-1])} and {_OF_GP[-1]}'
         )
     if learner.window is not None and learner.max_points is not None:

@@ -54,7 +54,7 @@ def open_log(path: Path, config: Config, notes: Notes) -> LogSource:
             ignore=columns.ignore,
             features=columns.features,
             # Not every classifier of River takes texts, the Gaussian process does.
-            texts=config.learner.name == "gp",
+            texts=not config.learner.name.startswith("river."),
             numbers=config.target == "number",
             limit=columns.limit,
             notes=notes,

@@ -194,7 +194,7 @@ Review: TypeAlias = Never | LeaveOneOut
 
 
 class Learner(Section, frozen=True, kw_only=True):
-    """The Gaussian process ("gp"), an "ensemble" of them, or a River learner by its path."""
+    """One of streamgp, such as the Gaussian process ("gp"), or a River learner by its path."""
 
     name: Text = "gp"
     length_scale: Annotated[float, Meta(gt=0)] | None = None

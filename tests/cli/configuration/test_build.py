@@ -22,8 +22,13 @@ from streamgp.interactive import (
     SimulatedAnnotator,
     TiredAnnotator,
 )
+from streamgp.learners.boosting import (
+    ConfidenceBoostingClassifier,
+    OnlineGradientBoostingClassifier,
+)
 from streamgp.learners.ensemble_gp_classifier import EnsembleGPClassifier
 from streamgp.learners.ensemble_gp_regressor import EnsembleGPRegressor
+from streamgp.learners.forest import OnlineForestClassifier
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.learners.gp_regressor import GPRegressor
 from streamgp.query import (
@@ -152,6 +157,28 @@ def test_an_ensemble_is_built_by_target_with_its_options_and_the_seed(
 
 
 @pytest.mark.parametrize(
+    ("name", "cls", "options"),
+    [
+        ("forest", OnlineForestClassifier, {"n_models": 3, "min_weight": 5}),
+        ("confidence_boosting", ConfidenceBoostingClassifier, {"uncertainty": "entropy"}),
+        ("gradient_boosting", OnlineGradientBoostingClassifier, {"normalise_weights": True}),
+    ],
+)
+def test_forests_are_built_with_their_options_and_the_seed(
+    name: str, cls: Any, options: Any
+) -> None:
+    built: Any = build_learner(Learner(name=name, options=options), 5, source="my.toml")
+    assert type(built) is cls
+    assert built._get_params() == cls(**options, seed=5)._get_params()
+    for wrong in ("model", "kernels"):
+        with pytest.raises(ConfigError, match=rf"learner\.options\.{wrong} is not known"):
+            build_learner(Learner(name=name, options={wrong: "x"}), 5, source="my.toml")
+    message = rf'learner.name = "{name}" is not allowed with target = "number": it is for labels'
+    with pytest.raises(ConfigError, match=message):
+        build_learner(Learner(name=name), 5, target="number", source="my.toml")
+
+
+@pytest.mark.parametrize(
     ("target", "options", "message"),
     [
         (
@@ -254,12 +281,13 @@ def test_river_classifier_that_draws_gets_the_seed_unless_it_has_its_own() -> No
 
 WRONG = {
     "os.system": (
-        'learner.name = "os.system" is not allowed, expected "gp", "ensemble" or the path of '
-        'a River classifier, as in "river.naive_bayes.GaussianNB"'
+        'learner.name = "os.system" is not allowed, expected "gp", "ensemble", "forest", '
+        '"confidence_boosting", "gradient_boosting" or the path of a River classifier, '
+        'as in "river.naive_bayes.GaussianNB"'
     ),
-    "GP": 'learner.name = "GP" is not allowed, expected "gp", "ensemble" or the path',
-    "riverside.X": 'learner.name = "riverside.X" is not allowed, expected "gp", "ensemble" or',
-    "river": 'learner.name = "river" is not allowed, expected "gp", "ensemble" or the path',
+    "GP": 'learner.name = "GP" is not allowed, expected "gp", "ensemble", "forest", ',
+    "riverside.X": 'learner.name = "riverside.X" is not allowed, expected "gp", "ensemble", ',
+    "river": 'learner.name = "river" is not allowed, expected "gp", "ensemble", "forest", ',
     "river..X": 'learner.name = "river..X" is not allowed',
     "river.a b.X": 'learner.name = "river.a b.X" is not allowed',
     "river.nothing.X": (

@@ -142,7 +142,7 @@ WRONG = {
         'learner.window = 200 and learner.max_points = "all" exclude each other'
     ),
     "[learner.options]\ndepth = 2": (
-        'learner.options is for an ensemble and for River\'s learners; the settings of "gp" are '
+        'learner.options is for other learners; the settings of "gp" are '
         "length_scale, noise_variance, max_points, learn_hyperparameters, window and drift"
     ),
     '[log]\nlabel = "y"\ntime = "y"': (
