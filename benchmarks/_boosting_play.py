@@ -37,7 +37,7 @@ def _forest(preset: str, seed: int) -> Any:
 
 
 # What gives the forests of gradient boosting about as many nodes as Confidence Boosting's have, on
-# the digits of scikit-learn.
+# the digits of scikit-learn and on Pendigits, in the setting `paper`.
 _MIN_WEIGHT = 40
 METHODS: Mapping[str, Callable[..., Any]] = {
     GB: OnlineGradientBoostingClassifier,
