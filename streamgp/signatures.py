@@ -21,7 +21,7 @@ def parameters(function: Callable[..., Any]) -> tuple[str, ...]:
     return _parameters(getattr(function, "__func__", function))
 
 
-def taken(function: Callable[..., Any], **options: Any) -> dict[str, Any]:
+def taken(function: Callable[..., Any], /, **options: Any) -> dict[str, Any]:
     """Return those options that a function takes, but for None, which says nothing.
 
     Examples

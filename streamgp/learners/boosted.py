@@ -20,6 +20,7 @@ from river import base
 from streamgp.base import Array, Features, Label, State, check_label
 from streamgp.learners.forest import OnlineForestClassifier
 from streamgp.learners.frames import feature_rows, frame_like, series_like
+from streamgp.learners.unretained import Unretained
 from streamgp.learners.weak import WeakLearners, clones
 from streamgp.learners.weak_forests import WeakForests
 from streamgp.uncertainty import uncertainty as uncertainty_named
@@ -44,7 +45,7 @@ _FORGETTING = 0.01
 _ROWS = 1000
 
 
-class BoostedClassifier(base.MiniBatchClassifier, ABC):
+class BoostedClassifier(Unretained, base.MiniBatchClassifier, ABC):
     """Online boosting of weak learners, with an agreement of its own."""
 
     # _weak      the weak learners
@@ -112,17 +113,6 @@ class BoostedClassifier(base.MiniBatchClassifier, ABC):
     def n_nodes(self) -> list[int] | None:
         """Nodes of each tree, weak learner after weak learner; None unless they are forests."""
         return self._weak.n_nodes if isinstance(self._weak, WeakForests) else None
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether an example can be relabelled without a trace: no, since none is retained."""
-        return False
-
-    @property
-    def retains_all(self) -> bool:
-        """Whether no example is ever given up, whatever follows."""
-        # What it knows of examples does not depend on which others it retains.
-        return True
 
     @property
     def refuses_whole(self) -> bool:

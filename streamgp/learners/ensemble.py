@@ -6,9 +6,10 @@ from typing import Any
 
 from streamgp.base import State
 from streamgp.learners.ensemble_core import EnsembleCore
+from streamgp.learners.unretained import Unretained
 
 
-class EnsembleGP:
+class EnsembleGP(Unretained):
     """An estimator around the experts of an `EnsembleCore`.
 
     Attributes
@@ -41,17 +42,6 @@ class EnsembleGP:
     def weights(self) -> list[float]:
         """Probability of each expert, in the order of the kernels."""
         return list(self._weights)
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether an example can be relabelled without a trace: no, since none is retained."""
-        return False
-
-    @property
-    def retains_all(self) -> bool:
-        """Whether no example is ever given up, whatever follows."""
-        # What it knows of examples does not depend on which others it retains.
-        return True
 
     def state(self) -> State | None:
         """Return what is no function of the examples, as plain JSON values; None for nothing.

@@ -13,12 +13,13 @@ from river import base
 from streamgp.base import Array, Features, Label, State
 from streamgp.learners.forests import Forests, ForestSettings, check_weight
 from streamgp.learners.frames import feature_rows, frame_like, series_like
+from streamgp.learners.unretained import Unretained
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class OnlineForestClassifier(base.MiniBatchClassifier):
+class OnlineForestClassifier(Unretained, base.MiniBatchClassifier):
     """Random trees that learn one example at a time, and new classes as they come.
 
     A leaf remembers its latest examples. Once their weight has grown by `min_weight`, it draws
@@ -109,17 +110,6 @@ class OnlineForestClassifier(base.MiniBatchClassifier):
     def labels(self) -> list[Label]:
         """Known classes, in the order in which they appeared."""
         return list(self._forests.labels)
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether an example can be relabelled without a trace: no."""
-        return False
-
-    @property
-    def retains_all(self) -> bool:
-        """Whether no example is ever given up, whatever follows."""
-        # Nothing it learns depends on what it still remembers of others.
-        return True
 
     def predict_proba_one(self, x: Features) -> dict[Label, float]:  # type: ignore[override]
         """Predict the probability of each known class, `{}` before the first label.
