@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from streamgp.learners.forest import OnlineForestClassifier
     from streamgp.learners.gp_classifier import GPClassifier
     from streamgp.learners.gp_regressor import GPRegressor
+    from streamgp.learners.privileged_gp import PrivilegedGPClassifier
     from streamgp.presets import isgp, srf
     from streamgp.query.pool import PoolSampler
     from streamgp.query.skeptical import SkepticalClassifier
@@ -58,6 +59,7 @@ _HOMES = {
     "OnlineForestClassifier": "streamgp.learners.forest",
     "OnlineGradientBoostingClassifier": "streamgp.learners.boosting",
     "PoolSampler": "streamgp.query.pool",
+    "PrivilegedGPClassifier": "streamgp.learners.privileged_gp",
     "SimulatedAnnotator": "streamgp.interactive",
     "SimulatedMeasurer": "streamgp.interactive",
     "SkepticalClassifier": "streamgp.query.skeptical",
@@ -93,6 +95,7 @@ __all__ = [
     "OnlineGradientBoostingClassifier",
     "PoolSampler",
     "Posterior",
+    "PrivilegedGPClassifier",
     "SimulatedAnnotator",
     "SimulatedMeasurer",
     "SkepticalClassifier",

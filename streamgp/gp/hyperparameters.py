@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -109,24 +110,92 @@ def fit(
     lowest[-1] = math.log(MIN_NOISE_VARIANCE)
     highest[-1] = max(highest[-1], lowest[-1] + _FARTHEST)
 
-    def loss(vector: Array) -> tuple[float, Array]:
+    def explained(vector: Array) -> tuple[float, Array] | None:
         tried = start.moved_to(vector)
         try:
-            value, gradient = criterion(tried.kernel, tried.noise_variance, X, Y)
+            return criterion(tried.kernel, tried.noise_variance, X, Y)
         except NotPositiveDefiniteError:
+            return None
+
+    found = most_probable(
+        explained,
+        start.vector,
+        centre,
+        np.full_like(centre, _PRIOR_SD),
+        (lowest, highest),
+        n_evaluations=n_evaluations,
+    )
+    return start.moved_to(found)
+
+
+def most_probable(
+    explained: Callable[[Array], tuple[float, Array] | None],
+    start: Array,
+    centre: Array,
+    std: Array,
+    bounds: tuple[Array, Array],
+    *,
+    n_evaluations: int,
+    first_step: float | None = None,
+) -> Array:
+    """Return the vector of largest criterion and prior density together, near enough.
+
+    Parameters
+    ----------
+    explained
+        Returns the criterion and its gradient; None where there is none.
+    start
+        Where the search begins.
+    centre, std
+        Of the normal density that is the prior; an infinite standard deviation stands for none.
+    bounds
+        Lowest and highest values; where they are equal, a value is held.
+    n_evaluations
+        How often the criterion is computed at most, roughly.
+    first_step
+        Length of the first step at most; None for that of the gradient.
+
+    Examples
+    --------
+    A criterion that falls off like the prior, around 1 instead of 0:
+
+    >>> one = np.ones(1)
+    >>> most_probable(
+    ...     lambda v: (-0.5 * float((v[0] - 1.0) ** 2), 1.0 - v), 0.0 * one, 0.0 * one, one,
+    ...     (-9.0 * one, 9.0 * one), n_evaluations=9,
+    ... )
+    array([0.5])
+
+    """
+
+    def loss(vector: Array) -> tuple[float, Array]:
+        found = explained(vector)
+        if found is None:
             return _WORTHLESS, np.zeros_like(vector)
-        off = (vector - centre) / _PRIOR_SD
-        return 0.5 * float(off @ off) - value, off / _PRIOR_SD - gradient
+        value, gradient = found
+        off = (vector - centre) / std
+        return 0.5 * float(off @ off) - value, off / std - gradient
+
+    begin = np.clip(start, *bounds)
+    unit = 1.0
+    if first_step is not None:
+        # Within bounds L-BFGS-B begins with a step as long as the gradient, however long that is.
+        unit = max(1.0, float(np.linalg.norm(loss(begin)[1])) / first_step)
+
+    def in_units(vector: Array) -> tuple[float, Array]:
+        value, gradient = loss(vector)
+        return value / unit, gradient / unit
 
     found = minimize(
-        loss,
-        np.clip(start.vector, lowest, highest),
+        in_units,
+        begin,
         jac=True,
         method="L-BFGS-B",
-        bounds=np.column_stack([lowest, highest]),
+        bounds=np.column_stack(bounds),
         options={"maxfun": n_evaluations},
     )
-    return start.moved_to(found.x)
+    vector: Array = found.x
+    return vector
 
 
 def predicted_before_learned(these: Hyperparameters, X: Array, Y: Array) -> tuple[Array, Array]:

@@ -12,7 +12,7 @@ from streamgp.query.acquisition import KL, Deterministic
 from streamgp.query.equal_error import EqualErrorRounds
 from streamgp.query.pipeline_scaling import PipelineScaling
 from streamgp.query.review import LeaveOneOutReview
-from streamgp.query.scaling import NoScaling, Scaling, StandardScaling
+from streamgp.scaling import NoScaling, Scaling, StandardScaling
 from streamgp.signatures import parameters
 
 

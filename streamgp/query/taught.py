@@ -27,7 +27,7 @@ from streamgp.base import (
     State,
 )
 from streamgp.features import Columns
-from streamgp.query.scaling import Scaling, check_finite
+from streamgp.scaling import Scaling, check_finite
 from streamgp.signatures import parameters
 from streamgp.values import is_number
 

@@ -10,8 +10,8 @@ from streamgp.base import Distribution, Example, Features, Label, State
 from streamgp.learners.normal import Normal
 from streamgp.learners.targets import checked_target
 from streamgp.moments import Moments
-from streamgp.query.scaling import Scaling
 from streamgp.query.taught import TaughtLearner
+from streamgp.scaling import Scaling
 from streamgp.values import LARGEST
 
 _NOTHING_KNOWN = Normal(mu=0.0, sigma=1.0)

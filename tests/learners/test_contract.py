@@ -17,6 +17,7 @@ from streamgp import (
     GPRegressor,
     OnlineForestClassifier,
     OnlineGradientBoostingClassifier,
+    PrivilegedGPClassifier,
     SkepticalClassifier,
     isgp,
 )
@@ -60,7 +61,15 @@ LEARNERS = {
     "ConfidenceBoostingClassifier of the paper": lambda: ConfidenceBoostingClassifier(
         n_models=2, uncertainty="entropy", preset="paper", seed=1
     ),
+    "PrivilegedGPClassifier": lambda: PrivilegedGPClassifier(),
+    "PrivilegedGPClassifier of few points": lambda: PrivilegedGPClassifier(max_points=8),
+    "PrivilegedGPClassifier of the paper": lambda: PrivilegedGPClassifier(
+        COMPOSITE, preset="paper", n_replays=0
+    ),
     "isgp": lambda: isgp(seed=1),
+    "SkepticalClassifier of privileged noise": lambda: SkepticalClassifier(
+        PrivilegedGPClassifier(max_points=20), warm_up=20, seed=1
+    ),
     "SkepticalClassifier of an ensemble": lambda: SkepticalClassifier(
         EnsembleGPClassifier(n_features=10, seed=1), warm_up=20, seed=1
     ),
@@ -113,6 +122,10 @@ CHECKED_BY_RIVER = {
     ),
     "ConfidenceBoostingClassifier of a binary learner": ConfidenceBoostingClassifier(
         preprocessing.StandardScaler() | linear_model.LogisticRegression(), n_models=2, seed=1
+    ),
+    "PrivilegedGPClassifier": PrivilegedGPClassifier(max_points=50),
+    "PrivilegedGPClassifier that learns no hyper-parameters": PrivilegedGPClassifier(
+        max_points=20, learn_hyperparameters=False
     ),
     "isgp": isgp(seed=1),
     "SkepticalClassifier of naive Bayes": SkepticalClassifier(naive_bayes.GaussianNB(), seed=1),

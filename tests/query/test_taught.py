@@ -14,8 +14,8 @@ from streamgp.kernels import SquaredExponential
 from streamgp.learners import gp_classifier, tuning
 from streamgp.query import NeverAsk, NeverChallenge
 from streamgp.query.pipeline_scaling import PipelineScaling
-from streamgp.query.scaling import NoScaling, StandardScaling
 from streamgp.query.taught_classes import TaughtClasses
+from streamgp.scaling import NoScaling, StandardScaling
 
 
 @pytest.mark.parametrize("template", [GPClassifier(), naive_bayes.GaussianNB()])

@@ -16,7 +16,7 @@ from streamgp.cli.configuration.settings import Config
 from streamgp.cli.terminal import tell
 from streamgp.interactive.annotators import Annotator
 from streamgp.interactive.messages import Event, LabelRequest, Rejected
-from streamgp.query.scaling import check_finite
+from streamgp.scaling import check_finite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,347 @@
+"""Gaussian process classifier that also learns whom to believe: privileged noise (GPC+).
+
+Dictionaries and labels in, probabilities out; the mathematics is in `streamgp.gp.online_ep`.
+
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import repeat
+from typing import Any
+
+from river import base
+
+from streamgp.base import Features, Label, State, check_label
+from streamgp.gp.label_model import LabelModel
+from streamgp.kernels import Kernel
+from streamgp.learners.privileged_core import PrivilegedCore
+from streamgp.learners.privileged_settings import PrivilegedSettings
+
+
+class PrivilegedGPClassifier(base.Classifier):
+    """Gaussian process classifier whose labels are as noisy as what came with them suggests.
+
+    What is known of an answer when it is learned, and never when something is predicted, is called
+    privileged: how sure the annotator was, how long the answer took, a second sensor. A label is
+    the sign of a decision function of the features plus noise, whose variance is a function of the
+    privileged features; both functions are Gaussian processes. An answer from circumstances in
+    which answers contradicted others counts less. Predictions use features alone.
+
+    Labels are learned one by one, each in O(n²), by assumed density filtering with replays of
+    earlier ones; `learn_log` learns a whole log at once. Without privileged features this is probit
+    classification, whose noise is the same for all labels.
+
+    Features must be scaled, as for `GPClassifier`; privileged ones are scaled here, by the first 60
+    examples that have some. What is said there of texts and missing values holds for both.
+
+    Parameters
+    ----------
+    kernel
+        Covariance function of the decision function. None stands for a squared exponential with a
+        length scale proportional to the square root of the number of features.
+    privileged_kernel
+        The same for the logarithm of the noise variance.
+    max_points
+        Largest number of examples that are retained. Of one more, that is forgotten which tells
+        least: without which least would change (docs/gpc-plus.md). None retains all.
+    n_replays
+        How many earlier labels are looked at once more with each label, in turns.
+    preset
+        `default` learns length scales, and how noisy labels are on the whole and may become.
+        `paper` learns length scales only; the log noise variance has mean 0 and variance 1.
+    learn_hyperparameters
+        Whether these are learned at all: at the 60th example, and then whenever there are twice as
+        many, from the latest 256. That example takes longer, a second or two.
+
+    Attributes
+    ----------
+    n_learned
+        Number of examples that are retained.
+    labels
+        Known classes, in the order in which they appeared.
+
+    Examples
+    --------
+    Who answers at once has not looked:
+
+    >>> from streamgp import PrivilegedGPClassifier
+    >>> model = PrivilegedGPClassifier()
+    >>> for i in range(120):
+    ...     light, hasty = (i * 0.618) % 2 - 1, i % 3 == 0
+    ...     wrong = hasty and i % 2 == 0
+    ...     y = "awake" if (light > 0) != wrong else "asleep"
+    ...     model.learn_one({"light": light}, y, privileged={"seconds": 0.5 if hasty else 3.0})
+    >>> model.predict_one({"light": 0.5})
+    'awake'
+    >>> model.noise_one({"seconds": 0.5}) > 10 * model.noise_one({"seconds": 3.0})
+    True
+
+    References
+    ----------
+    [^1]: Hernández-Lobato, D., Sharmanska, V., Kersting, K., Lampert, C.H. and Quadrianto, N.,
+        2014. Mind the nuisance: Gaussian process classification using privileged noise. NIPS.
+
+    """
+
+    # _core     the functions, over numbers of classes
+    # _labels   class of each number; _numbers is its inverse
+    def __init__(
+        self,
+        kernel: Kernel | None = None,
+        privileged_kernel: Kernel | None = None,
+        max_points: int | None = 300,
+        n_replays: int = 3,
+        preset: str = "default",
+        learn_hyperparameters: bool = True,
+    ) -> None:
+        self.kernel = kernel
+        self.privileged_kernel = privileged_kernel
+        self.max_points = max_points
+        self.n_replays = n_replays
+        self.preset = preset
+        self.learn_hyperparameters = learn_hyperparameters
+        self._core = self._new_core()
+        self._labels: list[Label] = []
+        self._numbers: dict[Label, int] = {}
+
+    def _new_core(self) -> PrivilegedCore:
+        return PrivilegedCore(
+            PrivilegedSettings(
+                kernel=self.kernel,
+                privileged_kernel=self.privileged_kernel,
+                max_points=self.max_points,
+                n_replays=self.n_replays,
+                preset=self.preset,
+                learn_hyperparameters=self.learn_hyperparameters,
+            )
+        )
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    @property
+    def n_learned(self) -> int:
+        """Number of examples that are retained."""
+        return self._core.n_retained
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether a relabelled example leaves no trace of its old label: the others remember it."""
+        return False
+
+    @property
+    def retains_all(self) -> bool:
+        """Whether no example is ever given up, whatever follows."""
+        return self._core.retains_all
+
+    @property
+    def hyperparameters(self) -> LabelModel | None:
+        """Kernels and mean of the log noise variance in use; None before the first example."""
+        return self._core.model
+
+    @property
+    def labels(self) -> list[Label]:
+        """Known classes, in the order in which they appeared."""
+        return list(self._labels)
+
+    def predict_proba_one(  # type: ignore[override]
+        self,
+        x: Features,
+        *,
+        privileged: Features | None = None,  # noqa: ARG002 - not known of what is predicted
+    ) -> dict[Label, float]:
+        """Predict the probability that an annotator would name each known class.
+
+        Parameters
+        ----------
+        x
+            Features.
+        privileged
+            Ignored: predictions never see privileged features.
+
+        Returns
+        -------
+        `E[Phi(m / sqrt(v + exp g))]` with the noise of an answer of which nothing is known, by the
+        prior of `g` (Eq. 9). Of three classes and more, such probabilities of each against all
+        others, divided by their sum; `{}` before the first label.
+
+        Raises
+        ------
+        TypeError
+            If a feature is neither a number nor a text.
+        ValueError
+            If a feature is infinite.
+
+        """
+        logs = self._core.log_probabilities(x)
+        if len(self._labels) == 2:
+            yes = math.exp(logs[0])
+            return dict(zip(self._labels, (yes, 1.0 - yes), strict=True))
+        if not logs:
+            return {}
+        highest = max(logs)
+        shares = [math.exp(log - highest) for log in logs]
+        total = sum(shares)
+        return dict(zip(self._labels, (share / total for share in shares), strict=True))
+
+    def predict_one(  # type: ignore[override]
+        self, x: Features, *, privileged: Features | None = None
+    ) -> Label | None:
+        """Predict the most probable class, None before the first label."""
+        proba = self.predict_proba_one(x, privileged=privileged)
+        return max(proba, key=proba.__getitem__, default=None)
+
+    def learn_one(
+        self,
+        x: Features,
+        y: Label,
+        *,
+        privileged: Features | None = None,
+        event_id: str | None = None,
+    ) -> None:
+        """Learn that `x` is a `y`.
+
+        Parameters
+        ----------
+        x, y
+            Features and label.
+        privileged
+            What else is known of this label; None if nothing is.
+        event_id
+            Makes it possible to relabel or forget the example later.
+
+        Raises
+        ------
+        TypeError
+            If a feature is neither a number nor a text, or the label is missing.
+        ValueError
+            If a feature is infinite, or the event id is already taken.
+
+        """
+        check_label(y)
+        n = len(self._labels)
+        number = self._numbers.get(y, n)
+        self._core.learn(x, number, privileged, event_id)
+        if number == n:
+            self._name(y)
+
+    def learn_log(
+        self,
+        xs: Sequence[Features],
+        ys: Sequence[Label],
+        *,
+        privileged: Iterable[Features | None] | None = None,
+        event_ids: Iterable[str | None] | None = None,
+    ) -> None:
+        """Learn a whole log at once, in place of one example after the other.
+
+        By expectation propagation of all labels together, with hyper-parameters from all of them:
+        what `learn_one` comes near to. Takes O(n³), and is for a classifier that has learned
+        nothing; go on with `learn_one`. If an example is refused, nothing is learned.
+
+        Parameters
+        ----------
+        xs, ys
+            Features and labels.
+        privileged, event_ids
+            As for `learn_one`, one for each example; None for none.
+
+        Raises
+        ------
+        TypeError
+            If a feature is neither a number nor a text, or a label is missing.
+        ValueError
+            If a feature is infinite, an event id is there twice, the lists differ in length, or
+            something was learned already.
+        UnconvergedError
+            If expectation propagation finds no explanation of the labels.
+
+        Examples
+        --------
+        >>> model = PrivilegedGPClassifier()
+        >>> xs = [{"light": light / 20 - 1} for light in range(41)]
+        >>> model.learn_log(xs, [x["light"] > 0 for x in xs])
+        >>> model.predict_one({"light": 0.1})
+        True
+
+        """
+        if self._labels:
+            raise ValueError(
+                "learn_log is for a classifier that has learned nothing, "
+                f"this one knows {len(self._labels)} classes; use a clone"
+            )
+        for y in ys:
+            check_label(y)
+        numbers = {y: number for number, y in enumerate(dict.fromkeys(ys))}
+        log = zip(
+            xs,
+            (numbers[y] for y in ys),
+            repeat(None, len(xs)) if privileged is None else privileged,
+            repeat(None, len(xs)) if event_ids is None else event_ids,
+            strict=True,
+        )
+        core = self._new_core()
+        core.learn_log(log, len(numbers))
+        self._core, self._numbers, self._labels = core, numbers, list(numbers)
+
+    def noise_one(self, privileged: Features | None) -> float:
+        """Expected variance of the noise of a label, `E[exp g]`; the decision function has 1.
+
+        Parameters
+        ----------
+        privileged
+            What is known of the label; None if nothing is.
+
+        Raises
+        ------
+        TypeError
+            If a feature is neither a number nor a text.
+        ValueError
+            If a feature is infinite.
+
+        """
+        return self._core.noise_variance(privileged)
+
+    def relabel_one(self, event_id: str, y: Label) -> None:
+        """Change the label of an example; raises KeyError if it is not retained.
+
+        Its old label is divided out. What others were taken to tell while it stood is put right by
+        the replays that follow.
+        """
+        check_label(y)
+        self._core.check_retained(event_id)
+        if y not in self._numbers:
+            self._core.add_label()
+            self._name(y)
+        self._core.relabel(event_id, self._numbers[y])
+
+    def forget_one(self, event_id: str) -> None:
+        """Forget an example: divide out what its label told. Raises KeyError if not retained."""
+        self._core.forget(event_id)
+
+    def state(self) -> State | None:
+        """Return what is no function of the examples, as plain JSON values; None for nothing.
+
+        That is the learned hyper-parameters. A classifier that takes them over with `load_state`
+        and is taught all examples, in their order, is this one to the last bit if none was
+        relabelled or forgotten, all came by `learn_one`, and either the hyper-parameters never
+        changed or all examples are retained.
+        """
+        return self._core.state()
+
+    def load_state(self, state: State | None) -> None:
+        """Take over what `state` returned; this classifier has learned nothing yet."""
+        self._core.load_state(state)
+
+    def _name(self, y: Label) -> None:
+        # There is no `know`: which examples are given up depends on all classes that are known, and
+        # who knew one beforehand is not as who met it later.
+        self._numbers[y] = len(self._labels)
+        self._labels.append(y)
+
+    @classmethod
+    def _unit_test_params(cls) -> Any:
+        yield {"max_points": 50}
