@@ -135,7 +135,8 @@ def probabilities(leaves: Short, n_trees: int, n_classes: int, tables: Tables) -
     rows = tables.nodes["link"][leaves]
     share = 1.0 / (tables.leaves[rows, WEIGHT] + 1.0)
     smooth = (tables.counts[rows, :n_classes] + 1.0 / n_classes) * share[:, :, None]
-    groups = smooth.reshape(len(leaves), -1, n_trees, n_classes)
+    n, n_groups = len(leaves), leaves.shape[1] // n_trees
+    groups = smooth.reshape(n, n_groups, n_trees, n_classes)
     # One after the other: a sum would add in another order.
     mean: Array = groups.cumsum(axis=2)[:, :, -1] / n_trees
     return mean

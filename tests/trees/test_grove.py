@@ -255,6 +255,14 @@ def test_room_is_made_for_many_classes_and_columns(kernels):
     assert grove.predict(np.full((3, 70), math.nan)).shape == (3, 1, 70)
 
 
+def test_of_no_events_there_are_no_probabilities(kernels):
+    grove = planted(SMALL, kernels, of=[1, 2])
+    for x, y, w in list(stream(0))[:30]:
+        grove.meet(x, y)
+        grove.learn(0, w)
+    assert grove.predict(np.zeros((0, 5))).shape == (0, 2, 4)
+
+
 def test_before_the_first_class_there_is_no_probability(kernels):
     grove = Grove(2, SMALL, [1, 2], kernels)
     assert grove.predict(np.zeros((3, 0))).shape == (3, 2, 0)
