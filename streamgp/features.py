@@ -11,7 +11,7 @@ import math
 import struct
 from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import itemgetter
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.linalg.blas import ddot
@@ -59,6 +59,7 @@ class Columns:
     # _pick and _pack  go from a dictionary to bytes
     # _last   the last values and their vector: learning comes after predicting the same event
     __slots__ = ("_known", "_last", "_names", "_pack", "_pick", "names", "texts")
+    _missing_number: ClassVar = 0.0
 
     def __init__(self, names: Iterable[FeatureName] = (), texts: Iterable[int] = ()) -> None:
         self.names = tuple(names)
@@ -125,7 +126,7 @@ class Columns:
         """Convert features to a vector of shape (d,), not to be written to.
 
         Features without a column are left out (but must be numbers or texts all the same), columns
-        without a feature are 0.
+        without a feature have the value of a missing one.
 
         Raises
         ------
@@ -137,14 +138,14 @@ class Columns:
         """
         vector = self.known_vector(x)
         if vector is None:
-            values = {
-                (name, isinstance(value, str)): as_coordinate(name, value)
-                for name, value in x.items()
-            }
-            vector = np.array(
-                [values.get((name, i in self.texts), 0.0) for i, name in enumerate(self.names)],
-                dtype=float,
-            )
+            values = {}
+            for name, value in x.items():
+                coordinate = as_coordinate(name, value)  # refuses what is no feature
+                if not is_missing(value):
+                    values[name, isinstance(value, str)] = coordinate
+            columns = [(name, i in self.texts) for i, name in enumerate(self.names)]
+            gaps = (0.0 if is_text else self._missing_number for _, is_text in columns)
+            vector = np.array([*map(values.get, columns, gaps)], dtype=float)
         return vector
 
     def distances(self, points: Array, x: Array) -> Array:
@@ -182,6 +183,7 @@ class ColumnsWithGaps(Columns):
     """
 
     __slots__ = ()
+    _missing_number: ClassVar = math.nan
 
     def known_vector(self, x: Features) -> Array | None:
         """Convert features if no column is without a value; else None."""
@@ -189,29 +191,6 @@ class ColumnsWithGaps(Columns):
         if len(x) != len(names) or any(not isinstance(x.get(names[i]), str) for i in self.texts):
             return None
         return super().known_vector(x)  # refuses None, NaN, and a text where a number should be
-
-    def vector(self, x: Features) -> Array:
-        """Convert features to a vector of shape (d,), not to be written to.
-
-        Raises
-        ------
-        TypeError
-            If a value is neither a number nor a text.
-        ValueError
-            If a number is infinite, or larger than 1e150.
-
-        """
-        vector = self.known_vector(x)
-        if vector is None:
-            values = {
-                (name, isinstance(value, str)): as_coordinate(name, value)
-                for name, value in x.items()
-                if not is_missing(value)
-            }
-            columns = [(name, i in self.texts) for i, name in enumerate(self.names)]
-            gaps = (0.0 if is_text else math.nan for _, is_text in columns)
-            vector = np.array([*map(values.get, columns, gaps)], dtype=float)
-        return vector
 
 
 class _Coder:

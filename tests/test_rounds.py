@@ -12,9 +12,9 @@ from streamgp import (
     active_learning_rounds,
     query,
 )
-from streamgp.learners.beliefs import Beliefs
 from streamgp.query import AlwaysAsk, EqualErrorRounds, NeverAsk, RandomAsk
 from streamgp.rounds import PLANS, Plan
+from streamgp.rounds.beliefs import Beliefs
 
 N_POOL = 200
 

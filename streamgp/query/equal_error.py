@@ -9,30 +9,16 @@ above. An overconfident classifier gets a higher one, and no number has to be ch
 from __future__ import annotations
 
 import math
-from typing import Protocol
 
 from streamgp.base import Belief, Decision, Label, State
 from streamgp.confidences import Confidences, equal_error_threshold, is_right
 from streamgp.query.criteria import probabilities
-from streamgp.query.rules import AskRule, check_rate, cold_start
+from streamgp.query.rules import check_rate, cold_start
 from streamgp.uncertainty import uncertainty as uncertainty_named
 
 _CELLS_PER_OCTAVE = 32
 # Points at which the prediction lies that each histogram of a stream begins with.
 _N_AT_FIRST = 16
-
-
-class HearingRule(AskRule, Protocol):
-    """A rule that learns from the labels that were asked for; what it knows survives a restart."""
-
-    def hear(self, belief: Belief, y: Label) -> None:
-        """Hear the label of an event that was asked about, and what was believed before."""
-
-    def state(self) -> State:
-        """Return what was learned."""
-
-    def load_state(self, state: State) -> None:
-        """Become what the state was taken from."""
 
 
 class EqualErrorRounds:

@@ -22,7 +22,12 @@ ONE_CLASS_RATE = 0.1
 
 
 class AskRule(Protocol):
-    """Decides whether to ask for the label of an event."""
+    """Decides whether to ask for the label of an event.
+
+    A rule that learns from the answers has a method `hear(belief, y)`, which is told the label of
+    every event that was asked about and what was believed before, and `state` and `load_state`, as
+    a budget has. It serves as a template.
+    """
 
     def decide(self, belief: Belief, draw: float) -> Decision:
         """Decide on what the learner believes; `draw` is uniform in [0, 1)."""

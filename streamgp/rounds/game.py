@@ -11,10 +11,10 @@ import numpy as np
 from streamgp.base import Features, Label
 from streamgp.confidences import is_right
 from streamgp.draws import uniform, uniforms
-from streamgp.learners.beliefs import Beliefs
 from streamgp.metrics import Overconfidence, RightWrongAUC, Underconfidence
 from streamgp.query.criteria import probabilities
 from streamgp.query.rules import AskRule
+from streamgp.rounds.beliefs import Beliefs
 
 Pair: TypeAlias = tuple[Features, Label]
 
