@@ -202,6 +202,7 @@ def table(folder, name):
 
 
 def test_a_small_plan_has_tables_limits_and_a_picture(tmp_path, capsys):
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib")
     table(tmp_path, "DNA")
     plan = boosting.Plan(
         problems=("DNA", "USPS"),
