@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 VERSION = 1
 _PACKAGES = (
@@ -98,6 +98,13 @@ class Outcome:
     notes: list[str] = field(default_factory=list)
 
 
+class Drawing(Protocol):
+    """A benchmark that draws what it has measured into a folder, if it is given one."""
+
+    def __call__(self, options: Options, *, pictures: Path | None) -> Outcome:
+        """Measure, and draw."""
+
+
 def run(
     name: str,
     measure: Callable[[Options], Outcome],
@@ -132,7 +139,7 @@ def run(
 
 def run_with_pictures(
     name: str,
-    measure: Callable[[Options, Path | None], Outcome],
+    measure: Drawing,
     *,
     about: str | None,
     argv: Sequence[str] | None = None,
@@ -141,7 +148,8 @@ def run_with_pictures(
     own = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     own.add_argument("--pictures", type=Path)
     known, rest = own.parse_known_args(argv)
-    return run(name, lambda options: measure(options, known.pictures), about=about, argv=rest)
+    pictures: Path | None = known.pictures
+    return run(name, lambda options: measure(options, pictures=pictures), about=about, argv=rest)
 
 
 def standard_error(values: Sequence[float]) -> float:

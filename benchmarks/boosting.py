@@ -105,12 +105,7 @@ QUICK = Plan(
 
 def main(argv: list[str] | None = None) -> int:
     """Run the benchmark."""
-    return run_with_pictures(
-        "boosting",
-        lambda options, pictures: measure(options, pictures=pictures),
-        about=__doc__,
-        argv=argv,
-    )
+    return run_with_pictures("boosting", measure, about=__doc__, argv=argv)
 
 
 def measure(options: Options, *, plan: Plan | None = None, pictures: Path | None = None) -> Outcome:

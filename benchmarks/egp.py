@@ -74,12 +74,7 @@ QUICK = Plan(
 
 def main(argv: list[str] | None = None) -> int:
     """Run the benchmark."""
-    return run_with_pictures(
-        "egp",
-        lambda options, pictures: measure(options, pictures=pictures),
-        about=__doc__,
-        argv=argv,
-    )
+    return run_with_pictures("egp", measure, about=__doc__, argv=argv)
 
 
 def measure(options: Options, *, plan: Plan | None = None, pictures: Path | None = None) -> Outcome:

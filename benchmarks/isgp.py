@@ -80,12 +80,7 @@ QUICK = Plan(n_seeds=1, forest=False, variants=False)
 
 def main(argv: list[str] | None = None) -> int:
     """Run the benchmark."""
-    return run_with_pictures(
-        "isgp",
-        lambda options, pictures: measure(options, pictures=pictures),
-        about=__doc__,
-        argv=argv,
-    )
+    return run_with_pictures("isgp", measure, about=__doc__, argv=argv)
 
 
 def measure(

@@ -65,12 +65,7 @@ QUICK = Plan(n_people=6, n_seeds=1, forest=False)
 
 def main(argv: list[str] | None = None) -> int:
     """Run the benchmark."""
-    return run_with_pictures(
-        "location",
-        lambda options, pictures: measure(options, pictures=pictures),
-        about=__doc__,
-        argv=argv,
-    )
+    return run_with_pictures("location", measure, about=__doc__, argv=argv)
 
 
 def measure(

@@ -102,12 +102,7 @@ QUICK = Plan(
 
 def main(argv: list[str] | None = None) -> int:
     """Run the benchmark."""
-    return run_with_pictures(
-        "pool",
-        lambda options, pictures: measure(options, pictures=pictures),
-        about=__doc__,
-        argv=argv,
-    )
+    return run_with_pictures("pool", measure, about=__doc__, argv=argv)
 
 
 def measure(options: Options, *, plan: Plan | None = None, pictures: Path | None = None) -> Outcome:
