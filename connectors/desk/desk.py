@@ -10,10 +10,10 @@ No clock and no I/O here: who reads topics hands over what they hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from math import inf
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from connectors.desk.open_questions import OpenQuestions, Question
 from connectors.desk.own_answers import CannotUndoError, OwnAnswers, Undone
@@ -183,9 +183,28 @@ class Desk:
         self._skipped[_key_of(question)] = last + 1
 
     def answer(
-        self, question: Question, y: Label | None, now: float, *, std: float | None = None
+        self,
+        question: Question,
+        y: Label | None,
+        now: float,
+        *,
+        std: float | None = None,
+        privileged: Mapping[str, Any] | None = None,
     ) -> Answer | None:
-        """Answer a question; a label of None declines, `std` says how exact a number is.
+        """Answer a question.
+
+        Parameters
+        ----------
+        question
+            The question.
+        y
+            The label; None declines.
+        now
+            The time, POSIX seconds.
+        std
+            How exact a number is, as a standard deviation.
+        privileged
+            What is known of the answer beside the label.
 
         Returns
         -------
@@ -193,7 +212,7 @@ class Desk:
         the question is declined once more.
 
         """
-        answer = self._whose().answer(question, y, now, std=std)
+        answer = self._whose().answer(question, y, now, std=std, privileged=privileged)
         if answer is not None:
             self._take_answer(answer, now)
         return answer

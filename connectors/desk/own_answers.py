@@ -7,10 +7,11 @@ last label that was given, or, where a label request was declined, that answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from math import inf, nextafter
+from typing import Any
 from urllib.parse import quote
 
 from connectors.desk.open_questions import EventKey, Question
@@ -109,9 +110,15 @@ class OwnAnswers:
             self._threads[event].bodies[request.request_id] = question
 
     def answer(
-        self, question: Question, y: Label | None, now: float, *, std: float | None = None
+        self,
+        question: Question,
+        y: Label | None,
+        now: float,
+        *,
+        std: float | None = None,
+        privileged: Mapping[str, Any] | None = None,
     ) -> Answer | None:
-        """Make the answer to a question; a label of None declines, `std` is that of a number.
+        """Make the answer to a question; see `Desk.answer`.
 
         Returns
         -------
@@ -124,7 +131,8 @@ class OwnAnswers:
         if y is None and thread is not None and request.request_id in thread.reopened:
             del thread.reopened[request.request_id]
             return None
-        return self._say(request, y, now, supersedes=question.supersedes, std=std)
+        answer = self._say(request, y, now, supersedes=question.supersedes)
+        return replace(answer, std=std, privileged=privileged)
 
     def reopened(self) -> Iterator[Question]:
         """Return the questions that the annotator has taken an answer back from."""
@@ -177,13 +185,7 @@ class OwnAnswers:
                 del self._threads[event]
 
     def _say(
-        self,
-        request: Request,
-        y: Label | None,
-        now: float,
-        *,
-        supersedes: str | None,
-        std: float | None = None,
+        self, request: Request, y: Label | None, now: float, *, supersedes: str | None
     ) -> Answer:
         n = 1
         thread = self._threads.get((request.key, request.event_id))
@@ -206,7 +208,6 @@ class OwnAnswers:
             annotator=self.annotator,
             answered_at=now,
             supersedes=supersedes,
-            std=std,
         )
 
     def _standing(self, thread: _Thread, answer: Answer, request: Request) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from streamgp.draws import uniform
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from streamgp.interactive.messages import Request
 
 
+# The smallest draw, 0, stands for a number below which half of the draw after it lies.
+_SMALLEST = 2.0**-54
 LONGEST_DELAY_S = 1e12  # so that question and answer in turn stay within the numbers
 
 
@@ -59,6 +62,11 @@ def draw(seed: int, request: Request, purpose: str) -> float:
     request_id, key = request.request_id, request.key
     cause = request_id if key is None else repr((key, request_id))
     return uniform(seed, cause, purpose)
+
+
+def draw_normal(seed: int, request: Request, purpose: str) -> float:
+    """Draw a standard normal number that belongs to a request of a key."""
+    return NormalDist().inv_cdf(max(draw(seed, request, purpose), _SMALLEST))
 
 
 class SimulatedAnnotator:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from streamgp.interactive.annotators import SimulatedAnnotator, draw
+from streamgp.interactive.annotators import SimulatedAnnotator, draw, draw_normal
 from streamgp.interactive.messages import Challenge
 from streamgp.moments import Moments
 from streamgp.values import is_number
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
 
 # An answer within so many standard deviations of the truth was measured, and not made up.
 _MEASURED = 4.0
-# The smallest draw, 0, stands for a number below which half of the draw after it lies.
-_SMALLEST = 2.0**-54
 
 
 class SimulatedMeasurer(SimulatedAnnotator):
@@ -121,6 +118,5 @@ class SimulatedMeasurer(SimulatedAnnotator):
             off = self.outlier * self._truths.std
             value += off if draw(self._seed, request, "which") < 0.5 else -off
         if self.noise:
-            u = max(draw(self._seed, request, "noise"), _SMALLEST)
-            value += self.noise * NormalDist().inv_cdf(u)
+            value += self.noise * draw_normal(self._seed, request, "noise")
         return value

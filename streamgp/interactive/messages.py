@@ -30,6 +30,11 @@ ended. `unlearnable`: the learner cannot take this example.
 """
 
 
+RESPONSE_S, CONFIDENCE = "response_s", "confidence"
+"""What `Answer.privileged` holds where people answer: how many seconds it took, and how sure they
+are of it, from 0 to 1."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """An observation to predict.

@@ -1,16 +1,23 @@
-"""A simulated annotator who errs more, the more was asked of late."""
+"""A simulated annotator who errs more, and takes longer, the more was asked of late."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from math import exp
 from typing import TYPE_CHECKING
 
-from streamgp.interactive.annotators import SimulatedAnnotator
+from streamgp.interactive.annotators import LONGEST_DELAY_S, SimulatedAnnotator, draw_normal
 from streamgp.interactive.border import check_span
+from streamgp.interactive.messages import RESPONSE_S
 
 if TYPE_CHECKING:
     from streamgp.base import Label, State
     from streamgp.interactive.messages import Answer, Request
+
+# With the longest times, so that even 8 standard deviations above they are numbers.
+_STEEPEST_SLOWING = 1e6
+_WIDEST_SPREAD = 10.0
 
 
 class TiredAnnotator(SimulatedAnnotator):
@@ -21,9 +28,15 @@ class TiredAnnotator(SimulatedAnnotator):
 
         min(1, error_rate + tiring_rate · Σ 2^(-(t - t_i) / half_life_s))
 
-    where the t_i are the times of the earlier questions. Otherwise this is a `SimulatedAnnotator`:
-    what is random depends on the seed and the question alone. The stream's time counts, not the
-    clock; while it goes backwards nobody gets rest.
+    where the t_i are the times of the earlier questions. The tiredness shows in how long an answer
+    takes, which the answer tells as `privileged["response_s"]`: log-normal, with the median
+
+        response_s · (1 + slowing · Σ 2^(-(t - t_i) / half_life_s))
+
+    It moves nothing: when an answer is there, `delay` says.
+
+    Otherwise this is a `SimulatedAnnotator`: what is random depends on the seed and the question
+    alone. The stream's time counts, not the clock; while it goes backwards nobody gets rest.
 
     Parameters
     ----------
@@ -35,6 +48,12 @@ class TiredAnnotator(SimulatedAnnotator):
         What a question just asked adds to the probability of a wrong label.
     half_life_s
         Seconds of the stream's time in which half of the tiredness passes.
+    response_s
+        Median time of an answer when rested, in seconds, at most 1e12.
+    slowing
+        What a question just asked adds to the median time, in units of `response_s`.
+    response_spread
+        Standard deviation of the natural logarithm of the time.
     name
         How the annotator signs.
 
@@ -47,17 +66,17 @@ class TiredAnnotator(SimulatedAnnotator):
     --------
     >>> from streamgp import TiredAnnotator
     >>> from streamgp.interactive import LabelRequest
-    >>> annotator = TiredAnnotator(tiring_rate=0.1, half_life_s=3600.0, seed=1)
+    >>> annotator = TiredAnnotator(slowing=0.1, response_spread=0.0, seed=1)
     >>> for hour in range(3):
     ...     request = LabelRequest(
     ...         request_id=f"{hour}/label", event_id=str(hour), x={}, reason="", score=1.0,
     ...         threshold=0.0, requested_at=3600.0 * hour,
     ...     )
     ...     answer = annotator.answer(request, truth="hall", now=3600.0 * hour)
-    ...     print(annotator.tiredness)
-    1.0
-    1.5
-    1.75
+    ...     print(annotator.tiredness, answer.privileged)
+    1.0 {'response_s': 2.0}
+    1.5 {'response_s': 2.1}
+    1.75 {'response_s': 2.15}
 
     """
 
@@ -75,6 +94,9 @@ class TiredAnnotator(SimulatedAnnotator):
         *,
         tiring_rate: float = 0.01,
         half_life_s: float = 3600.0,
+        response_s: float = 2.0,
+        slowing: float = 0.05,
+        response_spread: float = 0.25,
         name: str = "simulated",
     ) -> None:
         super().__init__(error_rate, delay, decline_rate, stubborn, classes, seed, name=name)
@@ -83,8 +105,18 @@ class TiredAnnotator(SimulatedAnnotator):
                 f"tiring_rate must be a finite number of at least 0, got {tiring_rate!r}"
             )
         check_span("half_life_s", half_life_s)
+        for argument, value, most in (
+            ("response_s", response_s, LONGEST_DELAY_S),
+            ("slowing", slowing, _STEEPEST_SLOWING),
+            ("response_spread", response_spread, _WIDEST_SPREAD),
+        ):
+            if not 0.0 <= value <= most:
+                raise ValueError(f"{argument} must be from 0 to {most:g}, got {value!r}")
         self.tiring_rate = tiring_rate
         self.half_life_s = half_life_s
+        self.response_s = response_s
+        self.slowing = slowing
+        self.response_spread = response_spread
         self._tired = 0.0
         self._asked_at: float | None = None
 
@@ -100,11 +132,16 @@ class TiredAnnotator(SimulatedAnnotator):
             rest = max(0.0, now - self._asked_at)
             self._tired = self.tiredness * 2.0 ** (-rest / self.half_life_s)
             self._asked_at += rest
-        return super().answer(request, truth, now)
+        answer = super().answer(request, truth, now)
+        return replace(answer, privileged={RESPONSE_S: self._response_s(request)})
 
     @property
     def _current_error_rate(self) -> float:
         return min(1.0, self.error_rate + self.tiring_rate * self._tired)
+
+    def _response_s(self, request: Request) -> float:
+        median = self.response_s * (1.0 + self.slowing * self._tired)
+        return median * exp(self.response_spread * draw_normal(self._seed, request, "response"))
 
     def state(self) -> State:
         """Return the labels seen so far, the seed, and how tired the annotator is."""

@@ -54,6 +54,7 @@ def test_options_and_their_choices_are_completed(program: Path) -> None:
     options = completed(program, "replay", "log.csv", "--")
     assert {"plain,--label", "plain,--preset", "plain,--report"} <= set(options)
     assert completed(program, "replay", "--pre") == ["plain,--preset"]
+    assert completed(program, "annotate", "w.toml", "--conf") == ["plain,--confidence"]
     assert completed(program, "replay", "log.csv", "--preset", "") == [
         "plain,default",
         "plain,paper",

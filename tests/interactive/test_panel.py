@@ -96,6 +96,13 @@ def test_challenge_of_nobody_in_the_panel_goes_to_one_of_it():
         assert set(names(panel, [contest(n, stranger) for n in range(50)])) == {"ann", "bob"}
 
 
+def test_what_a_member_tells_with_an_answer_goes_through():
+    tired = TiredAnnotator(name="ann", response_spread=0.0)
+    panel = AnnotatorPanel([tired, SimulatedAnnotator(name="bob")], seed=1)
+    found = {a.annotator: a.privileged for a in (panel.answer(r, "a", 0.0) for r in MANY[:2])}
+    assert found == {"ann": {"response_s": 2.0}, "bob": None}
+
+
 def test_all_see_every_label():
     panel = AnnotatorPanel(
         [SimulatedAnnotator(error_rate=1.0, name=name, seed=1) for name in ("ann", "bob")], seed=1

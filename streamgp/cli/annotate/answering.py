@@ -9,12 +9,12 @@ from connectors.desk.desk import CannotUndoError, Question
 from connectors.records import Topics
 from connectors.wire.outbox import Outbox
 from streamgp.cli.annotate.choices import GIVEN, SUGGESTED, Choice, Choices, shown_label
-from streamgp.cli.annotate.commands import Command, Face
+from streamgp.cli.annotate.commands import Command, Face, said
 from streamgp.cli.annotate.courier import SOURCE, Courier
 from streamgp.cli.annotate.live_desk import LOOK_S, LiveDesk, Sitting
 from streamgp.cli.annotate.question import View
 from streamgp.cli.wording import printable
-from streamgp.interactive.messages import Answer, Challenge, Request
+from streamgp.interactive.messages import CONFIDENCE, RESPONSE_S, Answer, Challenge, Request
 
 
 class Answering:
@@ -150,6 +150,7 @@ class Answering:
             trouble=live.trouble or self._courier.trouble,
             now=self._clock(),
             of_numbers=self._sitting.of_numbers,
+            asks_confidence=self._sitting.asks_confidence,
         )
 
     def _offer(self, request: Request) -> list[Choice]:
@@ -188,15 +189,27 @@ class Answering:
 
     def _answer(self, question: Question, command: Command) -> None:
         desk = self._live.desk
-        answer = desk.answer(question, command.label, self._clock(), std=command.std)
+        answer = desk.answer(
+            question,
+            command.label,
+            self._clock(),
+            std=command.std,
+            privileged=self._known_of(command),
+        )
         about = printable(question.request.event_id)
-        what = "don't know" if command.label is None else shown_label(command.label)
-        if command.std is not None:
-            what += f" \N{PLUS-MINUS SIGN} {shown_label(command.std)}"
-        self._note = f"event {about}: {what}"
+        self._note = f"event {about}: {said(command)}"
         if answer is not None:
             self.n_answered += 1
             self._send(answer, question)
+
+    def _known_of(self, command: Command) -> dict[str, float] | None:
+        """Return what is known of an answer beside the label, None if that is nothing."""
+        known = {}
+        if command.response_s is not None and self._sitting.notes_response_time:
+            known[RESPONSE_S] = command.response_s
+        if command.confidence is not None:
+            known[CONFIDENCE] = command.confidence
+        return known or None
 
     def _undo(self) -> None:
         if self._live.is_behind:

@@ -36,6 +36,18 @@ def _name(_context: click.Context, _parameter: click.Parameter, value: str | Non
 )
 @click.option("--key", metavar="KEY", help="Ask only about events of this key.")
 @click.option(
+    "--confidence",
+    "asks_confidence",
+    is_flag=True,
+    help="Ask after each label how sure it is: 1 (guessed) to 5 (certain); Enter leaves it out. In "
+    "a line it stands behind the label: kitchen ?4.",
+)
+@click.option(
+    "--no-response-time",
+    is_flag=True,
+    help="Do not note how long each answer took. Without this option every answer says so.",
+)
+@click.option(
     "--simulate",
     metavar="NAME=VALUE,...",
     multiple=True,
@@ -69,6 +81,8 @@ def annotate(
     config_file: Path,
     annotator: str | None,
     key: str | None,
+    asks_confidence: bool,
+    no_response_time: bool,
     simulate: tuple[str, ...],
     truth: tuple[Path, ...],
     label: str | None,
@@ -85,10 +99,14 @@ def annotate(
     answer back, n lets you type a new label, ? helps, q leaves. Where the input is no terminal,
     each line answers one question: a key, a label, or n LABEL. One that means nothing ends it.
 
+    Every answer tells for how many seconds the question had been shown: learners may believe hasty
+    answers less. --no-response-time leaves that out.
+
     \b
     Examples:
       streamgp annotate worker.toml
       streamgp annotate worker.toml --as ann --key phone-3
+      streamgp annotate worker.toml --confidence
       streamgp annotate worker.toml --simulate error_rate=0.2,delay=2
       streamgp annotate worker.toml --simulate "" --truth rooms.csv --label room
 
@@ -98,6 +116,8 @@ def annotate(
     """
     if not simulate and (truth or label is not None):
         raise click.UsageError("--truth and --label are of use with --simulate only")
+    if simulate and (asks_confidence or no_response_time):
+        raise click.UsageError("--confidence and --no-response-time are of no use with --simulate")
     from streamgp.cli.annotate.sittings import by_hand, by_itself
 
     if simulate:
@@ -113,7 +133,15 @@ def annotate(
         )
     else:
         name = annotator or login_name()
-        status = by_hand(config_file, name=name, key=key, idle_s=idle_s, broker=broker)
+        status = by_hand(
+            config_file,
+            name=name,
+            key=key,
+            idle_s=idle_s,
+            broker=broker,
+            asks_confidence=asks_confidence,
+            notes_response_time=not no_response_time,
+        )
     click.get_current_context().exit(status)
 
 

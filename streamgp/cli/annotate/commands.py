@@ -2,22 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from streamgp.base import Label
 from streamgp.cli.annotate.choices import Choice, parse_label, parse_number, shown_label
+from streamgp.cli.annotate.confidence import in_words, split_confidence
 from streamgp.cli.annotate.question import View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """What the annotator wants; only a label has `label`, and `std` if it is a number with one."""
+    """What the annotator wants.
+
+    Parameters
+    ----------
+    kind
+        What it is.
+    label
+        The label, where one is given.
+    std
+        How exact it is, where it is a number and that was said.
+    confidence
+        How sure it is, from 0 to 1, where that was said.
+    response_s
+        For how many seconds the question had been shown when the label was chosen, or declined.
+
+    """
 
     kind: Literal["label", "decline", "skip", "undo", "quit"]
     label: Label | None = None
     std: float | None = None
+    confidence: float | None = None
+    response_s: float | None = None
+
+
+def said(command: Command) -> str:
+    """Return a label, or that none is known, as text.
+
+    Examples
+    --------
+    >>> said(Command(kind="label", label=21.5, std=0.5, confidence=0.75))
+    '21.5 ± 0.5, sure'
+
+    """
+    if command.label is None:
+        return "don't know"
+    text = shown_label(command.label)
+    if command.std is not None:
+        text += f" \N{PLUS-MINUS SIGN} {shown_label(command.std)}"
+    return text if command.confidence is None else f"{text}, {in_words(command.confidence)}"
 
 
 COMMANDS = {
@@ -74,10 +109,39 @@ def label_of_key(character: str, choices: Sequence[Choice]) -> Command | None:
 
 def typed_label(text: str, view: View) -> Command:
     """Return the label, or the number, that was typed; raises ValueError if it is none."""
-    if view.of_numbers:
-        y, std = parse_number(text)
-        return Command(kind="label", label=y, std=std)
-    return Command(kind="label", label=parse_label(text, [c.label for c in view.choices]))
+
+    def read(text: str) -> Command:
+        if view.of_numbers:
+            y, std = parse_number(text)
+            return Command(kind="label", label=y, std=std)
+        return Command(kind="label", label=parse_label(text, [c.label for c in view.choices]))
+
+    return _with_confidence(text, view, read)
+
+
+def line_of(text: str, view: View) -> Command:
+    """Return what a line says about a question; raises ValueError if it is nothing."""
+    read = number_of_line if view.of_numbers else command_of_line
+    return _with_confidence(text, view, lambda line: read(line, view.choices))
+
+
+def _with_confidence(text: str, view: View, read: Callable[[str], Command]) -> Command:
+    """Read what was typed, and how sure it is where that is asked for."""
+    if not view.asks_confidence:
+        return read(text)
+    rest, confidence = split_confidence(text)
+    if confidence is None:
+        return read(text)
+    written = text.strip()
+    for label in (shown_label(choice.label) for choice in view.choices):
+        if label in (written, written.removeprefix("n ")):
+            raise ValueError(
+                f"{label!r} is a label itself; put it in double quotes, or what stands before ?"
+            )
+    command = read(rest)
+    if command.kind != "label":
+        raise ValueError(f"{rest!r} gives no label that one could be sure of")
+    return replace(command, confidence=confidence)
 
 
 def number_of_line(line: str, choices: Sequence[Choice]) -> Command:

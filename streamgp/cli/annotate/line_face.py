@@ -7,12 +7,9 @@ import select
 from typing import TYPE_CHECKING, TextIO
 
 from streamgp.cli.annotate import question as looks
-from streamgp.cli.annotate.commands import (
-    Command,
-    UnclearLineError,
-    command_of_line,
-    number_of_line,
-)
+from streamgp.cli.annotate.commands import Command, UnclearLineError, line_of
+from streamgp.cli.annotate.confidence import IN_A_LINE
+from streamgp.cli.annotate.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
     from connectors.desk.desk import Question
@@ -82,15 +79,18 @@ class LineFace:
         Where the answers come from.
     out
         Where the questions go.
+    watch
+        Measures how long questions are shown; None for one of its own.
 
     """
 
     # _shown  the question printed last
     # _said   the note and the trouble printed last
-    def __init__(self, lines: Lines, out: TextIO) -> None:
+    def __init__(self, lines: Lines, out: TextIO, watch: Stopwatch | None = None) -> None:
         from rich.console import Console
 
         self._lines = lines
+        self._watch = watch or Stopwatch()
         self._console = Console(
             file=out, width=_WIDTH, color_system=None, force_terminal=False, highlight=False
         )
@@ -98,10 +98,12 @@ class LineFace:
         self._said: tuple[str | None, str | None] = (None, None)
 
     def __enter__(self) -> LineFace:
+        self._watch.listen()
         return self
 
     def __exit__(self, *error: object) -> None:
         self.release()
+        self._watch.close()
 
     def show(self, view: View) -> None:
         """Print what is new."""
@@ -112,8 +114,12 @@ class LineFace:
         if view.n_read is None and view.question is not None and view.question != self._shown:
             self._console.print()
             self._console.print(looks.whole(view, most=looks.MOST_IN_LINES))
+            if view.asks_confidence:
+                self._print(IN_A_LINE)
             self._console.print(looks.status(view))
         self._shown = view.question
+        request = None if view.question is None else view.question.request
+        self._watch.look(request if view.n_read is None else None)
 
     def read(self, view: View, timeout_s: float) -> Command | None:
         """Return what the next line says. Lines for which there is no question yet wait.
@@ -140,8 +146,7 @@ class LineFace:
             self._console.print(looks.features(view))
         elif word:
             try:
-                read = number_of_line if view.of_numbers else command_of_line
-                return read(line, view.choices)
+                command = self._watch.timed(line_of(line, view))
             except ValueError as error:
                 if not self._lines.is_typed:
                     n = self._lines.n_dropped
@@ -149,6 +154,10 @@ class LineFace:
                         f"line {n} of the input: {error}; nothing behind it was read"
                     ) from None
                 self._print(str(error))
+                return None
+            if command.response_s is not None:
+                self._watch.stop()
+            return command
         return None
 
     def question_ended(self) -> None:

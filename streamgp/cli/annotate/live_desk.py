@@ -40,6 +40,10 @@ class Sitting:
         Seconds without a question after which to leave; None for never.
     of_numbers
         Whether numbers are asked for, not names of classes.
+    asks_confidence
+        Whether it is asked how sure an answer is.
+    notes_response_time
+        Whether answers tell how long they took.
 
     """
 
@@ -49,6 +53,8 @@ class Sitting:
     only_key: str | None = None
     idle_s: float | None = None
     of_numbers: bool = False
+    asks_confidence: bool = False
+    notes_response_time: bool = True
 
 
 class LiveDesk:

@@ -87,6 +87,8 @@ class View:
     now: float
     of_numbers: bool = False
     """Whether numbers are asked for, not names of classes."""
+    asks_confidence: bool = False
+    """Whether it is asked how sure an answer is."""
 
 
 def heading(view: View) -> Text:
@@ -200,8 +202,14 @@ def status(view: View) -> Text:
     return text
 
 
-def whole(view: View, *, start: int = 0, most: int | None = None) -> RenderableType:
-    """Return the question with everything that belongs to it."""
+def whole(
+    view: View,
+    *,
+    start: int = 0,
+    most: int | None = None,
+    below: RenderableType | None = None,
+) -> RenderableType:
+    """Return the question with everything that belongs to it; `below` stands in for its keys."""
     if view.question is None:
         return Text("no question is open; new ones appear here")
     return Group(
@@ -209,7 +217,7 @@ def whole(view: View, *, start: int = 0, most: int | None = None) -> RenderableT
         Text(),
         Padding(features(view, start=start, most=most), (0, 0, 0, 2), expand=False),
         Text(),
-        labels(view),
+        labels(view) if below is None else below,
     )
 
 
@@ -229,6 +237,9 @@ stand the examples most like it. Your second answer counts, whichever it is.
   1-9, a-z   give the label that stands beside the key
   n          type a label; in double quotes it is text even if it looks like a number
   0-9        where numbers are asked for: type one, and how exact it is, as in 21.5 +- 0.5
+  1-5        with --confidence, after a label: how sure you are, from 1 (guessed) to 5
+             (certain); Enter leaves it out, Esc goes back. In a line it stands behind the
+             label, as in: kitchen ?4
   d          don't know: the question ends without a label; a challenged one stays
   s          skip: the question comes again after all others
   u          undo: take the last answer back, and ask again

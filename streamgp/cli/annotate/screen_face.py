@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from contextlib import suppress
+from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +17,13 @@ from rich.control import Control
 from rich.screen import Screen
 from rich.text import Text
 
+from streamgp.cli.annotate import prompts
 from streamgp.cli.annotate import question as looks
 from streamgp.cli.annotate.choices import shown_label
 from streamgp.cli.annotate.commands import COMMANDS, Command, label_of_key, typed_label
+from streamgp.cli.annotate.confidence import CONFIDENCES
 from streamgp.cli.annotate.keys import Key, Keys
+from streamgp.cli.annotate.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
     from streamgp.cli.annotate.question import View
@@ -40,22 +44,27 @@ class ScreenFace:
         The terminal, for reading and for writing.
     console
         The terminal, for drawing.
+    watch
+        Measures how long questions are shown; None for one of its own.
 
     """
 
     # _pressed     keys not looked at yet
     # _typed       the label being typed, None if none is
+    # _unrated     the answer of which it is being asked how sure it is, None if it is not
     # _start       the first feature shown, of the question `_of`
     # _remark      what was wrong with the last key
     # _deaf_until  until when keys about the question do not count
     # _drawn       what the picture on the screen was made of
     # _was         who handled Ctrl-Z before
-    def __init__(self, fd: int, out: int, console: Console) -> None:
+    def __init__(self, fd: int, out: int, console: Console, watch: Stopwatch | None = None) -> None:
+        self._watch = watch or Stopwatch()
         self._keys = Keys(fd, out)
         self._out = out
         self._console = console
         self._pressed: deque[Key] = deque()
         self._typed: str | None = None
+        self._unrated: Command | None = None
         self._helps = False
         self._start = 0
         self._of: object = None
@@ -68,11 +77,13 @@ class ScreenFace:
     def __enter__(self) -> ScreenFace:
         if threading.current_thread() is threading.main_thread():
             self._was = signal.signal(signal.SIGTSTP, self._pause)
+        self._watch.listen()
         self._hold()
         return self
 
     def __exit__(self, *error: object) -> None:
         self.release()
+        self._watch.close()
         if self._was is not None:
             signal.signal(signal.SIGTSTP, self._was)
 
@@ -81,12 +92,17 @@ class ScreenFace:
         of = None if view.question is None else view.question.request
         if of is not self._of:
             self._of, self._start, self._typed, self._remark = of, 0, None, None
+            self._unrated = None
+        self._draw(view)
+        self._watch.look(of if view.n_read is None and not self._helps else None)
+
+    def _draw(self, view: View) -> None:
         drawn = (
             view.question,
             len(view.choices),
             (view.n_open, view.n_answered, view.n_unsent, view.n_read),
             (view.note, view.trouble, int(view.now)),
-            (self._typed, self._helps, self._start, self._remark),
+            (self._typed, self._unrated, self._helps, self._start, self._remark),
             self._console.size,
         )
         if drawn == self._drawn or not self._is_held:
@@ -113,7 +129,7 @@ class ScreenFace:
         """Drop keys that were meant for the question that has ended."""
         self._pressed.clear()
         self._keys.discard()
-        self._typed = None
+        self._typed = self._unrated = None
         self._deaf_until = time.monotonic() + DEAF_S
 
     def release(self) -> None:
@@ -149,6 +165,8 @@ class ScreenFace:
             return None
         if self._typed is not None:
             return self._type(key, self._typed, view)
+        if self._unrated is not None:
+            return self._rate(key, self._unrated)
         if key.kind == "paste":
             self._remark = "what is pasted is no answer; press n first to give it as a label"
         if key.kind != "text":
@@ -176,8 +194,40 @@ class ScreenFace:
             command = COMMANDS.get(character) or label_of_key(character, view.choices)
             if command is None:
                 self._remark = f"{character} stands for nothing; ? tells what there is"
-            return command
+                return None
+            return self._choose(command, view)
         return None
+
+    def _choose(self, command: Command, view: View) -> Command | None:
+        """Return what was chosen, unless it is to be asked first how sure it is."""
+        command = self._watch.timed(command)
+        if view.asks_confidence and command.kind == "label" and command.confidence is None:
+            self._unrated = command
+            return None
+        return self._give(command)
+
+    def _rate(self, key: Key, unrated: Command) -> Command | None:
+        """Take a key while it is asked how sure an answer is."""
+        character = key.text.lower()
+        if key.kind == "escape" or character == "u":
+            self._unrated = None
+        elif key.kind == "enter" or character == " ":
+            return self._give(unrated)
+        elif key.kind == "text" and character in CONFIDENCES:
+            return self._give(replace(unrated, confidence=CONFIDENCES[character]))
+        elif character == "?":
+            self._helps = True
+        elif character == "q":
+            return COMMANDS[character]
+        elif key.kind != "backspace":
+            self._remark = "how sure is 1 to 5; Enter leaves it out, Esc goes back"
+        return None
+
+    def _give(self, command: Command) -> Command:
+        self._unrated = None
+        if command.response_s is not None:
+            self._watch.stop()
+        return command
 
     def _type(self, key: Key, typed: str, view: View) -> Command | None:
         """Take a key while a label is being typed."""
@@ -194,7 +244,7 @@ class ScreenFace:
                 self._remark = str(error)
                 return None
             self._typed = None
-            return command
+            return self._choose(command, view)
         return None
 
     def _most(self, view: View) -> int:
@@ -208,22 +258,13 @@ class ScreenFace:
             return Text(looks.HELP + "\nany key: back")
         parts: list[RenderableType] = []
         if view.n_read is None:
-            parts += [looks.whole(view, start=self._start, most=self._most(view)), Text()]
+            below = None if self._unrated is None else prompts.how_sure(self._unrated)
+            parts += [looks.whole(view, start=self._start, most=self._most(view), below=below)]
+            parts.append(Text())
         parts.append(looks.status(view))
         if self._typed is not None:
-            parts.append(self._prompt(self._typed, view))
-        for said in (view.note, self._remark):
-            if said is not None:
-                parts.append(Text(looks.printable_lines(said), style="yellow"))
+            parts.append(prompts.typing(self._typed, view))
+        for text in (view.note, self._remark):
+            if text is not None:
+                parts.append(Text(looks.printable_lines(text), style="yellow"))
         return Group(*parts)
-
-    def _prompt(self, typed: str, view: View) -> Text:
-        what = "number: " if view.of_numbers else "new label: "
-        text = Text.assemble((what, "bold"), typed, ("_", "blink"))
-        if view.of_numbers:
-            return text.append("   as 21.5 or 21.5 +- 0.5; Enter: give it, Esc: back", style="dim")
-        near = [shown_label(choice.label) for choice in view.choices]
-        near = [label for label in near if typed and label.casefold().startswith(typed.casefold())]
-        if near:
-            text.append(f"   known: {', '.join(near[:5])}", style="dim")
-        return text.append("   Enter: give it, Esc: back", style="dim")

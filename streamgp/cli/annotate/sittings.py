@@ -50,7 +50,14 @@ class _Stop(Stop):
 
 
 def by_hand(
-    config_file: Path, *, name: str, key: str | None, idle_s: float | None, broker: str | None
+    config_file: Path,
+    *,
+    name: str,
+    key: str | None,
+    idle_s: float | None,
+    broker: str | None,
+    asks_confidence: bool = False,
+    notes_response_time: bool = True,
 ) -> int:
     """Let a person answer; return the exit status.
 
@@ -66,6 +73,10 @@ def by_hand(
         Seconds without a question after which to leave, None for never.
     broker
         Address of the broker; replaces the configured one.
+    asks_confidence
+        Whether to ask how sure an answer is.
+    notes_response_time
+        Whether answers tell how long they took.
 
     Raises
     ------
@@ -82,6 +93,8 @@ def by_hand(
             only_key=key,
             idle_s=idle_s,
             of_numbers=config.target == "number",
+            asks_confidence=asks_confidence,
+            notes_response_time=notes_response_time,
         )
         courier = Courier(lambda: topics.writer(PROGRAM))
         face = open_face()

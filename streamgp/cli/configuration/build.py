@@ -291,7 +291,7 @@ def _one_annotator(
 ) -> SimulatedAnnotator:
     seed = config.seed
     options: dict[str, Any] = msgspec.structs.asdict(annotator)
-    tiring = {key: options.pop(key) for key in ("tiring_rate", "half_life_s")}
+    tiring = {key: options.pop(key) for key in settings.OF_TIRED}
     measuring = {key: options.pop(key) for key in ("noise", "outlier", "states_noise")}
     options["name"] = name
     if annotator.seed is None:

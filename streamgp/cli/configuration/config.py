@@ -301,6 +301,11 @@ def _annotators(config: Config) -> list[tuple[str, Annotator]]:
 
 
 def _check_annotators(config: Config, source: str) -> None:
+    for path, annotator in _annotators(config):
+        for name in ("response_s", "slowing", "response_spread"):
+            is_given = getattr(annotator, name) != getattr(Annotator(), name)
+            if is_given and not annotator.tiring_rate:
+                raise ConfigError(f"{source}: {path}.{name} needs a tiring_rate above 0")
     if config.annotators and config.annotator != Annotator():
         raise ConfigError(
             f"{source}: there is one annotator in [annotator] and several in [annotators]; "

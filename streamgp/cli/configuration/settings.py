@@ -209,7 +209,8 @@ class Learner(Section, frozen=True, kw_only=True):
 class Annotator(Section, frozen=True, kw_only=True):
     """A simulated annotator; `delay` is in seconds of the log's time.
 
-    One with a `tiring_rate` is tired, see `streamgp.TiredAnnotator`. `noise`, `outlier` and
+    One with a `tiring_rate` is tired, see `streamgp.TiredAnnotator`, and only to such a one belong
+    `half_life_s`, `response_s`, `slowing` and `response_spread`. `noise`, `outlier` and
     `states_noise` are for numbers, see `streamgp.SimulatedMeasurer`.
     """
 
@@ -217,6 +218,9 @@ class Annotator(Section, frozen=True, kw_only=True):
     error_rate: Share = 0.0
     tiring_rate: Annotated[float, Meta(ge=0)] = 0.0
     half_life_s: Seconds = 3600.0
+    response_s: Seconds = 2.0
+    slowing: Annotated[float, Meta(ge=0, le=10**6)] = 0.05
+    response_spread: Annotated[float, Meta(ge=0, le=10)] = 0.25
     delay: Annotated[float, Meta(ge=0, le=_LONGEST_S)] = 0.0
     decline_rate: Share = 0.0
     stubborn: bool = False
@@ -225,6 +229,10 @@ class Annotator(Section, frozen=True, kw_only=True):
     outlier: Annotated[float, Meta(ge=0)] = 5.0
     states_noise: bool = False
     seed: Seed | None = None
+
+
+OF_TIRED = ("tiring_rate", "half_life_s", "response_s", "slowing", "response_spread")
+"""The settings of an annotator who gets tired."""
 
 
 class Log(Section, frozen=True, kw_only=True):

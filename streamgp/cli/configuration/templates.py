@@ -129,6 +129,11 @@ stubborn = {stubborn}
 # that has passed. 0.0: never tired.
 tiring_rate = {tiring_rate}
 half_life_s = {half_life_s}
+# Of a tired one: the median seconds that an answer takes when rested, what each question adds to
+# them, in units of these, and how much they vary (standard deviation of the logarithm).
+response_s = {response_s}
+slowing = {slowing}
+response_spread = {response_spread}
 # For numbers: standard deviation of an answer; how many standard deviations of all truths a
 # wrong one is off; whether the annotator says how exact the answers are.
 noise = {noise}

@@ -135,12 +135,16 @@ def terminal(directory: Path) -> Iterator[Terminal]:
 
 
 def answers(directory: Path) -> list[tuple[Any, ...]]:
+    return [(answer.request_id, answer.y, answer.supersedes) for answer in given_in(directory)]
+
+
+def given_in(directory: Path) -> list[Any]:
     reader = FileTopics(directory / "topics").reader(["answers"])
     found: list[Any] = []
     while not reader.caught_up:
         found += [decode(record.value) for record in reader.poll(0.0) if record.value]
     reader.close()
-    return [(answer.request_id, answer.y, answer.supersedes) for answer in found]
+    return found
 
 
 def test_keys_answer_question_after_question(terminal: Terminal, directory: Path) -> None:
@@ -167,6 +171,55 @@ def test_keys_answer_question_after_question(terminal: Terminal, directory: Path
         ("e1/label", None, "e1/label/answer/ann/1"),
         ("e1/label", "den", "e1/label/answer/ann/2"),
     ]
+
+
+def test_answers_say_how_sure_they_are_and_how_long_they_took(directory: Path) -> None:
+    terminal = Terminal(directory, "--confidence")
+    try:
+        start = time.monotonic()
+        terminal.sees("q quit")
+        terminal.press("2")
+        screen = terminal.sees("How sure are you of hall?")
+        assert "1 guessed   2 doubtful   3 rather sure   4 sure   5 certain" in screen
+        terminal.press("\x1b")
+        terminal.sees("n new label")
+        terminal.press("1")
+        terminal.sees("How sure are you of den?")
+        terminal.press("4")
+        terminal.sees("event e2: den, sure")
+        terminal.press("u")
+        terminal.sees("taken back: den, about event e2")
+        terminal.press("2 q")
+        assert terminal.leaves() == 0
+        seconds = time.monotonic() - start
+    finally:
+        terminal.close()
+    found = [(answer.y, answer.privileged) for answer in given_in(directory)]
+    times = [None if known is None else known.pop("response_s") for _, known in found]
+    assert found == [("den", {"confidence": 0.75}), (None, None), ("hall", {})]
+    assert 0.0 < times[0] + times[2] < seconds
+    assert times[1] is None
+
+
+def test_time_asleep_is_no_time_of_an_answer(terminal: Terminal, directory: Path) -> None:
+    terminal.sees("q quit")
+    start = time.monotonic()
+    terminal.press("2")
+    terminal.sees("Which is it?")
+    terminal.process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, terminal.process.pid, os.WSTOPPED)
+    asleep_since = time.monotonic()
+    select.select([], [], [], 1.0)
+    asleep_s = time.monotonic() - asleep_since
+    terminal.process.send_signal(signal.SIGCONT)
+    terminal.press("d")
+    terminal.sees("event e1: don't know")
+    seconds = time.monotonic() - start
+    terminal.press("q")
+    assert terminal.leaves() == 0
+    answer = given_in(directory)[-1]
+    assert answer.declined
+    assert 0.0 <= answer.privileged["response_s"] < seconds - asleep_s
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from connectors.desk.own_answers import N_KEPT
 from streamgp.cli.annotate.choices import COMMANDS
 from streamgp.cli.annotate.command import annotate
+from streamgp.cli.annotate.confidence import CONFIDENCES, WORDS
 from streamgp.cli.annotate.question import HELP
 from streamgp.cli.annotate.screen_face import DEAF_S
 from streamgp.cli.annotate.sittings import SEND_FOR_S
@@ -30,6 +31,13 @@ def test_page_and_help_explain_every_key() -> None:
         assert f"| `{key}` |" in TEXT
     for key in COMMANDS:
         assert f"\n  {key}    " in HELP
+
+
+def test_page_and_help_explain_how_to_say_how_sure_one_is() -> None:
+    assert "   ".join(f"{key} {word}" for key, word in WORDS.items()) in PAGE.read_text("utf-8")
+    assert ", ".join(f"{value:g}" for value in list(CONFIDENCES.values())[:-1]) + " or 1" in TEXT
+    for key in (min(WORDS), max(WORDS)):
+        assert f"{key} ({WORDS[key]})" in " ".join(HELP.split())
 
 
 def test_numbers_on_the_page_are_those_of_the_program() -> None:

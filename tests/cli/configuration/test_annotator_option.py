@@ -117,7 +117,8 @@ WRONG = {
     "stubborn=yes": 'stubborn = "yes" is not allowed, expected true or false',
     "eror_rate=0.1": (
         'eror_rate is not known, did you mean "error_rate"? '
-        "(allowed: name, error_rate, tiring_rate, half_life_s, delay, decline_rate, stubborn, "
+        "(allowed: name, error_rate, tiring_rate, half_life_s, response_s, slowing, "
+        "response_spread, delay, decline_rate, stubborn, "
         "classes, noise, outlier, states_noise, seed)"
     ),
     "name=": 'name = "" is not allowed, expected a text',

@@ -363,10 +363,18 @@ def test_annotator_gets_its_name_and_classes() -> None:
 
 
 def test_annotator_with_a_tiring_rate_is_tired() -> None:
-    annotator = settings.Annotator(error_rate=0.1, tiring_rate=0.01, half_life_s=60.0)
+    annotator = settings.Annotator(
+        error_rate=0.1,
+        tiring_rate=0.01,
+        half_life_s=60.0,
+        response_s=3.0,
+        slowing=0.2,
+        response_spread=0.1,
+    )
     built: Any = build_annotator(Config(annotator=annotator))
     assert type(built) is TiredAnnotator
     assert (built.error_rate, built.tiring_rate, built.half_life_s) == (0.1, 0.01, 60.0)
+    assert (built.response_s, built.slowing, built.response_spread) == (3.0, 0.2, 0.1)
 
 
 def test_several_annotators_are_a_panel_under_the_names_of_their_sections() -> None:

@@ -196,6 +196,14 @@ def test_several_annotators_have_a_section_each() -> None:
     }
 
 
+@pytest.mark.parametrize("name", ["response_s", "slowing", "response_spread"])
+def test_who_never_gets_tired_does_not_show_it(name: str) -> None:
+    with pytest.raises(ConfigError, match=rf"annotator\.{name} needs a tiring_rate above 0"):
+        parse(f"[annotator]\n{name} = 1.0", source="my.toml")
+    annotator = parse(f"[annotator]\n{name} = 1.0\ntiring_rate = 0.1", source="my.toml").annotator
+    assert getattr(annotator, name) == 1.0
+
+
 def test_every_rule_is_known_under_its_snake_case_name() -> None:
     text = """
     [query]

@@ -396,6 +396,26 @@ def test_undone_label_is_taken_back_and_asked_again() -> None:
     assert ids(desk) == []
 
 
+def test_what_is_known_of_an_answer_goes_with_it_and_with_no_other() -> None:
+    desk = desk_with(request())
+    known = {"response_s": 2.5}
+    first = desk.answer(desk.questions(120.0)[0], "hall", 120.0, privileged=known)
+    assert first is not None
+    assert (first.y, first.std, first.privileged) == ("hall", None, known)
+    undone = desk.undo(121.0)
+    assert undone.answer == first
+    assert undone.message is not None
+    assert undone.message.privileged is None
+    assert said(desk, "den", 122.0).privileged is None
+
+
+def test_who_declines_may_say_how_long_it_took() -> None:
+    desk = desk_with(request())
+    answer = desk.answer(desk.questions(120.0)[0], None, 120.0, privileged={"response_s": 0.5})
+    assert answer is not None
+    assert (answer.declined, answer.privileged) == (True, {"response_s": 0.5})
+
+
 def test_undone_question_is_there_in_the_next_session() -> None:
     desk = desk_with(request())
     answers = [said(desk, "hall", 120.0), desk.undo(121.0).message]
