@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 
 class Moments:
@@ -41,6 +42,16 @@ class Moments:
         return self.m2 / self.n if self.n else 0.0
 
     @property
+    def location(self) -> float:
+        """Where the numbers are: the mean."""
+        return self.mean
+
+    @property
+    def scale(self) -> float:
+        """How far they are apart: the standard deviation."""
+        return self.std
+
+    @property
     def std(self) -> float:
         """The standard deviation; 1 as long as the numbers do not differ."""
         # Below this, the spread is rounding of a constant.
@@ -69,3 +80,14 @@ class Moments:
         """Let all numbers so far count less: as this share of what they counted."""
         self.n *= share
         self.m2 *= share
+
+    def plain(self) -> Sequence[float]:
+        """Return what `of` makes the same of."""
+        return [self.n, self.mean, self.m2]
+
+    @classmethod
+    def of(cls, n: float, mean: float, m2: float) -> Moments:
+        """Return what `plain` was taken from."""
+        moments = cls()
+        moments.n, moments.mean, moments.m2 = n, float(mean), float(m2)
+        return moments

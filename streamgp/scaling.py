@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from streamgp.base import FeatureName, Features, Label, State
 from streamgp.moments import Moments
 from streamgp.plain import plain_name
+from streamgp.quartiles import Quartiles
 from streamgp.values import LARGEST, as_number, is_missing, is_number
 
 
@@ -83,15 +84,17 @@ class StandardScaling:
 
     # _n        events observed
     # _next     number of events at which the statistics in use change next
-    # _moments  running statistics of the features that are not frozen
-    # _means, _factors  what is subtracted and multiplied by, for the features in use
+    # _running  statistics of the features that are not frozen
+    # _locations, _factors  what is subtracted and multiplied by, for the features in use
     # _in_use   these as plain values; None: not asked for since they changed
+    _statistics: type[Moments | Quartiles] = Moments
+
     def __init__(self, warm_up: int) -> None:
         self.warm_up = warm_up
         self._n = 0
         self._next = 1
-        self._moments: dict[FeatureName, Moments] = {}
-        self._means: dict[FeatureName, float] = {}
+        self._running: dict[FeatureName, Moments | Quartiles] = {}
+        self._locations: dict[FeatureName, float] = {}
         self._factors: dict[FeatureName, float] = {}
         self._in_use: list[list[Any]] | None = None
 
@@ -108,19 +111,19 @@ class StandardScaling:
             If a feature is infinite or too large; nothing is noted then.
 
         """
-        if self._n >= self.warm_up and x.keys() <= self._means.keys() and _is_plain(x):
+        if self._n >= self.warm_up and x.keys() <= self._locations.keys() and _is_plain(x):
             self._n += 1
             return False
         numbers = _finite_numbers(x)
         self._n += 1
         frozen = self._n > self.warm_up
         for name, value in numbers.items():
-            if frozen and name in self._means:
+            if frozen and name in self._locations:
                 continue
-            moments = self._moments.get(name)
-            if moments is None:
-                moments = self._moments[name] = Moments()
-            moments.add(value)
+            running = self._running.get(name)
+            if running is None:
+                running = self._running[name] = self._statistics()
+            running.add(value)
         return self._freeze_late() if frozen else self._refresh()
 
     def learn(self, x: Features, y: Label) -> None:
@@ -128,9 +131,9 @@ class StandardScaling:
 
     def transform(self, x: Features) -> Features:
         """Return standardised features; those without statistics in use are left out."""
-        means, factors = self._means, self._factors
+        locations, factors = self._locations, self._factors
         try:
-            scaled = {name: (value - means[name]) * factors[name] for name, value in x.items()}
+            scaled = {name: (value - locations[name]) * factors[name] for name, value in x.items()}
             # NaN survives a sum.
             if not math.isnan(sum(scaled.values())):
                 return scaled
@@ -145,8 +148,9 @@ class StandardScaling:
                 continue
             if not is_number(value):
                 scaled[name] = value
-            elif name in self._means:
-                scaled[name] = (as_number(name, value) - self._means[name]) * self._factors[name]
+            elif name in self._locations:
+                number = as_number(name, value)
+                scaled[name] = (number - self._locations[name]) * self._factors[name]
         return scaled
 
     def state(self) -> State:
@@ -154,25 +158,25 @@ class StandardScaling:
         return {
             "n": self._n,
             "next": self._next,
-            "moments": [[plain_name(name), m.n, m.mean, m.m2] for name, m in self._moments.items()],
+            "moments": [[plain_name(name), *r.plain()] for name, r in self._running.items()],
             "in_use": self._plain_in_use(),
         }
 
     def load_state(self, state: State) -> None:
         """Become what the state was taken from."""
         self._n, self._next = int(state["n"]), int(state["next"])
-        for name, n, mean, m2 in state["moments"]:
-            moments = self._moments[name] = Moments()
-            moments.n, moments.mean, moments.m2 = int(n), float(mean), float(m2)
-        for name, mean, factor in state["in_use"]:
-            self._means[name], self._factors[name] = float(mean), float(factor)
+        for name, *running in state["moments"]:
+            self._running[name] = self._statistics.of(*running)
+        for name, location, factor in state["in_use"]:
+            self._locations[name], self._factors[name] = float(location), float(factor)
         self._in_use = None
 
     def _plain_in_use(self) -> list[list[Any]]:
         # The state is asked for after every few events, and these never change any more.
         if self._in_use is None:
             self._in_use = [
-                [plain_name(name), mean, self._factors[name]] for name, mean in self._means.items()
+                [plain_name(name), location, self._factors[name]]
+                for name, location in self._locations.items()
             ]
         return self._in_use
 
@@ -182,23 +186,42 @@ class StandardScaling:
         self._next *= 2
         ended = self._n == self.warm_up
         enough = self.warm_up / 2 if ended else 1
-        self._means.clear()
+        self._locations.clear()
         self._factors.clear()
         self._in_use = None
-        for name in [name for name, m in self._moments.items() if m.n >= enough]:
+        for name in [name for name, r in self._running.items() if r.n >= enough]:
             self._use(name, keep=not ended)
         return True
 
     def _freeze_late(self) -> bool:
-        late = [name for name, m in self._moments.items() if m.n >= self.warm_up]
+        late = [name for name, r in self._running.items() if r.n >= self.warm_up]
         for name in late:
             self._use(name, keep=False)
         return bool(late)
 
     def _use(self, name: FeatureName, *, keep: bool) -> None:
-        moments = self._moments[name] if keep else self._moments.pop(name)
-        self._means[name], self._factors[name] = moments.mean, 1.0 / moments.std
+        running = self._running[name] if keep else self._running.pop(name)
+        self._locations[name], self._factors[name] = running.location, 1.0 / running.scale
         self._in_use = None
+
+
+class RobustScaling(StandardScaling):
+    """Scale by median and interquartile range instead: for numbers of which some are wild.
+
+    One answer that took half an hour, for lunch was ready, would make all others the same to
+    somebody who divides by a standard deviation.
+
+    Examples
+    --------
+    >>> scaling = RobustScaling(warm_up=5)
+    >>> for seconds in (2.0, 3.0, 4.0, 3.0, 1800.0):
+    ...     _ = scaling.observe({"response_s": seconds})
+    >>> scaling.transform({"response_s": 4.0})
+    {'response_s': 1.3489...}
+
+    """
+
+    _statistics = Quartiles
 
 
 _FLOATS = frozenset({float})

@@ -1,4 +1,5 @@
 import copy
+import json
 import math
 import pickle
 from decimal import Decimal
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from river import base, compose, feature_extraction, feature_selection, preprocessing, stats
 
 from streamgp.query.pipeline_scaling import PipelineScaling
-from streamgp.scaling import NoScaling, StandardScaling, check_finite
+from streamgp.scaling import NoScaling, RobustScaling, StandardScaling, check_finite
 
 values = st.floats(-1e6, 1e6)
 events = st.fixed_dictionaries({"a": values}, optional={"b": values, "c": values})
@@ -45,6 +46,30 @@ def test_the_statistics_are_those_of_the_first_events(warm_up, more):
     expected = (np.array([3.0, -4.0]) - X.mean(axis=0)) / X.std(axis=0)
     scaled = scaling.transform({"a": 3.0, "b": -4.0})
     assert [scaled["a"], scaled["b"]] == pytest.approx(expected.tolist(), rel=1e-9)
+
+
+@given(st.integers(4, 30), st.integers(0, 30))
+def test_robust_statistics_are_quartiles_of_the_first_events(warm_up, more):
+    xs = rows(warm_up + more)
+    scaling = RobustScaling(warm_up)
+    watched(scaling, xs)
+    X = np.array([[x["a"], x["b"]] for x in xs[:warm_up]])
+    low, middle, high = np.quantile(X, [0.25, 0.5, 0.75], axis=0)
+    expected = (np.array([3.0, -4.0]) - middle) / ((high - low) / 1.3489795003921634)
+    scaled = scaling.transform({"a": 3.0, "b": -4.0})
+    assert [scaled["a"], scaled["b"]] == pytest.approx(expected.tolist(), rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", [StandardScaling, RobustScaling])
+@given(n=st.integers(0, 20), xs=st.lists(events, min_size=20, max_size=20))
+def test_a_scaling_goes_on_after_a_restart_as_before(kind, n, xs):
+    whole, first, second = kind(12), kind(12), kind(12)
+    watched(whole, xs)
+    watched(first, xs[:n])
+    second.load_state(json.loads(json.dumps(first.state())))
+    watched(second, xs[n:])
+    assert second.state() == whole.state()
+    assert [second.transform(x) for x in xs] == [whole.transform(x) for x in xs]
 
 
 def test_the_statistics_are_renewed_when_the_events_have_doubled_and_at_the_end():

@@ -17,7 +17,7 @@ from streamgp.learners.privileged_settings import PrivilegedSettings
 from streamgp.learners.privileged_spaces import Taught, given
 from streamgp.learners.privileged_tasks import PrivilegedTasks
 from streamgp.learners.privileged_tuning import PrivilegedTuning, fitted, labelled, tells_of_noise
-from streamgp.scaling import StandardScaling
+from streamgp.scaling import RobustScaling
 
 WARM_UP = 60
 """Privileged features are scaled by the first examples that have some, so many of them."""
@@ -47,7 +47,7 @@ class PrivilegedCore:
     def __init__(self, settings: PrivilegedSettings) -> None:
         self._settings = settings
         self._columns = Columns()
-        self._scaling = StandardScaling(WARM_UP)
+        self._scaling = RobustScaling(WARM_UP)
         self._kernels: tuple[Kernel | None, Kernel | None] = (settings.kernel, None)
         self._tuning = PrivilegedTuning()
         self._tasks = PrivilegedTasks(settings, self._scaling)

@@ -17,7 +17,7 @@ from streamgp.features import Columns
 from streamgp.gp.label_model import LabelModel
 from streamgp.gp.points import padded
 from streamgp.gp.slots import Slots
-from streamgp.scaling import StandardScaling
+from streamgp.scaling import RobustScaling
 from streamgp.values import as_coordinate, is_missing
 
 Covariances: TypeAlias = tuple[Array, float]
@@ -93,7 +93,7 @@ class Spaces:
 
     # _f, _g   the points; _g is None where the noise is known
     # _known   whether the example in a slot has privileged features
-    def __init__(self, model: LabelModel, scaling: StandardScaling) -> None:
+    def __init__(self, model: LabelModel, scaling: RobustScaling) -> None:
         self.model = model
         self._scaling = scaling
         self.columns_privileged = Columns()

@@ -22,7 +22,7 @@ from streamgp.gp.online_ep import OnlineLabels
 from streamgp.gp.tilted import tilted
 from streamgp.learners.privileged_settings import PrivilegedSettings
 from streamgp.learners.privileged_spaces import Spaces, Taught
-from streamgp.scaling import StandardScaling
+from streamgp.scaling import RobustScaling
 
 
 class PrivilegedTasks:
@@ -47,7 +47,7 @@ class PrivilegedTasks:
     """
 
     # _tasks  what is believed of the examples
-    def __init__(self, settings: PrivilegedSettings, scaling: StandardScaling) -> None:
+    def __init__(self, settings: PrivilegedSettings, scaling: RobustScaling) -> None:
         self._settings = settings
         self._scaling = scaling
         self.examples: list[Taught] = []
