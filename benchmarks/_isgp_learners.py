@@ -7,13 +7,10 @@ one thing around that the paper leaves open or that the default preset changes.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from math import exp, log
-from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -202,12 +199,3 @@ def knob_for(knobs: Sequence[float], counts: Sequence[float], target: float) -> 
     asking = sorted(zip(counts, knobs, strict=True))
     logs = np.log(np.maximum(asking, 1e-9))
     return float(np.exp(np.interp(log(target), logs[:, 0], logs[:, 1])))
-
-
-def processes(n: int | None = None) -> AbstractContextManager[ProcessPoolExecutor | None]:
-    """Return a pool of processes, one for each core, or none where one would do."""
-    n = os.cpu_count() or 1 if n is None else n
-    if n == 1:
-        return nullcontext()
-    # Fresh processes: a fork of one that has loaded BLAS may hang.
-    return ProcessPoolExecutor(n, mp_context=get_context("spawn"))

@@ -1,48 +1,29 @@
 """Playing one contender of `benchmarks.strategies` over one stream, at given numbers of labels.
 
-The knob is turned until the number of labels fits, and nothing else is looked at. It is one knob
-for all seeds: counts are means over them. Where counts jump past the number wanted, the setting
-just above it is played once more, with a hard limit.
+The knob is turned until the number of labels fits, and nothing else is looked at.
 
 """
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import mean, median
+from statistics import median
 
-from river import metrics
-
+from benchmarks._conversation import Score, averaged, played
+from benchmarks._knobs import matched
 from benchmarks._logs import Log
 from benchmarks._strategies_rules import CONTENDERS, Setting
-from streamgp import GPClassifier, SimulatedAnnotator, SkepticalClassifier, interactive_val_score
+from streamgp import GPClassifier, SimulatedAnnotator, SkepticalClassifier
 from streamgp.base import Belief
 from streamgp.draws import uniform
 from streamgp.presets import MAX_POINTS
 from streamgp.query import NeverChallenge
 
 ERROR_RATE = 0.2
-TOLERANCE = 0.03
-_TRIES = 5
 # Labels in units of the largest number wanted, beyond which a setting is not played on.
-_CAP = 1.5
-# A knob that asks far too little or too much is multiplied or divided by at most this.
-_STRIDE = 4.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Score:
-    """Means over the seeds."""
-
-    accuracy: float
-    macro_f1: float
-    n_asked: float
-    n_challenges: float
-    wrong_kept: float
-    hard_limit: float = 0.0  # share of runs whose labels were cut off at the number wanted
+CAP = 1.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,29 +51,15 @@ class Job:
         return scores
 
     def _score(self, knob: float, limit: int | None = None) -> Score:
-        return _mean([self._play(knob, limit, seed) for seed in self.seeds])
+        return averaged([self._play(knob, limit, seed) for seed in self.seeds])
 
     def _play(self, knob: float, limit: int | None, seed: int) -> Score:
         classes = self.log.classes
-        most = int(_CAP * max(self.budgets)) if limit is None else limit
+        most = int(CAP * max(self.budgets)) if limit is None else limit
         setting = Setting(knob=knob, most=most, n_classes=len(classes), seed=seed)
         model = built(self.contender, setting, challenges=self.challenges)
-        result = interactive_val_score(
-            self.log.played(self.order, seed),
-            model,
-            metrics.Accuracy() + metrics.MacroF1(),
-            annotator=SimulatedAnnotator(error_rate=ERROR_RATE, classes=classes, seed=seed),
-        )
-        accuracy, macro_f1 = result.metric.get()
-        return Score(
-            # An event that nothing was predicted for counts as wrong: who asks late shall pay.
-            accuracy=accuracy * result.n_scored / result.n_events,
-            macro_f1=macro_f1,
-            n_asked=result.n_asked,
-            n_challenges=result.n_challenges,
-            wrong_kept=result.wrong_kept or 0.0,
-            hard_limit=float(result.n_asked == limit),
-        )
+        annotator = SimulatedAnnotator(error_rate=ERROR_RATE, classes=classes, seed=seed)
+        return played(self.log.played(self.order, seed), model, annotator, limit)
 
 
 def built(contender: str, setting: Setting, *, challenges: bool = True) -> SkepticalClassifier:
@@ -105,69 +72,6 @@ def built(contender: str, setting: Setting, *, challenges: bool = True) -> Skept
         entry.budget(setting),
         seed=setting.seed,
     )
-
-
-def matched(
-    measure: Callable[..., Score],
-    n: int,
-    known: dict[float, Score],
-    start: float,
-    largest: float,
-) -> Score:
-    """Turn a knob until about `n` labels are asked for, and return what came out.
-
-    Parameters
-    ----------
-    measure
-        What comes out at a setting of the knob, and at one with a hard limit.
-    n
-        Number of labels.
-    known
-        Settings measured so far; grows.
-    start, largest
-        First and largest setting.
-
-    Returns
-    -------
-    A result that fits `n`; if there is none, the closest that is below, or under a hard limit.
-
-    """
-
-    def fits(score: Score) -> bool:
-        return abs(score.n_asked / n - 1.0) <= TOLERANCE
-
-    tries = 0
-    while tries < _TRIES and not any(fits(score) for score in known.values()):
-        knob = _next_knob(known, n, start, largest)
-        if knob in known:
-            break
-        known[knob] = measure(knob)
-        tries += 1
-    modest = [score for score in known.values() if score.n_asked <= n or fits(score)]
-    above = [knob for knob, score in known.items() if score.n_asked > n]
-    if above and not any(map(fits, modest)):
-        modest.append(measure(min(above), n))
-    return min(modest, key=lambda score: abs(score.n_asked - n))
-
-
-def _next_knob(known: dict[float, Score], n: float, start: float, largest: float) -> float:
-    """Interpolate between the neighbours of `n`, logarithmically; go on where one is missing."""
-    if not known:
-        return start
-    above = min((k for k, score in known.items() if score.n_asked > n), default=None)
-    below = max(
-        (k for k, score in known.items() if score.n_asked <= n and (above is None or k < above)),
-        default=None,
-    )
-    if above is None or below is None:
-        knob = below or above or start
-        # Counts grow slower than knobs.
-        factor = (n / max(known[knob].n_asked, 1.0)) ** 1.2
-        return min(knob * min(max(factor, 1.0 / _STRIDE), _STRIDE), largest)
-    low, high = max(known[below].n_asked, 0.5), known[above].n_asked
-    t = math.log(n / low) / math.log(high / low)
-    t = min(max(t, 0.15), 0.85)  # counts jump: never crawl along one side
-    return below ** (1.0 - t) * above**t
 
 
 def microseconds(contender: str, log: Log, n_learned: int, n_repeats: int) -> float:
@@ -199,9 +103,3 @@ def _beliefs(log: Log, n_learned: int) -> list[Belief]:
     for x, y in scaled[:n_learned]:
         learner.learn_one(x, y)
     return [learner.predict_proba_one(x, with_dist=True) for x, _ in scaled[n_learned:]]
-
-
-def _mean(scores: Sequence[Score]) -> Score:
-    return Score(
-        **{name: mean(getattr(score, name) for score in scores) for name in Score.__slots__}
-    )

@@ -77,7 +77,7 @@ class Contender:
 
     package: str
     rule: _Rule
-    budget: Callable[[Setting], Budget] = lambda s: AtMost(s.most)
+    budget: Callable[[Setting], Budget] = lambda s: AtMost(s.most, gives_back=False)
     start: float | None = None
     largest: float | None = 1.0
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean
 
+from benchmarks._conversation import Score
 from benchmarks._harness import Row, standard_error
-from benchmarks._strategies_play import Score
 from benchmarks._strategies_rules import CONTENDERS, DEFAULT
 
 

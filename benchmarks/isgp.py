@@ -42,7 +42,6 @@ from benchmarks._isgp_learners import (
     VARIANTS,
     Field,
     knob_for,
-    processes,
 )
 from benchmarks._isgp_tables import (
     WITHIN,
@@ -53,6 +52,7 @@ from benchmarks._isgp_tables import (
     row,
     row_of_variant,
 )
+from benchmarks._parallel import processes
 
 BUDGETS = (40, 80)
 _KNOBS = (0.25, 0.5, 1.0, 2.0, 4.0)

@@ -39,11 +39,12 @@ from benchmarks._harness import (
     standard_error,
 )
 from benchmarks._isgp_game import Condition, Trace
-from benchmarks._isgp_learners import ALWAYS, ISGP, NEVER, knob_for, processes
+from benchmarks._isgp_learners import ALWAYS, ISGP, NEVER, knob_for
 from benchmarks._isgp_tables import Played, mean_questions, row
 from benchmarks._location_game import CONDITIONS, people
 from benchmarks._location_learners import DEFAULT, FOREST, FRUGAL, GAUSSIAN, People
 from benchmarks._logs import MissingLogError
+from benchmarks._parallel import processes
 
 _STEPS = (25, 50, 100, 200, 300)
 

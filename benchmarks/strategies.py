@@ -19,11 +19,9 @@ of a classifier than probabilities (`StreamDensityBasedAL`, `StreamProbabilistic
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean
 
@@ -38,8 +36,9 @@ from benchmarks._harness import (
     standard_error,
 )
 from benchmarks._logs import Log, read, read_all
+from benchmarks._parallel import in_processes
 from benchmarks._peers import HAS_SKACTIVEML
-from benchmarks._strategies_play import Job, Score, microseconds
+from benchmarks._strategies_play import Job, microseconds
 from benchmarks._strategies_rules import CONTENDERS, DEFAULT
 from benchmarks._strategies_tables import Cell
 
@@ -143,21 +142,13 @@ def _played(
         for contender in contenders
     ]
     cells = []
-    for job, scores in zip(jobs, _results(jobs, plan.n_workers), strict=True):
+    for job, scores in zip(jobs, in_processes(Job.scores, jobs, plan.n_workers), strict=True):
         progress(f"{job.log.name}, {job.order}: {job.contender}")
         cells += [
             Cell(contender=job.contender, log=job.log.name, rate=rate, n=n, score=scores[n])
             for rate, n in zip(rates, job.budgets, strict=True)
         ]
     return cells
-
-
-def _results(jobs: Sequence[Job], n_workers: int) -> Iterator[dict[int, Score]]:
-    if n_workers == 1:
-        yield from map(Job.scores, jobs)
-        return
-    with ProcessPoolExecutor(n_workers, multiprocessing.get_context("spawn")) as pool:
-        yield from pool.map(Job.scores, jobs)
 
 
 def _orders(log: Log) -> tuple[str, ...]:

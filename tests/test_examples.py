@@ -1,5 +1,6 @@
 import ast
 import doctest
+import re
 import runpy
 import textwrap
 from pathlib import Path
@@ -39,3 +40,13 @@ def test_picture_of_the_docs_can_be_drawn(monkeypatch, tmp_path):
     monkeypatch.setattr("sys.argv", [DRAWING, str(path)])
     runpy.run_path(str(EXAMPLES / DRAWING), run_name="__main__")
     assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_index_lists_every_example_and_lines_that_it_prints():
+    index = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \[(\S+)\]\((\S+)\) \| .* \|(?: `(.*)`)? \|$", index, re.M)
+    assert sorted(name for name, *_ in rows) == sorted([*PRINTING, DRAWING])
+    for name, target, line in rows:
+        assert target == name
+        if line:
+            assert line in promised(EXAMPLES / name), name

@@ -26,6 +26,7 @@ from benchmarks import _isgp_game as game  # noqa: E402
 from benchmarks import _isgp_learners as learners  # noqa: E402
 from benchmarks import _isgp_tables as tables  # noqa: E402
 from benchmarks import isgp  # noqa: E402
+from benchmarks._parallel import processes  # noqa: E402
 
 RANDOM, _, SEQUENTIAL, HARD = game.CONDITIONS
 MEANS = 5 * np.array([(0, 0), (1.05, 0.15), (2, -0.1), (0.1, 1), (0.95, 1.15), (2.1, 0.95)])
@@ -292,7 +293,7 @@ def test_without_scikit_learn_srf_is_left_out_and_named(tmp_path, monkeypatch, c
 def test_what_is_measured_does_not_depend_on_the_processes():
     alone = learners.Field((1,), (0,))
     expected = alone.traces(RANDOM, learners.ISGP)[0]
-    with learners.processes(2) as pool:
+    with processes(2) as pool:
         [trace] = learners.Field((1,), (0,), pool).traces(RANDOM, learners.ISGP)
     assert np.array_equal(trace.f1, expected.f1)
     assert np.array_equal(trace.asked, expected.asked)

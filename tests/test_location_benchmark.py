@@ -20,6 +20,7 @@ from benchmarks import _location_game as game  # noqa: E402
 from benchmarks import _location_learners as takers  # noqa: E402
 from benchmarks import location  # noqa: E402
 from benchmarks._logs import EXTRASENSORY, MissingLogError  # noqa: E402
+from benchmarks._parallel import processes  # noqa: E402
 
 pytest.importorskip("pyarrow", reason="the log is a Parquet file")
 EASY, HARD = game.CONDITIONS
@@ -141,7 +142,7 @@ def test_quick_run_leaves_srf_out(tmp_path, data, capsys):
 
 def test_what_is_measured_does_not_depend_on_the_processes(data):
     expected = takers.People(data, [3, 9]).traces(HARD, learners.ISGP, [1])
-    with learners.processes(2) as pool:
+    with processes(2) as pool:
         found = takers.People(data, [3, 9], pool).traces(HARD, learners.ISGP, [1])
     for one, other in zip(found, expected, strict=True):
         assert np.array_equal(one.f1, other.f1)

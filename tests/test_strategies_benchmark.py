@@ -15,10 +15,12 @@ if not (ROOT / "benchmarks").is_dir():
 sys.path.append(str(ROOT))  # at the end: an installed streamgp comes first
 
 from benchmarks import _harness as harness  # noqa: E402
+from benchmarks import _knobs as knobs  # noqa: E402
 from benchmarks import _strategies_play as play  # noqa: E402
 from benchmarks import _strategies_rules as rules  # noqa: E402
 from benchmarks import _strategies_tables as tables  # noqa: E402
 from benchmarks import strategies  # noqa: E402
+from benchmarks._conversation import Score  # noqa: E402
 from benchmarks._logs import read  # noqa: E402
 from benchmarks._peers import RiverAsk, SkactivemlAsk  # noqa: E402
 from streamgp import SkepticalClassifier, isgp  # noqa: E402
@@ -29,9 +31,7 @@ ZLIOBAITE = ("FixedUncertainty", "VariableUncertainty", "RandomVariableUncertain
 
 
 def score(n_asked, accuracy=0.5):
-    return play.Score(
-        accuracy=accuracy, macro_f1=0.5, n_asked=n_asked, n_challenges=1.0, wrong_kept=0.1
-    )
+    return Score(accuracy=accuracy, macro_f1=0.5, n_asked=n_asked, n_challenges=1.0, wrong_kept=0.1)
 
 
 def asks(rule, beliefs, draw=0.5):
@@ -167,14 +167,14 @@ def test_matching_finds_the_number_of_labels_of_any_smooth_rule(exponent, n):
         tried.append(knob)
         return score(min(2000.0, 300.0 * knob**exponent))
 
-    found = play.matched(measure, n, {}, 1.0, 100.0)
-    assert abs(found.n_asked / n - 1.0) <= play.TOLERANCE
+    found = knobs.matched(measure, n, {}, 1.0, 100.0)
+    assert abs(found.n_asked / n - 1.0) <= knobs.TOLERANCE
     assert len(tried) <= 5
 
 
 def test_matching_measures_nothing_that_is_known_to_fit():
     known = {0.3: score(101.0)}
-    assert play.matched(pytest.fail, 100, known, 0.1, 1.0) is known[0.3]
+    assert knobs.matched(pytest.fail, 100, known, 0.1, 1.0) is known[0.3]
 
 
 def test_matching_stops_at_the_largest_knob_and_keeps_what_it_got():
@@ -184,7 +184,7 @@ def test_matching_stops_at_the_largest_knob_and_keeps_what_it_got():
         tried.append(knob)
         return score(50.0 * knob)
 
-    assert play.matched(measure, 100, {}, 0.5, 1.0).n_asked == 50.0
+    assert knobs.matched(measure, 100, {}, 0.5, 1.0).n_asked == 50.0
     assert tried == [0.5, 1.0]
 
 
@@ -197,9 +197,9 @@ def test_matching_cuts_labels_off_where_their_number_jumps_past_the_one_wanted(f
         n_asked = 130.0 if knob > 0.37 else few
         return score(n_asked if limit is None else min(n_asked, limit))
 
-    assert play.matched(measure, 100, {}, 0.2, 1.0).n_asked == 100.0
-    knobs = [knob for knob, limit in tried if limit is None and knob > 0.37]
-    assert tried[-1] == (min(knobs), 100)
+    assert knobs.matched(measure, 100, {}, 0.2, 1.0).n_asked == 100.0
+    enough = [knob for knob, limit in tried if limit is None and knob > 0.37]
+    assert tried[-1] == (min(enough), 100)
 
 
 def test_matching_prefers_few_labels_to_a_limit_that_leaves_fewer():
@@ -208,7 +208,7 @@ def test_matching_prefers_few_labels_to_a_limit_that_leaves_fewer():
     def measure(knob, limit=None):  # noqa: ARG001
         return score(130.0 if limit is None else 70.0)
 
-    assert play.matched(measure, 100, known, 0.1, 1.0) is known[0.1]
+    assert knobs.matched(measure, 100, known, 0.1, 1.0) is known[0.1]
 
 
 @pytest.mark.parametrize("name", [rules.DEFAULT, "RandomAsk", "AlwaysAsk + AtMost"])

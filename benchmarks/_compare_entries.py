@@ -1,0 +1,227 @@
+"""Who takes part in `benchmarks.compare`: learners with the default rule, rules with its learner.
+
+Each has a knob, a positive number: the larger, the more labels are asked for. Learners of streamgp
+stand here as they come, but for what a name says. Trees get the features as they are, all others
+standardised ones, as by default.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from river import base
+
+from benchmarks import _peer_learners as peers
+from benchmarks._strategies_rules import CONTENDERS, Contender, Setting
+from streamgp import (
+    ConfidenceBoostingClassifier,
+    EnsembleGPClassifier,
+    GPClassifier,
+    OnlineForestClassifier,
+    OnlineGradientBoostingClassifier,
+    PrivilegedGPClassifier,
+    SkepticalClassifier,
+    StagedSkepticalClassifier,
+    isgp,
+    srf,
+)
+from streamgp.presets import MAX_POINTS
+from streamgp.query import (
+    KL,
+    AdaptiveThreshold,
+    AlwaysChallenge,
+    AskRule,
+    AtMost,
+    BestVersusSecond,
+    Budget,
+    ChallengeRule,
+    Deterministic,
+    EqualErrorAsk,
+    LeaveOneOutReview,
+    NeverChallenge,
+    PaperChallenge,
+    RateBudget,
+    SkepticalAsk,
+    SkepticalChallenge,
+    Variance,
+)
+
+ISGP = "isgp()"
+PRIVILEGED = "PrivilegedGPClassifier()"
+ENSEMBLE = "EnsembleGPClassifier()"
+CHALLENGED, BELIEVED = "SkepticalChallenge (default)", "NeverChallenge"
+OUTSIDERS = (peers.BAYES, peers.TREE, peers.AMF, "River ARF")
+# All of scikit-activeml's stand in `benchmarks.strategies`: here the simplest and the best.
+_OTHERS = ("EntropySampler", "PeriodicSampling", "Split")
+
+_Learner: TypeAlias = Callable[[int], base.Classifier]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """Somebody who takes part.
+
+    Parameters
+    ----------
+    build
+        Makes the skeptical classifier.
+    start
+        The knob tried first; None stands for the share of events that is to be asked about.
+    largest
+        The largest knob; None for one that has none and takes the number of labels itself.
+
+    """
+
+    build: Callable[[Setting], SkepticalClassifier]
+    start: float | None = None
+    largest: float | None = 1.0
+
+
+def _hard_limit(s: Setting) -> Budget:
+    return AtMost(s.most, gives_back=False)
+
+
+def _by_doubt(learner: _Learner, *, warm_up: int = 200, at_least: float = 0.0) -> Entry:
+    """Return a learner that asks by the default rule."""
+
+    def build(s: Setting) -> SkepticalClassifier:
+        ask = SkepticalAsk(s.knob, at_least=at_least)
+        return SkepticalClassifier(
+            learner(s.seed), ask, None, _hard_limit(s), warm_up=warm_up, seed=s.seed
+        )
+
+    return Entry(build=build, start=1.0, largest=100.0)
+
+
+def _ranked(learner: _Learner, *, warm_up: int = 200, ask: AskRule | None = None) -> Entry:
+    """Return a learner that asks at a rate, where the two best classes are closest."""
+
+    def build(s: Setting) -> SkepticalClassifier:
+        rule = BestVersusSecond(0.0) if ask is None else ask
+        budget = RateBudget(s.knob, seed=s.seed)
+        return SkepticalClassifier(
+            learner(s.seed), rule, None, budget, warm_up=warm_up, seed=s.seed
+        )
+
+    return Entry(build=build)
+
+
+def _paper(s: Setting) -> SkepticalClassifier:
+    changed = {"query": SkepticalAsk(s.knob), "budget": _hard_limit(s)}
+    found: SkepticalClassifier = isgp("paper", seed=s.seed).clone(changed)
+    return found
+
+
+def _staged(s: Setting) -> SkepticalClassifier:
+    found: StagedSkepticalClassifier = srf(theta=s.knob, seed=s.seed).clone(
+        {"budget": _hard_limit(s)}
+    )
+    return found
+
+
+def _gp(_: int) -> GPClassifier:
+    return GPClassifier(max_points=MAX_POINTS)
+
+
+def _ensemble(seed: int) -> EnsembleGPClassifier:
+    return EnsembleGPClassifier(seed=seed)
+
+
+def _forest(seed: int) -> OnlineForestClassifier:
+    # Trees that split early, as in `srf()`.
+    return OnlineForestClassifier(n_models=100, min_weight=10, seed=seed)
+
+
+def _boosted(seed: int) -> ConfidenceBoostingClassifier:
+    return ConfidenceBoostingClassifier(seed=seed)
+
+
+def _gradient(seed: int) -> OnlineGradientBoostingClassifier:
+    return OnlineGradientBoostingClassifier(normalise_weights=True, seed=seed)
+
+
+_TREES: Mapping[str, _Learner] = {
+    "OnlineForestClassifier(100 trees)": _forest,
+    "ConfidenceBoostingClassifier()": _boosted,
+    "OnlineGradientBoosting, normalised": _gradient,
+    **{name: peers.BUILDERS[name] for name in OUTSIDERS},
+}
+
+LEARNERS: Mapping[str, Entry] = {
+    ISGP: _by_doubt(_gp),
+    "isgp('paper')": Entry(build=_paper, start=1.0, largest=100.0),
+    "GPClassifier(max_points=100)": _by_doubt(lambda _: GPClassifier(max_points=100)),
+    "GPClassifier(learn_hyperparameters)": _by_doubt(
+        lambda _: GPClassifier(max_points=MAX_POINTS, learn_hyperparameters=True)
+    ),
+    "GPClassifier(window=100)": _by_doubt(lambda _: GPClassifier(window=100)),
+    "GPClassifier(drift), at_least=.02": _by_doubt(
+        lambda _: GPClassifier(max_points=MAX_POINTS, drift=True), at_least=0.02
+    ),
+    ENSEMBLE: _by_doubt(_ensemble),
+    "EnsembleGPClassifier, logistic": _by_doubt(
+        lambda seed: EnsembleGPClassifier(likelihood="logistic", seed=seed)
+    ),
+    PRIVILEGED: _by_doubt(lambda _: PrivilegedGPClassifier()),
+    **{name: _by_doubt(learner, warm_up=0) for name, learner in _TREES.items()},
+    **{f"{name} at a rate": _ranked(learner, warm_up=0) for name, learner in _TREES.items()},
+    f"{ENSEMBLE} at a rate": _ranked(_ensemble),
+    f"{PRIVILEGED} at a rate": _ranked(lambda _: PrivilegedGPClassifier()),
+    "srf()": Entry(build=_staged, start=0.6),
+}
+
+
+def _rule(contender: Contender) -> Entry:
+    """Return a contender of `benchmarks.strategies` around the default learner."""
+
+    def build(s: Setting) -> SkepticalClassifier:
+        rule, budget = contender.rule(s), contender.budget(s)
+        return SkepticalClassifier(_gp(s.seed), rule, None, budget, seed=s.seed)
+
+    return Entry(build=build, start=contender.start, largest=contender.largest)
+
+
+def _adaptive(s: Setting) -> SkepticalClassifier:
+    budget = AdaptiveThreshold(s.knob)
+    return SkepticalClassifier(_gp(s.seed), Variance(), None, budget, seed=s.seed)
+
+
+RULES: Mapping[str, Entry] = {
+    **{
+        name: _rule(contender)
+        for name, contender in CONTENDERS.items()
+        if contender.package == "streamgp" or name in _OTHERS
+    },
+    "EqualErrorAsk + RateBudget": _ranked(_gp, ask=EqualErrorAsk()),
+    "Variance + RateBudget": _ranked(_gp, ask=Variance()),
+    "Variance + AdaptiveThreshold": Entry(build=_adaptive),
+    "ensemble: BestVersusSecond + RateBudget": _ranked(_ensemble),
+    "ensemble: Variance + RateBudget": _ranked(_ensemble, ask=Variance()),
+    "ensemble: KL + RateBudget": _ranked(_ensemble, ask=KL(least_weight=0.01)),
+    "ensemble: Deterministic + RateBudget": _ranked(_ensemble, ask=Deterministic()),
+}
+
+
+def _challenging(challenge: ChallengeRule, review: LeaveOneOutReview | None = None) -> Entry:
+    def build(s: Setting) -> SkepticalClassifier:
+        return SkepticalClassifier(
+            _gp(s.seed), SkepticalAsk(s.knob), challenge, _hard_limit(s), review=review, seed=s.seed
+        )
+
+    return Entry(build=build, start=1.0, largest=100.0)
+
+
+CHALLENGES: Mapping[str, Entry] = {
+    CHALLENGED: _challenging(SkepticalChallenge()),
+    "with LeaveOneOutReview": _challenging(SkepticalChallenge(), LeaveOneOutReview()),
+    "PaperChallenge": _challenging(PaperChallenge()),
+    "AlwaysChallenge": _challenging(AlwaysChallenge()),
+    BELIEVED: _challenging(NeverChallenge()),
+}
+
+TIRED: Mapping[str, Entry] = {
+    name: LEARNERS[name] for name in (ISGP, f"{ENSEMBLE} at a rate", PRIVILEGED)
+}
