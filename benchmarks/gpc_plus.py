@@ -13,6 +13,9 @@ the confidence that was stated and the time that it took. 300 answers are learne
 and without replays of earlier ones, and all at once; AUC says how well the expected noise of an
 answer tells careless ones. A longer stream shows which examples to retain, if few can be.
 
+In a conversation the same answers are challenged when they are probably wrong: by the record of
+whoever gave them, by the noise that is expected of them, or by both, as `SkepticalClassifier` does.
+
 Then identities and times. Differences are run by run: all methods meet the same draws.
 
 """
@@ -29,6 +32,7 @@ from benchmarks import _gpc_play as game
 from benchmarks._blas import one_thread
 from benchmarks._gpc_checks import identities, speed
 from benchmarks._gpc_problems import annotator, read
+from benchmarks._gpc_talk import talks
 from benchmarks._harness import (
     Acceptance,
     Options,
@@ -58,8 +62,8 @@ class Plan:
         Names of those that are learned at once.
     methods, online
         Who learns them, and who learns online.
-    n_runs, n_online, n_long
-        Runs of each, and of the longer stream.
+    n_runs, n_online, n_long, n_talks
+        Runs of each, of the longer stream, and of conversations.
     checks
         Numbers of labels after which errors are measured online.
     sizes
@@ -83,6 +87,7 @@ class Plan:
     n_runs: int = 20
     n_online: int = 20
     n_long: int = 10
+    n_talks: int = 12
     checks: Sequence[int] = (60, 100, 200, 300)
     sizes: Sequence[int] = (100, 200, 500)
 
@@ -94,6 +99,7 @@ QUICK = Plan(
     n_runs=6,
     n_online=4,
     n_long=0,
+    n_talks=0,
     checks=(100, 300),
     sizes=(100, 500),
 )
@@ -125,6 +131,9 @@ def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
             partial(game.keep, n_kept=_KEPT),
             progress,
         )
+        conversations = talks(
+            range(options.seed, options.seed + plan.n_talks), max(plan.checks), progress
+        )
         progress("identities and times")
         identity_rows, identities_hold = identities(options.seed)
         speed_rows, speeds_hold = speed(plan.sizes, options.seed)
@@ -134,6 +143,7 @@ def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
             *_errors(offline),
             *_curves(online, plan.checks),
             *_retained(long),
+            *conversations,
             *identity_rows,
             *speed_rows,
         ],
@@ -141,7 +151,8 @@ def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
         skipped=skipped,
         notes=[
             f"Errors in per cent, means of {plan.n_runs} runs ({plan.n_online} online); "
-            "se: standard error; gain: points below GPC."
+            "se: standard error; gain: points below GPC. "
+            f"Means of {plan.n_talks} conversations; se: of the difference from the first rule."
         ],
     )
 

@@ -206,12 +206,16 @@ class Example:
         Features as received.
     y
         Label.
+    privileged
+        What came with the label and is not known of what is predicted, as received; None for
+        nothing, or if the learner does not hear of it.
 
     """
 
     event_id: str | None
     x: Features
     y: Label
+    privileged: Features | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,6 +81,35 @@ def as_number(name: FeatureName, value: Any) -> float:
     return 0.0 if math.isnan(number) else number
 
 
+def privileged_features(privileged: Any) -> dict[FeatureName, Any]:
+    """Return a copy of privileged features; refuses what are none.
+
+    Raises
+    ------
+    TypeError
+        If they are no dictionary, or a value is neither a number nor a text.
+    ValueError
+        If a number is infinite, or larger than `LARGEST`.
+
+    Examples
+    --------
+    >>> privileged_features({"confidence": 0.9, "response_s": None})
+    {'confidence': 0.9, 'response_s': None}
+    >>> privileged_features({"confidence": [0.9]})
+    Traceback (most recent call last):
+    TypeError: privileged feature 'confidence' must be a number or a text, got [0.9]; ...
+
+    """
+    if not hasattr(privileged, "items"):
+        raise TypeError(f"privileged must be a dictionary of features, got {privileged!r}")
+    try:
+        for name, value in privileged.items():
+            as_coordinate(name, value)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"privileged {error}") from None
+    return dict(privileged)
+
+
 def as_coordinate(name: FeatureName, value: Any) -> float:
     """Return the value of a feature as `as_number` does, or the code of a text."""
     return text_code(value) if isinstance(value, str) else as_number(name, value)

@@ -16,6 +16,7 @@ sys.path.append(str(ROOT))  # at the end: an installed streamgp comes first
 from benchmarks import _gpc_checks as checks  # noqa: E402
 from benchmarks import _gpc_play as game  # noqa: E402
 from benchmarks import _gpc_problems as problems  # noqa: E402
+from benchmarks import _gpc_talk as conversations  # noqa: E402
 from benchmarks import _harness as harness  # noqa: E402
 from benchmarks import gpc_plus  # noqa: E402
 
@@ -183,6 +184,52 @@ def test_times_are_taken_before_and_behind_max_points():
     assert all(value > 0.0 for value in found.values())
 
 
+@pytest.mark.parametrize("name", conversations.SETTINGS)
+def test_answers_in_a_conversation_are_wrong_as_often_as_the_setting_says(name, monkeypatch):
+    asked = []
+
+    class Listener(conversations.SkepticalClassifier):
+        def settle_one(self, x, y, *, given, privileged, **_):
+            truth = float(np.sign(problems.decision(np.array([list(x.values())])))[0])
+            asked.append((given != truth, y != truth, privileged["p1"]))
+            return 0.0
+
+    monkeypatch.setitem(conversations.RULES, "nobody learns", Listener)
+    found = conversations.talk(conversations.SETTINGS[name], "nobody learns", 1, 4000)
+    wrong, kept, times = np.array(asked, dtype=float).T
+    shares = {"40": 0.2, "10": 0.05, "20": 0.1 + 0.8 * 0.5 * 0.4}
+    assert wrong.mean() == pytest.approx(shares[name[:2]], abs=0.02)
+    assert found.challenges == found.recall == 0
+    assert np.array_equal(wrong, kept)
+    slower = times[wrong == 0].mean() - times[wrong > 0].mean()
+    assert slower == pytest.approx(0.0, abs=0.06) if "useless" in name else slower > 0.1
+
+
+def test_every_rule_hears_the_same_answers_and_challenges_some():
+    setting = conversations.SETTINGS["20 % careless, one of two annotators unreliable"]
+    found = {rule: conversations.talk(setting, rule, 3, 80) for rule in conversations.RULES}
+    assert len({(one.auc_wrong, one.auc_careless) for one in found.values()}) == 4
+    for one in found.values():
+        assert one.challenges > 5
+        assert one.precision > 0.3
+
+
+def test_conversations_are_compared_with_those_by_the_record_of_the_annotator(monkeypatch):
+    def talk(_, rule, seed, n):
+        error = {"annotator": 5.0, "noise": 5.0 + seed, "both": 4.0}.get(rule, 9.0)
+        return conversations.Talk(
+            auc_wrong=0.9, auc_careless=0.8, challenges=n, precision=0.5, recall=0.5, error=error
+        )
+
+    monkeypatch.setattr(conversations, "talk", talk)
+    assert conversations.talks(range(0), 7, print) == []
+    rows = conversations.talks(range(1, 3), 7, lambda _: None)
+    assert len(rows) == 16
+    assert [row["error"] for row in rows[:4]] == [5.0, 6.5, 4.0, 9.0]
+    assert [row["se of error"] for row in rows[:4]] == [0.0, 0.5, 0.0, 0.0]
+    assert rows[0]["challenges"] == 7.0
+
+
 def test_the_benchmark_writes_what_it_promises(tmp_path, monkeypatch):
     monkeypatch.setattr(checks, "steps", lambda _: {300: 900.0, 350: 1000.0, 900: 1100.0})
     plan = gpc_plus.Plan(
@@ -192,6 +239,7 @@ def test_the_benchmark_writes_what_it_promises(tmp_path, monkeypatch):
         n_runs=2,
         n_online=1,
         n_long=0,
+        n_talks=0,
         checks=(10, 20),
         sizes=(30,),
     )

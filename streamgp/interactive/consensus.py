@@ -29,7 +29,9 @@ class SkepticalLearner(Protocol):
     of numbers has no such method, but `predict_one(x, with_dist=True)`, which returns `mu` and
     `sigma` of an observation. If its `settle_one` takes `asked`, it hears whether the label was
     asked for or came along. If its `settle_one`, `challenge_one` and `probability_wrong_one` take
-    `std`, it hears how exact an answer is where that was stated.
+    `std`, it hears how exact an answer is where that was stated; if they, and `relabel_one`, take
+    `privileged`, what else came with an answer. Unless a corrected label comes with some of its
+    own, it has those of the label before it.
 
     Features that the model cannot use raise `ValueError` or `TypeError` in `observe_one` or the
     prediction; an example that it cannot learn raises one of them in `settle_one` or `relabel_one`,
@@ -150,9 +152,12 @@ class Consensus:
     ) -> Challenge | None:
         """Challenge a word, or return None: it is credible, or the model suggests nothing else."""
         event, model = record.event, self.model
-        stated = taken(model.challenge_one, std=word.std)
         decision = model.challenge_one(
-            event.x, word.y, annotator=word.annotator, event_id=event.event_id, **stated
+            event.x,
+            word.y,
+            annotator=word.annotator,
+            event_id=event.event_id,
+            **taken(model.challenge_one, std=word.std, privileged=word.privileged),
         )
         if not decision.ask:
             return None
@@ -167,7 +172,10 @@ class Consensus:
                 decision=decision,
                 suggested=suggested.y,
                 probability_wrong=model.probability_wrong_one(
-                    event.x, word.y, annotator=word.annotator, **stated
+                    event.x,
+                    word.y,
+                    annotator=word.annotator,
+                    **taken(model.probability_wrong_one, std=word.std, privileged=word.privileged),
                 ),
             ),
             model.neighbours_one(event.x, self.n_neighbours),
@@ -200,7 +208,12 @@ class Consensus:
                 challenged=challenged,
                 annotator=given.annotator,
                 event_id=event.event_id,
-                **taken(self.model.settle_one, std=given.std, asked=given.origin == "asked"),
+                **taken(
+                    self.model.settle_one,
+                    std=given.std,
+                    asked=given.origin == "asked",
+                    privileged=final.privileged,
+                ),
             )
         except (ValueError, TypeError) as error:
             record.state = "refused"
@@ -217,7 +230,8 @@ class Consensus:
     def revise(self, record: Record, final: Word, now: float) -> LabelledExample | Rejected:
         """Replace the label of a learned event; if the model refuses, nothing changes."""
         try:
-            self.model.relabel_one(record.event.event_id, final.y)
+            relabel = self.model.relabel_one
+            relabel(record.event.event_id, final.y, **taken(relabel, privileged=final.privileged))
         except (ValueError, TypeError) as error:
             return self._unlearnable(record, final, error, now)
         record.state = "learned"

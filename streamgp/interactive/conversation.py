@@ -272,8 +272,9 @@ def _word(record: Record, answer: Answer, origin: Origin) -> Word:
     """Read an answer as the label of an event whose state has not changed yet."""
     contested = record.word if record.state in ("challenged", "doubted") else None
     privileged = answer.privileged
-    if privileged is None and contested is not None:
-        privileged = contested.privileged
+    if privileged is None and record.word is not None:
+        # Of a corrected label nothing else is known than of the one before it.
+        privileged = record.word.privileged
     return Word(
         y=as_label(answer.y),
         origin=origin,

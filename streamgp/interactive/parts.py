@@ -162,8 +162,10 @@ def _agree(held: dict[str, Example], record: Record) -> None:
             held.pop(event.event_id, None)  # it was taken back
     elif word is None:
         raise ValueError(f"event {event.event_id!r} was learned without a label")
-    elif example is None or example.y != word.y:
-        held[event.event_id] = Example(event_id=event.event_id, x=event.x, y=word.y)
+    elif example is None or (example.y, example.privileged) != (word.y, word.privileged):
+        held[event.event_id] = Example(
+            event_id=event.event_id, x=event.x, y=word.y, privileged=word.privileged
+        )
 
 
 def _by_name(pages: Mapping[int, Any]) -> dict[str, Any]:

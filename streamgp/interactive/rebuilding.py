@@ -101,7 +101,7 @@ def teach(model: SkepticalLearner, log: Iterable[LabelledExample]) -> Iterator[T
                 challenged=challenged,
                 annotator=annotator,
                 event_id=event_id,
-                **taken(settle, std=std, asked=asked),
+                **taken(settle, std=std, asked=asked, privileged=example.privileged),
             )
         except (ValueError, TypeError) as error:
             yield Taught(event_id=event_id, y=y, guess=guessed, refusal=str(error))

@@ -125,12 +125,17 @@ def read_on(held: dict[str, Example], log: Iterable[LabelledExample]) -> None:
             # log, they are no longer about an example that is held.
             held.pop(line.event_id, None)
         if line.y is not None:
-            held[line.event_id] = Example(event_id=line.event_id, x=line.x, y=line.y)
+            held[line.event_id] = Example(
+                event_id=line.event_id, x=line.x, y=line.y, privileged=line.privileged
+            )
 
 
 def plain_examples(examples: Sequence[Example]) -> tuple[State, bytes]:
     """Return examples as plain values, and their features in binary where that is possible."""
     body: State = {"ids": [e.event_id for e in examples], "labels": [e.y for e in examples]}
+    if any(e.privileged is not None for e in examples):
+        # Without any as it was before there were some: snapshots stay what they are.
+        body["privileged"] = [e.privileged and plain_features(e.privileged) for e in examples]
     names = _common_names(examples)
     if names is None:
         return {**body, "x": [plain_features(e.x) for e in examples]}, b""
@@ -157,7 +162,8 @@ def examples_of(body: State, blob: bytes) -> list[Example]:
         xs = [dict(zip(names, row, strict=True)) for row in rows]
     else:
         xs = [features_of(x) for x in body["x"]]
+    privileged = body.get("privileged", [None] * len(xs))
     return [
-        Example(event_id=event_id, x=x, y=y)
-        for event_id, x, y in zip(body["ids"], xs, body["labels"], strict=True)
+        Example(event_id=event_id, x=x, y=y, privileged=known and features_of(known))
+        for event_id, x, y, known in zip(body["ids"], xs, body["labels"], privileged, strict=True)
     ]

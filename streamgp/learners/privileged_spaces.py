@@ -18,7 +18,7 @@ from streamgp.gp.label_model import LabelModel
 from streamgp.gp.points import padded
 from streamgp.gp.slots import Slots
 from streamgp.scaling import RobustScaling
-from streamgp.values import as_coordinate, is_missing
+from streamgp.values import is_missing, privileged_features
 
 Covariances: TypeAlias = tuple[Array, float]
 """Of a point with those of all examples, shape (n,), and with itself."""
@@ -64,12 +64,8 @@ def given(privileged: Features | None) -> Features | None:
     """
     if privileged is None:
         return None
-    if not hasattr(privileged, "items"):
-        raise TypeError(f"privileged must be a dictionary of features, got {privileged!r}")
-    found = {name: value for name, value in privileged.items() if not is_missing(value)}
-    for name, value in found.items():
-        as_coordinate(name, value)
-    return found or None
+    features = privileged_features(privileged)
+    return {name: value for name, value in features.items() if not is_missing(value)} or None
 
 
 class Spaces:

@@ -24,6 +24,9 @@ from streamgp.learners.privileged_settings import PrivilegedSettings
 from streamgp.learners.privileged_spaces import Spaces, Taught
 from streamgp.scaling import RobustScaling
 
+# Labels of more noise tell nothing anyway; the variance stays finite.
+_LARGEST_LOG = 300.0
+
 
 class PrivilegedTasks:
     """Decision functions and log noise variances of classes, which are numbers here.
@@ -82,7 +85,8 @@ class PrivilegedTasks:
         if by_g is None:
             return math.exp(spaces.model.noise_mean)
         found = [task.g.predict(*by_g) for task in self._tasks if task.g is not None]
-        return sum(math.exp(mean + 0.5 * variance) for mean, variance in found) / len(found)
+        logs = [min(mean + 0.5 * variance, _LARGEST_LOG) for mean, variance in found]
+        return sum(map(math.exp, logs)) / len(found)
 
     # --- learning
 

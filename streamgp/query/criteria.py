@@ -13,6 +13,9 @@ from streamgp.base import Belief, Label, Posterior
 from streamgp.uncertainty import best_versus_second as best_versus_second
 from streamgp.uncertainty import entropy as entropy
 
+# Of noise of whatever variance: ratios of odds stay finite.
+_LEAST_FLIP = 1e-9
+
 
 def probabilities(belief: Belief) -> Mapping[Label, float]:
     """Class probabilities of a belief, whatever it is made of."""
@@ -132,6 +135,48 @@ def probability_wrong(belief: Belief, given: Label, error_rate: float) -> float:
     right = q * (1.0 - error_rate)
     wrong = (1.0 - q) * error_rate / (n_classes - 1)
     return wrong / (right + wrong)
+
+
+def flip_probability(noise_variance: float) -> float:
+    """Probability that noise turns the sign of a function that is `N(0, 1)` beforehand.
+
+    `atan(s) / pi` with the standard deviation `s` of the noise: function and noisy function are
+    normal with correlation `rho = 1 / sqrt(1 + s²)`, and two such numbers have opposite signs with
+    probability `acos(rho) / pi` (Sheppard). From 0 without noise to 1/2, a guess; for a label with
+    noise of this variance, an error rate.
+
+    Examples
+    --------
+    >>> flip_probability(1.0), flip_probability(1e12)
+    (0.25, 0.499...)
+
+    """
+    return math.atan(math.sqrt(noise_variance)) / math.pi
+
+
+def error_rate_with_noise(error_rate: float, noise: float, usual_noise: float) -> float:
+    """Error rate of an annotator in an answer that is known to be more, or less, noisy than usual.
+
+    The odds of an error, times the ratio of the odds of `flip_probability` for this answer and for
+    any: what the annotator did so far, and what is known of this answer, count as independent.
+
+    Parameters
+    ----------
+    error_rate
+        Estimate of how often the annotator errs, strictly between 0 and 1.
+    noise, usual_noise
+        Noise variances of this answer, and of one of which nothing is known.
+
+    Examples
+    --------
+    >>> error_rate_with_noise(0.2, 1.0, 1.0), error_rate_with_noise(0.2, 14.9, 0.6)
+    (0.2, 0.404...)
+
+    """
+    flips = [max(flip_probability(one), _LEAST_FLIP) for one in (noise, usual_noise)]
+    this, usual = (flip / (1.0 - flip) for flip in flips)
+    odds = error_rate / (1.0 - error_rate) * (this / usual)
+    return odds / (1.0 + odds)
 
 
 def least_confidence(p: Mapping[Label, float]) -> float:

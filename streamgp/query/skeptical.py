@@ -183,22 +183,51 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         *,
         annotator: str | None = None,
         event_id: str | None = None,
+        privileged: Features | None = None,
     ) -> Decision:
         """Decide whether to challenge the label `y` that was given for `x`; changes nothing.
 
         A label that is the prediction is never challenged, however weak both are: there is nothing
-        else to suggest. The decision then names `agreement` as what refused.
+        else to suggest. The decision then names `agreement` as what refused. Nor is one whose
+        privileged features are none that a learner can use, as it cannot be learned either; what
+        refused is `privileged`.
+
+        Parameters
+        ----------
+        x, y
+            Features and the label.
+        annotator
+            Who gave it.
+        event_id
+            Id of the event, to which a random draw belongs.
+        privileged
+            What else is known of the answer; None if nothing is.
+
         """
-        belief = self._taught.belief(x)
-        decision = self._doubt(belief, y, annotator, self._draw(event_id, "challenge"))
+        belief, draw = self._taught.belief(x), self._draw(event_id, "challenge")
+        try:
+            rate = self._error_rate_of(annotator, privileged)
+        except (TypeError, ValueError):
+            decision = self._doubt(belief, y, annotator, self.error_rate(annotator), draw)
+            return decision.refused_by("privileged")
+        decision = self._doubt(belief, y, annotator, rate, draw)
         agrees = decision.ask and _predicted(belief) in (y, None)
         return decision.refused_by("agreement") if agrees else decision
 
     def probability_wrong_one(
-        self, x: Features, y: Label, *, annotator: str | None = None
+        self,
+        x: Features,
+        y: Label,
+        *,
+        annotator: str | None = None,
+        privileged: Features | None = None,
     ) -> float:
-        """Probability that the label `y`, given by this annotator for `x`, is wrong."""
-        return criteria.probability_wrong(self._taught.belief(x), y, self.error_rate(annotator))
+        """Probability that the label `y`, given by this annotator for `x`, is wrong.
+
+        Where `privileged`, what else is known of the answer, says how noisy it is, that counts.
+        """
+        rate = self._error_rate_of(annotator, privileged)
+        return criteria.probability_wrong(self._taught.belief(x), y, rate)
 
     def settle_one(
         self,
@@ -210,6 +239,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         annotator: str | None = None,
         event_id: str | None = None,
         asked: bool = True,
+        privileged: Features | None = None,
     ) -> float:
         """Learn the label that a conversation has ended with.
 
@@ -229,6 +259,8 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
             Id of the event, to relabel or forget it later.
         asked
             Whether it was asked for; a rule that learns hears of no other.
+        privileged
+            What else is known of the final answer, for a learner that takes it; None if nothing is.
 
         Returns
         -------
@@ -240,21 +272,36 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         NotPositiveDefiniteError
             If a Gaussian process cannot take the example. Nothing is learned then.
         TypeError
-            If the label is missing.
+            If the label is missing, or privileged features are none that a learner can use.
         ValueError
             If the event was already learned.
 
         """
         check_label(given)
         w = float(y != given) if challenged else self.probability_wrong_one(
-            x, given, annotator=annotator
+            x, given, annotator=annotator, privileged=privileged
         )  # fmt: skip
         believed = self._taught.belief(x) if self._hears and asked else None
-        self._taught.teach(x, y, event_id)
+        self._taught.teach(x, y, event_id, privileged=privileged)
         if believed is not None:
             self._query_rule.hear(believed, y)
         self._trust_of(annotator).note(w)
         return w
+
+    def relabel_one(self, event_id: str, y: Label, *, privileged: Features | None = None) -> None:
+        """Change the label of an example; raises KeyError if it was not learned.
+
+        Parameters
+        ----------
+        event_id
+            The event.
+        y
+            The new label.
+        privileged
+            What else is known of the new answer; None if it is what was known of the old one.
+
+        """
+        self._taught.relabel(event_id, y, privileged=privileged)
 
     # --- doubting what was learned
 
@@ -321,9 +368,21 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
 
     # --- inside
 
-    def _doubt(self, belief: Belief, y: Label, annotator: str | None, draw: float) -> Decision:
+    def _error_rate_of(self, annotator: str | None, privileged: Features | None) -> float:
+        """Estimate how probably this answer is wrong, before its label is looked at."""
+        noise, rate = self._taught.noise(privileged), self.error_rate(annotator)
+        return rate if noise is None else criteria.error_rate_with_noise(rate, *noise)
+
+    def _doubt(
+        self,
+        belief: Belief,
+        y: Label,
+        annotator: str | None,  # noqa: ARG002 - for rules that know more of annotators
+        rate: float,
+        draw: float,
+    ) -> Decision:
         """Decide whether a label is to be challenged if it is not the one predicted."""
-        wrong = criteria.probability_wrong(belief, y, self.error_rate(annotator))
+        wrong = criteria.probability_wrong(belief, y, rate)
         doubt: Decision = self._challenge_rule.decide(belief, y, probability_wrong=wrong, draw=draw)
         return doubt
 

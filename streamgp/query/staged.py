@@ -116,6 +116,7 @@ class StagedSkepticalClassifier(SkepticalClassifier):
         challenged: bool,
         annotator: str | None = None,
         event_id: str | None = None,
+        privileged: Features | None = None,
         **options: Any,
     ) -> float:
         """Learn the final label of an event, and enter the next stage if it is time.
@@ -130,6 +131,7 @@ class StagedSkepticalClassifier(SkepticalClassifier):
             challenged=challenged,
             annotator=annotator,
             event_id=event_id,
+            privileged=privileged,
             **options,
         )
         if challenged:
@@ -165,6 +167,7 @@ class StagedSkepticalClassifier(SkepticalClassifier):
         belief: Belief,
         y: Label,  # noqa: ARG002 - one that agrees is never challenged
         annotator: str | None,
+        rate: float,  # noqa: ARG002 - the reliability says how often somebody errs
         draw: float,  # noqa: ARG002
     ) -> Decision:
         score = 0.0 if self.stage == "train" else self._confidence(belief)

@@ -29,7 +29,7 @@ from streamgp.base import (
 from streamgp.features import Columns
 from streamgp.scaling import Scaling, check_finite
 from streamgp.signatures import parameters
-from streamgp.values import is_number
+from streamgp.values import is_missing, is_number, privileged_features
 
 B = TypeVar("B")
 
@@ -45,6 +45,9 @@ class TaughtLearner(ABC, Generic[B]):
     `TaughtNumbers`. A learner of ours, one that has `load_state`, changes nothing when it refuses
     an example, unless its `refuses_whole` says otherwise, and its `state` is what it knows beside
     its examples. Any other is taught anew where that matters.
+
+    Privileged features of a label reach a learner whose `learn_one` takes `privileged`, as received
+    and unscaled; where it does not, they are not kept.
 
     Parameters
     ----------
@@ -82,6 +85,7 @@ class TaughtLearner(ABC, Generic[B]):
         asked = getattr(template, self._question)
         self._options = {"with_dist": True} if "with_dist" in parameters(asked) else {}
         self._takes_event_id = "event_id" in parameters(template.learn_one)
+        self._takes_privileged = "privileged" in parameters(template.learn_one)
         self._is_own = hasattr(template, "load_state")
         self._examples: dict[str | tuple[int], Example] = {}
         self._n_unnamed = 0
@@ -134,7 +138,35 @@ class TaughtLearner(ABC, Generic[B]):
         """Return what is believed of each example by all the others, by event id."""
         return self.learner.leave_one_out()  # type: ignore[no-any-return]
 
-    def teach(self, x: Features, y: Label, event_id: str | None) -> None:
+    def noise(self, privileged: Features | None) -> tuple[float, float] | None:
+        """Return the noise variances that are expected of a label, and of any; changes nothing.
+
+        None if nothing is known of the label, or the learner tells no noisy labels from others.
+
+        Raises
+        ------
+        TypeError
+            If privileged features are none.
+        ValueError
+            If one of them is infinite or too large.
+
+        """
+        known = self._privileged(privileged)
+        if known is None or all(map(is_missing, known.values())):
+            return None
+        learner = self.learner
+        if not hasattr(learner, "noise_one"):
+            return None
+        return float(learner.noise_one(known)), float(learner.noise_one(None))
+
+    def teach(
+        self,
+        x: Features,
+        y: Label,
+        event_id: str | None,
+        *,
+        privileged: Features | None = None,
+    ) -> None:
         """Teach an example; if the learner cannot take it, nothing changes.
 
         Raises
@@ -142,15 +174,16 @@ class TaughtLearner(ABC, Generic[B]):
         NotPositiveDefiniteError
             If a Gaussian process cannot take it.
         TypeError
-            If the label is missing.
+            If the label is missing, or privileged features are none.
         ValueError
             If the event was already taught.
 
         """
         self._check(y)
+        known = self._privileged(privileged)
         if event_id is not None and event_id in self._examples:
             raise ValueError(f"event {event_id!r} was already learned; use relabel_one")
-        example = Example(event_id=event_id, x=dict(x), y=y)
+        example = Example(event_id=event_id, x=dict(x), y=y, privileged=known)
         before = self._state()
         try:
             self._teach(self.learner, example)
@@ -174,17 +207,23 @@ class TaughtLearner(ABC, Generic[B]):
             # other drifts.
             self._rebuild()
 
-    def relabel(self, event_id: str, y: Label) -> None:
-        """Change the label of an example; raises KeyError if it was not taught."""
+    def relabel(self, event_id: str, y: Label, *, privileged: Features | None = None) -> None:
+        """Change the label of an example; raises KeyError if it was not taught.
+
+        Privileged features of the old label go on being those of the new one if none are given.
+        """
         self._check(y)
-        old = self._examples[event_id].y
-        if type(old) is type(y) and old == y:
+        old = self._examples[event_id]
+        known = self._privileged(privileged)
+        new = replace(old, y=y, privileged=old.privileged if known is None else known)
+        self._examples[event_id] = new
+        if type(old.y) is type(y) and old == new:
             return
-        self._examples[event_id] = replace(self._examples[event_id], y=y)
         self._note(y)
         # With examples that are on record only, there may be room for one of them now; what the
         # learner made of examples that it does not retain depends on all of them.
-        if self._relabels and not self._passed_over and self.learner.is_exact:
+        is_label_only = old.privileged == new.privileged
+        if is_label_only and self._relabels and not self._passed_over and self.learner.is_exact:
             self.learner.relabel_one(event_id, y)
             self._memo = None
         else:
@@ -218,6 +257,8 @@ class TaughtLearner(ABC, Generic[B]):
         self.scaling.load_state(state["scaling"])
         self.n_taught = int(state["n_taught"])
         self._labels = dict.fromkeys(state["labels"])
+        if not self._takes_privileged:
+            examples = [_without_privileged(example) for example in examples]
         unnamed = [example for example in examples if example.event_id is None]
         numbers = dict(zip(map(id, unnamed), state["numbers"], strict=True))
         self._n_unnamed = len(unnamed)
@@ -276,11 +317,19 @@ class TaughtLearner(ABC, Generic[B]):
     # --- inside
 
     def _teach(self, learner: Any, example: Example) -> None:
-        options = {"event_id": example.event_id} if self._takes_event_id else {}
+        options: dict[str, Any] = {"event_id": example.event_id} if self._takes_event_id else {}
+        if example.privileged is not None:
+            options["privileged"] = example.privileged
         try:
             learner.learn_one(self.scaling.transform(example.x), example.y, **options)
         except _FOREIGN as error:
             raise self._refusal(error) from error
+
+    def _privileged(self, privileged: Features | None) -> Features | None:
+        """Return a copy of what the learner hears of a label; refuses what are no features."""
+        if privileged is None or not self._takes_privileged:
+            return None
+        return privileged_features(privileged)
 
     def _refusal(self, error: Exception) -> ValueError:
         name = type(self._template).__name__
@@ -320,6 +369,10 @@ class TaughtLearner(ABC, Generic[B]):
             # It has found other hyper-parameters while it was taught, for it holds more examples
             # than the one before: once more with these. They are sought more and more rarely.
             state = self._state()
+
+
+def _without_privileged(example: Example) -> Example:
+    return example if example.privileged is None else replace(example, privileged=None)
 
 
 def _comparable(x: Features) -> Features:

@@ -48,7 +48,14 @@ class TaughtNumbers(TaughtLearner[Distribution]):
         self._n_errors = 0
         self._squares = 0.0
 
-    def teach(self, x: Features, y: Label, event_id: str | None) -> None:
+    def teach(
+        self,
+        x: Features,
+        y: Label,
+        event_id: str | None,
+        *,
+        privileged: Features | None = None,
+    ) -> None:
         """Teach an example; if the learner cannot take it, nothing changes.
 
         Raises
@@ -63,7 +70,7 @@ class TaughtNumbers(TaughtLearner[Distribution]):
         """
         checked = checked_target(y, LARGEST)
         error = 0.0 if self._options else checked - self.belief(x).mu
-        super().teach(x, y, event_id)
+        super().teach(x, y, event_id, privileged=privileged)
         if not self._options:
             self._n_errors += 1
             self._squares += error * error

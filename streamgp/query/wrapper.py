@@ -20,6 +20,7 @@ from streamgp.fingerprint import fingerprint
 from streamgp.query.arguments import check_has, check_seeded
 from streamgp.query.budgets import Unlimited
 from streamgp.query.taught import TaughtLearner
+from streamgp.signatures import taken
 from streamgp.spending import Budget, give_back, name_of_refusal, state_of
 from streamgp.trust import ErrorRate
 
@@ -146,12 +147,14 @@ class Skeptical(ABC, Generic[B, T]):
         annotation: Label | None = None,
         *,
         event_id: str | None = None,
+        privileged: Features | None = None,
         **_: Any,
     ) -> None:
         """Learn a label as River's evaluator hands it over.
 
         The annotator said `annotation` (or `y`, if None). If that is challenged, the annotator
-        reconsiders and says `y`, which is learned; otherwise the annotation is.
+        reconsiders and says `y`, which is learned; otherwise the annotation is. `privileged` is
+        what else is known of the answer; a learner of numbers does not hear of it.
 
         Raises
         ------
@@ -163,9 +166,10 @@ class Skeptical(ABC, Generic[B, T]):
             # A learner that is only ever taught must see its events as well.
             self.observe_one(x)
         given = y if annotation is None else annotation
-        challenged = self.challenge_one(x, given, event_id=event_id).ask
+        stated = taken(self.settle_one, privileged=privileged)
+        challenged = self.challenge_one(x, given, event_id=event_id, **stated).ask
         final = y if challenged else given
-        self.settle_one(x, final, given=given, challenged=challenged, event_id=event_id)
+        self.settle_one(x, final, given=given, challenged=challenged, event_id=event_id, **stated)
 
     @abstractmethod
     def settle_one(

@@ -116,6 +116,13 @@ def test_the_noise_of_an_unknown_answer_is_that_beforehand():
     assert model.noise_one({"seconds": 1e9}) == pytest.approx(model.noise_one(None))
 
 
+def test_the_noise_is_finite_however_little_is_known_of_it():
+    model = fixed(privileged_kernel=SquaredExponential(1.0, 1e6))
+    model.learn_one({"a": 0.0}, "yes", privileged={"seconds": 1.0})
+    model.learn_one({"a": 1.0}, "no", privileged={"seconds": 2.0})
+    assert 1e100 < model.noise_one({"seconds": 9.0}) == model.noise_one(None) < math.inf
+
+
 def test_without_privileged_features_noise_is_one_number():
     model = fixed()
     assert model.noise_one(None) == model.noise_one({"seconds": 1.0}) == math.exp(-2.0)

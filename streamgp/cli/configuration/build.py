@@ -36,6 +36,7 @@ from streamgp.learners.ensemble_gp_regressor import EnsembleGPRegressor
 from streamgp.learners.forest import OnlineForestClassifier
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.learners.gp_regressor import GPRegressor
+from streamgp.learners.privileged_gp import PrivilegedGPClassifier
 from streamgp.query import budgets, skeptical, skeptical_numbers
 from streamgp.query.all_of import AllOf
 from streamgp.spending import Budget
@@ -119,7 +120,7 @@ def build_learner(
     cls = find_learner(learner.name, target=target, source=source)
     options = dict(learner.options)
     # Kernels and weak learners are objects, which a file cannot hold.
-    objects = ("kernels", "model") if learner.name in _OWN else ("kernels",)
+    objects = _OBJECTS if learner.name in _OWN else ("kernels",)
     allowed = [name for name in inspect.signature(cls).parameters if name not in objects]
     for name in options:
         if name not in allowed:
@@ -139,7 +140,9 @@ _OWN: Mapping[str, Mapping[settings.TargetName, type[Learner]]] = {
     "forest": {"label": OnlineForestClassifier},
     "confidence_boosting": {"label": ConfidenceBoostingClassifier},
     "gradient_boosting": {"label": OnlineGradientBoostingClassifier},
+    "privileged": {"label": PrivilegedGPClassifier},
 }
+_OBJECTS = ("kernel", "privileged_kernel", "kernels", "model")
 
 
 def _gaussian_process(

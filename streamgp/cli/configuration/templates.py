@@ -34,12 +34,14 @@ _RULES = """\
 [learner]
 # "gp", a Gaussian process; "ensemble", several with random features, which cost the same after a
 # million labels; for labels "forest", random trees, "confidence_boosting" or "gradient_boosting",
-# several forests; or any River classifier by its path, for example "river.naive_bayes.GaussianNB",
+# several forests, or "privileged", a Gaussian process that believes an answer as far as what came
+# with it suggests; or any River classifier by its path, for example "river.naive_bayes.GaussianNB",
 # or regressor. The settings of all but "gp" go into a section [learner.options], in place of those
 # below; an ensemble has n_features = 50, forgetting = 1.0, refit = true, preset = "default",
 # noise_variance = 0.1, n_initial = 10 and, for labels, likelihood = "regression" or "logistic"; a
 # forest n_models = 10, n_tests = 50, min_weight = 30, max_nodes = 2000, inherit = true; boosting
-# n_models = 10, uncertainty = "bvsb" or "entropy", normalise_weights = false, preset = "default".
+# n_models = 10, uncertainty = "bvsb" or "entropy", normalise_weights = false, preset = "default";
+# "privileged" max_points = 300, n_replays = 3, preset = "default", learn_hyperparameters = true.
 name = {name}
 # How far a labelled example reaches, in units of the scaled features. Without it: grows
 # with the square root of the number of features.

@@ -31,6 +31,7 @@ from streamgp.learners.ensemble_gp_regressor import EnsembleGPRegressor
 from streamgp.learners.forest import OnlineForestClassifier
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.learners.gp_regressor import GPRegressor
+from streamgp.learners.privileged_gp import PrivilegedGPClassifier
 from streamgp.query import (
     KL,
     AdaptiveThreshold,
@@ -178,6 +179,28 @@ def test_forests_are_built_with_their_options_and_the_seed(
         build_learner(Learner(name=name), 5, target="number", source="my.toml")
 
 
+def test_the_learner_of_privileged_noise_is_built_with_its_options() -> None:
+    options = {
+        "max_points": 50, "n_replays": 1, "preset": "paper", "learn_hyperparameters": False
+    }  # fmt: skip
+    built: Any = build_learner(Learner(name="privileged", options=options), 5, source="my.toml")
+    assert type(built) is PrivilegedGPClassifier
+    assert built._get_params() == PrivilegedGPClassifier(**options)._get_params()
+    for wrong in ("kernel", "privileged_kernel"):
+        with pytest.raises(ConfigError, match=rf"learner\.options\.{wrong} is not known"):
+            build_learner(Learner(name="privileged", options={wrong: "x"}), 5, source="my.toml")
+    with pytest.raises(ConfigError, match="privileged cannot be built with them: max_points must"):
+        build_learner(Learner(name="privileged", options={"max_points": 0}), 5, source="my.toml")
+    with pytest.raises(ConfigError, match=r'not allowed with target = "number": it is for labels'):
+        build_learner(Learner(name="privileged"), 5, target="number", source="my.toml")
+
+
+def test_labels_learned_with_privileged_noise_are_not_reviewed() -> None:
+    config = Config(learner=Learner(name="privileged"), review=settings.LeaveOneOut())
+    with pytest.raises(ConfigError, match='"privileged", which cannot leave an example out'):
+        build_model(config, source="my.toml")
+
+
 @pytest.mark.parametrize(
     ("target", "options", "message"),
     [
@@ -282,8 +305,8 @@ def test_river_classifier_that_draws_gets_the_seed_unless_it_has_its_own() -> No
 WRONG = {
     "os.system": (
         'learner.name = "os.system" is not allowed, expected "gp", "ensemble", "forest", '
-        '"confidence_boosting", "gradient_boosting" or the path of a River classifier, '
-        'as in "river.naive_bayes.GaussianNB"'
+        '"confidence_boosting", "gradient_boosting", "privileged" or the path of a River '
+        'classifier, as in "river.naive_bayes.GaussianNB"'
     ),
     "GP": 'learner.name = "GP" is not allowed, expected "gp", "ensemble", "forest", ',
     "riverside.X": 'learner.name = "riverside.X" is not allowed, expected "gp", "ensemble", ',

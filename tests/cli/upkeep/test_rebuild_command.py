@@ -13,10 +13,14 @@ from connectors.records import LinkError, Outgoing
 from connectors.wire import statelog
 from connectors.wire.history import History
 from connectors.worker.agreement import ChangedConfigurationError
+from streamgp.cli.configuration.build import build_model
+from streamgp.cli.configuration.config import load_worker
 from streamgp.cli.upkeep import rebuilding
 from streamgp.interactive.messages import LabelledExample, LabelRequest, Prediction
+from streamgp.interactive.rebuilding import teach
 
 BAYES = '[learner]\nname = "river.naive_bayes.GaussianNB"\n'
+PRIVILEGED = '[learner]\nname = "privileged"\n'
 LABELS = ("hall", "den")
 
 
@@ -180,6 +184,30 @@ def test_only_heads_and_configurations_are_written(small: Small) -> None:
     after = small.records("state", "consensus", "predictions", "requests")
     names = [statelog.split_key(r.key or b"") for r in after if r not in before]
     assert names == [("", "configuration"), ("ann", "head"), ("bob", "head"), ("", "configuration")]
+
+
+def test_what_came_with_answers_reaches_the_learner_that_takes_over(small: Small) -> None:
+    small.put(*(small.event(f"e{i}", x={"light": i % 2 + 0.01 * i}) for i in range(8)))
+    small.work()
+    for i, request in enumerate(m for m in small.said("requests") if isinstance(m, LabelRequest)):
+        known = {"response_s": 0.5 + i} if i % 3 else None
+        small.answer(request, LABELS[i % 2], privileged=known)
+    small.work()
+    assert "privileged" not in str(heads(small))
+    small.done("rebuild", "--learner", new_file(small, PRIVILEGED), "--take-over", "--yes")
+    small.put(small.event("late", x={"light": 0.5}))
+    small.work(with_both(small, PRIVILEGED))
+    last = [m for m in small.said("predictions") if isinstance(m, Prediction)][-1]
+    expected = build_model(load_worker(with_both(small, PRIVILEGED)))
+    lines = [m for m in small.said("consensus") if isinstance(m, LabelledExample)]
+    assert all(taught.refusal is None for taught in teach(expected, lines))
+    assert [example.privileged for example in expected.examples()] == [
+        {"response_s": 0.5 + i} if i % 3 else None for i in range(8)
+    ]
+    assert last.proba == expected.predict_proba_one({"light": 0.5})
+    gp = build_model(load_worker(with_both(small, PRIVILEGED.replace("privileged", "gp"))))
+    assert [taught for taught in teach(gp, lines) if taught.refusal] == []
+    assert last.proba != gp.predict_proba_one({"light": 0.5})
 
 
 def test_old_learner_can_take_over_again(small: Small) -> None:
