@@ -110,6 +110,7 @@ RULES = {
     "[query]": settings.Query,
     "[challenge]": settings.ChallengeRule,
     "[review]": settings.Review,
+    "[reservoir]": settings.Reservoir,
     "[budget]": settings.Budget,
 }
 
@@ -164,7 +165,7 @@ def test_configuration_lists_the_rules_and_their_settings(heading):
         if rule:
             last = listed.setdefault(rule, [])
         if name:
-            last.append((name, allowed, default))
+            last.append((name, allowed, "None" if default == "*off*" else default))
     assert listed == expected
 
 

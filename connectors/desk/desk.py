@@ -280,12 +280,12 @@ class Desk:
         if self._own is not None:
             for question in self._own.reopened():
                 # A correction is never late, as long as the event is remembered.
-                if now <= question.request.requested_at + self._horizon_s:
+                if now <= _event_time(question.request) + self._horizon_s:
                     yield question
 
     def _is_in_time(self, request: LabelRequest | Challenge, now: float) -> bool:
         expires_at = inf if request.expires_at is None else request.expires_at
-        return now <= min(expires_at, request.requested_at + self._horizon_s)
+        return now <= min(expires_at, _event_time(request) + self._horizon_s)
 
     def _rank(self, question: Question) -> tuple[int, bool, float, str, str]:
         request = question.request
@@ -299,6 +299,11 @@ class Desk:
             # With its type: in Python 1, 1.0 and True are one label, on the wire they are not.
             typed = (type(label).__name__, label)
             classes[typed] = max(at, classes.get(typed, -inf))
+
+
+def _event_time(request: LabelRequest | Challenge) -> float:
+    """When the event was, after which it is remembered for a while."""
+    return request.requested_at if request.occurred_at is None else request.occurred_at
 
 
 def _key_of(question: Question) -> RequestKey:

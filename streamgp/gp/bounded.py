@@ -115,6 +115,10 @@ class BoundedGP(ABC):
         means = np.array([means for means, _ in found]).reshape(len(X), self.n_targets)
         return means, np.array([variance for _, variance in found])
 
+    def joint(self, X: Array) -> tuple[Array, Array]:
+        """Posterior means (b, m) and latent covariances (b, b) at points `X` of shape (b, d)."""
+        return self._gp.joint(X)
+
     @abstractmethod
     def append(self, x: Array, y: Array) -> list[int]:
         """Learn the targets `y` of shape (m,) at the point `x` of shape (d,).

@@ -176,6 +176,35 @@ class ExactGP:
             variances[part] = np.maximum(priors - np.vecdot(V, V), 0.0)
         return means, variances
 
+    def joint(self, X: Array) -> tuple[Array, Array]:
+        """Posterior means (b, m) and latent covariances (b, b) at points `X` of shape (b, d).
+
+        Means and variances are those of `predict` to the last bit. Each point is solved alone: the
+        bits that it has depend on what was learned, and not on which points are asked about.
+
+        Examples
+        --------
+        >>> from streamgp.kernels import SquaredExponential
+        >>> gp = ExactGP(SquaredExponential(), noise_variance=1.0)
+        >>> gp.append(np.array([0.0]), np.array([1.0]))
+        >>> gp.joint(np.array([[0.0], [0.0]]))[1]
+        array([[0.5, 0.5],
+               [0.5, 0.5]])
+
+        References
+        ----------
+        [^1]: Rasmussen, C.E. and Williams, C.K.I., 2006. Gaussian Processes for Machine Learning,
+            Eq. 2.24.
+
+        """
+        _, rows, _, V, means, variances = zip(*map(self._solve, X), strict=True)
+        C = self.kernel.matrix(np.array(rows))
+        solved = np.array(V)
+        for i, v in enumerate(V):
+            C[i] -= np.vecdot(solved, v)
+        np.fill_diagonal(C, variances)
+        return np.array(means), C
+
     def append(self, x: Array, y: Array) -> None:
         """Learn the targets `y` of shape (m,) at the point `x` of shape (d,).
 

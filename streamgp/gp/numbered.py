@@ -91,6 +91,10 @@ class NumberedGP:
         """Posterior means (b, m) and latent variances (b,) at the points `X` of shape (b, d)."""
         return self._gp.predict_many(X)
 
+    def joint(self, X: Array) -> tuple[Array, Array]:
+        """Posterior means (b, m) and latent covariances (b, b) at points `X` of shape (b, d)."""
+        return self._gp.joint(X)
+
     def append(self, x: Array, y: Array) -> list[int]:
         """Learn the targets `y` of shape (m,) at the point `x` of shape (d,), as `ExactGP` does.
 

@@ -147,6 +147,22 @@ class ProjectedGP:
         _, _, look = self._look(x)
         return self._means_at(look), look.variance
 
+    def joint(self, X: Array) -> tuple[Array, Array]:
+        """Posterior means (b, m) and latent covariances (b, b) at points `X` of shape (b, d).
+
+        `k(u, v) - k(u)' Q k(v) + e(u)' S e(v)`: what the basis leaves unexplained, and what is
+        known at the basis.
+        """
+        rows, priors, K = zip(*map(self._points.seen_from, X), strict=True)
+        looks = [self._basis.look(k, prior) for k, prior in zip(K, priors, strict=True)]
+        C = self.kernel.matrix(np.array(rows))
+        n = self._points.n
+        weights = np.array([look.e[:n] for look in looks])
+        for i, look in enumerate(looks):
+            C[i] += np.vecdot(weights, look.h[:n] - K[i])
+        np.fill_diagonal(C, [look.variance for look in looks])
+        return np.array([self._basis.means(look) for look in looks]), C
+
     def append(self, x: Array, y: Array) -> int | None:
         """Learn the targets `y` of shape (m,) at the point `x` of shape (d,), as `ExactGP` does.
 

@@ -8,6 +8,7 @@ keeps the log and the model equal. When to make it is the loop's business.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from streamgp.base import Doubt
@@ -200,6 +201,10 @@ class Consensus:
         """Learn the label of an event that has none yet; the record changes accordingly."""
         event = record.event
         record.standing = final.answer_id
+        if record.asked_back_at is not None:
+            # The rule that decides about each event as it comes has not asked: none that it learns
+            # from, for a reservoir picks in another way.
+            given = replace(given, origin="volunteered")
         try:
             w = self.model.settle_one(
                 event.x,
@@ -314,6 +319,7 @@ class Consensus:
             annotator=word.annotator,
             neighbours=tuple(neighbours),
             std=std,
+            occurred_at=record.occurred_before(now),
         )
 
     def _line(

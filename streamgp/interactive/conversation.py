@@ -15,6 +15,7 @@ from streamgp.interactive.border import as_label
 from streamgp.interactive.consensus import Consensus, SkepticalLearner, as_reviewer
 from streamgp.interactive.messages import Answer, Cancel, Expired, LabelRequest, Message, Origin
 from streamgp.interactive.records import Question, Record, Word
+from streamgp.interactive.reservoir import as_asking_back
 from streamgp.interactive.total import TotalBudget
 from streamgp.signatures import taken
 
@@ -53,6 +54,7 @@ class Moderator:
         self.deadlines: Alarms[str] = Alarms()
         self._model = model
         self._reviewer = as_reviewer(model)
+        self._asking_back = as_asking_back(model)
         self.consensus = Consensus(model)
         self._expires_after_s = expires_after_s
         self.total: TotalBudget | None = None
@@ -70,11 +72,17 @@ class Moderator:
             threshold=decision.threshold,
             requested_at=now,
             expires_at=self._expiry(now),
+            occurred_at=record.occurred_before(now),
         )
         record.state = "asked"
         record.was_asked = True
         self._open(record, request)
         return request
+
+    def ask_back(self, record: Record, decision: Decision, now: float) -> LabelRequest:
+        """Open the label request of an event that came earlier."""
+        record.asked_back_at = now
+        return self.ask(record, decision, now)
 
     def hear(self, record: Record, word: Word, now: float) -> Message:
         """Contest a first word, or learn it."""
@@ -249,12 +257,22 @@ class Moderator:
         record.state = "learned"
 
     def _end_unanswered(self, record: Record, now: float) -> None:
+        """End the label request of an event; what allowed it gets it back."""
         self._close(record)
-        asked_at = record.event.occurred_at
-        unanswered = self._model.note_unanswered
-        unanswered(now, **taken(unanswered, asked_at=asked_at))
+        asked_at = record.asked_back_at
+        if asked_at is None:
+            asked_at = record.event.occurred_at
+            unanswered = self._model.note_unanswered
+            unanswered(now, **taken(unanswered, asked_at=asked_at))
+        elif self._asking_back is not None:  # another model may have taken over since
+            self._asking_back.note_reservoir_unanswered(now, asked_at=asked_at)
         if self.total is not None:
             self.total.refund(now, asked_at)
+
+    @property
+    def waits_s(self) -> float:
+        """Seconds for which a question waits for an answer, 0 if it has no expiry."""
+        return self._expires_after_s or 0.0
 
     def _expiry(self, now: float) -> float | None:
         return None if self._expires_after_s is None else now + self._expires_after_s

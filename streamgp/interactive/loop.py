@@ -30,6 +30,9 @@ label is contested, `#` the learner refuses the example.
                 passes                                      passes
     erase       somebody takes the line of the      review      a look through the labels learned
                 log back, in nobody's name                      finds that of the event doubtful
+    back        a look through the latest
+                events finds that the label of
+                this one would tell most
 
 The transitions. The first line that fits counts; `*` is everything, an input without its mark
 stands for itself with any mark, `=` leaves the state as it is. Everything not described by a
@@ -43,10 +46,12 @@ message changes nothing.
     unknown                      event+                    learned     Prediction LabelledExample
     unknown                      event                     seen        Prediction
     unknown                      deadline horizon          =           -
-    unknown                      erase review              =           -
+    unknown                      erase review back         =           -
     unknown                      *                         =           unknown
     *                            event event+              =           duplicate
 
+    seen                         back                      asked       LabelRequest
+    *                            back                      =           -
     learned kept                 review                    doubted     Challenge
     *                            review                    =           -
     doubted                      same# other# unasked#     learned     unlearnable
@@ -130,6 +135,12 @@ them, the next event or answer that is accepted, whatever it is about, ends with
 label that has become the least probable: the `review` of that event. A label that somebody has
 upheld, corrected or superseded is not doubted again, nor is an event after two challenges.
 
+Others, or the same, ask about earlier events. Whenever one says that it is time to look through the
+latest ones, an accepted event that is not asked about itself ends with a label request about the
+one of them whose label would tell most: `back`. That is before a challenge. Only events that have
+neither a label nor ever had a question come into it, so that nobody is asked twice about one; such
+a request is like any other.
+
 What is erased need not be about the conversation at hand: an example outlives its conversation, and
 can be erased whatever the state of another one that has the same event id. A question that is open
 stays open: nothing that it asks about is in the log.
@@ -152,6 +163,7 @@ from streamgp.interactive.loop_state import LoopState
 from streamgp.interactive.memory import MisfitError
 from streamgp.interactive.messages import Answer, Event, Fault, Message, Prediction
 from streamgp.interactive.records import Record, Word
+from streamgp.interactive.reservoir import ask_back
 from streamgp.interactive.reviewing import look_through
 
 __all__ = ["InteractiveLoop", "SkepticalLearner"]
@@ -166,7 +178,7 @@ class InteractiveLoop(LoopState):
     logs.
 
     The loop keeps every event until its answer horizon has passed, by reference: do not change an
-    event's `x` after handing it over.
+    event's `x` after handing it over. A label request may concern an event of earlier on.
 
     Parameters
     ----------
@@ -215,8 +227,9 @@ class InteractiveLoop(LoopState):
 
         Returns
         -------
-        For an accepted event exactly one `Prediction`, then what follows from it; last, if the
-        model doubts a label that it has learned, the challenge of that. (An event whose
+        For an accepted event exactly one `Prediction`, then what follows from it; if the model asks
+        about an earlier event, that request; last, if the model doubts a label that it has learned,
+        the challenge of that. (An event whose
         id was used before and is beyond the horizon by now first ends the old conversation.)
 
         """
@@ -260,14 +273,17 @@ class InteractiveLoop(LoopState):
             )
         )
         model.note_query(decision, asked=decision.ask, now=now)
-        if total is not None:
-            total.note(decision, now)
         record = self._memory.add(event)
         if event.y is not None:
             word = Word(y=as_label(event.y), origin="volunteered", answer_id=event_id)
             messages.append(self._moderator.hear(record, word, now))
         elif decision.ask:
             messages.append(self._moderator.ask(record, decision, now))
+        back = [] if decision.ask else self._asked_back(now)
+        messages += back
+        if total is not None:
+            # Once for each event: after it one label is asked for at most, be it that of another.
+            total.note(decision, now, asked=decision.ask or bool(back))
         return self._reviewed(messages, now)
 
     def on_answer(self, answer: Answer, now: float) -> list[Message]:
@@ -443,6 +459,18 @@ class InteractiveLoop(LoopState):
     def n_open(self) -> int:
         """Number of requests that wait for an answer."""
         return sum(record.open_request is not None for record in self._memory)
+
+    def _asked_back(self, now: float) -> list[Message]:
+        """Look through the latest events, if it is time to; return what is said."""
+        model = self._asking_back
+        if model is None or not model.reservoir_due:
+            return []
+        found = ask_back(model, self._memory, self._moderator, now)
+        if found is None:
+            return []
+        record, request = found
+        self._note(record)
+        return [request]
 
     def _reviewed(self, messages: list[Message], now: float) -> list[Message]:
         """Look through the labels learned, if it is time to; return what is said in the end."""

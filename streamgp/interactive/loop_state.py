@@ -17,6 +17,7 @@ from streamgp.interactive.memory import Memory
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.parts import HEAD, Published, take_up
 from streamgp.interactive.records import Record
+from streamgp.interactive.reservoir import as_asking_back
 from streamgp.interactive.saving import KIND, check_resumable, load, save
 from streamgp.interactive.snapshot import INCONSISTENT, Snapshot, SnapshotError
 from streamgp.interactive.total import TotalBudget
@@ -29,6 +30,7 @@ class LoopState:
     # _moderator  changes these records, teaches the model, and keeps the deadlines of requests.
     # _published  all of it as plain values, piece by piece.
     # _reviewer   the model, if it doubts labels that it has learned.
+    # _asking_back  the model, if it asks about earlier events.
     # _changed    whether anything is different from what `changes` returned last.
 
     def __init__(
@@ -53,6 +55,7 @@ class LoopState:
         self._published = Published(model, self._memory, self._moderator)
         self._changed = False
         self._reviewer = as_reviewer(model)
+        self._asking_back = as_asking_back(model)
 
     def share(self, total: TotalBudget | None) -> Self:
         """Ask only what a budget allows that is shared with other loops; return this loop.

@@ -7,6 +7,7 @@ The states of the conversations are not changed here; see `conversation.py`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from streamgp.interactive.alarms import Alarms
 from streamgp.interactive.messages import Answer, Event, Fault
@@ -110,6 +111,32 @@ class Memory:
             if record.page is not None:
                 break
             found.append(record)
+        found.reverse()
+        return found
+
+    def latest_seen(
+        self, size: int, now: float, max_age_s: float | None, needed_s: float
+    ) -> list[Record]:
+        """Return those of the latest events that nobody has asked about or labelled, in order.
+
+        Parameters
+        ----------
+        size
+            How many of the latest events are looked at.
+        now
+            The time.
+        max_age_s
+            Seconds after its occurrence for which an event is among them; None for no limit.
+        needed_s
+            Seconds that must be left of the horizon of an event.
+
+        """
+        found = []
+        for record in islice(reversed(self._records.values()), size):
+            at = record.event.occurred_at
+            is_old = max_age_s is not None and now > at + max_age_s
+            if record.state == "seen" and not is_old and not self.is_beyond(record, now + needed_s):
+                found.append(record)
         found.reverse()
         return found
 

@@ -73,7 +73,10 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelRequest:
-    """A question for a label. `event_id` need not be the event that came last."""
+    """A question for a label. `event_id` need not be the event that came last.
+
+    `occurred_at` is when the event was, None if that is when the label was requested.
+    """
 
     request_id: str
     event_id: str
@@ -84,6 +87,7 @@ class LabelRequest:
     threshold: float
     requested_at: float
     expires_at: float | None = None
+    occurred_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +95,7 @@ class Challenge:
     """A second question: are you sure that the label is `given`, and not `suggested`?
 
     Where targets are numbers, `std` is the standard deviation of an observation around `suggested`.
+    `occurred_at` is when the event was, None if that is when the label was challenged.
     """
 
     request_id: str
@@ -108,6 +113,7 @@ class Challenge:
     annotator: str | None = None
     neighbours: tuple[Neighbour, ...] = ()
     std: float | None = None
+    occurred_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

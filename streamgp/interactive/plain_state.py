@@ -120,6 +120,7 @@ def plain_record(record: Record, alarm: int | None, *, with_x: bool = True) -> P
             # Without one as it was before there were any: snapshots stay what they are.
             *(() if word.std is None else (word.std,)),
         ],
+        *(() if record.asked_back_at is None else (record.asked_back_at,)),
     ]
 
 
@@ -146,7 +147,7 @@ def record_of(
 
     """
     serial, event_id, key, occurred_at, x, state, standing, asked, n, revision, *rest = plain
-    answer_ids, request, word = rest
+    answer_ids, request, word, *asked_back_at = rest
     if x is None:
         example = learned(event_id)
         if example is None:
@@ -159,6 +160,7 @@ def record_of(
     record.state = state
     record.standing = standing
     record.was_asked = asked
+    record.asked_back_at = asked_back_at[0] if asked_back_at else None
     record.n_challenges = n
     record.revision = revision
     record.answer_ids = list(answer_ids)

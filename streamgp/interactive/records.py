@@ -81,6 +81,8 @@ class Record:
     # standing      id of the answer that may be superseded: it gave `word`, or it declined,
     #               withdrew, or could not be learned. None while nobody has answered.
     # was_asked     whether a label request was ever made.
+    # asked_back_at when that was made by a look through the latest events; None if it was made
+    #               where the event came, or never.
     # n_challenges  challenges so far; the last one is number n_challenges.
     # revision      corrections of the label so far.
     # answer_ids    accepted answers, forgotten with the event.
@@ -89,6 +91,7 @@ class Record:
     # is_plain      whether the features are known to be plain JSON values: it is asked often.
     __slots__ = (
         "answer_ids",
+        "asked_back_at",
         "event",
         "is_plain",
         "n_challenges",
@@ -109,6 +112,7 @@ class Record:
         self.word: Word | None = None
         self.standing: str | None = None
         self.was_asked = False
+        self.asked_back_at: float | None = None
         self.n_challenges = 0
         self.revision = 0
         self.answer_ids: list[str] = []
@@ -146,6 +150,11 @@ class Record:
             and word.origin in ("asked", "volunteered")
             and self.n_challenges < MOST_CHALLENGES
         )
+
+    def occurred_before(self, now: float) -> float | None:
+        """Return when the event was, None if that is now: what a question of now says of it."""
+        at = self.event.occurred_at
+        return None if at == now else at
 
     def was_made(self, request_id: str) -> bool:
         """Whether a request of this name was ever made about the event."""

@@ -36,9 +36,9 @@ class TotalBudget:
             return decision
         return decision.refused_by(f"total {name_of_refusal(self._budget, decision, now)}")
 
-    def note(self, decision: Decision, now: float) -> None:
-        """Take note of an event, once each."""
-        self._budget.note(decision, decision.ask, now)
+    def note(self, decision: Decision, now: float, *, asked: bool) -> None:
+        """Take note of an event, once each, and of whether a label was asked for after it."""
+        self._budget.note(decision, asked, now)
 
     def refund(self, now: float, asked_at: float) -> None:
         """Take note that a question ended without an answer."""

@@ -95,6 +95,16 @@ class Core:
         X = np.array([columns.vector(x) for x in xs]).reshape(len(xs), len(columns))
         return gp.predict_many(X)
 
+    def joint(self, xs: Sequence[Features]) -> tuple[Array, Array]:
+        """Posterior means (b, m), without functions before the first example, and covariances."""
+        gp, columns = self.gp, self.columns
+        if gp is None:
+            for x in xs:
+                columns = columns.widened(x)
+            prior = self._settings.kernel_for(len(columns))
+            gp = self._settings.process(self._hyperparameters(prior, columns))
+        return gp.joint(np.array([columns.vector(x) for x in xs]).reshape(len(xs), len(columns)))
+
     def prior_variance(self, x: Features) -> float:
         """Latent variance before anything was learned."""
         gp, columns = self.gp, self.columns

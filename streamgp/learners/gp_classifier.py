@@ -6,7 +6,7 @@ Dictionaries and labels in, probabilities or a posterior out; the mathematics is
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
@@ -261,6 +261,33 @@ class GPClassifier(base.MiniBatchClassifier):
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
         """Predict the class of largest posterior mean for each row of a data frame."""
         return series_like(X, [self._largest(means) for means in self._means_many(X)])
+
+    def joint(self, xs: Sequence[Features]) -> tuple[Array, Array, float]:
+        """Return what is believed of several events at once.
+
+        Parameters
+        ----------
+        xs
+            Features of at least one event.
+
+        Returns
+        -------
+        Posterior means of the indicators of all classes (b, m), in the order of `labels`; posterior
+        covariances of each (b, b), noise not included; and the noise variance.
+
+        Examples
+        --------
+        >>> model = GPClassifier(noise_variance=1.0)
+        >>> model.learn_one({"light": 0.0}, "asleep")
+        >>> means, covariances, noise_variance = model.joint([{"light": 0.0}, {"light": 9.0}])
+        >>> means.round(3).tolist(), covariances.round(3).tolist(), noise_variance
+        ([[0.5], [0.0]], [[0.5, 0.0], [0.0, 1.0]], 1.0)
+
+        """
+        means, covariances = self._core.joint(xs)
+        if self._core.gp is None:  # a class may be known before its first example
+            means = np.zeros((len(xs), len(self._labels)))
+        return means, covariances, self._core.noise_variance
 
     # --- changing what was learned
 

@@ -13,6 +13,7 @@ from streamgp.query.all_of import AllOf
 from streamgp.query.budgets import AtMost, AtMostPer, RateBudget, Unlimited
 from streamgp.query.equal_error import EqualErrorAsk, EqualErrorRounds
 from streamgp.query.outliers import OutsideInterval
+from streamgp.query.reservoir import ReservoirAsk
 from streamgp.query.review import LeaveOneOutReview
 from streamgp.query.rules import (
     AlwaysAsk,
@@ -59,6 +60,7 @@ __all__ = [
     "PaperChallenge",
     "RandomAsk",
     "RateBudget",
+    "ReservoirAsk",
     "SkepticalAsk",
     "SkepticalChallenge",
     "SkepticalClassifier",

@@ -6,11 +6,13 @@ from typing import Any
 
 from river import base
 
+from streamgp.gp.pool import MIN_SHARE_OF_NOISE
 from streamgp.learners.plugged import as_classifier as as_classifier
 from streamgp.learners.plugged import split as split
 from streamgp.query.acquisition import KL, Deterministic
 from streamgp.query.equal_error import EqualErrorRounds
 from streamgp.query.pipeline_scaling import PipelineScaling
+from streamgp.query.reservoir import ReservoirAsk
 from streamgp.query.review import LeaveOneOutReview
 from streamgp.scaling import NoScaling, Scaling, StandardScaling
 from streamgp.signatures import parameters
@@ -81,6 +83,26 @@ def check_review(review: object, learner: base.Classifier) -> None:
         raise TypeError(
             f"review needs a learner with leave_one_out, which {type(learner).__name__} has not; "
             "take GPClassifier, or no review"
+        )
+
+
+def check_reservoir(reservoir: object, learner: Any) -> None:
+    """Refuse a reservoir that could not be looked through."""
+    if reservoir is None:
+        return
+    if not isinstance(reservoir, ReservoirAsk):
+        raise TypeError(f"reservoir must be a ReservoirAsk, got {reservoir!r}")
+    check_has("budget of reservoir", reservoir.budget, "allows", "decision")
+    if not hasattr(learner, "joint"):
+        raise TypeError(
+            "reservoir needs a learner that believes something of several events at once, which "
+            f"{type(learner).__name__} does not; take GPClassifier, or no reservoir"
+        )
+    noise = learner.noise_variance
+    if noise < MIN_SHARE_OF_NOISE:
+        raise ValueError(
+            "reservoir needs a learner with a noise_variance of at least "
+            f"{MIN_SHARE_OF_NOISE}, got {noise!r}; raise it, or take no reservoir"
         )
 
 

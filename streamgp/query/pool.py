@@ -1,7 +1,8 @@
 """A fixed pool of inputs, of which the most telling ones are to be labelled.
 
 What a criterion measures is in `pool_criteria`; here is who is asked next, and what is known so
-far. For streams, where nobody can go back, there are rules instead (`streamgp.query.rules`).
+far. For streams there are rules instead (`streamgp.query.rules`), and a reservoir of their latest
+events (`streamgp.query.reservoir`).
 
 """
 

@@ -25,17 +25,91 @@ two classes have twice the squares of the document, which makes no difference to
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamgp.base import Array
-from streamgp.gp.pool import PoolPosterior
 
 Mask: TypeAlias = NDArray[np.bool_]
 
-Criterion: TypeAlias = Callable[[PoolPosterior, Mask], Array]
+
+class JointBelief(Protocol):
+    """What is believed of several points at once; a `PoolPosterior` is one."""
+
+    @property
+    def functions(self) -> Array:
+        """Posterior means of the functions, whose codes are -1 and +1, shape (m, P)."""
+
+    @property
+    def covariances(self) -> Array:
+        """Posterior covariances of the points, noise not included, shape (P, P)."""
+
+    @property
+    def variances(self) -> Array:
+        """Posterior variance of an observation at each point, noise included, shape (P,)."""
+
+    @property
+    def square_norms(self) -> Array:
+        """`y' Γ y` of each function, shape (m,)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joint:
+    """What a learner of indicators believes of several points, in the terms of the criteria.
+
+    Attributes
+    ----------
+    functions, covariances, variances
+        As of `JointBelief`.
+    square_norms
+        Zeros: the same for all points, they change no order.
+
+    """
+
+    functions: Array
+    covariances: Array
+    variances: Array
+    square_norms: Array
+
+    @classmethod
+    def of_indicators(cls, means: Array, covariances: Array, noise_variance: float) -> Self:
+        """Turn functions that were 1 or 0 where they were observed into some of +1 and -1.
+
+        Wherever something was learned, the indicators of all classes sum to 1. What is linear in
+        the targets is linear in the functions: `F_k = 2 M_k - sum over j of M_j`.
+
+        Parameters
+        ----------
+        means
+            Posterior means of the indicators, shape (P, m). Before the first class, with m = 0,
+            there is one function of zeros.
+        covariances
+            Posterior covariances, noise not included, shape (P, P).
+        noise_variance
+            Variance of the observation noise.
+
+        Examples
+        --------
+        >>> means = np.array([[0.6, 0.2], [0.0, 0.0]])
+        >>> Joint.of_indicators(means, np.eye(2), noise_variance=0.5).functions
+        array([[ 0.4,  0. ],
+               [-0.4,  0. ]])
+
+        """
+        M = means.T
+        functions = 2.0 * M - M.sum(axis=0) if len(M) else np.zeros((1, len(means)))
+        return cls(
+            functions=functions,
+            covariances=covariances,
+            variances=covariances.diagonal() + noise_variance,
+            square_norms=np.zeros(len(functions)),
+        )
+
+
+Criterion: TypeAlias = Callable[[JointBelief, Mask], Array]
 """From the posterior and a mask (P,) of the points without a label to a score of each point."""
 
 
@@ -70,30 +144,30 @@ def shortfalls(functions: Array) -> Array:
     return 1.0 - assumed(functions) * functions
 
 
-def rand(posterior: PoolPosterior, unlabelled: Mask) -> Array:  # noqa: ARG001
+def rand(posterior: JointBelief, unlabelled: Mask) -> Array:  # noqa: ARG001
     """Find all points alike; whoever takes the largest draws lots."""
     return np.zeros(len(posterior.covariances))
 
 
-def mvar(posterior: PoolPosterior, unlabelled: Mask) -> Array:  # noqa: ARG001
+def mvar(posterior: JointBelief, unlabelled: Mask) -> Array:  # noqa: ARG001
     """Posterior variance of an observation, `s2(u)`."""
     return posterior.variances
 
 
-def rkhs(posterior: PoolPosterior, unlabelled: Mask) -> Array:  # noqa: ARG001
+def rkhs(posterior: JointBelief, unlabelled: Mask) -> Array:  # noqa: ARG001
     """Squared norm of `f_t^u`: `y' Γ y + (1 - |f(u)|)² / s2(u)`."""
     squares = np.square(shortfalls(posterior.functions)).sum(axis=0)
     found: Array = posterior.square_norms.sum() + squares / posterior.variances
     return found
 
 
-def hvar(posterior: PoolPosterior, unlabelled: Mask) -> Array:  # noqa: ARG001
+def hvar(posterior: JointBelief, unlabelled: Mask) -> Array:  # noqa: ARG001
     """What the squared norm grows by, times the variance: `max(0, 1 - |f(u)|)²`."""
     found: Array = np.square(np.maximum(shortfalls(posterior.functions), 0.0)).sum(axis=0)
     return found
 
 
-def l2fm(posterior: PoolPosterior, unlabelled: Mask) -> Array:
+def l2fm(posterior: JointBelief, unlabelled: Mask) -> Array:
     """Euclidean distance of `f_t^u` from `f` at the points without a label.
 
     `|1 - |f(u)|| / s2(u) * sqrt(sum over v of c(u, v)²)`.

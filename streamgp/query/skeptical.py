@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from river import base
@@ -31,12 +32,14 @@ from streamgp.query.arguments import (
     check_experts,
     check_has,
     check_not,
+    check_reservoir,
     check_review,
     check_streams,
     scaling_for,
     split,
 )
 from streamgp.query.outliers import OutsideInterval
+from streamgp.query.reservoir import Reservoir, ReservoirAsk
 from streamgp.query.review import LeaveOneOutReview, Reviewer
 from streamgp.query.rules import AskRule, ChallengeRule, SkepticalAsk, SkepticalChallenge
 from streamgp.query.taught_classes import TaughtClasses
@@ -79,6 +82,9 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         Number of events from which scaling is learned; 0 leaves the features as they are.
     review
         When to doubt a label that was learned before, in `InteractiveLoop`; None for never.
+    reservoir
+        When to ask about an earlier event, and which, in `InteractiveLoop`; None for never. Under
+        River's evaluators, which never go back, it is without effect.
     seed
         Seed of the random decisions. None draws one.
 
@@ -105,8 +111,10 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     """
 
     # _reviewer  looks through the labels learned, None for nobody
+    # _reservoir  looks through the latest events, None for nobody
     # _hears     whether the rule for asking learns from the answers
     _trust_type = ErrorRate
+    _taught: TaughtClasses
 
     def __init__(
         self,
@@ -117,6 +125,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         *,
         warm_up: int = 200,
         review: LeaveOneOutReview | None = None,
+        reservoir: ReservoirAsk | None = None,
         seed: int | None = None,
     ) -> None:
         transformers, learner = split(model, as_classifier)
@@ -132,12 +141,14 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
             instead="SkepticalChallenge, PaperChallenge, AlwaysChallenge or NeverChallenge",
         )
         check_review(review, learner)
+        check_reservoir(reservoir, learner)
         self.model = model
         self.query = query
         self.challenge = challenge
         self.budget = budget
         self.warm_up = warm_up
         self.review = review
+        self.reservoir = reservoir
         self.seed = seed
         self._set_up()
         self._taught = TaughtClasses(learner, scaling_for(transformers, warm_up))
@@ -147,6 +158,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         self._query_rule = SkepticalAsk() if rule is None else rule
         self._challenge_rule = SkepticalChallenge() if challenge is None else challenge
         self._reviewer = None if review is None else Reviewer(review)
+        self._reservoir = None if reservoir is None else Reservoir(reservoir)
 
     @property
     def _wrapped_model(self) -> base.Classifier:
@@ -346,6 +358,50 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         if self._reviewer is not None:
             self._reviewer.note_unanswered(now)
 
+    # --- asking about earlier events
+
+    @property
+    def reservoir_due(self) -> bool:
+        """Whether it is time to look through the latest events."""
+        return self._reservoir is not None and self._reservoir.is_due(self._n_events)
+
+    def ask_among_one(
+        self, candidates: Mapping[str, Features], *, now: float
+    ) -> tuple[str, Decision] | None:
+        """Return the most telling event and whether to ask about it; changes nothing.
+
+        Parameters
+        ----------
+        candidates
+            Features of the events that may be asked about, by event id.
+        now
+            Time for the budget of these questions, in seconds.
+
+        Returns
+        -------
+        The event id and the decision, or None if there is no event.
+
+        """
+        reservoir = self._reservoir
+        event_ids, belief = self._taught.joint(candidates)
+        if reservoir is None or belief is None:
+            return None
+        lots = partial(self._draw, purpose="reservoir")
+        return reservoir.choose(event_ids, belief, lots, now)
+
+    def note_reservoir(self, decision: Decision | None, *, now: float) -> None:
+        """Take note of a look through the latest events, once each, and of the question it led to.
+
+        None where no event could be asked about.
+        """
+        if self._reservoir is not None:
+            self._reservoir.note(decision, self._n_events, now)
+
+    def note_reservoir_unanswered(self, now: float, *, asked_at: float) -> None:
+        """Hear that a question about an earlier event ended without an answer."""
+        if self._reservoir is not None:
+            self._reservoir.note_unanswered(now, asked_at)
+
     # --- surviving a restart
 
     def state(self) -> State:
@@ -356,6 +412,8 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
             state["query"] = state_of(self._query_rule)
         if self._reviewer is not None:
             state["review"] = self._reviewer.state()
+        if self._reservoir is not None:
+            state["reservoir"] = self._reservoir.state()
         return state
 
     def load_state(self, state: State, examples: Sequence[Example]) -> None:
@@ -365,6 +423,8 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
             self._query_rule.load_state(state["query"])
         if self._reviewer is not None:
             self._reviewer.load_state(state["review"])
+        if self._reservoir is not None:
+            self._reservoir.load_state(state["reservoir"])
 
     # --- inside
 
@@ -387,8 +447,9 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         return doubt
 
     def _configuration(self) -> list[object]:
-        # Without a review as it was before there were any: snapshots stay what they are.
-        return super()._configuration() + ([] if self.review is None else [self.review])
+        # Without them as it was before there were any: snapshots stay what they are.
+        rules = (self.review, self.reservoir)
+        return super()._configuration() + [rule for rule in rules if rule is not None]
 
     def _ask_for_label(self, x: Any, y_pred: Any) -> bool:  # noqa: ARG002 - River's hook
         return self.query_one(x).ask

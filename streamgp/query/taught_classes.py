@@ -3,16 +3,45 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from streamgp.base import Belief, Features, Label, Posterior, State, check_label
-from streamgp.query.taught import TaughtLearner
+from streamgp.query.pool_criteria import Joint
+from streamgp.query.taught import _FOREIGN, TaughtLearner
 
 
 class TaughtClasses(TaughtLearner[Belief]):
     """A River classifier with a memory of what it was taught, behind a scaling."""
 
     _question = "predict_proba_one"
+
+    def joint(self, xs: Mapping[str, Features]) -> tuple[list[str], Joint | None]:
+        """Return what is believed of several events at once; changes nothing.
+
+        Returns
+        -------
+        The events that can be used, and what is believed of them in this order, None for none. The
+        statistics in use may have changed since an event came: it can be too large by now.
+
+        """
+        try:
+            return self._joint(xs)
+        except (ValueError, TypeError, *_FOREIGN):
+            return self._joint({event_id: x for event_id, x in xs.items() if self._can_use(x)})
+
+    def _joint(self, xs: Mapping[str, Features]) -> tuple[list[str], Joint | None]:
+        if not xs:
+            return [], None
+        seen = [self.scaling.transform(x) for x in xs.values()]
+        return list(xs), Joint.of_indicators(*self.learner.joint(seen))
+
+    def _can_use(self, x: Features) -> bool:
+        try:
+            self.belief(x)
+        except (ValueError, TypeError):
+            return False
+        return True
 
     def _believed(self, seen: Features) -> Belief:
         belief: Belief = self.learner.predict_proba_one(seen, **self._options)

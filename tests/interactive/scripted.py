@@ -9,6 +9,7 @@ from typing import Any
 
 from streamgp.base import Decision, Doubt, Example, Features, Label, Neighbour
 from streamgp.interactive import LabelledExample, Message
+from streamgp.query import ReservoirAsk
 
 
 def decision(ask: bool) -> Decision:
@@ -29,16 +30,28 @@ class ScriptedLearner:
         refuses: bool | Callable[[str], bool] = False,
         proba: dict[Label, float] | None = None,
         doubts: bool | Callable[[str], bool] = False,
+        asks_back: bool | Callable[[str], bool] = False,
+        reservoir: ReservoirAsk | None = None,
     ) -> None:
         self.asks, self.contests, self.refuses, self.proba = asks, contests, refuses, proba
         self.doubts = doubts
+        self.asks_back, self.reservoir = asks_back, reservoir
+        self.reservoir_due = True
         self.held: dict[str, tuple[Features, Label]] = {}
         self.told: list[tuple[str, Label | None]] = []
         self.calls: list[tuple[Any, ...]] = []
         self.n_observed = 0
 
     def clone(self) -> ScriptedLearner:
-        return type(self)(self.asks, self.contests, self.refuses, self.proba, self.doubts)
+        return type(self)(
+            self.asks,
+            self.contests,
+            self.refuses,
+            self.proba,
+            self.doubts,
+            self.asks_back,
+            self.reservoir,
+        )
 
     @staticmethod
     def _says(rule: bool | Callable[[str], bool], event_id: str | None) -> bool:
@@ -140,6 +153,21 @@ class ScriptedLearner:
 
     def note_review_unanswered(self, now: float) -> None:
         self.calls.append(("note_review_unanswered", now))
+
+    def ask_among_one(
+        self, candidates: Mapping[str, Features], *, now: float
+    ) -> tuple[str, Decision] | None:
+        self.calls.append(("ask_among_one", list(candidates), now))
+        found = next((name for name in candidates if self._says(self.asks_back, name)), None)
+        if found is not None:
+            return found, decision(True)
+        return next(((name, decision(False)) for name in candidates), None)
+
+    def note_reservoir(self, decision: Decision | None, *, now: float) -> None:
+        self.calls.append(("note_reservoir", decision, now))
+
+    def note_reservoir_unanswered(self, now: float, *, asked_at: float) -> None:
+        self.calls.append(("note_reservoir_unanswered", now, asked_at))
 
     def examples(self) -> list[Example]:
         return [Example(event_id=name, x=x, y=y) for name, (x, y) in self.held.items()]

@@ -20,6 +20,7 @@ from streamgp.interactive import (
     Prediction,
     Rejected,
 )
+from streamgp.query import ReservoirAsk
 
 
 def chance(purpose, odds):
@@ -53,6 +54,8 @@ class Conversations(RuleBasedStateMachine):
             contests=chance("contest", 128),
             refuses=chance("refuse", 40),
             doubts=chance("doubt", 100),
+            asks_back=chance("back", 128),
+            reservoir=ReservoirAsk(size=5, max_age_s=60.0),
         )
         self.loop = InteractiveLoop(
             self.learner, expires_after_s=10.0, answer_horizon_s=self.horizon_s
@@ -63,6 +66,8 @@ class Conversations(RuleBasedStateMachine):
         self.handled = []  # inputs that were not rejected
         self.n_answers = 0
         self.standing = {}  # last accepted answer of each event
+        self.lives = {}  # how often each event id has been used anew
+        self.requested = set()  # events, with their life, whose label was asked for
 
     def account(self, messages):
         """Follow the messages of one call; a request that ends must be open."""
@@ -92,8 +97,25 @@ class Conversations(RuleBasedStateMachine):
         if accepted:
             self.handled.append(event)
             asked = [m for m in messages if isinstance(m, LabelRequest)]
-            assert len(asked) == predictions[0].decision.ask
+            assert len(asked) <= 1
+            if predictions[0].decision.ask:
+                assert asked[0].event_id == name
+            self.lives[name] = self.lives.get(name, -1) + 1
             self.standing.pop(name, None)
+            for request in asked:
+                self.check_request(request)
+
+    def check_request(self, request):
+        """Nobody is asked twice for the label of an event."""
+        name = request.event_id
+        assert (name, self.lives[name]) not in self.requested
+        self.requested.add((name, self.lives[name]))
+        at = self.loop._memory[name].event.occurred_at
+        assert request.occurred_at in (at, None if at == self.now else at)
+        if self.loop._memory[name].asked_back_at is not None:
+            assert name in [record.event.event_id for record in self.loop._memory][-5:]
+            assert self.now <= at + 60.0
+            assert self.horizon_s is None or request.expires_at <= at + self.horizon_s
 
     @rule(name=NAMES, request=REQUESTS, y=st.none() | LABELS, correct=st.booleans())
     def answer(self, name, request, y, correct):

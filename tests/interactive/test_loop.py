@@ -218,6 +218,7 @@ class TestAnswers:
             probability_wrong=0.75,
             annotator="eve",
             neighbours=tuple(learner.neighbours_one({})),
+            occurred_at=0.0,
         )
         assert len(challenge.neighbours) == 1
 

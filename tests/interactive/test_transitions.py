@@ -8,6 +8,7 @@ from scripted import ScriptedLearner, log_of
 
 from streamgp.interactive import Answer, Event, InteractiveLoop, Rejected
 from streamgp.interactive import loop as loop_module
+from streamgp.query import ReservoirAsk
 
 TEXT = loop_module.__doc__ or ""
 LEGEND, _, REST = TEXT.partition("The transitions.")
@@ -33,6 +34,7 @@ INPUTS = [
     "deadline",
     "horizon",
     "review",
+    "back",
 ]
 
 
@@ -53,7 +55,7 @@ class Conversation:
 
     def __init__(self, state, upheld=True):
         self.upheld = upheld
-        self.learner = ScriptedLearner(proba={"b": 0.6, "a": 0.4})
+        self.learner = ScriptedLearner(proba={"b": 0.6, "a": 0.4}, reservoir=ReservoirAsk())
         self.loop = InteractiveLoop(self.learner, expires_after_s=10.0, answer_horizon_s=100.0)
         self.messages = []
         self.now = 0.0
@@ -88,9 +90,20 @@ class Conversation:
     def review(self):
         """Let another event happen, after which the model looks through its labels."""
         self.learner.doubts = True
+        messages = self.another_event()
+        self.learner.doubts = False
+        return messages
+
+    def back(self):
+        """Let another event happen, after which the model looks through the latest events."""
+        self.learner.asks_back = lambda event_id: event_id == "e"
+        messages = self.another_event()
+        self.learner.asks_back = False
+        return messages
+
+    def another_event(self):
         other = Event(event_id=f"f{len(self.learner.calls)}", x={"f": 1.0}, occurred_at=self.now)
         messages = self.loop.on_event(other, self.now)
-        self.learner.doubts = False
         return [m for m in messages if m.event_id == "e"]
 
     def note(self, messages):
@@ -201,6 +214,8 @@ class Conversation:
                 return self.note(self.loop.on_time(100.5))
             case "review":
                 return self.note(self.review())
+            case "back":
+                return self.note(self.back())
         raise LookupError(given)
 
 

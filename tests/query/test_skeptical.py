@@ -38,6 +38,7 @@ from streamgp.query import (
     NeverChallenge,
     RandomAsk,
     RateBudget,
+    ReservoirAsk,
     SkepticalAsk,
     SkepticalChallenge,
     Unlimited,
@@ -810,6 +811,7 @@ def test_every_argument_is_readable_under_its_name():
         "budget": Unlimited(),
         "warm_up": 50,
         "review": LeaveOneOutReview(),
+        "reservoir": ReservoirAsk(),
         "seed": 3,
     }
     model = SkepticalClassifier(**arguments)

@@ -41,6 +41,7 @@ REASONS = {
     "PaperChallenge": "the label does not fit what was learned before",
     "OutsideInterval": "the number lies outside the interval that was expected",
     "AlwaysChallenge": "the prediction was another label",
+    "ReservoirAsk": "of the latest events, its label would tell most",
     "LeaveOneOutReview": "the label, learned before, does not fit what was learned since",
 }
 """The rules in words; any other is called by its name."""
@@ -103,7 +104,7 @@ def heading(view: View) -> Text:
     if isinstance(request, Challenge):
         still = "still " if request.reason == "LeaveOneOutReview" else ""
         text.append(f"Are you {still}sure?\n", style="bold")
-        text.append(f"{about}, challenged {ago(view.now - request.requested_at)}\n")
+        text.append(f"{about}{_when(view)}, challenged {ago(view.now - request.requested_at)}\n")
         text.append(_whose_label(request, view.annotator))
         text.append(shown_label(request.given), style="bold")
         text.append(". The examples learned so far speak for ")
@@ -115,7 +116,7 @@ def heading(view: View) -> Text:
     else:
         what = "How much is it?\n" if view.of_numbers else "Which is it?\n"
         text.append(what, style="bold")
-        text.append(f"{about}, asked {ago(view.now - request.requested_at)}\n")
+        text.append(f"{about}{_when(view)}, asked {ago(view.now - request.requested_at)}\n")
     words = REASONS.get(request.reason)
     rule = f"{printable(request.reason)} {request.score:.2g} > {request.threshold:.2g}"
     text.append("because " + (f"{words} " if words else ""))
@@ -136,6 +137,13 @@ def ago(seconds: float) -> str:
 
     """
     return "just now" if seconds < 2.0 else f"{span(seconds)} ago"
+
+
+def _when(view: View) -> str:
+    """Say when the event was, where the question came later."""
+    assert view.question is not None
+    at = view.question.request.occurred_at
+    return "" if at is None else f", which was {ago(view.now - at)}"
 
 
 def _whose_label(request: Challenge, annotator: str) -> str:

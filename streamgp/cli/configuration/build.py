@@ -39,6 +39,7 @@ from streamgp.learners.gp_regressor import GPRegressor
 from streamgp.learners.privileged_gp import PrivilegedGPClassifier
 from streamgp.query import budgets, skeptical, skeptical_numbers
 from streamgp.query.all_of import AllOf
+from streamgp.query.arguments import check_reservoir
 from streamgp.spending import Budget
 
 _QUERIES: Mapping[type, Any] = {
@@ -108,7 +109,8 @@ def build_model(config: settings.Config, *, source: str = "configuration") -> Mo
     if isinstance(learner, Regressor):
         return skeptical_numbers.SkepticalRegressor(learner, **shared)
     review = _build_review(config, learner, source=source)
-    return skeptical.SkepticalClassifier(learner, review=review, **shared)
+    reservoir = _build_reservoir(config, learner, source=source)
+    return skeptical.SkepticalClassifier(learner, review=review, reservoir=reservoir, **shared)
 
 
 def build_learner(
@@ -325,6 +327,26 @@ def _build_review(
         every=review.every,
         budget=_build_budget(review.budget, config.seed),
     )
+
+
+def _build_reservoir(
+    config: settings.Config, learner: Learner, *, source: str
+) -> rules.ReservoirAsk | None:
+    reservoir = config.reservoir
+    if isinstance(reservoir, settings.Never):
+        return None
+    rule = rules.ReservoirAsk(
+        criterion=reservoir.criterion,
+        size=reservoir.size,
+        every=reservoir.every,
+        max_age_s=reservoir.max_age_s,
+        budget=_build_budget(reservoir.budget, config.seed),
+    )
+    try:
+        check_reservoir(rule, learner)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f'{source}: reservoir.rule = "latest" is not allowed: {error}') from None
+    return rule
 
 
 def build_total_budget(config: settings.Config) -> Budget | None:

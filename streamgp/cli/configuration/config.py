@@ -279,6 +279,7 @@ def _check_numbers(config: Config, source: str) -> None:
         ("query", config.query, _NUMBER_QUERIES),
         ("challenge", config.challenge, _NUMBER_CHALLENGES),
         ("review", config.review, (settings.Never,)),
+        ("reservoir", config.reservoir, (settings.Never,)),
     ):
         if rule is not None and not isinstance(rule, allowed):
             tag = rule.__struct_config__.tag

@@ -175,6 +175,16 @@ class LeaveOneOut(_Rule, frozen=True, kw_only=True, tag="leave_one_out"):
     budget: Budget = Unlimited()
 
 
+class Latest(_Rule, frozen=True, kw_only=True, tag="latest"):
+    """Ask about the one of the latest events whose label would tell most."""
+
+    criterion: Literal["l2fm", "hvar", "rkhs", "mvar", "rand"] = "l2fm"
+    size: Count = 200
+    every: Count = 10
+    max_age_s: Seconds | None = None
+    budget: Budget = Unlimited()
+
+
 Query: TypeAlias = (
     Paper
     | SkepticalQuery
@@ -191,6 +201,7 @@ Query: TypeAlias = (
 )
 ChallengeRule: TypeAlias = Paper | SkepticalChallenge | OutsideInterval | Always | Never
 Review: TypeAlias = Never | LeaveOneOut
+Reservoir: TypeAlias = Never | Latest
 
 
 class Learner(Section, frozen=True, kw_only=True):
@@ -265,6 +276,7 @@ class Config(Section, frozen=True, kw_only=True):
     query: Query | None = None
     challenge: ChallengeRule | None = None
     review: Review = Never()
+    reservoir: Reservoir = Never()
     budget: Budget = Unlimited()
     total_budget: Budget = Unlimited()
     annotator: Annotator = Annotator()

@@ -100,6 +100,15 @@ drift = {drift}
 # A section [review.budget], with the rules of [budget], limits these challenges.
 rule = "never"
 
+[reservoir]
+# When to ask about an earlier event that has no label. The other rule, and its settings:
+#   "latest"  criterion = "l2fm", size = 200, every = 10 (every 10 events the one of the latest 200
+#             whose label would change the predictions of the others most; with max_age_s =
+#             3600.0 none of more than an hour ago)
+# For a log that is to be labelled well as a whole; the next predictions are better without it.
+# A section [reservoir.budget], with the rules of [budget], limits these questions.
+rule = "never"
+
 [budget]
 # How many labels may be asked for; challenges are not counted. The other rules, and their settings:
 #   "at_most"      n = 100

@@ -18,8 +18,8 @@ from streamgp.cli.deployment.deployed import broker_option, config_argument
     metavar="NEW.toml",
     type=click.Path(path_type=Path),
     help="What is to be different: any of preset, seed, warm_up, [learner], [query], [challenge], "
-    "[review] and [budget], each in place of the one in CONFIG.toml. Other sections are not looked "
-    "at.",
+    "[review], [reservoir] and [budget], each in place of the one in CONFIG.toml. Other sections "
+    "are not looked at.",
 )
 @click.option(
     "--take-over",

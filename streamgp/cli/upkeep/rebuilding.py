@@ -40,7 +40,7 @@ from streamgp.interactive.snapshot import SnapshotError
 from streamgp.interactive.total import configured
 
 LEARNER_SETTINGS = (
-    "preset", "seed", "warm_up", "learner", "query", "challenge", "review", "budget"
+    "preset", "seed", "warm_up", "learner", "query", "challenge", "review", "reservoir", "budget"
 )  # fmt: skip
 """What makes a learner, among the settings of a worker."""
 BEING_REBUILT = "being rebuilt"

@@ -19,8 +19,15 @@ from streamgp.cli.annotate.averages import Averages
 from streamgp.cli.annotate.choices import Choices
 from streamgp.cli.annotate.feature_table import cut
 from streamgp.cli.annotate.question import View
-from streamgp.interactive import Challenge, LabelledExample
-from streamgp.query import EqualErrorAsk, LeaveOneOutReview, OutsideInterval, acquisition, rules
+from streamgp.interactive import Challenge, LabelledExample, LabelRequest
+from streamgp.query import (
+    EqualErrorAsk,
+    LeaveOneOutReview,
+    OutsideInterval,
+    ReservoirAsk,
+    acquisition,
+    rules,
+)
 
 NOW = 1250.0
 
@@ -66,6 +73,20 @@ def test_label_request_says_whose_it_is_why_and_how_long_it_waits() -> None:
         "because the prediction is unsure (SkepticalAsk 0.32 > 0.1)",
         "waits for 4 min 10 s more",
     ]
+
+
+def test_a_question_about_an_earlier_event_says_when_that_was() -> None:
+    request = {**_fields(label_request("e1")), "occurred_at": NOW - 2400.0, "requested_at": NOW}
+    request["reason"] = "ReservoirAsk"
+    heading = looks.heading(view(Question(request=LabelRequest(**request))))
+    assert printed(heading).splitlines()[1:3] == [
+        "event e1 of k, which was 40 min ago, asked just now",
+        "because of the latest events, its label would tell most (ReservoirAsk 0.32 > 0.1)",
+    ]
+    earlier = Challenge(**{**_fields(challenge()), "occurred_at": NOW - 2400.0})
+    assert printed(looks.heading(view(Question(request=earlier)))).splitlines()[1] == (
+        "event e1 of k, which was 40 min ago, challenged 4 min 10 s ago"
+    )
 
 
 def test_challenge_shows_both_labels_who_gave_one_and_the_nearest_examples() -> None:
@@ -116,6 +137,7 @@ def test_every_rule_that_asks_has_words() -> None:
         LeaveOneOutReview.__name__,
         OutsideInterval.__name__,
         EqualErrorAsk.__name__,
+        ReservoirAsk.__name__,
     }
     assert named == set(looks.REASONS)
 

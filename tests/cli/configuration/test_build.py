@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -37,6 +38,7 @@ from streamgp.query import (
     AdaptiveThreshold,
     Deterministic,
     EqualErrorAsk,
+    ReservoirAsk,
     SkepticalRegressor,
     Variance,
     budgets,
@@ -277,6 +279,36 @@ def test_a_learner_that_cannot_leave_an_example_out_has_no_review() -> None:
         r'"river\.naive_bayes\.GaussianNB", which cannot leave an example out; expected "never"$',
     ):
         build_model(Config(learner=learner, review=settings.LeaveOneOut()), source="my.toml")
+
+
+@pytest.mark.parametrize(("setting", "budget"), BUDGETS)
+def test_a_reservoir_is_built_with_its_settings_and_its_budget(
+    setting: Any, budget: object
+) -> None:
+    latest = settings.Latest(criterion="mvar", size=50, every=3, max_age_s=60.0, budget=setting)
+    built: Any = build_model(Config(reservoir=latest)).reservoir
+    assert (built.criterion, built.size, built.every, built.max_age_s) == ("mvar", 50, 3, 60.0)
+    assert repr(built.budget) == repr(budget)
+
+
+def test_a_reservoir_has_the_same_defaults_in_a_file_and_in_the_library() -> None:
+    built: Any = build_model(Config(reservoir=settings.Latest())).reservoir
+    assert replace(built, budget=None) == ReservoirAsk()
+    assert build_model(Config()).reservoir is None
+
+
+def test_a_learner_that_knows_events_one_by_one_only_has_no_reservoir() -> None:
+    learner = Learner(name="river.naive_bayes.GaussianNB")
+    with pytest.raises(
+        ConfigError,
+        match=r'^my\.toml: reservoir\.rule = "latest" is not allowed: reservoir needs a learner '
+        r"that believes something of several events at once, which GaussianNB does not; take GPCl",
+    ):
+        build_model(Config(learner=learner, reservoir=settings.Latest()), source="my.toml")
+    with pytest.raises(
+        ConfigError, match=r'"latest" is not allowed: .* noise_variance of at least'
+    ):
+        build_model(Config(preset="paper", reservoir=settings.Latest()), source="my.toml")
 
 
 def test_rate_budget_draws_by_the_seed() -> None:

@@ -93,7 +93,7 @@ def test_each_rule_that_the_comments_show_is_valid(options: tuple[str, ...]) -> 
             learner = '[learner]\nname = "ensemble"' if name in ('"kl"', '"deterministic"') else ""
             parse("\n".join([learner, section, f"rule = {name}", *settings]), source="comment")
             seen += 1
-    assert seen == 19
+    assert seen == 20
 
 
 def test_wrong_preset_names_the_choices() -> None:

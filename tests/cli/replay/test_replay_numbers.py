@@ -180,6 +180,10 @@ def test_a_label_that_is_no_number_is_a_row_that_cannot_be_read(tmp_path: Path) 
             'target = "number"\n[review]\nrule = "leave_one_out"',
             'review.rule = "leave_one_out" is not allowed with target = "number", expected "never"',
         ),
+        (
+            'target = "number"\n[reservoir]\nrule = "latest"',
+            'reservoir.rule = "latest" is not allowed with target = "number", expected "never"',
+        ),
         ('[challenge]\nrule = "outside_interval"', "is for numbers; it needs target"),
         ("[annotator]\nnoise = 0.5", "annotator.noise is for numbers; it needs target"),
         (

@@ -87,11 +87,14 @@ TREE = (
     ALWAYS
     + '[learner]\nname = "river.tree.HoeffdingTreeClassifier"\noptions = {grace_period = 5}\n'
 )
+EARLIER = '[query]\nrule = "never"\n[reservoir]\nrule = "latest"\nsize = 9\nevery = 2\n'
 
 GAMES: dict[str, tuple[tuple[str, ...], str]] = {
     "one learner": ((*OPTIONS, *SLOW), ALWAYS),
     "one learner, requests expire": ((*OPTIONS, *SLOW), BRIEF + ALWAYS),
     "a learner of River's": ((*OPTIONS, *SLOW), TREE),
+    "earlier events, requests expire": ((*OPTIONS, *SLOW), EARLIER + BRIEF),
+    "earlier events of a key, requests expire": ((*KEYED, *SLOW), EARLIER + FORGETFUL),
     "tired": ((*OPTIONS, *TIRED), ALWAYS),
     "all keys ready": ((*KEYED, *TWO), ALWAYS),
     "one key ready": ((*KEYED, *TWO), ONE_READY + ALWAYS),

@@ -338,6 +338,18 @@ def test_questions_whose_time_is_over_are_not_shown() -> None:
     assert not desk.is_open(question, 131.0)
 
 
+@pytest.mark.parametrize("asked", [request, challenge])
+def test_a_question_about_an_earlier_event_is_open_until_the_horizon_of_that(asked: Any) -> None:
+    desk = desk_with(asked(at=100.0, occurred_at=40.0), answer_horizon_s=80.0, annotator="ann")
+    question = desk.next(120.0)
+    assert question is not None
+    assert not desk.is_open(question, 121.0)
+    assert desk.n_open(121.0) == 0
+    desk.answer(question, "hall", 110.0)
+    desk.undo(111.0)
+    assert [desk.n_open(now) for now in (120.0, 121.0)] == [1, 0]
+
+
 def test_cancelling_what_is_no_request_changes_nothing() -> None:
     assert ids(desk_with(request(), Cancel(request_id="?", why="", at=1.0))) == ["e1/label"]
 

@@ -1,0 +1,163 @@
+"""The latest events looked through again: which of them would tell most, had it a label.
+
+A stream's own rule weighs each event alone, when it comes. Here the latest ones that have no label
+are a pool, with the criteria of pools; nobody learns anything to find out. When to look and whom to
+ask about is decided here; which events there are, and the conversation about them, is
+`streamgp.interactive`.
+
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamgp.base import Decision, State
+from streamgp.query.budgets import Unlimited, at_least
+from streamgp.query.pool_criteria import CRITERIA, JointBelief
+from streamgp.spending import Budget, give_back, name_of_refusal, state_of
+
+
+@dataclass(frozen=True, slots=True)
+class ReservoirAsk:
+    """Ask, now and then, about the most telling one of the latest events.
+
+    Every few events, those of the latest ones that have neither a label nor ever a question are
+    compared, the newest included, and the label of the best one is requested: an event of an hour
+    ago, maybe. That is beside the rule that decides about each event as it comes, and in
+    `InteractiveLoop` only. Nobody is asked for a label of the same event twice.
+
+    It does not make the next predictions better, for the past is not what comes next: see
+    docs/pool.md. It is for a log that is to be labelled well as a whole, and for events about which
+    nobody can be asked at once.
+
+    Parameters
+    ----------
+    criterion
+        What is compared: `"l2fm"`, `"hvar"`, `"rkhs"`, `"mvar"` or `"rand"`, see `PoolSampler`.
+    size
+        How many of the latest events are looked at. Those beyond the answer horizon are not there
+        any more, nor those whose question would outlast it.
+    every
+        Events between two looks. A look costs as much as predicting all of these events.
+    max_age_s
+        Seconds after which people no longer know what an event was; None for no limit.
+    budget
+        How many of these questions are allowed, None for no limit. It hears of each look as of an
+        event: `RateBudget(0.2)` allows a question for every fifth look.
+
+    Raises
+    ------
+    ValueError
+        If there is no such criterion, or a number is out of range.
+
+    Examples
+    --------
+    >>> from streamgp import GPClassifier, SkepticalClassifier
+    >>> from streamgp.query import AtMostPer
+    >>> reservoir = ReservoirAsk(budget=AtMostPer(5, span_s=86400))
+    >>> SkepticalClassifier(GPClassifier(), reservoir=reservoir).reservoir
+    ReservoirAsk(criterion='l2fm', size=200, every=10, max_age_s=None, budget=AtMostPer(5, 86400))
+
+    """
+
+    criterion: str = "l2fm"
+    size: int = 200
+    every: int = 10
+    max_age_s: float | None = None
+    budget: Budget | None = None
+
+    def __post_init__(self) -> None:
+        if self.criterion not in CRITERIA:
+            names = ", ".join(CRITERIA)
+            raise ValueError(f"criterion must be one of {names}, got {self.criterion!r}")
+        at_least("size", self.size, 1)
+        at_least("every", self.every, 1)
+        age = self.max_age_s
+        if age is not None and not (age > 0.0 and math.isfinite(age)):
+            raise ValueError(f"max_age_s must be positive and finite, or None, got {age!r}")
+
+
+class Reservoir:
+    """Says which of the latest events of one learner is asked about.
+
+    The events themselves are no state of it: whoever remembers them hands them over.
+
+    Parameters
+    ----------
+    rule
+        When to look, and what is telling. Its budget is copied.
+
+    """
+
+    # _budget     a copy of the rule's, which counts
+    # _looked_at  events ever seen at the last look
+    def __init__(self, rule: ReservoirAsk) -> None:
+        self._rule = rule
+        self._budget: Budget = Unlimited() if rule.budget is None else copy.deepcopy(rule.budget)
+        self._looked_at = 0
+
+    def is_due(self, n_events: int) -> bool:
+        """Whether it is time to look, after so many events."""
+        return n_events - self._looked_at >= self._rule.every
+
+    def choose(
+        self,
+        event_ids: Sequence[str],
+        belief: JointBelief,
+        draw: Callable[[str], float],
+        now: float,
+    ) -> tuple[str, Decision]:
+        """Return the most telling event, and whether to ask about it; changes nothing.
+
+        Parameters
+        ----------
+        event_ids
+            The events, at least one.
+        belief
+            What is believed of them, in their order.
+        draw
+            Returns a number from 0 to 1 for an event: of those that are alike, the highest one
+            wins.
+        now
+            Time for the budget, in seconds.
+
+        """
+        with np.errstate(all="ignore"):
+            scores = CRITERIA[self._rule.criterion](belief, np.ones(len(event_ids), dtype=bool))
+        # Squares overflow far out, where a kernel grows without bound: nobody is asked about that.
+        scores = np.where(np.isfinite(scores), scores, 0.0)
+        alike = np.flatnonzero(scores == scores.max()).tolist()
+        best = max(alike, key=lambda i: draw(event_ids[i]))
+        # Where only chance decides, any event will do.
+        score = 1.0 if self._rule.criterion == "rand" else float(scores[best])
+        decision = self._decision(score)
+        if decision.ask and not self._budget.allows(decision, now):
+            decision = decision.refused_by(name_of_refusal(self._budget, decision, now))
+        return event_ids[best], decision
+
+    def note(self, decision: Decision | None, n_events: int, now: float) -> None:
+        """Take note of a look, once each, and of what came of it; None where nothing was there."""
+        self._looked_at = n_events
+        decision = self._decision(0.0) if decision is None else decision
+        self._budget.note(decision, decision.ask, now)
+
+    def note_unanswered(self, now: float, asked_at: float) -> None:
+        """Tell the budget that such a question ended without an answer."""
+        give_back(self._budget, now, asked_at)
+
+    def state(self) -> State:
+        """Return what must survive a restart."""
+        return {"looked_at": self._looked_at, "budget": state_of(self._budget)}
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+        self._looked_at = int(state["looked_at"])
+        self._budget.load_state(state["budget"])
+
+    def _decision(self, score: float) -> Decision:
+        return Decision.of(score, 0.0, type(self._rule).__name__)
