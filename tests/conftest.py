@@ -7,6 +7,7 @@ Hypothesis draws the same examples each time, and minds no slowness.
 import gc
 import os
 import re
+import signal
 import uuid
 
 import pytest
@@ -16,6 +17,11 @@ from kafka_broker import Broker, Unavailable
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=50)
 settings.register_profile("search", deadline=None, max_examples=2000)
 settings.load_profile("ci")
+
+
+# A script's background jobs ignore Ctrl-C, and so would the programs that tests start and end by it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def start_broker(**options):

@@ -7,123 +7,20 @@ keeps the log and the model equal. When to make it is the loop's business.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any
 
 from streamgp.base import Doubt
 from streamgp.interactive.guess import guess
+from streamgp.interactive.learner import SkepticalLearner
 from streamgp.interactive.messages import Challenge, LabelledExample, Rejected
 from streamgp.signatures import taken
 
 if TYPE_CHECKING:
-    from streamgp.base import Decision, Example, Features, Label, Neighbour
+    from streamgp.base import Example, Neighbour
     from streamgp.interactive.messages import Event
     from streamgp.interactive.records import Record, Word
-
-
-class SkepticalLearner(Protocol):
-    """What the loop asks of a model.
-
-    The prediction and the two decisions are pure. A model of classes predicts with
-    `predict_proba_one(x)`, the probability of each known label and `{}` before the first; a model
-    of numbers has no such method, but `predict_one(x, with_dist=True)`, which returns `mu` and
-    `sigma` of an observation. If its `settle_one` takes `asked`, it hears whether the label was
-    asked for or came along. If its `settle_one`, `challenge_one` and `probability_wrong_one` take
-    `std`, it hears how exact an answer is where that was stated; if they, and `relabel_one`, take
-    `privileged`, what else came with an answer. Unless a corrected label comes with some of its
-    own, it has those of the label before it.
-
-    Features that the model cannot use raise `ValueError` or `TypeError` in `observe_one` or the
-    prediction; an example that it cannot learn raises one of them in `settle_one` or `relabel_one`,
-    and leaves the model as it was. The dictionaries returned are the loop's to keep.
-
-    """
-
-    @property
-    def n_learned(self) -> int:
-        """Number of examples the model holds."""
-
-    def observe_one(self, x: Features) -> None:
-        """Take note of an event; called once per event, before its prediction."""
-
-    def query_one(
-        self, x: Features, *, event_id: str | None = None, now: float | None = None
-    ) -> Decision:
-        """Decide whether to ask for the label; the budget has been consulted."""
-
-    def note_query(self, decision: Decision, *, asked: bool, now: float) -> None:
-        """Hear what came of a decision: whether a question was really asked."""
-
-    def note_unanswered(self, now: float) -> None:
-        """Hear that a label request ended without an answer; `asked_at` as well, if it is taken."""
-
-    def challenge_one(
-        self,
-        x: Features,
-        y: Label,
-        *,
-        annotator: str | None = None,
-        event_id: str | None = None,
-    ) -> Decision:
-        """Decide whether to contest a label."""
-
-    def probability_wrong_one(
-        self, x: Features, y: Label, *, annotator: str | None = None
-    ) -> float:
-        """Return the probability that a given label is wrong."""
-
-    def neighbours_one(self, x: Features, n: int = 3) -> list[Neighbour]:
-        """Return the nearest labelled examples."""
-
-    def settle_one(
-        self,
-        x: Features,
-        y: Label,
-        *,
-        given: Label,
-        challenged: bool,
-        annotator: str | None = None,
-        event_id: str | None = None,
-    ) -> float:
-        """Learn the final label; `given` was the first answer, by `annotator`.
-
-        Returns how much that answer counts as wrong, between 0 and 1.
-        """
-
-    def relabel_one(self, event_id: str, y: Label) -> None:
-        """Replace the label of a learned example."""
-
-    def forget_one(self, event_id: str) -> None:
-        """Forget a learned example."""
-
-
-class ReviewingLearner(SkepticalLearner, Protocol):
-    """A skeptical learner that also doubts labels it has learned, now and then."""
-
-    @property
-    def review_due(self) -> bool:
-        """Whether it is time to look through the labels learned."""
-
-    def examples(self) -> list[Example]:
-        """Return the labelled examples that it holds."""
-
-    def review_one(self, annotators: Mapping[str, str | None], *, now: float) -> Doubt | None:
-        """Return the most doubtful label, and whether to contest it.
-
-        `annotators` holds who gave the labels that may be doubted, by event id.
-        """
-
-    def note_review(self, doubt: Doubt | None, *, now: float) -> None:
-        """Hear that the labels were looked through, and what came of it."""
-
-    def note_review_unanswered(self, now: float) -> None:
-        """Hear that the challenge of an old label ended without an answer."""
-
-
-def as_reviewer(model: SkepticalLearner) -> ReviewingLearner | None:
-    """Return a model that doubts labels it has learned, None if it does not."""
-    return cast("ReviewingLearner", model) if hasattr(model, "review_one") else None
 
 
 class Consensus:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from streamgp.interactive.alarms import Alarms
 from streamgp.interactive.border import as_label
-from streamgp.interactive.consensus import Consensus, SkepticalLearner, as_reviewer
+from streamgp.interactive.consensus import Consensus
+from streamgp.interactive.learner import SkepticalLearner, as_asking_back, as_reviewer
 from streamgp.interactive.messages import Answer, Cancel, Expired, LabelRequest, Message, Origin
 from streamgp.interactive.records import Question, Record, Word
-from streamgp.interactive.reservoir import as_asking_back
 from streamgp.interactive.total import TotalBudget
 from streamgp.signatures import taken
 
@@ -58,6 +58,11 @@ class Moderator:
         self.consensus = Consensus(model)
         self._expires_after_s = expires_after_s
         self.total: TotalBudget | None = None
+
+    @property
+    def waits_s(self) -> float:
+        """Seconds for which a question waits for an answer, 0 if it has no expiry."""
+        return self._expires_after_s or 0.0
 
     def ask(self, record: Record, decision: Decision, now: float) -> LabelRequest:
         """Open the label request of an event."""
@@ -268,11 +273,6 @@ class Moderator:
             self._asking_back.note_reservoir_unanswered(now, asked_at=asked_at)
         if self.total is not None:
             self.total.refund(now, asked_at)
-
-    @property
-    def waits_s(self) -> float:
-        """Seconds for which a question waits for an answer, 0 if it has no expiry."""
-        return self._expires_after_s or 0.0
 
     def _expiry(self, now: float) -> float | None:
         return None if self._expires_after_s is None else now + self._expires_after_s

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from streamgp.base import Features, Label
-    from streamgp.interactive.consensus import SkepticalLearner
+    from streamgp.interactive.learner import SkepticalLearner
 
 
 class Guess(NamedTuple):

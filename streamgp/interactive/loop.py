@@ -156,9 +156,9 @@ from streamgp.interactive.border import (
     flaw_of_event,
     rejected,
 )
-from streamgp.interactive.consensus import SkepticalLearner
 from streamgp.interactive.conversation import EndedError
 from streamgp.interactive.guess import guess
+from streamgp.interactive.learner import SkepticalLearner
 from streamgp.interactive.loop_state import LoopState
 from streamgp.interactive.memory import MisfitError
 from streamgp.interactive.messages import Answer, Event, Fault, Message, Prediction

@@ -11,13 +11,12 @@ from typing import Any, Self
 
 from streamgp.base import Example
 from streamgp.interactive.border import check_span
-from streamgp.interactive.consensus import SkepticalLearner, as_reviewer
 from streamgp.interactive.conversation import Moderator
+from streamgp.interactive.learner import SkepticalLearner, as_asking_back, as_reviewer
 from streamgp.interactive.memory import Memory
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.parts import HEAD, Published, take_up
 from streamgp.interactive.records import Record
-from streamgp.interactive.reservoir import as_asking_back
 from streamgp.interactive.saving import KIND, check_resumable, load, save
 from streamgp.interactive.snapshot import INCONSISTENT, Snapshot, SnapshotError
 from streamgp.interactive.total import TotalBudget

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from streamgp.base import Label, State
-from streamgp.interactive.consensus import SkepticalLearner
 from streamgp.interactive.guess import guess
+from streamgp.interactive.learner import SkepticalLearner
 from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.parts import HEAD

@@ -7,61 +7,15 @@ When to look, and which of them tells most, is the model's business.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING
 
-from streamgp.interactive.consensus import SkepticalLearner
+from streamgp.interactive.learner import AskingBackLearner
 from streamgp.interactive.memory import Memory
 from streamgp.interactive.messages import LabelRequest
 
 if TYPE_CHECKING:
-    from streamgp.base import Decision, Features
     from streamgp.interactive.conversation import Moderator
     from streamgp.interactive.records import Record
-
-
-class Reach(Protocol):
-    """How far back a model looks."""
-
-    @property
-    def size(self) -> int:
-        """How many of the latest events it looks at."""
-
-    @property
-    def max_age_s(self) -> float | None:
-        """Seconds after which an event is not asked about any more; None for no limit."""
-
-
-class AskingBackLearner(SkepticalLearner, Protocol):
-    """A skeptical learner that also asks about earlier events, now and then."""
-
-    @property
-    def reservoir(self) -> Reach:
-        """How far back it looks."""
-
-    @property
-    def reservoir_due(self) -> bool:
-        """Whether it is time to look through the latest events."""
-
-    def ask_among_one(
-        self, candidates: Mapping[str, Features], *, now: float
-    ) -> tuple[str, Decision] | None:
-        """Return the most telling event and whether to ask about it, None if there is none; pure.
-
-        `candidates` holds the features of the events, by event id.
-        """
-
-    def note_reservoir(self, decision: Decision | None, *, now: float) -> None:
-        """Hear that the latest events were looked through, and what came of it."""
-
-    def note_reservoir_unanswered(self, now: float, *, asked_at: float) -> None:
-        """Hear that a question about an earlier event, and when it was made, ended unanswered."""
-
-
-def as_asking_back(model: SkepticalLearner) -> AskingBackLearner | None:
-    """Return a model that asks about earlier events, None if it does not."""
-    asks = getattr(model, "reservoir", None) is not None
-    return cast("AskingBackLearner", model) if asks else None
 
 
 def ask_back(

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamgp.interactive.consensus import ReviewingLearner
 from streamgp.interactive.conversation import Moderator
+from streamgp.interactive.learner import ReviewingLearner
 from streamgp.interactive.memory import Memory
 from streamgp.interactive.messages import Challenge
 

@@ -13,8 +13,8 @@ from struct import Struct
 from typing import Any, Protocol
 
 from streamgp.base import Example, Features, State
-from streamgp.interactive.consensus import SkepticalLearner
 from streamgp.interactive.conversation import Moderator
+from streamgp.interactive.learner import SkepticalLearner
 from streamgp.interactive.memory import Memory
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.plain_state import head_of, plain_record, record_of, resume

@@ -1,6 +1,7 @@
 """The outermost wrapper around a classifier: it asks for labels, and doubts them.
 
-What it shares with the one for numbers is in `wrapper.py`. The conversation itself, with requests
+What it shares with the one for numbers is in `wrapper.py`, when it goes back to what was learned or
+seen before, in `looking_back.py`. The conversation itself, with requests
 that wait for answers, is `streamgp.interactive`.
 
 """
@@ -8,8 +9,7 @@ that wait for answers, is `streamgp.interactive`.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 from river import base
@@ -18,7 +18,6 @@ from river.active.base import ActiveLearningClassifier
 from streamgp.base import (
     Belief,
     Decision,
-    Doubt,
     Example,
     Features,
     Label,
@@ -32,23 +31,21 @@ from streamgp.query.arguments import (
     check_experts,
     check_has,
     check_not,
-    check_reservoir,
-    check_review,
     check_streams,
     scaling_for,
     split,
 )
+from streamgp.query.looking_back import LookingBack
 from streamgp.query.outliers import OutsideInterval
-from streamgp.query.reservoir import Reservoir, ReservoirAsk
-from streamgp.query.review import LeaveOneOutReview, Reviewer
+from streamgp.query.reservoir import ReservoirAsk
+from streamgp.query.review import LeaveOneOutReview
 from streamgp.query.rules import AskRule, ChallengeRule, SkepticalAsk, SkepticalChallenge
 from streamgp.query.taught_classes import TaughtClasses
-from streamgp.query.wrapper import Skeptical
 from streamgp.spending import Budget, state_of
 from streamgp.trust import ErrorRate
 
 
-class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier):
+class SkepticalClassifier(LookingBack, ActiveLearningClassifier):
     """Any River classifier, made to ask for labels when unsure and to challenge suspicious ones.
 
     Under River's `evaluate.progressive_val_score` it is an active learner: it learns only what it
@@ -110,9 +107,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
 
     """
 
-    # _reviewer  looks through the labels learned, None for nobody
-    # _reservoir  looks through the latest events, None for nobody
-    # _hears     whether the rule for asking learns from the answers
+    # _hears  whether the rule for asking learns from the answers
     _trust_type = ErrorRate
     _taught: TaughtClasses
 
@@ -140,15 +135,12 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
             "numbers",
             instead="SkepticalChallenge, PaperChallenge, AlwaysChallenge or NeverChallenge",
         )
-        check_review(review, learner)
-        check_reservoir(reservoir, learner)
         self.model = model
         self.query = query
         self.challenge = challenge
         self.budget = budget
         self.warm_up = warm_up
-        self.review = review
-        self.reservoir = reservoir
+        self._set_up_looks(review, reservoir, learner)
         self.seed = seed
         self._set_up()
         self._taught = TaughtClasses(learner, scaling_for(transformers, warm_up))
@@ -157,8 +149,6 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         rule = copy.deepcopy(query) if self._hears else query
         self._query_rule = SkepticalAsk() if rule is None else rule
         self._challenge_rule = SkepticalChallenge() if challenge is None else challenge
-        self._reviewer = None if review is None else Reviewer(review)
-        self._reservoir = None if reservoir is None else Reservoir(reservoir)
 
     @property
     def _wrapped_model(self) -> base.Classifier:
@@ -315,93 +305,6 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         """
         self._taught.relabel(event_id, y, privileged=privileged)
 
-    # --- doubting what was learned
-
-    @property
-    def review_due(self) -> bool:
-        """Whether it is time to look through the labels learned."""
-        reviewer = self._reviewer
-        return reviewer is not None and reviewer.is_due(self._taught.n_taught, self.n_learned)
-
-    def review_one(self, annotators: Mapping[str, str | None], *, now: float) -> Doubt | None:
-        """Return the most doubtful label and whether to challenge it; changes nothing.
-
-        Parameters
-        ----------
-        annotators
-            Who gave the labels that may be doubted, by event id.
-        now
-            Time for the budget of these challenges, in seconds.
-
-        Returns
-        -------
-        The doubt, or None if every label is what the others speak for.
-
-        """
-        reviewer = self._reviewer
-        if reviewer is None:
-            return None
-        beliefs = {e: b for e, b in self._taught.leave_one_out().items() if e in annotators}
-
-        def wrong(event_id: str, belief: Belief, y: Label) -> float:
-            return criteria.probability_wrong(belief, y, self.error_rate(annotators[event_id]))
-
-        return reviewer.doubt(self.examples(), beliefs, wrong, now)
-
-    def note_review(self, doubt: Doubt | None, *, now: float) -> None:
-        """Take note of a look through the labels, once each, and of the challenge it led to."""
-        if self._reviewer is not None:
-            self._reviewer.note(doubt, self._taught.n_taught, now)
-
-    def note_review_unanswered(self, now: float) -> None:
-        """Hear that the challenge of an old label ended without an answer."""
-        if self._reviewer is not None:
-            self._reviewer.note_unanswered(now)
-
-    # --- asking about earlier events
-
-    @property
-    def reservoir_due(self) -> bool:
-        """Whether it is time to look through the latest events."""
-        return self._reservoir is not None and self._reservoir.is_due(self._n_events)
-
-    def ask_among_one(
-        self, candidates: Mapping[str, Features], *, now: float
-    ) -> tuple[str, Decision] | None:
-        """Return the most telling event and whether to ask about it; changes nothing.
-
-        Parameters
-        ----------
-        candidates
-            Features of the events that may be asked about, by event id.
-        now
-            Time for the budget of these questions, in seconds.
-
-        Returns
-        -------
-        The event id and the decision, or None if there is no event.
-
-        """
-        reservoir = self._reservoir
-        event_ids, belief = self._taught.joint(candidates)
-        if reservoir is None or belief is None:
-            return None
-        lots = partial(self._draw, purpose="reservoir")
-        return reservoir.choose(event_ids, belief, lots, now)
-
-    def note_reservoir(self, decision: Decision | None, *, now: float) -> None:
-        """Take note of a look through the latest events, once each, and of the question it led to.
-
-        None where no event could be asked about.
-        """
-        if self._reservoir is not None:
-            self._reservoir.note(decision, self._n_events, now)
-
-    def note_reservoir_unanswered(self, now: float, *, asked_at: float) -> None:
-        """Hear that a question about an earlier event ended without an answer."""
-        if self._reservoir is not None:
-            self._reservoir.note_unanswered(now, asked_at)
-
     # --- surviving a restart
 
     def state(self) -> State:
@@ -410,10 +313,6 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         # Without such a rule as it was before there were any: snapshots stay what they are.
         if self._hears:
             state["query"] = state_of(self._query_rule)
-        if self._reviewer is not None:
-            state["review"] = self._reviewer.state()
-        if self._reservoir is not None:
-            state["reservoir"] = self._reservoir.state()
         return state
 
     def load_state(self, state: State, examples: Sequence[Example]) -> None:
@@ -421,10 +320,6 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         super().load_state(state, examples)
         if self._hears:
             self._query_rule.load_state(state["query"])
-        if self._reviewer is not None:
-            self._reviewer.load_state(state["review"])
-        if self._reservoir is not None:
-            self._reservoir.load_state(state["reservoir"])
 
     # --- inside
 
@@ -445,11 +340,6 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         wrong = criteria.probability_wrong(belief, y, rate)
         doubt: Decision = self._challenge_rule.decide(belief, y, probability_wrong=wrong, draw=draw)
         return doubt
-
-    def _configuration(self) -> list[object]:
-        # Without them as it was before there were any: snapshots stay what they are.
-        rules = (self.review, self.reservoir)
-        return super()._configuration() + [rule for rule in rules if rule is not None]
 
     def _ask_for_label(self, x: Any, y_pred: Any) -> bool:  # noqa: ARG002 - River's hook
         return self.query_one(x).ask

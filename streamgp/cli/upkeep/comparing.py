@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 
 from streamgp.cli.wording import aligned, number, printable
-from streamgp.interactive.consensus import SkepticalLearner
+from streamgp.interactive.learner import SkepticalLearner
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.rebuilding import Taught, teach
 from streamgp.values import is_number
