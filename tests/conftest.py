@@ -19,7 +19,7 @@ settings.register_profile("search", deadline=None, max_examples=2000)
 settings.load_profile("ci")
 
 
-# A script's background jobs ignore Ctrl-C, and so would the programs that tests start and end by it.
+# Background jobs of scripts ignore Ctrl-C, and so would the programs that tests end by it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
