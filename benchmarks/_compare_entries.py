@@ -28,6 +28,7 @@ from streamgp import (
     isgp,
     srf,
 )
+from streamgp.base import Features, Label
 from streamgp.presets import MAX_POINTS
 from streamgp.query import (
     KL,
@@ -222,6 +223,17 @@ CHALLENGES: Mapping[str, Entry] = {
     BELIEVED: _challenging(NeverChallenge()),
 }
 
+
+class _Unaware(PrivilegedGPClassifier):
+    """Is told nothing that comes with answers."""
+
+    def learn_one(  # type: ignore[override]
+        self, x: Features, y: Label, *, event_id: str | None = None
+    ) -> None:
+        super().learn_one(x, y, event_id=event_id)
+
+
 TIRED: Mapping[str, Entry] = {
-    name: LEARNERS[name] for name in (ISGP, f"{ENSEMBLE} at a rate", PRIVILEGED)
+    **{name: LEARNERS[name] for name in (ISGP, f"{ENSEMBLE} at a rate", PRIVILEGED)},
+    f"{PRIVILEGED}, told no times": _by_doubt(lambda _: _Unaware()),
 }

@@ -20,6 +20,7 @@ DECLINE_RATE = 0.05
 DELAY = 10.0
 _HALF_LIFE = 10.0
 _TIRING_RATE = 0.1
+_SLOWING = 0.3
 # What numba compiles at the first label is no part of any time.
 _N_UNTIMED = 60
 
@@ -38,7 +39,8 @@ def annotator(log: Log, seed: int) -> Annotator:
 def tired(log: Log, seed: int) -> Annotator:
     """Return somebody who errs when there were many questions of late; whatever else is the same.
 
-    At one question in every ten events that is one answer in ten, in a rush of questions each.
+    At one question in every ten events that is one answer in ten, in a rush of questions each. The
+    answers say how long they took: three tenths longer for every question of late.
     """
     return TiredAnnotator(
         delay=DELAY,
@@ -47,6 +49,7 @@ def tired(log: Log, seed: int) -> Annotator:
         seed=seed,
         tiring_rate=_TIRING_RATE,
         half_life_s=_HALF_LIFE,
+        slowing=_SLOWING,
     )
 
 
