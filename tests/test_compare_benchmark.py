@@ -69,7 +69,7 @@ def test_every_rule_for_streams_of_labels_takes_part():
     taking_part = {
         type(part).__name__
         for model in models
-        for part in (model.query, model.challenge, model.budget, model.review)
+        for part in (model.query, model.challenge, model.budget, model.review, model.reservoir)
     }
     own = {name for name in query.__all__ if name.endswith(("Ask", "Challenge", "Threshold"))}
     own |= {"Entropy", "LeastConfidence", "BestVersusSecond", "Variance", "KL", "Deterministic"}
