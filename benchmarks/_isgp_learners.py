@@ -116,7 +116,7 @@ LEARNERS: dict[str, Callable[[float, int], Any]] = {
     DEFAULT: lambda c, seed: _default(seed, SkepticalAsk(c)),
     TRUSTED: lambda _, seed: _default(seed, AlwaysAsk(), NeverChallenge()),
     FOREST: _forest,
-    ONLINE: lambda theta, seed: srf(theta, seed=seed),
+    ONLINE: lambda theta, seed: srf(theta=theta, seed=seed),
 }
 VARIANTS: dict[str, Callable[[float, int], Any]] = {
     _TRUTHFUL: LEARNERS[ISGP],

@@ -3,10 +3,10 @@
 Eight logs as they were recorded, the first 3000 events of each, all labels given; each event is
 predicted before it is learned. Features are standardised by the first 200 events. Shown is the
 percentage of right predictions, also the first ones, of `GPClassifier()` and of
-`GPClassifier(learn_hyperparameters=True)`, the difference in points, how often the latter fitted,
-and the event that took it longest, to predict and to learn; the same of
+`GPClassifier(learn_hyperparameters=True)`, the difference in points, how often it was time for the
+latter to fit, and the event that took it longest, to predict and to learn; the same of
 `GPClassifier(learn_hyperparameters="leave_one_out")`. WiFi rooms has 2000 events, and they are
-recorded class after class.
+recorded class after class: nothing is fitted, nor on occupancy.
 
 Nothing in the learner was chosen by these numbers.
 
@@ -94,7 +94,7 @@ def compared(stream: ArrayStream) -> Row:
 
 
 def n_fits(model: GPClassifier) -> int:
-    """Return how often a classifier has fitted its hyper-parameters, taken over or not."""
+    """Return how often it was time for a classifier to fit, whether classes were mixed or not."""
     state = model.state()
     return 0 if state is None else round(math.log2(state["due"] / FIRST_FIT))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,6 +22,8 @@ Features: TypeAlias = Mapping[Any, Any]
 Label: TypeAlias = bool | int | float | str
 State: TypeAlias = dict[str, Any]
 """What an object must not forget over a restart: text keys and plain JSON values, at any depth."""
+Preset: TypeAlias = Literal["default", "paper"]
+"""What is chosen where nothing else is said: what serves best, or what a paper says."""
 
 
 def positive_parts(labels: Iterable[Label], means: list[float]) -> dict[Label, float]:
@@ -54,6 +56,12 @@ def check_label(y: object) -> None:
     """Refuse to learn nothing: raise TypeError if `y` is None or NaN."""
     if y is None or y != y:
         raise TypeError(f"y must be a label, got {y!r}; do not learn events without a label")
+
+
+def check_preset(preset: object) -> None:
+    """Raise ValueError if there is no such preset."""
+    if preset not in get_args(Preset):
+        raise ValueError(f"preset must be 'default' or 'paper', got {preset!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

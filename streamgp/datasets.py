@@ -14,6 +14,9 @@ import numpy as np
 from river.datasets import base
 
 from streamgp.base import FeatureName
+from streamgp.draws import check_seed
+
+__all__ = ["GaussianClasses", "WiFiRooms"]
 
 # Grid cells of the six class means, jittered, in units of their distance.
 _MEANS = ((0.0, 0.0), (1.05, 0.15), (2.0, -0.1), (0.1, 1.0), (0.95, 1.15), (2.1, 0.95))
@@ -97,6 +100,7 @@ class GaussianClasses(base.SyntheticDataset):
             raise ValueError(f"n_per_class must be at least 1, got {n_per_class!r}")
         if not std > 0.0:
             raise ValueError(f"std must be positive, got {std!r}")
+        check_seed(seed)
         n_classes = len(_MEANS)
         super().__init__(  # type: ignore[no-untyped-call]
             task=base.MULTI_CLF,

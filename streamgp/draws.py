@@ -8,6 +8,7 @@ restart, in any order of unrelated events, and however often they are asked for.
 from __future__ import annotations
 
 import hashlib
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _2_TO_53 = float(1 << 53)
+
+
+def check_seed(seed: object) -> None:
+    """Raise TypeError if a seed is neither a whole number nor None, which has one drawn."""
+    if not (seed is None or isinstance(seed, Integral)):
+        raise TypeError(f"seed must be a whole number or None, got {seed!r}")
 
 
 def uniform(seed: int, cause: str, purpose: str) -> float:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
-
+from streamgp.base import Preset, check_preset
 from streamgp.kernels import SquaredExponential
 from streamgp.learners.forest import OnlineForestClassifier
 from streamgp.learners.gp_classifier import GPClassifier
@@ -11,7 +10,6 @@ from streamgp.query.rules import PaperAsk, PaperChallenge, SkepticalAsk, Skeptic
 from streamgp.query.skeptical import SkepticalClassifier
 from streamgp.query.staged import StagedSkepticalClassifier
 
-Preset: TypeAlias = Literal["default", "paper"]
 # As many questions and as few errors as without a bound; 200 cost both: docs/bounded.md.
 MAX_POINTS = 500
 
@@ -51,16 +49,15 @@ def isgp(preset: Preset = "default", seed: int | None = None) -> SkepticalClassi
         with incremental skeptical Gaussian processes. IJCAI.
 
     """
+    check_preset(preset)
     if preset == "default":
         learner = GPClassifier(max_points=MAX_POINTS)
         return SkepticalClassifier(learner, SkepticalAsk(), SkepticalChallenge(), seed=seed)
-    if preset == "paper":
-        learner = GPClassifier(SquaredExponential(length_scale=2.0), noise_variance=1e-16)
-        return SkepticalClassifier(learner, PaperAsk(), PaperChallenge(), warm_up=0, seed=seed)
-    raise ValueError(f"preset must be 'default' or 'paper', got {preset!r}")
+    learner = GPClassifier(SquaredExponential(length_scale=2.0), noise_variance=1e-16)
+    return SkepticalClassifier(learner, PaperAsk(), PaperChallenge(), warm_up=0, seed=seed)
 
 
-def srf(theta: float = 0.6, seed: int | None = None) -> StagedSkepticalClassifier:
+def srf(*, theta: float = 0.6, seed: int | None = None) -> StagedSkepticalClassifier:
     """Return the skeptical random forest that came before `isgp`, over an online forest.
 
     A hundred trees, as in the papers. They split their leaves early, as labels are few: after ten

@@ -1,10 +1,30 @@
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from river.naive_bayes import GaussianNB
 
-from streamgp.draws import uniform
+from streamgp import (
+    AnnotatorPanel,
+    ConfidenceBoostingClassifier,
+    EnsembleGPClassifier,
+    GPRegressor,
+    OnlineForestClassifier,
+    PoolSampler,
+    SimulatedAnnotator,
+    SimulatedMeasurer,
+    SkepticalRegressor,
+    StagedSkepticalClassifier,
+    TiredAnnotator,
+    active_learning_rounds,
+    isgp,
+    srf,
+)
+from streamgp.budgets import RateBudget
+from streamgp.datasets import GaussianClasses
+from streamgp.draws import check_seed, uniform
 
 
 @given(st.integers(), st.text(), st.text())
@@ -42,3 +62,34 @@ def test_purposes_seeds_and_neighbouring_events_are_independent():
 
 def test_what_comes_after_the_purpose_is_no_part_of_it():
     assert uniform(0, "1", "ask") != uniform(0, "", "ask1")
+
+
+@pytest.mark.parametrize("seed", [None, 0, -3, 10**30, np.int64(7)])
+def test_whole_numbers_and_none_are_seeds(seed):
+    check_seed(seed)
+
+
+@pytest.mark.parametrize("seed", ["a", 1.0, (1,), np.float64(2.0)])
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda seed: SimulatedAnnotator(seed=seed),
+        lambda seed: SimulatedMeasurer(seed=seed),
+        lambda seed: TiredAnnotator(seed=seed),
+        lambda seed: AnnotatorPanel([SimulatedAnnotator()], seed=seed),
+        lambda seed: RateBudget(0.1, seed=seed),
+        lambda seed: GaussianClasses(seed=seed),
+        lambda seed: active_learning_rounds(GaussianNB(), [({}, 0)], [({}, 0)], seed=seed),
+        lambda seed: isgp(seed=seed),
+        lambda seed: srf(seed=seed),
+        lambda seed: SkepticalRegressor(GPRegressor(), seed=seed),
+        lambda seed: StagedSkepticalClassifier(GaussianNB(), seed=seed),
+        lambda seed: EnsembleGPClassifier(seed=seed),
+        lambda seed: OnlineForestClassifier(seed=seed),
+        lambda seed: ConfidenceBoostingClassifier(seed=seed),
+        lambda seed: PoolSampler(np.zeros((2, 1)), seed=seed),
+    ],
+)
+def test_nothing_else_is_a_seed_of_anything(build, seed):
+    with pytest.raises(TypeError, match="seed must be a whole number or None, got "):
+        build(seed)

@@ -71,6 +71,20 @@ def test_query_names_all_resolve():
     assert all(hasattr(query, name) for name in query.__all__)
 
 
+def test_every_budget_of_query_is_among_the_budgets():
+    query = importlib.import_module("streamgp.query")
+    budgets = importlib.import_module("streamgp.budgets")
+    found = {name for name in query.__all__ if hasattr(getattr(query, name), "refund")}
+    assert found == set(budgets.__all__)
+
+
+def test_a_star_import_of_the_datasets_brings_the_datasets():
+    names = {}
+    exec("from streamgp.datasets import *", names)
+    del names["__builtins__"]
+    assert sorted(names) == ["GaussianClasses", "WiFiRooms"]
+
+
 def test_the_kernels_the_gp_and_the_trees_know_no_river():
     program = "import streamgp.gp.exact, streamgp.kernels, streamgp.trees.grove"
     assert "river" not in loaded_by(program)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamgp.base import Array
+from streamgp.base import Array, Preset, check_preset
 from streamgp.gp.ep import Fixed, UnconvergedError
 from streamgp.gp.hyperparameters import most_probable
 from streamgp.gp.label_model import LabelledPoints, LabelModel, log_evidence
@@ -26,7 +26,7 @@ _UNEXPLAINED = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preset:
+class Learned:
     """What is learned of labels with latent noise, and how much is expected beforehand.
 
     The amplitude of the decision function is always held: multiplying it is the same as lowering
@@ -51,19 +51,13 @@ class Preset:
     std_of_noise_mean: float
 
 
-PRESETS: Mapping[str, Preset] = {
+PRESETS: Mapping[Preset, Learned] = {
     # A noise variance of exp(-2) makes one label in nine wrong. A factor of e up or down in a
     # length, and in a standard deviation of the noise, is nothing unusual.
-    "default": Preset(noise_mean=-2.0, learns_noise=True, std=1.0, std_of_noise_mean=2.0),
+    "default": Learned(noise_mean=-2.0, learns_noise=True, std=1.0, std_of_noise_mean=2.0),
     # The paper learns length scales alone: it cannot say how noisy labels are on the whole.
-    "paper": Preset(noise_mean=0.0, learns_noise=False, std=math.inf, std_of_noise_mean=math.inf),
+    "paper": Learned(noise_mean=0.0, learns_noise=False, std=math.inf, std_of_noise_mean=math.inf),
 }
-
-
-def check_preset(preset: str) -> None:
-    """Raise ValueError if a preset is none."""
-    if preset not in PRESETS:
-        raise ValueError(f"preset must be one of {list(PRESETS)}, got {preset!r}")
 
 
 def fit_labels(
@@ -71,7 +65,7 @@ def fit_labels(
     prior: LabelModel,
     points: LabelledPoints,
     *,
-    preset: str = "default",
+    preset: Preset = "default",
     n_evaluations: int = 30,
 ) -> tuple[LabelModel, tuple[Fixed, ...]]:
     """Return the model that explains labels best, near what was expected beforehand, and its fit.
@@ -152,11 +146,11 @@ def fit_labels(
         return start, first.fixed
 
 
-def _free(model: LabelModel, preset: Preset) -> Flags:
+def _free(model: LabelModel, learned: Learned) -> Flags:
     """Which entries of the vector of a model are learned."""
     g = model.privileged_kernel
-    by_g = np.zeros(0, dtype=bool) if g is None else _lengths(g) | preset.learns_noise
-    return np.concatenate([_lengths(model.kernel), by_g, [g is None or preset.learns_noise]])
+    by_g = np.zeros(0, dtype=bool) if g is None else _lengths(g) | learned.learns_noise
+    return np.concatenate([_lengths(model.kernel), by_g, [g is None or learned.learns_noise]])
 
 
 def _lengths(kernel: Kernel) -> Flags:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from streamgp.draws import uniform
+from streamgp.draws import check_seed, uniform
 from streamgp.interactive.border import as_label
 from streamgp.interactive.messages import Answer, Challenge
 
@@ -136,6 +136,7 @@ class SimulatedAnnotator:
             raise ValueError(f"delay must be from 0 to {LONGEST_DELAY_S:g} seconds, got {delay!r}")
         if classes is not None and (isinstance(classes, str) or not classes):
             raise ValueError(f"classes must be a sequence of at least one label, got {classes!r}")
+        check_seed(seed)
         self.error_rate = error_rate
         self.delay = delay
         self.decline_rate = decline_rate

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol
 
+from streamgp.draws import check_seed
 from streamgp.interactive.annotators import Annotator, draw, resumable
 from streamgp.interactive.messages import Challenge
 
@@ -85,6 +86,7 @@ class AnnotatorPanel:
             if name in self.annotators:
                 raise ValueError(f"two annotators are called {name!r}; give each a name of its own")
             self.annotators[name] = annotator
+        check_seed(seed)
         self.shares = shares
         self.seed = seed
         self._limits = _limits(shares, len(annotators))

@@ -11,13 +11,13 @@ import math
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from river import base
 
-from streamgp.base import Array, Features, Label, State, check_label
+from streamgp.base import Array, Features, Label, Preset, State, check_label, check_preset
+from streamgp.draws import check_seed
 from streamgp.learners.forest import OnlineForestClassifier
 from streamgp.learners.frames import feature_rows, frame_like, series_like
 from streamgp.learners.unretained import Unretained
@@ -28,12 +28,12 @@ from streamgp.uncertainty import uncertainty as uncertainty_named
 if TYPE_CHECKING:
     import pandas as pd
 
-FORESTS: Mapping[str, Mapping[str, Any]] = {
+FORESTS: Mapping[Preset, Mapping[str, Any]] = {
     "default": {"n_tests": 50, "min_weight": 100},
     "paper": {"n_tests": 20, "min_weight": 100, "inherit": False},
 }
 """The forests that stand for no model, by preset."""
-SHRINKAGE: Mapping[str, float] = {"default": 1.0, "paper": 0.5}
+SHRINKAGE: Mapping[Preset, float] = {"default": 1.0, "paper": 0.5}
 """What share of an agreement counts, by preset."""
 
 # An example that all weak learners so far got wrong would have a weight of e^9 in the tenth.
@@ -57,7 +57,7 @@ class BoostedClassifier(Unretained, base.MiniBatchClassifier, ABC):
         n_models: int = 10,
         uncertainty: str = "bvsb",
         normalise_weights: bool = False,
-        preset: str = "default",
+        preset: Preset = "default",
         seed: int | None = None,
     ) -> None:
         self.model = model
@@ -66,12 +66,10 @@ class BoostedClassifier(Unretained, base.MiniBatchClassifier, ABC):
         self.normalise_weights = normalise_weights
         self.preset = preset
         self.seed = seed
-        if preset not in SHRINKAGE:
-            raise ValueError(f"preset must be 'default' or 'paper', got {preset!r}")
+        check_preset(preset)
         if not (n_models >= 1 and n_models == int(n_models)):
             raise ValueError(f"n_models must be a whole number of at least 1, got {n_models!r}")
-        if not (seed is None or isinstance(seed, Integral)):
-            raise TypeError(f"seed must be a whole number or None, got {seed!r}")
+        check_seed(seed)
         self._uncertainty = uncertainty_named(uncertainty)
         # Which seed it has does not matter, as those of the weak learners are their own.
         self._template: base.Classifier = (

@@ -66,7 +66,7 @@ class Core:
 
     @property
     def n_learned(self) -> int:
-        """Number of examples that the process knows of."""
+        """Number of examples learned and not forgotten, whether they are still retained or not."""
         return 0 if self.gp is None else self.gp.n
 
     @property
@@ -226,12 +226,17 @@ class Core:
 
     # --- hyper-parameters
 
-    def tune(self, standardised: Callable[[Array], Array], merit: Merit) -> None:
+    def tune(
+        self,
+        standardised: Callable[[Array], Array],
+        merit: Merit,
+        telling: Callable[[Array], bool] | None = None,
+    ) -> None:
         """Fit the hyper-parameters if it is time, and go on with what was found.
 
         Parameters
         ----------
-        standardised, merit
+        standardised, merit, telling
             As for `Tuning.search`.
 
         """
@@ -245,6 +250,7 @@ class Core:
             gp.n_targets,
             standardised=standardised,
             merit=merit,
+            telling=telling,
             min_noise_variance=self._settings.min_noise_variance,
         )
         tuning.postpone()

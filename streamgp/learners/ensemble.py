@@ -15,7 +15,7 @@ class EnsembleGP(Unretained):
     Attributes
     ----------
     n_learned
-        Number of examples learned.
+        Number of examples learned; none is retained.
     n_experts
         Number of experts.
     weights
@@ -30,7 +30,7 @@ class EnsembleGP(Unretained):
 
     @property
     def n_learned(self) -> int:
-        """Number of examples learned."""
+        """Number of examples learned; none is retained."""
         return self._core.n_learned
 
     @property

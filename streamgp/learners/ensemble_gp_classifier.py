@@ -17,6 +17,7 @@ from streamgp.base import (
     Features,
     Label,
     Posterior,
+    Preset,
     check_label,
     positive_parts,
 )
@@ -53,7 +54,9 @@ class EnsembleGPClassifier(EnsembleGP, base.Classifier):
     refit
         Fit amplitude and noise variance of each expert to all examples, `n_initial` at first, and
         then whenever their number has doubled; weights become those of the evidence. Only for
-        regression.
+        regression. On by default, unlike `learn_hyperparameters` of `GPClassifier`: evidence
+        compares experts fairly only if each has the noise that suits it, and a fit takes
+        milliseconds.
     preset
         `default`: seven squared exponentials, length scales from .03 to 32 times the median
         distance of the first examples. `paper`: eleven, with length scales from 1e-4 to 1e6, fitted
@@ -65,14 +68,15 @@ class EnsembleGPClassifier(EnsembleGP, base.Classifier):
         by Laplace's method; that takes as many times as long as there are classes
         (docs/ensembles.md).
     noise_variance
-        Variance of the indicators around the latent function before the first fit.
+        Variance of the indicators around the latent function before the first fit; less than that
+        of `GPClassifier`, 0.5, which is not fitted by default.
     n_initial
         Number of examples at the first fit; and of those whose median distance is taken.
 
     Attributes
     ----------
     n_learned
-        Number of examples learned.
+        Number of examples learned; none is retained.
     n_experts
         Number of experts.
     labels
@@ -108,7 +112,7 @@ class EnsembleGPClassifier(EnsembleGP, base.Classifier):
         n_features: int = 50,
         forgetting: float = 1.0,
         refit: bool = True,
-        preset: str = "default",
+        preset: Preset = "default",
         seed: int | None = None,
         likelihood: str = "regression",
         noise_variance: float = 0.1,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
 
+from streamgp.base import Preset, check_preset
+from streamgp.draws import check_seed
 from streamgp.gp.evidence_of_experts import MIN_NOISE_SHARE
 from streamgp.kernels import Kernel, SquaredExponential
 
@@ -42,7 +43,7 @@ class EnsembleSettings:
     n_features: int
     forgetting: float
     refit: bool
-    preset: str
+    preset: Preset
     seed: int | None
     noise_variance: float
     n_initial: int
@@ -50,8 +51,7 @@ class EnsembleSettings:
     least_noise_share: float = MIN_NOISE_SHARE
 
     def __post_init__(self) -> None:
-        if self.preset not in ("default", "paper"):
-            raise ValueError(f"preset must be 'default' or 'paper', got {self.preset!r}")
+        check_preset(self.preset)
         if not (self.n_features >= 1 and self.n_features == int(self.n_features)):
             raise ValueError(
                 f"n_features must be a whole number of at least 1, got {self.n_features!r}"
@@ -66,8 +66,7 @@ class EnsembleSettings:
             raise ValueError(
                 f"n_initial must be a whole number of at least 2, got {self.n_initial!r}"
             )
-        if not (self.seed is None or isinstance(self.seed, Integral)):
-            raise TypeError(f"seed must be a whole number or None, got {self.seed!r}")
+        check_seed(self.seed)
 
     @property
     def has_unit(self) -> bool:

@@ -52,7 +52,7 @@ class OnlineForestClassifier(Unretained, base.MiniBatchClassifier):
     Attributes
     ----------
     n_learned
-        Number of examples learned.
+        Number of examples learned; none is retained.
     n_nodes
         Number of nodes of each tree.
     labels
@@ -98,7 +98,7 @@ class OnlineForestClassifier(Unretained, base.MiniBatchClassifier):
 
     @property
     def n_learned(self) -> int:
-        """Number of examples learned."""
+        """Number of examples learned; none is retained."""
         return self._forests.n_learned[0]
 
     @property

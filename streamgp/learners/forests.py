@@ -11,11 +11,11 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from numbers import Integral
 
 import numpy as np
 
 from streamgp.base import Array, Features, Label, State, check_label
+from streamgp.draws import check_seed
 from streamgp.features import ColumnsWithGaps
 from streamgp.trees.grove import Grove
 from streamgp.trees.tables import Limits
@@ -49,8 +49,7 @@ class ForestSettings:
             n = getattr(self, name)
             if not (n >= least and n == int(n)):
                 raise ValueError(f"{name} must be a whole number of at least {least}, got {n!r}")
-        if not (self.seed is None or isinstance(self.seed, Integral)):
-            raise TypeError(f"seed must be a whole number or None, got {self.seed!r}")
+        check_seed(self.seed)
 
     @property
     def limits(self) -> Limits:

@@ -18,6 +18,7 @@ from streamgp.kernels import Kernel
 from streamgp.learners.core import Core
 from streamgp.learners.drift import DriftWatch
 from streamgp.learners.frames import feature_rows, frame_like, series_like
+from streamgp.learners.mixing import are_mixed
 from streamgp.learners.settings import (
     LENGTH_SCALE_PER_ROOT_FEATURE as LENGTH_SCALE_PER_ROOT_FEATURE,
 )
@@ -48,15 +49,20 @@ class GPClassifier(base.MiniBatchClassifier):
         scale proportional to the square root of the number of features of the first example.
     noise_variance
         Variance of the indicator targets around the latent function; 0.5 suits labels of which up
-        to 40 % are wrong.
+        to 40 % are wrong, as those of people may be. It stays, whereas that of the ensembles, 0.1,
+        is soon replaced by a fit, and that of `PoolSampler`, 0.1, is for labels that are right.
     max_points
         Largest number of examples that are retained; the others count, but can be neither
-        relabelled nor forgotten. None retains all.
+        relabelled nor forgotten. None retains all (in configuration files "all").
     learn_hyperparameters
         Fit the parameters of the kernel and the noise variance to the latest 512 examples whenever
         their number has doubled, from 32 on; what was given is what is expected beforehand. That
         event takes longer, about a second (docs/kernels.md). True fits to the marginal likelihood,
-        "leave_one_out" to what each example is predicted to be by all others.
+        "leave_one_out" to what each example is predicted to be by all others. Where classes come
+        one after another it waits until they alternate: a class alone does not tell what the next
+        one will be like. Off by default: while labels are asked for it gains on some streams what
+        it loses on others (docs/choosing.md); of privileged features nothing can be known
+        beforehand, so there it is on.
     single_precision
         Keep the matrix of an exact process in half the room and read it in half the time; means
         change in the third or fourth decimal. Needs a noise variance of .001 or more.
@@ -70,7 +76,7 @@ class GPClassifier(base.MiniBatchClassifier):
     Attributes
     ----------
     n_learned
-        Number of examples learned and not forgotten.
+        Number of examples learned and not forgotten, whether they are still retained or not.
     n_drifts
         How often all examples were forgotten because of a drift.
     labels
@@ -138,7 +144,7 @@ class GPClassifier(base.MiniBatchClassifier):
 
     @property
     def n_learned(self) -> int:
-        """Number of examples learned and not forgotten."""
+        """Number of examples learned and not forgotten, whether they are still retained or not."""
         return self._core.n_learned
 
     @property
@@ -239,7 +245,7 @@ class GPClassifier(base.MiniBatchClassifier):
         self._met[y] = None
         if wrong is not None and self._watch is not None and self._watch.note(wrong):
             self._core.begin_anew(x, indicator, event_id)
-        self._core.tune(_as_they_are, _n_right)
+        self._core.tune(_as_they_are, _n_right, are_mixed)
 
     # --- many at once
 

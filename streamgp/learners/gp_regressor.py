@@ -34,7 +34,8 @@ class GPRegressor(base.MiniBatchRegressor):
     is. Kernel and noise variance are about targets of mean 0 and variance 1: those learned, less
     their mean, over their standard deviation, both as they are at the moment. A changed mean or
     standard deviation needs nothing to be learned again. For what is said of features, and of
-    memory, see `GPClassifier`.
+    memory, see `GPClassifier`. There is neither `window` nor `drift`: for a world that changes take
+    `EnsembleGPRegressor(forgetting=0.995)`.
 
     Parameters
     ----------
@@ -42,10 +43,11 @@ class GPRegressor(base.MiniBatchRegressor):
         Covariance function. None stands for a squared exponential with unit variance and a length
         scale proportional to the square root of the number of features of the first example.
     noise_variance
-        Variance of the observations around the function, as a share of that of all targets.
+        Variance of the observations around the function, as a share of that of all targets; 0.5 as
+        for `GPClassifier`, where it is said why other learners begin with 0.1.
     max_points
         Largest number of examples that are retained; the others count, but can be neither changed
-        nor forgotten. None retains all.
+        nor forgotten. None retains all (in configuration files "all").
     learn_hyperparameters
         Fit the parameters of the kernel and the noise variance to the latest 512 examples whenever
         their number has doubled, from 32 on; what was given is what is expected beforehand. True
@@ -57,7 +59,7 @@ class GPRegressor(base.MiniBatchRegressor):
     Attributes
     ----------
     n_learned
-        Number of examples learned and not forgotten.
+        Number of examples learned and not forgotten, whether they are still retained or not.
 
     Examples
     --------
@@ -109,7 +111,7 @@ class GPRegressor(base.MiniBatchRegressor):
 
     @property
     def n_learned(self) -> int:
-        """Number of examples learned and not forgotten."""
+        """Number of examples learned and not forgotten, whether they are still retained or not."""
         return self._core.n_learned
 
     @property

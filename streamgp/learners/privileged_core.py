@@ -57,9 +57,9 @@ class PrivilegedCore:
         self._n_taken_back = 0
 
     @property
-    def n_retained(self) -> int:
-        """Number of examples that are retained."""
-        return len(self._tasks.examples)
+    def n_learned(self) -> int:
+        """Number of examples learned and not forgotten, whether they are still retained or not."""
+        return self._n_appended - self._n_taken_back
 
     @property
     def retains_all(self) -> bool:
@@ -213,10 +213,9 @@ class PrivilegedCore:
 
     def _tune(self) -> None:
         tuning, prior, spaces = self._tuning, self._prior(), self._tasks.spaces
-        n = self._n_appended - self._n_taken_back
         if not self._settings.learn_hyperparameters or prior is None or spaces is None:
             return
-        preset = self._settings.preset
+        n, preset = self.n_learned, self._settings.preset
         if tuning.is_due(n) and tuning.search(prior, spaces, self._columns, n, preset):
             self._tasks.learn_anew(None, None, self._model(), self._columns)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from river import base
 
-from streamgp.base import Features, Label, State, check_label
+from streamgp.base import Features, Label, Preset, State, check_label
 from streamgp.gp.label_model import LabelModel
 from streamgp.kernels import Kernel
 from streamgp.learners.privileged_core import PrivilegedCore
@@ -44,7 +44,7 @@ class PrivilegedGPClassifier(base.Classifier):
     privileged_kernel
         The same for the logarithm of the noise variance.
     max_points
-        Largest number of examples that are retained. Of one more, that is forgotten which tells
+        Largest number of examples that are retained. Of one more, that is given up which tells
         least: without which least would change (docs/gpc-plus.md). None retains all.
     n_replays
         How many earlier labels are looked at once more with each label, in turns.
@@ -53,12 +53,14 @@ class PrivilegedGPClassifier(base.Classifier):
         `paper` learns length scales only; the log noise variance has mean 0 and variance 1.
     learn_hyperparameters
         Whether these are learned at all: at the 60th example, and then whenever there are twice as
-        many, from the latest 256. That example takes longer, a second or two.
+        many, from the latest 256. That example takes longer, a second or two. On by default, unlike
+        that of `GPClassifier`: what a response time or a confidence tells of the noise cannot be
+        known beforehand.
 
     Attributes
     ----------
     n_learned
-        Number of examples that are retained.
+        Number of examples learned and not forgotten, whether they are still retained or not.
     labels
         Known classes, in the order in which they appeared.
 
@@ -93,7 +95,7 @@ class PrivilegedGPClassifier(base.Classifier):
         privileged_kernel: Kernel | None = None,
         max_points: int | None = 300,
         n_replays: int = 3,
-        preset: str = "default",
+        preset: Preset = "default",
         learn_hyperparameters: bool = True,
     ) -> None:
         self.kernel = kernel
@@ -124,8 +126,8 @@ class PrivilegedGPClassifier(base.Classifier):
 
     @property
     def n_learned(self) -> int:
-        """Number of examples that are retained."""
-        return self._core.n_retained
+        """Number of examples learned and not forgotten, whether they are still retained or not."""
+        return self._core.n_learned
 
     @property
     def is_exact(self) -> bool:

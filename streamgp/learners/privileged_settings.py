@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamgp.base import Array, State
+from streamgp.base import Array, Preset, State, check_preset
 from streamgp.gp.bounded import check_max_points
-from streamgp.gp.label_fit import PRESETS, check_preset
+from streamgp.gp.label_fit import PRESETS
 from streamgp.gp.label_model import LabelModel
 from streamgp.kernels import Kernel, SquaredExponential
 from streamgp.kernels.kernel import check_kernel
@@ -25,7 +25,8 @@ class PrivilegedSettings:
     TypeError
         If a kernel is none.
     ValueError
-        If `max_points` or `n_replays` is out of range, or the preset unknown.
+        If `max_points` or `n_replays` is out of range, the preset unknown, or
+        `learn_hyperparameters` neither True nor False.
 
     """
 
@@ -33,7 +34,7 @@ class PrivilegedSettings:
     privileged_kernel: Kernel | None
     max_points: int | None
     n_replays: int
-    preset: str
+    preset: Preset
     learn_hyperparameters: bool
 
     def __post_init__(self) -> None:
@@ -47,6 +48,10 @@ class PrivilegedSettings:
                 f"n_replays must be a whole number of at least 0, got {self.n_replays!r}"
             )
         check_preset(self.preset)
+        if self.learn_hyperparameters not in (True, False):
+            raise ValueError(
+                f"learn_hyperparameters must be True or False, got {self.learn_hyperparameters!r}"
+            )
 
     @property
     def noise_mean(self) -> float:

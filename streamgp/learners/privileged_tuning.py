@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from streamgp.base import State
+from streamgp.base import Preset, State
 from streamgp.features import Columns
 from streamgp.gp.ep import Fixed, UnconvergedError
 from streamgp.gp.label_fit import fit_labels
@@ -63,7 +63,7 @@ class PrivilegedTuning:
         return n >= self._due and tells_of_noise(self._recent)
 
     def search(
-        self, prior: LabelModel, spaces: Spaces, columns: Columns, n: int, preset: str
+        self, prior: LabelModel, spaces: Spaces, columns: Columns, n: int, preset: Preset
     ) -> bool:
         """Fit the hyper-parameters to the latest of `n` examples; whether others were found.
 
@@ -138,7 +138,7 @@ def fitted(
     points: LabelledPoints,
     spaces: Spaces,
     columns: Columns,
-    preset: str,
+    preset: Preset,
 ) -> tuple[LabelModel, tuple[Fixed, ...]]:
     """Fit hyper-parameters, from those found before on; raises UnconvergedError."""
     expected = spaces.bound(prior, columns)

@@ -115,6 +115,7 @@ class Tuning:
         *,
         standardised: Callable[[Array], Array],
         merit: Merit,
+        telling: Callable[[Array], bool] | None = None,
         min_noise_variance: float = MIN_NOISE_VARIANCE,
     ) -> Array | None:
         """Return the vector of the hyper-parameters to go on with, None for those given.
@@ -133,6 +134,9 @@ class Tuning:
             Makes of targets (n, m) those that hyper-parameters are about, (n, k).
         merit
             How good a prediction of these is.
+        telling
+            Whether targets (n, k) say enough to be learned from, None for always; if not, the
+            hyper-parameters in use stay.
         min_noise_variance
             Least noise variance that may be found.
 
@@ -140,6 +144,8 @@ class Tuning:
         X = np.array([padded(x, d) for _, x, _ in self._recent])
         Y = standardised(np.array([padded(y, m) for _, _, y in self._recent]))
         latest = slice(-MOST_EXAMPLES, None)
+        if telling is not None and not telling(Y[latest]):
+            return self.vector
         start = self.moved(prior)
         found = fit(start, prior, X[latest], Y[latest], criterion=self._criterion).vector
         found[-1] = max(found[-1], math.log(min_noise_variance))

@@ -16,7 +16,7 @@ from collections import deque
 from typing import ClassVar
 
 from streamgp.base import Decision, State
-from streamgp.draws import uniform
+from streamgp.draws import check_seed, uniform
 
 # Times of questions that are kept, so that the limit holds when the time goes backwards; the last n
 # would do where it never does.
@@ -220,6 +220,7 @@ class RateBudget:
     ) -> None:
         if not 0.0 <= rate <= 1.0:
             raise ValueError(f"rate must be between 0 and 1, got {rate!r}")
+        check_seed(seed)
         self.rate = rate
         self.window = at_least("window", window, 1)
         self.horizon = at_least("horizon", horizon, 1)

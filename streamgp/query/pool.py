@@ -15,7 +15,7 @@ from numbers import Integral
 import numpy as np
 
 from streamgp.base import Array, Features, Label, check_label
-from streamgp.draws import uniforms
+from streamgp.draws import check_seed, uniforms
 from streamgp.gp.pool import PoolPosterior
 from streamgp.kernels import Kernel
 from streamgp.query.pool_criteria import CRITERIA, Mask, assumed
@@ -44,7 +44,8 @@ class PoolSampler:
         standardised by the pool itself.
     noise_variance
         Variance of the observation noise, in units of the squared codes: how far labels may be
-        from the function. Next to 0, where classes overlap, `"rkhs"` and `"l2fm"` chase outliers.
+        from the function. Labels of a pool are taken to be right; where many are not, take more, as
+        `GPClassifier` does. Next to 0, where classes overlap, `"rkhs"` and `"l2fm"` chase outliers.
     seed
         Seed of `"rand"`, and of the lots drawn among points that are alike. None draws one.
 
@@ -96,8 +97,7 @@ class PoolSampler:
     ) -> None:
         if criterion not in CRITERIA:
             raise ValueError(f"criterion must be one of {', '.join(CRITERIA)}, got {criterion!r}")
-        if not (seed is None or isinstance(seed, Integral)):
-            raise TypeError(f"seed must be a whole number or None, got {seed!r}")
+        check_seed(seed)
         self.criterion = criterion
         self.kernel = kernel
         self.noise_variance = noise_variance

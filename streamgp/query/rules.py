@@ -251,7 +251,7 @@ class _Measured:
     `ONE_CLASS_RATE`.
     """
 
-    threshold: float
+    threshold: float = 0.0
 
     def __post_init__(self) -> None:
         check_rate("threshold", self.threshold)
@@ -273,7 +273,7 @@ class Entropy(_Measured):
     Parameters
     ----------
     threshold
-        In nats.
+        In nats. With 0, the default, the score only ranks: add a `RateBudget`.
 
     """
 
@@ -291,7 +291,7 @@ class LeastConfidence(_Measured):
     Parameters
     ----------
     threshold
-        Between 0 and 1.
+        Between 0 and 1. With 0, the default, the score only ranks: add a `RateBudget`.
 
     """
 
@@ -306,7 +306,7 @@ class BestVersusSecond(_Measured):
     Parameters
     ----------
     threshold
-        Between 0 and 1.
+        Between 0 and 1. With 0, the default, the score only ranks: add a `RateBudget`.
 
     """
 

@@ -87,6 +87,9 @@ class TaughtNumbers(TaughtLearner[Distribution]):
 
     def _believed(self, seen: Features) -> Distribution:
         answer = self.learner.predict_one(seen, **self._options)
+        if answer is None:
+            # Of River's regressors, AMFRegressor before its first label.
+            return _NOTHING_KNOWN
         if not self._options:
             answer = Normal(mu=float(answer), sigma=self._usual_error)
         if not (math.isfinite(answer.mu) and 0.0 <= answer.sigma < math.inf):

@@ -11,11 +11,10 @@ import copy
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any, Generic, TypeVar
 
 from streamgp.base import Decision, Example, Features, Label, Neighbour, State
-from streamgp.draws import uniform
+from streamgp.draws import check_seed, uniform
 from streamgp.fingerprint import fingerprint
 from streamgp.query.arguments import check_has, check_seeded
 from streamgp.query.budgets import Unlimited
@@ -61,8 +60,7 @@ class Skeptical(ABC, Generic[B, T]):
         seed, warm_up = self.seed, self.warm_up
         if not (warm_up >= 0 and float(warm_up).is_integer()):
             raise ValueError(f"warm_up must be a whole number of at least 0, got {warm_up!r}")
-        if not (seed is None or isinstance(seed, Integral)):
-            raise TypeError(f"seed must be a whole number or None, got {seed!r}")
+        check_seed(seed)
         check_has("budget", self.budget, "allows", "decision")
         self._seed = secrets.randbits(32) if seed is None else seed
         self._budget: Budget = Unlimited() if self.budget is None else copy.deepcopy(self.budget)

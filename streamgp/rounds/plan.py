@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from streamgp.base import Preset, check_preset
 from streamgp.query.rules import check_rate
 
 
@@ -40,7 +41,7 @@ class Plan:
         return self.per_round[number - 1]
 
 
-PLANS: Mapping[str, Plan] = {
+PLANS: Mapping[Preset, Plan] = {
     "default": Plan(initial=0.02, per_round=0.14, replay=True),
     "paper": Plan(initial=0.06, per_round=0.14, replay=False),
 }
@@ -48,7 +49,7 @@ PLANS: Mapping[str, Plan] = {
 
 
 def plan_of(
-    preset: str,
+    preset: Preset,
     *,
     initial: float | None,
     per_round: float | Sequence[int] | None,
@@ -62,8 +63,7 @@ def plan_of(
         If there is no such preset, or a share is not between 0 and 1.
 
     """
-    if preset not in PLANS:
-        raise ValueError(f"preset must be 'default' or 'paper', got {preset!r}")
+    check_preset(preset)
     plan = PLANS[preset]
     return Plan(
         initial=plan.initial if initial is None else initial,

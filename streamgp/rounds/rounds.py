@@ -6,6 +6,8 @@ import copy
 import secrets
 from collections.abc import Sequence
 
+from streamgp.base import Preset
+from streamgp.draws import check_seed
 from streamgp.query.equal_error import EqualErrorRounds
 from streamgp.query.rules import AskRule
 from streamgp.rounds.game import Game, Learner, Pair, Round
@@ -19,7 +21,7 @@ def active_learning_rounds(
     rule: AskRule | None = None,
     *,
     n_rounds: int = 10,
-    preset: str = "default",
+    preset: Preset = "default",
     initial: float | None = None,
     per_round: float | Sequence[int] | None = None,
     replay: bool | None = None,
@@ -63,6 +65,8 @@ def active_learning_rounds(
 
     Raises
     ------
+    TypeError
+        If the seed is no whole number.
     ValueError
         If there is no such preset or uncertainty, a share is not between 0 and 1, there are fewer
         numbers than rounds, or pool or test set are empty.
@@ -82,6 +86,7 @@ def active_learning_rounds(
         efficient object classification. ICRA, Sec. II-A.
 
     """
+    check_seed(seed)
     plan = plan_of(preset, initial=initial, per_round=per_round, replay=replay)
     if not pool or not test:
         raise ValueError(f"pool and test must not be empty, got {len(pool)} and {len(test)} events")

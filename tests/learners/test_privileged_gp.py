@@ -395,7 +395,8 @@ def test_no_more_examples_are_retained_than_allowed():
     sizes = []
     for i, (x, y, p) in enumerate(answers(200, labels=("p", "q", "r"))):
         model.learn_one(x, y, privileged=p, event_id=str(i))
-        assert model.n_learned == min(i + 1, 20)
+        assert model.n_learned == i + 1
+        assert len(model._core._tasks.examples) == min(i + 1, 20)
         sizes.append(len(pickle.dumps(model._core._tasks._tasks)))
     assert sizes[-1] == sizes[50]
     assert len(model._core._numbers) == len(model._core._events) == 20
@@ -429,7 +430,7 @@ def test_where_no_factor_can_be_divided_out_the_others_are_taught_again(monkeypa
     monkeypatch.setattr("streamgp.gp.online_ep.OnlineLabels.is_divisible", lambda *_: False)
     model.learn_one({"a": 0.5}, "yes", event_id="new")
     model.forget_one("new")
-    assert model.n_learned == 14
+    assert len(model._core._tasks.examples) == 14
     kept = sorted(core.number for core in model._core._tasks.examples)
     monkeypatch.undo()
     fresh = fixed(max_points=15)
@@ -528,7 +529,8 @@ def test_of_a_long_log_few_examples_are_retained():
     xs, ys, privileged = logged(60)
     model = fixed(max_points=20)
     model.learn_log(xs, ys, privileged=privileged)
-    assert model.n_learned == 20
+    assert (model.n_learned, len(model._core._numbers)) == (60, 0)
+    assert len(model._core._tasks.examples) == 20
     assert model.predict_proba_one({"a": 1.2, "b": 0.0})["yes"] > 0.5
 
 
@@ -581,7 +583,12 @@ def test_a_log_that_is_refused_changes_nothing():
         ({"max_points": 0}, "max_points must be a whole number of at least 1, got 0"),
         ({"n_replays": -1}, "n_replays must be a whole number of at least 0, got -1"),
         ({"n_replays": 0.5}, "n_replays must be a whole number of at least 0, got 0.5"),
-        ({"preset": "x"}, "preset must be one of"),
+        ({"preset": "x"}, "preset must be 'default' or 'paper', got 'x'"),
+        (
+            {"learn_hyperparameters": "leave_one_out"},
+            "learn_hyperparameters must be True or False, got 'leave_one_out'",
+        ),
+        ({"learn_hyperparameters": None}, "learn_hyperparameters must be True or False, got None"),
     ],
 )
 def test_arguments_out_of_range_are_refused(options, message):

@@ -7,8 +7,16 @@ import random
 
 import numpy as np
 import pytest
+from river import metrics
 
-from streamgp import GPClassifier, GPRegressor, SkepticalClassifier
+from streamgp import (
+    GPClassifier,
+    GPRegressor,
+    SimulatedAnnotator,
+    SkepticalClassifier,
+    interactive_val_score,
+)
+from streamgp.datasets import WiFiRooms
 from streamgp.gp.evidence import leave_one_out_likelihood, log_marginal_likelihood
 from streamgp.gp.hyperparameters import Hyperparameters, fit
 from streamgp.kernels import Categorical, On, SquaredExponential
@@ -162,7 +170,9 @@ def test_hyper_parameters_that_predict_worse_are_not_taken():
 def test_a_noise_in_single_precision_stays_large_enough():
     model = GPClassifier(learn_hyperparameters=True, single_precision=True)
     for i in range(70):
-        model.learn_one({"a": i / 10.0}, "pq"[i > 34])
+        # Seven stretches, which a function can follow without noise.
+        model.learn_one({"a": i / 10.0}, "pq"[i // 10 % 2])
+    assert model.state()["vector"] is not None
     assert model.hyperparameters.noise_variance >= 1e-3
 
 
@@ -207,6 +217,57 @@ def test_scaling_that_is_renewed_keeps_what_was_learned(monkeypatch):
         model.settle_one(x, y, given=y, challenged=False, event_id=str(i))
         known.append(copy.deepcopy(model.learner.state()))
     assert [state and state["due"] for state in known] == [None] * 7 + [16] * 8 + [32] * 16 + [64]
+
+
+@aims
+def test_where_classes_come_one_after_another_what_was_given_stays(aim):
+    model, waiting = GPClassifier(learn_hyperparameters=aim), []
+    for i, (x, y) in enumerate(sorted(squares(130), key=lambda pair: pair[1])):
+        model.learn_one(x, y)
+        if i + 1 in (31, 32, 64, 128):
+            waiting.append(model.state())
+    assert waiting == [None, *({"due": due, "vector": None} for due in (64, 128, 256))]
+    assert model.hyperparameters.noise_variance == 0.5
+
+
+@aims
+def test_what_was_learned_stays_until_classes_alternate_again(aim):
+    model = taught(64, learn_hyperparameters=aim)
+    found = model.state()["vector"]
+    assert found is not None
+    for x, _ in squares(64, seed=5):
+        model.learn_one(x, "r")
+    assert model.state() == {"due": 256, "vector": found}
+
+
+@aims
+def test_waiting_survives_a_restart_to_the_last_bit(aim):
+    events = sorted(squares(40), key=lambda pair: pair[1]) + list(squares(90, seed=4))
+    model, again = (GPClassifier(learn_hyperparameters=aim) for _ in range(2))
+    for x, y in events[:40]:
+        model.learn_one(x, y)
+    again.load_state(json.loads(json.dumps(model.state())))
+    for x, y in events[:40]:
+        again.learn_one(x, y)
+    for x, y in events[40:]:
+        assert beliefs(again) == beliefs(model)
+        model.learn_one(x, y)
+        again.learn_one(x, y)
+    assert again.state() == model.state()
+    assert model.state()["vector"] is not None
+
+
+def test_a_conversation_over_rooms_one_after_another_does_not_go_silent():
+    """A fit to one room made everything alike: no question after the 40th, .25 right."""
+    events = list(WiFiRooms())[::4]
+    results = []
+    for learn in (False, True):
+        model = SkepticalClassifier(GPClassifier(learn_hyperparameters=learn), warm_up=100, seed=1)
+        annotator = SimulatedAnnotator(error_rate=0.2, classes=[1, 2, 3, 4], seed=1)
+        result = interactive_val_score(events, model, metrics.Accuracy(), annotator=annotator)
+        results.append((result.metric.get(), result.n_asked))
+    assert results[1] == results[0]
+    assert results[0][0] > 0.7
 
 
 @aims

@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from river.naive_bayes import GaussianNB
 
 from streamgp.base import Posterior
 from streamgp.draws import uniform
 from streamgp.query import (
+    KL,
     AlwaysAsk,
     AlwaysChallenge,
     BestVersusSecond,
+    Deterministic,
     Entropy,
     LeastConfidence,
     NeverAsk,
@@ -20,8 +23,11 @@ from streamgp.query import (
     PaperAsk,
     PaperChallenge,
     RandomAsk,
+    RateBudget,
     SkepticalAsk,
     SkepticalChallenge,
+    SkepticalClassifier,
+    Variance,
     criteria,
 )
 from streamgp.query.rules import ONE_CLASS_RATE
@@ -243,3 +249,16 @@ def test_a_rule_is_a_value(rule):
 def test_impossible_parameters_are_refused(build, message):
     with pytest.raises(ValueError, match=message):
         build()
+
+
+@pytest.mark.parametrize(
+    "rule", [Entropy, LeastConfidence, BestVersusSecond, Variance, KL, Deterministic]
+)
+def test_without_a_threshold_scores_only_rank(rule):
+    assert rule() == rule(threshold=0.0)
+
+
+def test_probabilities_that_only_rank_keep_the_rate_of_a_budget():
+    model = SkepticalClassifier(GaussianNB(), BestVersusSecond(), budget=RateBudget(0.2), seed=1)
+    asked = sum(model.predict_one({"a": float(i % 7)})[1] for i in range(200))
+    assert asked == pytest.approx(40, abs=2)

@@ -5,7 +5,17 @@ import pickle
 import random
 
 import pytest
-from river import checks, compose, evaluate, linear_model, metrics, neighbors, preprocessing, tree
+from river import (
+    checks,
+    compose,
+    evaluate,
+    forest,
+    linear_model,
+    metrics,
+    neighbors,
+    preprocessing,
+    tree,
+)
 
 from streamgp import (
     EnsembleGPRegressor,
@@ -13,6 +23,7 @@ from streamgp import (
     GPRegressor,
     NotPositiveDefiniteError,
     SkepticalRegressor,
+    interactive_val_score,
     query,
 )
 from streamgp.kernels import SquaredExponential
@@ -254,6 +265,16 @@ def test_what_is_no_number_is_neither_contested_nor_learned(y):
     with pytest.raises((TypeError, ValueError), match="y must be"):
         model.settle_one(x, y, given=y, challenged=False)
     assert model.state() == state
+
+
+def test_a_learner_that_predicts_nothing_before_its_first_label_knows_nothing():
+    """River's AMF predicts None, which made every event a malformed one."""
+    model = SkepticalRegressor(forest.AMFRegressor(seed=1), budget=AtMost(40), seed=1)
+    x, _ = next(log(1))
+    assert (model.predict_one(x), model.query_one(x).ask) == (0.0, True)
+    result = interactive_val_score(log(80), model, metrics.MAE())
+    assert (result.n_rejected, result.n_asked, result.n_learned) == (0, 40, 40)
+    assert 0.0 < result.metric.get() < 10.0
 
 
 def test_features_that_cannot_be_predicted_are_refused():

@@ -69,19 +69,19 @@ class Random(_Rule, frozen=True, kw_only=True, tag="random"):
 class Entropy(_Rule, frozen=True, kw_only=True, tag="entropy"):
     """Ask when the entropy of the probabilities, in nats, exceeds a threshold."""
 
-    threshold: Annotated[float, Meta(ge=0)]
+    threshold: Annotated[float, Meta(ge=0)] = 0.0
 
 
 class LeastConfidence(_Rule, frozen=True, kw_only=True, tag="least_confidence"):
     """Ask when one minus the highest probability exceeds a threshold."""
 
-    threshold: Share
+    threshold: Share = 0.0
 
 
 class BestVersusSecond(_Rule, frozen=True, kw_only=True, tag="best_versus_second"):
     """Ask when the two highest probabilities are too close."""
 
-    threshold: Share
+    threshold: Share = 0.0
 
 
 class Variance(_Rule, frozen=True, kw_only=True, tag="variance"):
