@@ -262,8 +262,11 @@ class Moderator:
         record.state = "learned"
 
     def _end_unanswered(self, record: Record, now: float) -> None:
-        """End the label request of an event; what allowed it gets it back."""
+        """End the label request of an event; what allowed it gets it back, once."""
         self._close(record)
+        if record.is_given_back:
+            return
+        record.is_given_back = True
         asked_at = record.asked_back_at
         if asked_at is None:
             asked_at = record.event.occurred_at

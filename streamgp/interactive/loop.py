@@ -229,8 +229,8 @@ class InteractiveLoop(LoopState):
         -------
         For an accepted event exactly one `Prediction`, then what follows from it; if the model asks
         about an earlier event, that request; last, if the model doubts a label that it has learned,
-        the challenge of that. (An event whose
-        id was used before and is beyond the horizon by now first ends the old conversation.)
+        the challenge of that. (An event whose id was used before and is beyond the horizon by now
+        first ends the old conversation.)
 
         """
         if not isinstance(event, Event):

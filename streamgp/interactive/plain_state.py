@@ -120,8 +120,15 @@ def plain_record(record: Record, alarm: int | None, *, with_x: bool = True) -> P
             # Without one as it was before there were any: snapshots stay what they are.
             *(() if word.std is None else (word.std,)),
         ],
-        *(() if record.asked_back_at is None else (record.asked_back_at,)),
+        *_seldom(record),
     ]
+
+
+def _seldom(record: Record) -> list[Any]:
+    # Of most conversations nothing, as it was before there was any: snapshots stay what they are.
+    if record.is_given_back:
+        return [record.asked_back_at, True]
+    return [] if record.asked_back_at is None else [record.asked_back_at]
 
 
 def _plain_x(record: Record) -> Any:
@@ -147,7 +154,7 @@ def record_of(
 
     """
     serial, event_id, key, occurred_at, x, state, standing, asked, n, revision, *rest = plain
-    answer_ids, request, word, *asked_back_at = rest
+    answer_ids, request, word, *seldom = rest
     if x is None:
         example = learned(event_id)
         if example is None:
@@ -160,7 +167,8 @@ def record_of(
     record.state = state
     record.standing = standing
     record.was_asked = asked
-    record.asked_back_at = asked_back_at[0] if asked_back_at else None
+    record.asked_back_at = seldom[0] if seldom else None
+    record.is_given_back = len(seldom) > 1
     record.n_challenges = n
     record.revision = revision
     record.answer_ids = list(answer_ids)

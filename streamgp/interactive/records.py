@@ -83,6 +83,7 @@ class Record:
     # was_asked     whether a label request was ever made.
     # asked_back_at when that was made by a look through the latest events; None if it was made
     #               where the event came, or never.
+    # is_given_back whether that request ended without an answer: what allowed it has it back.
     # n_challenges  challenges so far; the last one is number n_challenges.
     # revision      corrections of the label so far.
     # answer_ids    accepted answers, forgotten with the event.
@@ -93,6 +94,7 @@ class Record:
         "answer_ids",
         "asked_back_at",
         "event",
+        "is_given_back",
         "is_plain",
         "n_challenges",
         "page",
@@ -113,6 +115,7 @@ class Record:
         self.standing: str | None = None
         self.was_asked = False
         self.asked_back_at: float | None = None
+        self.is_given_back = False
         self.n_challenges = 0
         self.revision = 0
         self.answer_ids: list[str] = []

@@ -43,7 +43,7 @@ class ReservoirAsk:
         How many of the latest events are looked at. Those beyond the answer horizon are not there
         any more, nor those whose question would outlast it.
     every
-        Events between two looks. A look costs as much as predicting all of these events.
+        Events between two looks. A look costs a little more than predicting all events compared.
     max_age_s
         Seconds after which people no longer know what an event was; None for no limit.
     budget

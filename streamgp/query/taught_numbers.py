@@ -44,6 +44,8 @@ class TaughtNumbers(TaughtLearner[Distribution]):
 
     def __init__(self, template: Any, scaling: Scaling) -> None:
         super().__init__(template, scaling)
+        # Nobody hands them over here, so what a log says of them is not learned after a restart.
+        self._takes_privileged = False
         self.targets = Moments()
         self._n_errors = 0
         self._squares = 0.0

@@ -186,6 +186,47 @@ def test_so_it_does_if_the_answer_is_taken_back_while_it_is_contested(asked):
     assert asked.notes("note_unanswered") == []
 
 
+@pytest.mark.parametrize(
+    "rules",
+    [
+        lambda budget: {"query": query.AlwaysAsk(), "budget": budget},
+        lambda budget: {
+            "query": query.NeverAsk(),
+            "reservoir": ReservoirAsk("rand", every=1, budget=budget),
+        },
+    ],
+)
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("ends", ["expired", "declined"])
+def test_a_question_is_given_back_once_whatever_is_taken_back_later(rules, restarts, ends):
+    def model():
+        rule = rules(query.AtMost(3, gives_back=True))
+        challenge = query.AlwaysChallenge()
+        return SkepticalClassifier(GPClassifier(), challenge=challenge, warm_up=0, seed=1, **rule)
+
+    loop = InteractiveLoop(model(), expires_after_s=10.0)
+    talk = Talk()
+    talk.loop = loop
+    for name, at in (("d", 0.0), ("e", 1.0)):
+        *_, request = talk.event(name, at=at)
+        assert request.request_id == f"{name}/label"
+    talk.answer("d", "hall", "label", at=1.0)
+    if ends == "expired":
+        loop.on_time(20.0)
+        late = {"request": "label"}
+    else:
+        talk.answer("e", None, "label", at=2.0)
+        late = {"supersedes": "a2"}
+    if restarts:
+        talk.loop = InteractiveLoop.restore(loop.snapshot(), model())
+    [challenge] = talk.answer("e", "loft", at=21.0, **late)
+    assert isinstance(challenge, Challenge)
+    assert talk.answer("e", None, supersedes=f"a{talk.n_answers}", at=22.0) == []
+    # Of three questions one was answered, and one given back: two are left, and not three.
+    asked_then = [isinstance(talk.event(f"g{n}", at=23.0 + n)[-1], LabelRequest) for n in range(3)]
+    assert asked_then == [True, True, False]
+
+
 def test_a_question_about_an_event_as_it_came_is_given_back_to_its_own_rule(asked):
     asked.learner.asks = True
     asked.event("g", at=41.0)

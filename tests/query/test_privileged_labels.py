@@ -18,6 +18,7 @@ from streamgp import (
     interactive_val_score,
 )
 from streamgp.base import Example
+from streamgp.interactive import Answer, Event, InteractiveLoop
 from streamgp.learners.gp_regressor import GPRegressor
 from streamgp.query import AlwaysAsk, LeaveOneOutReview, NeverChallenge
 from streamgp.query.criteria import (
@@ -267,6 +268,31 @@ def test_a_learner_of_numbers_does_not_hear_of_them():
     model = SkepticalRegressor(GPRegressor(), seed=1)
     model.learn_one({"a": 1.0}, 2.0, privileged={"s": [1]})
     assert [example.privileged for example in model.examples()] == [None]
+
+
+class PrivilegedMean(base.Regressor):
+    """The mean of the targets; those that came with something count tenfold."""
+
+    def __init__(self):
+        self.total, self.n = 0.0, 0
+
+    def learn_one(self, x, y, privileged=None):  # noqa: ARG002
+        self.total += y if privileged is None else 10.0 * y
+        self.n += 1
+
+    def predict_one(self, x):  # noqa: ARG002
+        return self.total / max(1, self.n)
+
+
+def test_nor_does_any_other_after_a_restart():
+    fresh = [SkepticalRegressor(PrivilegedMean(), AlwaysAsk(), seed=1) for _ in range(2)]
+    loop = InteractiveLoop(fresh[0])
+    loop.on_event(Event(event_id="e", x={"a": 1.0}, occurred_at=0.0), 0.0)
+    said = Answer(answer_id="a", event_id="e", y=2.0, answered_at=1.0, privileged={"s": 1.0})
+    log = loop.on_answer(said, 1.0)
+    again = InteractiveLoop.from_parts(loop.changes(), log, fresh[1])
+    assert again.model.predict_one({"a": 1.0}) == loop.model.predict_one({"a": 1.0}) == 2.0
+    assert again.snapshot() == loop.snapshot()
 
 
 # --- River, and simulated annotators

@@ -134,9 +134,10 @@ def _with_confidence(text: str, view: View, read: Callable[[str], Command]) -> C
         return read(text)
     written = text.strip()
     for label in (shown_label(choice.label) for choice in view.choices):
-        if label in (written, written.removeprefix("n ")):
+        if label in (written, written.removeprefix("n ").strip()):
             raise ValueError(
-                f"{label!r} is a label itself; put it in double quotes, or what stands before ?"
+                f"{label!r} is a label itself; put it in double quotes (in a line behind n), or "
+                "what stands before ?"
             )
     command = read(rest)
     if command.kind != "label":

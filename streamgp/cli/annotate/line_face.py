@@ -52,6 +52,13 @@ class Lines:
         """Whether there is no line, and none will come."""
         return self._fd is None and not self._unread
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether there is something to be read already."""
+        if self._unread or self._fd is None:
+            return bool(self._unread)
+        return bool(select.select([self._fd], [], [], 0.0)[0])
+
     def first(self, timeout_s: float) -> str | None:
         """Return the first line that was not dropped, None if none comes in time."""
         while b"\n" not in self._unread and self._fd is not None:
@@ -84,8 +91,9 @@ class LineFace:
 
     """
 
-    # _shown  the question printed last
-    # _said   the note and the trouble printed last
+    # _shown        the question printed last
+    # _was_written  whether a line was waiting for it: its time would say nothing
+    # _said         the note and the trouble printed last
     def __init__(self, lines: Lines, out: TextIO, watch: Stopwatch | None = None) -> None:
         from rich.console import Console
 
@@ -95,6 +103,7 @@ class LineFace:
             file=out, width=_WIDTH, color_system=None, force_terminal=False, highlight=False
         )
         self._shown: Question | None = None
+        self._was_written = False
         self._said: tuple[str | None, str | None] = (None, None)
 
     def __enter__(self) -> LineFace:
@@ -117,6 +126,7 @@ class LineFace:
             if view.asks_confidence:
                 self._print(IN_A_LINE)
             self._console.print(looks.status(view))
+            self._was_written = self._lines.is_waiting
         self._shown = view.question
         request = None if view.question is None else view.question.request
         self._watch.look(request if view.n_read is None else None)
@@ -146,7 +156,7 @@ class LineFace:
             self._console.print(looks.features(view))
         elif word:
             try:
-                command = self._watch.timed(line_of(line, view))
+                command = line_of(line, view)
             except ValueError as error:
                 if not self._lines.is_typed:
                     n = self._lines.n_dropped
@@ -155,10 +165,16 @@ class LineFace:
                     ) from None
                 self._print(str(error))
                 return None
-            if command.response_s is not None:
-                self._watch.stop()
-            return command
+            return self._timed(command)
         return None
+
+    def _timed(self, command: Command) -> Command:
+        if self._was_written:
+            return command
+        command = self._watch.timed(command)
+        if command.response_s is not None:
+            self._watch.stop()
+        return command
 
     def question_ended(self) -> None:
         """Do nothing: the next line is about the next question."""

@@ -23,6 +23,7 @@ from streamgp.cli.wording import number, printable, span
 from streamgp.interactive.messages import Challenge
 
 MOST_IN_LINES = 12
+_NOTICED_S = 2.0
 """Features that are shown where nobody can press a key for more."""
 
 REASONS = {
@@ -136,14 +137,17 @@ def ago(seconds: float) -> str:
     ('just now', '4 min 10 s ago')
 
     """
-    return "just now" if seconds < 2.0 else f"{span(seconds)} ago"
+    return "just now" if seconds < _NOTICED_S else f"{span(seconds)} ago"
 
 
 def _when(view: View) -> str:
-    """Say when the event was, where the question came later."""
+    """Say when the event was, where the question came noticeably later."""
     assert view.question is not None
-    at = view.question.request.occurred_at
-    return "" if at is None else f", which was {ago(view.now - at)}"
+    request = view.question.request
+    at = request.occurred_at
+    if at is None or abs(request.requested_at - at) < _NOTICED_S:
+        return ""
+    return f", which was {ago(view.now - at)}"
 
 
 def _whose_label(request: Challenge, annotator: str) -> str:

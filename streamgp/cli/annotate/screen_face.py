@@ -208,12 +208,13 @@ class ScreenFace:
 
     def _rate(self, key: Key, unrated: Command) -> Command | None:
         """Take a key while it is asked how sure an answer is."""
-        character = key.text.lower()
+        # What is pasted is no key, also where it is a single character.
+        character = key.text.lower() if key.kind == "text" else ""
         if key.kind == "escape" or character == "u":
             self._unrated = None
         elif key.kind == "enter" or character == " ":
             return self._give(unrated)
-        elif key.kind == "text" and character in CONFIDENCES:
+        elif character in CONFIDENCES:
             return self._give(replace(unrated, confidence=CONFIDENCES[character]))
         elif character == "?":
             self._helps = True
