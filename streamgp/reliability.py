@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from streamgp.arguments import check_whole
 from streamgp.base import Label, State
 
 
@@ -48,8 +49,7 @@ class Bins:
     # _n, _hits, _total  of each interval: forecasts, those that came true, sum of probabilities
 
     def __init__(self, n_bins: int) -> None:
-        if not (n_bins >= 1 and float(n_bins).is_integer()):
-            raise ValueError(f"n_bins must be a whole number of at least 1, got {n_bins!r}")
+        n_bins = check_whole("n_bins", n_bins, 1)
         self._n = [0] * n_bins
         self._hits = [0] * n_bins
         self._total = [0.0] * n_bins

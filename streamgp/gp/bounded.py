@@ -12,18 +12,13 @@ from typing import Self
 
 import numpy as np
 
+from streamgp.arguments import check_whole
 from streamgp.base import Array, State
 from streamgp.gp.exact import ExactGP, check_noise_variance, log_density
 from streamgp.gp.points import padded
 from streamgp.gp.projected import ProjectedGP
 from streamgp.gp.texts import array_of, text_of
 from streamgp.kernels import Kernel
-
-
-def check_max_points(value: float, name: str = "max_points") -> None:
-    """Raise ValueError if a largest number of points, an argument of that name, is none."""
-    if not (value >= 1 and float(value).is_integer()):
-        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
 
 
 class BoundedGP(ABC):
@@ -70,7 +65,7 @@ class BoundedGP(ABC):
     )
 
     def __init__(self, kernel: Kernel, noise_variance: float, max_points: int) -> None:
-        check_max_points(max_points)
+        check_whole("max_points", max_points, 1)
         self.noise_variance = noise_variance
         self.max_points = int(max_points)
         self.retained: list[int] = []

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.blas import ddot
 
+from streamgp.arguments import check_non_negative
 from streamgp.base import Array
 from streamgp.gp.packed import NotPositiveDefiniteError, PackedCholesky
 from streamgp.gp.points import Points
@@ -35,9 +36,8 @@ _Solve: TypeAlias = tuple[bytes, Array, float, Array, Array, float]
 
 
 def check_noise_variance(value: float, *, single_precision: bool = False) -> None:
-    """Raise ValueError if a noise variance is negative, not finite, or too small."""
-    if not (value >= 0.0 and math.isfinite(value)):
-        raise ValueError(f"noise_variance must be non-negative and finite, got {value!r}")
+    """Refuse a noise variance that is no number, negative, not finite, or too small."""
+    check_non_negative("noise_variance", value)
     if single_precision and value < MIN_NOISE_IN_SINGLE_PRECISION:
         raise ValueError(
             f"noise_variance must be at least {MIN_NOISE_IN_SINGLE_PRECISION} in single precision, "

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from streamgp.arguments import check_rate
 from streamgp.draws import check_seed, uniform
 from streamgp.interactive.border import as_label
 from streamgp.interactive.messages import Answer, Challenge
@@ -130,8 +131,7 @@ class SimulatedAnnotator:
         name: str = "simulated",
     ) -> None:
         for argument, rate in (("error_rate", error_rate), ("decline_rate", decline_rate)):
-            if not 0.0 <= rate <= 1.0:
-                raise ValueError(f"{argument} must be between 0 and 1, got {rate!r}")
+            check_rate(argument, rate)
         if not 0.0 <= delay <= LONGEST_DELAY_S:
             raise ValueError(f"delay must be from 0 to {LONGEST_DELAY_S:g} seconds, got {delay!r}")
         if classes is not None and (isinstance(classes, str) or not classes):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from streamgp.arguments import check_whole
 from streamgp.interactive.alarms import Alarms
 from streamgp.interactive.border import (
     check_now,
@@ -104,8 +105,7 @@ class KeyedLoops:
         check_span("expires_after_s", expires_after_s)
         check_span("answer_horizon_s", answer_horizon_s)
         if max_keys is not None:
-            if not (isinstance(max_keys, int) and max_keys >= 1):
-                raise ValueError(f"max_keys must be a whole number of at least 1, got {max_keys!r}")
+            check_whole("max_keys", max_keys, 1)
         elif shelf is not None:
             raise ValueError("a shelf is of use with max_keys only; give both or neither")
         self._is_kept = max_keys is not None or keep_changes

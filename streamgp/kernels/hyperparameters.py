@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self, TypeAlias
 
 import numpy as np
 
+from streamgp.arguments import check_positive
 from streamgp.base import Array, FeatureName
 from streamgp.features import Columns
 from streamgp.kernels.composition import Composable
@@ -89,13 +89,6 @@ class Hyperparameters(Composable):
                 for name in parameters(type(self))
             }
         )
-
-
-def check_positive(name: str, value: float) -> None:
-    """Raise ValueError if a hyper-parameter is not positive and finite."""
-    # The inverse of the smallest numbers is infinite.
-    if not (value > 0.0 and math.isfinite(value) and math.isfinite(1.0 / value)):
-        raise ValueError(f"{name} must be positive and finite, got {value!r}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

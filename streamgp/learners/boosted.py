@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from river import base
 
+from streamgp.arguments import check_whole
 from streamgp.base import Array, Features, Label, Preset, State, check_label, check_preset
 from streamgp.draws import check_seed
 from streamgp.learners.forest import OnlineForestClassifier
@@ -67,8 +68,7 @@ class BoostedClassifier(Unretained, base.MiniBatchClassifier, ABC):
         self.preset = preset
         self.seed = seed
         check_preset(preset)
-        if not (n_models >= 1 and n_models == int(n_models)):
-            raise ValueError(f"n_models must be a whole number of at least 1, got {n_models!r}")
+        check_whole("n_models", n_models, 1)
         check_seed(seed)
         self._uncertainty = uncertainty_named(uncertainty)
         # Which seed it has does not matter, as those of the weak learners are their own.

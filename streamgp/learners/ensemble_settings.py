@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from streamgp.arguments import check_positive, check_whole
 from streamgp.base import Preset, check_preset
 from streamgp.draws import check_seed
 from streamgp.gp.evidence_of_experts import MIN_NOISE_SHARE
@@ -52,20 +53,11 @@ class EnsembleSettings:
 
     def __post_init__(self) -> None:
         check_preset(self.preset)
-        if not (self.n_features >= 1 and self.n_features == int(self.n_features)):
-            raise ValueError(
-                f"n_features must be a whole number of at least 1, got {self.n_features!r}"
-            )
+        check_whole("n_features", self.n_features, 1)
         if not 0.0 < self.forgetting <= 1.0:
             raise ValueError(f"forgetting must be above 0 and at most 1, got {self.forgetting!r}")
-        if not 0.0 < self.noise_variance < float("inf"):
-            raise ValueError(
-                f"noise_variance must be positive and finite, got {self.noise_variance!r}"
-            )
-        if not (self.n_initial >= 2 and self.n_initial == int(self.n_initial)):
-            raise ValueError(
-                f"n_initial must be a whole number of at least 2, got {self.n_initial!r}"
-            )
+        check_positive("noise_variance", self.noise_variance)
+        check_whole("n_initial", self.n_initial, 2)
         check_seed(self.seed)
 
     @property

@@ -14,6 +14,7 @@ from hashlib import blake2b
 
 import numpy as np
 
+from streamgp.arguments import check_whole
 from streamgp.base import Array, Features, Label, State, check_label
 from streamgp.draws import check_seed
 from streamgp.features import ColumnsWithGaps
@@ -46,9 +47,7 @@ class ForestSettings:
 
     def __post_init__(self) -> None:
         for name, least in (("n_models", 1), ("n_tests", 1), ("min_weight", 2), ("max_nodes", 1)):
-            n = getattr(self, name)
-            if not (n >= least and n == int(n)):
-                raise ValueError(f"{name} must be a whole number of at least {least}, got {n!r}")
+            check_whole(name, getattr(self, name), least)
         check_seed(self.seed)
 
     @property

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from streamgp.arguments import check_whole
 from streamgp.base import Array, Preset, State, check_preset
-from streamgp.gp.bounded import check_max_points
 from streamgp.gp.label_fit import PRESETS
 from streamgp.gp.label_model import LabelModel
 from streamgp.kernels import Kernel, SquaredExponential
@@ -42,11 +42,8 @@ class PrivilegedSettings:
             if kernel is not None:
                 check_kernel(kernel)
         if self.max_points is not None:
-            check_max_points(self.max_points)
-        if not (self.n_replays >= 0 and float(self.n_replays).is_integer()):
-            raise ValueError(
-                f"n_replays must be a whole number of at least 0, got {self.n_replays!r}"
-            )
+            check_whole("max_points", self.max_points, 1)
+        check_whole("n_replays", self.n_replays, 0)
         check_preset(self.preset)
         if self.learn_hyperparameters not in (True, False):
             raise ValueError(

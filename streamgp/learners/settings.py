@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from streamgp.arguments import check_whole
 from streamgp.features import Columns
-from streamgp.gp.bounded import BoundedGP, check_max_points
+from streamgp.gp.bounded import BoundedGP
 from streamgp.gp.evidence import Criterion, leave_one_out_likelihood, log_marginal_likelihood
 from streamgp.gp.exact import MIN_NOISE_IN_SINGLE_PRECISION, check_noise_variance
 from streamgp.gp.hyperparameters import MIN_NOISE_VARIANCE, Hyperparameters
@@ -70,7 +71,7 @@ class Settings:
         for name in ("max_points", "window"):
             most = getattr(self, name)
             if most is not None:
-                check_max_points(most, name)
+                check_whole(name, most, 1)
             if most is not None and self.single_precision:
                 raise ValueError(
                     "single_precision is for a learner that keeps all examples, "

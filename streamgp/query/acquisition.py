@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from streamgp.arguments import check_non_negative, check_rate
 from streamgp.base import Decision
 from streamgp.query import spread
-from streamgp.query.rules import ONE_CLASS_RATE, check_non_negative, check_rate, cold_start
+from streamgp.query.rules import ONE_CLASS_RATE, cold_start
 from streamgp.query.spread import AnyBelief
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from streamgp.arguments import check_positive, check_rate
 from streamgp.base import Decision, State
-from streamgp.query.rules import check_rate
 
 _LEAST, _LARGEST = math.log(1e-300), math.log(1e300)
 
@@ -56,8 +56,7 @@ class AdaptiveThreshold:
     # _log  logarithm of the threshold, None before the first event
     def __init__(self, rate: float, step: float = 1.0) -> None:
         check_rate("rate", rate)
-        if not (step > 0.0 and math.isfinite(step)):
-            raise ValueError(f"step must be positive and finite, got {step!r}")
+        check_positive("step", step)
         self.rate = rate
         self.step = step
         self._log: float | None = None

@@ -10,11 +10,11 @@ budget of their own: see `streamgp.query.review`.
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from typing import ClassVar
 
+from streamgp.arguments import check_positive, check_rate, check_whole
 from streamgp.base import Decision, State
 from streamgp.draws import check_seed, uniform
 
@@ -70,7 +70,7 @@ class AtMost:
     ADDED: ClassVar = ("gives_back",)
 
     def __init__(self, n: int, gives_back: bool = True) -> None:
-        self.n = at_least("n", n, 0)
+        self.n = check_whole("n", n, 0)
         self.gives_back = gives_back
         self._spent = 0
 
@@ -127,9 +127,8 @@ class AtMostPer:
     ADDED: ClassVar = ("gives_back",)
 
     def __init__(self, n: int, span_s: float, gives_back: bool = False) -> None:
-        self.n = at_least("n", n, 0)
-        if not (span_s > 0.0 and math.isfinite(span_s)):
-            raise ValueError(f"span_s must be positive and finite, got {span_s!r}")
+        self.n = check_whole("n", n, 0)
+        check_positive("span_s", span_s)
         self.span_s = span_s
         self.gives_back = gives_back
         self._asked_at: list[float] = []
@@ -218,12 +217,11 @@ class RateBudget:
         seed: int = 0,
         gives_back: bool = True,
     ) -> None:
-        if not 0.0 <= rate <= 1.0:
-            raise ValueError(f"rate must be between 0 and 1, got {rate!r}")
+        check_rate("rate", rate)
         check_seed(seed)
         self.rate = rate
-        self.window = at_least("window", window, 1)
-        self.horizon = at_least("horizon", horizon, 1)
+        self.window = check_whole("window", window, 1)
+        self.horizon = check_whole("horizon", horizon, 1)
         self.seed = seed
         self.gives_back = gives_back
         self._scores: deque[float] = deque(maxlen=self.window)
@@ -262,10 +260,3 @@ class RateBudget:
         self._scores.clear()
         self._scores.extend(float(score) for score in state["scores"])
         self._n, self._spent = int(state["n"]), int(state["spent"])
-
-
-def at_least(name: str, value: int, least: int) -> int:
-    """Return a whole number; raise ValueError if it is none, or too small."""
-    if not (math.isfinite(value) and value >= least and value == int(value)):
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    return int(value)

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import math
 
+from streamgp.arguments import check_rate
 from streamgp.base import Belief, Decision, Label, State
 from streamgp.confidences import Confidences, equal_error_threshold, is_right
 from streamgp.query.criteria import probabilities
-from streamgp.query.rules import check_rate, cold_start
+from streamgp.query.rules import cold_start
 from streamgp.uncertainty import uncertainty as uncertainty_named
 
 _CELLS_PER_OCTAVE = 32

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from streamgp.arguments import check_rate
 from streamgp.base import Decision, Distribution
 from streamgp.moments import Moments
-from streamgp.query.rules import check_rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,14 +10,14 @@ ask about is decided here; which events there are, and the conversation about th
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from streamgp.arguments import check_positive, check_whole
 from streamgp.base import Decision, State
-from streamgp.query.budgets import Unlimited, at_least
+from streamgp.query.budgets import Unlimited
 from streamgp.query.pool_criteria import CRITERIA, JointBelief
 from streamgp.spending import Budget, give_back, name_of_refusal, state_of
 
@@ -75,11 +75,10 @@ class ReservoirAsk:
         if self.criterion not in CRITERIA:
             names = ", ".join(CRITERIA)
             raise ValueError(f"criterion must be one of {names}, got {self.criterion!r}")
-        at_least("size", self.size, 1)
-        at_least("every", self.every, 1)
-        age = self.max_age_s
-        if age is not None and not (age > 0.0 and math.isfinite(age)):
-            raise ValueError(f"max_age_s must be positive and finite, or None, got {age!r}")
+        check_whole("size", self.size, 1)
+        check_whole("every", self.every, 1)
+        if self.max_age_s is not None:
+            check_positive("max_age_s", self.max_age_s)
 
 
 class Reservoir:

@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from streamgp.arguments import check_rate, check_whole
 from streamgp.base import Belief, Decision, Doubt, Example, Label, Posterior, State
-from streamgp.query.budgets import Unlimited, at_least
-from streamgp.query.rules import check_rate
+from streamgp.query.budgets import Unlimited
 from streamgp.spending import Budget, state_of
 
 # A look at n examples costs O(n³). With at least n / 20 labels learned between two looks, all looks
@@ -66,7 +66,7 @@ class LeaveOneOutReview:
 
     def __post_init__(self) -> None:
         check_rate("threshold", self.threshold)
-        at_least("every", self.every, 1)
+        check_whole("every", self.every, 1)
 
 
 class Reviewer:

@@ -8,11 +8,11 @@ in [0, 1) that belongs to the event, so that every decision can be repeated.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
+from streamgp.arguments import check_non_negative, check_rate
 from streamgp.base import Belief, Decision, Distribution, Label, Posterior
 from streamgp.query import criteria
 
@@ -40,18 +40,6 @@ class ChallengeRule(Protocol):
         self, belief: Belief, given: Label, *, probability_wrong: float, draw: float
     ) -> Decision:
         """Decide on what the learner believes, before it has learned the given label."""
-
-
-def check_rate(name: str, value: float) -> None:
-    """Raise ValueError if a value is not between 0 and 1."""
-    if not 0.0 <= value <= 1.0:
-        raise ValueError(f"{name} must be between 0 and 1, got {value!r}")
-
-
-def check_non_negative(name: str, value: float) -> None:
-    """Raise ValueError if a value is negative or not finite."""
-    if not (value >= 0.0 and math.isfinite(value)):
-        raise ValueError(f"{name} must be non-negative and finite, got {value!r}")
 
 
 def cold_start(p: Mapping[Label, float], draw: float, criterion: str) -> Decision | None:

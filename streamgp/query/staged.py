@@ -12,9 +12,9 @@ from typing import Any
 
 from river import base
 
+from streamgp.arguments import check_rate
 from streamgp.base import Belief, Decision, Example, Features, Label, State
 from streamgp.query import criteria
-from streamgp.query.rules import check_rate
 from streamgp.query.skeptical import SkepticalClassifier
 from streamgp.spending import Budget
 

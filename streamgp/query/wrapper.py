@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
+from streamgp.arguments import check_whole
 from streamgp.base import Decision, Example, Features, Label, Neighbour, State
 from streamgp.draws import check_seed, uniform
 from streamgp.fingerprint import fingerprint
@@ -57,9 +58,8 @@ class Skeptical(ABC, Generic[B, T]):
 
     def _set_up(self) -> None:
         """Check the arguments that both kinds take, and begin with nothing learned."""
-        seed, warm_up = self.seed, self.warm_up
-        if not (warm_up >= 0 and float(warm_up).is_integer()):
-            raise ValueError(f"warm_up must be a whole number of at least 0, got {warm_up!r}")
+        seed = self.seed
+        check_whole("warm_up", self.warm_up, 0)
         check_seed(seed)
         check_has("budget", self.budget, "allows", "decision")
         self._seed = secrets.randbits(32) if seed is None else seed

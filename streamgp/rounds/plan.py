@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from streamgp.arguments import check_rate
 from streamgp.base import Preset, check_preset
-from streamgp.query.rules import check_rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
