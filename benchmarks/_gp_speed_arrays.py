@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Iterable, Iterator
 from statistics import median
@@ -14,8 +15,9 @@ from benchmarks._array_learners import kernel_for
 from benchmarks._array_streams import ArrayStream
 from benchmarks._harness import Row, progress
 from streamgp.base import Array
-from streamgp.gp.exact import MIN_NOISE_IN_SINGLE_PRECISION, ExactGP
+from streamgp.gp.exact import ExactGP
 from streamgp.gp.hyperparameters import Hyperparameters, predicted_before_learned
+from streamgp.gp.precision import MIN_NOISE_IN_SINGLE_PRECISION
 
 N_FEATURES = 20
 N_CLASSES = 10
@@ -36,8 +38,11 @@ def drawn(n: int, seed: int) -> ArrayStream:
     )
 
 
-def rows_at(n: int, n_steps: int, seed: int) -> Iterator[Row]:
-    """Measure steps and batches around `n` points in both precisions."""
+def rows_at(n: int, n_steps: int, n_places: int, seed: int) -> Iterator[Row]:
+    """Measure steps, with memory in several places, and batches around `n` points.
+
+    In both precisions.
+    """
     progress(f"{n} points, in arrays")
     stream = drawn(n + n_steps, seed)
     packed = np.random.default_rng(seed).normal(size=n * (n + 1) // 2)
@@ -47,7 +52,7 @@ def rows_at(n: int, n_steps: int, seed: int) -> Iterator[Row]:
         gp = _process(stream, single_precision=single_precision)
         for x, y in _examples(stream, 0, n):
             gp.append(x, y)
-        step, reading = _steps(gp, stream, n, packed)
+        step, reading = _steps(gp, stream, n_places, packed)
         steps[f"{name}_us"] = 1e6 * step
         steps[f"{name}_per_reading"] = step / reading
         batches.append({"points": n, "precision": name, **_batches(gp, n_steps, seed)})
@@ -125,18 +130,25 @@ def _predicted(gp: ExactGP, stream: ArrayStream) -> list[tuple[Array, float]]:
     return found
 
 
-def _steps(gp: ExactGP, stream: ArrayStream, n: int, packed: Array) -> tuple[float, float]:
-    """Return the medians of steps, and of readings of a triangle of doubles after each."""
+def _steps(
+    process: ExactGP, stream: ArrayStream, n_places: int, triangle: Array
+) -> tuple[float, float]:
+    """Return the medians of steps, and of readings of a triangle of doubles after each.
+
+    Where memory lies makes a difference of some percent, so all of it is copied elsewhere at times.
+    """
     steps, readings = [], []
     clock = time.perf_counter
-    for x, y in _examples(stream, n, len(stream.y)):
-        t0 = clock()
-        gp.predict(x)
-        gp.append(x, y)
-        t1 = clock()
-        ddot(packed, packed)
-        readings.append(clock() - t1)
-        steps.append(t1 - t0)
+    for _ in range(n_places):
+        gp, packed = copy.deepcopy(process), triangle.copy()
+        for x, y in _examples(stream, process.n, len(stream.y)):
+            t0 = clock()
+            gp.predict(x)
+            gp.append(x, y)
+            t1 = clock()
+            ddot(packed, packed)
+            readings.append(clock() - t1)
+            steps.append(t1 - t0)
     return median(steps), median(readings)
 
 

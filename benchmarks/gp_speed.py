@@ -45,7 +45,7 @@ class Plan:
         Number of points -> steps of the inverse in a row, repetitions. Half as many again have
         either measure behind them, and twice as many none; few at 50 points, to stay near 50.
     arrays
-        Number of points -> steps and batches.
+        Number of points -> steps and batches, and places in memory where the steps are repeated.
     n_replayed, n_replays
         Events of a replay, and how often it is measured.
     n_events
@@ -58,7 +58,7 @@ class Plan:
     """
 
     steps: dict[int, tuple[int, int]]
-    arrays: dict[int, int]
+    arrays: dict[int, tuple[int, int]]
     n_replayed: int = 1000
     n_replays: int = 21
     n_events: int = 4000
@@ -75,11 +75,11 @@ _PLAN = Plan(
         3000: (10, 4),
         6000: (10, 2),
     },
-    arrays={300: 100, 1000: 60, 3000: 40, 6000: 20},
+    arrays={300: (100, 5), 1000: (60, 5), 3000: (40, 15), 6000: (20, 10)},
 )
 _QUICK = Plan(
     steps={50: (4, 20), 200: (20, 12), 500: (12, 4), 1000: (12, 2), 3000: (10, 1)},
-    arrays={300: 40, 1000: 20, 3000: 10},
+    arrays={300: (40, 1), 1000: (20, 1), 3000: (10, 1)},
     n_events=1500,
     logs=(),
     decisive=False,
@@ -97,8 +97,8 @@ def measure(options: Options, plan: Plan | None = None) -> Outcome:
     streams, skipped = _streams(options, plan)
     with _one_thread() as how:
         steps = [step_row(n, *counts, seed=options.seed) for n, counts in plan.steps.items()]
-        for n, count in plan.arrays.items():
-            steps.extend(rows_at(n, count, options.seed))
+        for n, counts in plan.arrays.items():
+            steps.extend(rows_at(n, *counts, options.seed))
         rows = [
             *steps,
             replay_row(plan.n_replayed, plan.n_replays, options.seed),

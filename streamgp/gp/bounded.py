@@ -14,8 +14,9 @@ import numpy as np
 
 from streamgp.arguments import check_whole
 from streamgp.base import Array, State
-from streamgp.gp.exact import ExactGP, check_noise_variance, log_density
+from streamgp.gp.exact import ExactGP, log_density
 from streamgp.gp.points import padded
+from streamgp.gp.precision import check_noise_variance
 from streamgp.gp.projected import ProjectedGP
 from streamgp.gp.texts import array_of, text_of
 from streamgp.kernels import Kernel

@@ -12,17 +12,14 @@ from typing import TypeAlias
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.linalg.blas import ddot
+from scipy.linalg.blas import ddot, sdot
 
-from streamgp.arguments import check_non_negative
 from streamgp.base import Array
 from streamgp.gp.packed import NotPositiveDefiniteError, PackedCholesky
 from streamgp.gp.points import Points
+from streamgp.gp.precision import DOUBLE, SINGLE, check_noise_variance
 from streamgp.gp.targets import Targets
 from streamgp.kernels import Kernel
-
-MIN_NOISE_IN_SINGLE_PRECISION = 1e-3
-"""With less noise, in units of the prior variance, single precision changes predictions."""
 
 _EPSILON = float(np.finfo(float).eps)
 
@@ -33,17 +30,6 @@ _AT_ONCE = 256
 # What one pass over the factor found out about one point: its bytes, its row, its prior variance,
 # v = L⁻¹ k, posterior means and variance. A bare tuple, which is made faster than an object.
 _Solve: TypeAlias = tuple[bytes, Array, float, Array, Array, float]
-
-
-def check_noise_variance(value: float, *, single_precision: bool = False) -> None:
-    """Refuse a noise variance that is no number, negative, not finite, or too small."""
-    check_non_negative("noise_variance", value)
-    if single_precision and value < MIN_NOISE_IN_SINGLE_PRECISION:
-        raise ValueError(
-            f"noise_variance must be at least {MIN_NOISE_IN_SINGLE_PRECISION} in single precision, "
-            f"whose rounding errors would change predictions otherwise, got {value!r}; "
-            "raise it or do without single_precision"
-        )
 
 
 def log_density(misfits: Array, log_det: float, n: int) -> float:
@@ -74,10 +60,10 @@ class ExactGP:
     noise_variance
         Variance of the observation noise, in units of y².
     single_precision
-        Store the Cholesky factor in half the room and read it in half the time. Means change in
-        the third or fourth decimal where the noise variance is a thousandth of the prior variance,
-        less where it is more; smaller ones are refused. Points, targets and sums over them keep
-        all their digits.
+        Store the Cholesky factor, and what follows from it, in half the room, and read it in half
+        the time. Means change in the third or fourth decimal where the noise variance is a
+        thousandth of the prior variance, less where it is more; smaller ones are refused. Points,
+        targets and covariances keep all their digits.
 
     Attributes
     ----------
@@ -129,9 +115,10 @@ class ExactGP:
         check_noise_variance(noise_variance, single_precision=single_precision)
         self.noise_variance = noise_variance
         self.single_precision = single_precision
+        dtype = SINGLE if single_precision else DOUBLE
         self.points = Points(kernel)
-        self.targets = Targets()
-        self._factor = PackedCholesky(single_precision=single_precision)
+        self.targets = Targets(dtype)
+        self._factor = PackedCholesky(dtype)
         self._last: _Solve | None = None
 
     def __getstate__(self) -> tuple[None, dict[str, object]]:
@@ -166,12 +153,12 @@ class ExactGP:
         precision). There is no such way to learn many points: a restart learns them one by one,
         and has to arrive at the same bits.
         """
-        Z = self.targets.Z
+        Z = self.targets.Z.astype(float, copy=False)
         means, variances = np.empty((len(X), len(Z))), np.empty(len(X))
         for i in range(0, len(X), _AT_ONCE):
             part = slice(i, i + _AT_ONCE)
             _, priors, K = zip(*map(self.points.seen_from, X[part]), strict=True)
-            V = self._factor.solve_many(np.array(K))
+            V = self._factor.solve_many(np.array(K)).astype(float, copy=False)
             means[part] = V @ Z.T
             variances[part] = np.maximum(priors - np.vecdot(V, V), 0.0)
         return means, variances
@@ -199,8 +186,8 @@ class ExactGP:
         """
         _, rows, _, V, means, variances = zip(*map(self._solve, X), strict=True)
         C = self.kernel.matrix(np.array(rows))
-        solved = np.array(V)
-        for i, v in enumerate(V):
+        solved = np.array(V, float)
+        for i, v in enumerate(solved):
             C[i] -= np.vecdot(solved, v)
         np.fill_diagonal(C, variances)
         return np.array(means), C
@@ -267,7 +254,7 @@ class ExactGP:
 
     def misfits(self) -> tuple[Array, float]:
         """Return `Y' Γ Y` of the targets (n, m), shape (m, m), and the log determinant of `Γ⁻¹`."""
-        Z = self.targets.Z
+        Z = self.targets.Z.astype(float, copy=False)
         return Z @ Z.T, 2.0 * float(np.log(self._factor.diagonal()).sum())
 
     def leave_one_out(self) -> tuple[Array, Array]:
@@ -290,8 +277,9 @@ class ExactGP:
             return last
         row, prior, k = self.points.seen_from(x)
         v = self._factor.solve(k)
+        dot = sdot if self.single_precision else ddot
         # BLAS takes no empty vectors.
-        variance = prior - ddot(v, v) if len(v) else prior
+        variance = prior - dot(v, v) if len(v) else prior
         if variance < 0.0:  # rounding, where it is exhausted
             variance = 0.0
         self._last = last = key, row, prior, v, self.targets.means(v), variance

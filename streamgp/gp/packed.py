@@ -7,18 +7,13 @@ Only the factor lives here: no kernel, no targets.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from scipy.linalg.blas import dgemv, dtpsv, dtrsm, sgemv, stpsv, strsm
 
 from streamgp.base import Array
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-# Numbers of either precision, as they are stored.
-_Stored: TypeAlias = "NDArray[np.float64 | np.float32]"
+from streamgp.gp.precision import DOUBLE
 
 
 class NotPositiveDefiniteError(ValueError):
@@ -45,13 +40,13 @@ class _Block:
         self.start = start
         self.capacity = capacity
         self.n = 0
-        self.panel: _Stored = np.empty((capacity, start), dtype)
-        self.triangle: _Stored = np.empty(capacity * (capacity + 1) // 2, dtype)
+        self.panel: Array = np.empty((capacity, start), dtype)
+        self.triangle: Array = np.empty(capacity * (capacity + 1) // 2, dtype)
 
     def double(self) -> None:
         self.capacity *= 2
         dtype = self.triangle.dtype
-        triangle: _Stored = np.empty(self.capacity * (self.capacity + 1) // 2, dtype)
+        triangle: Array = np.empty(self.capacity * (self.capacity + 1) // 2, dtype)
         used = self.n * (self.n + 1) // 2
         triangle[:used] = self.triangle[:used]
         self.triangle = triangle
@@ -66,9 +61,9 @@ class PackedCholesky:
 
     Parameters
     ----------
-    single_precision
-        Store numbers of 4 bytes instead of 8, and solve with them. Whatever goes in or comes out
-        has 8 all the same; what went in is rounded.
+    dtype
+        Of what is stored, solved with, and returned by `solve`, `solve_many` and `row`: `DOUBLE` or
+        `SINGLE`. What goes in is rounded to it.
 
     Examples
     --------
@@ -91,40 +86,36 @@ class PackedCholesky:
 
     # n        rows of L so far
     # _blocks  consecutive blocks of rows; only the last one has room
-    # _single  whether they are stored in single precision
-    __slots__ = ("_blocks", "_single", "n")
+    # _double  whether they are stored in double precision
+    __slots__ = ("_blocks", "_double", "n")
 
-    def __init__(self, *, single_precision: bool = False) -> None:
+    def __init__(self, dtype: np.dtype[Any] = DOUBLE) -> None:
         self.n = 0
-        self._single = single_precision
-        dtype = np.dtype(np.float32 if single_precision else np.float64)
+        self._double = dtype == DOUBLE
         self._blocks = [_Block(0, _SMALLEST, dtype)]
 
     def solve(self, k: Array) -> Array:
-        """Overwrite `k`, shape (n,), with `L⁻¹ k` and return it."""
-        x = k.astype(np.float32) if self._single else k
-        gemv, tpsv = (sgemv, stpsv) if self._single else (dgemv, dtpsv)
+        """Return `L⁻¹ k` for `k` of shape (n,), which is overwritten if it has the right type."""
+        gemv, tpsv = (dgemv, dtpsv) if self._double else (sgemv, stpsv)
         for block in self._blocks:
             n, start = block.n, block.start
             # Row-major is column-major transposed, a lower packed triangle an upper one. Positional
             # for speed; without a copy of anything.
             if start:
                 # a, x, beta, y, offx, incx, offy, incy, trans, overwrite_y
-                gemv(-1.0, block.panel[:n].T, x[:start], 1.0, x, 0, 1, start, 1, 1, 1)
+                gemv(-1.0, block.panel[:n].T, k[:start], 1.0, k, 0, 1, start, 1, 1, 1)
             if n:
-                # incx, offx, lower, trans, diag, overwrite_x
-                tpsv(n, block.triangle, x, 1, start, 0, 1, 0, 1)
-        if x is not k:
-            k[:] = x
+                # incx, offx, lower, trans, diag, overwrite_x; of the precision of the factor now
+                k = tpsv(n, block.triangle, k, 1, start, 0, 1, 0, 1)
         return k
 
     def solve_many(self, K: Array) -> Array:
-        """Overwrite each row of `K`, shape (b, n), with `L⁻¹` times it and return them.
+        """Return `L⁻¹` times each row of `K`, shape (b, n), which is overwritten likewise.
 
         The factor is read once for all of them. Equal to `solve` up to rounding only: products of
         matrices add in another order than products of a matrix and a vector do.
         """
-        X: _Stored = K.astype(np.float32) if self._single else K
+        X: Array = K.astype(self._blocks[0].triangle.dtype, copy=False)
         for block in self._blocks:
             n, start = block.n, block.start
             if start:
@@ -132,12 +123,10 @@ class PackedCholesky:
             if n > _CACHED:
                 _solve_unpacked(block.triangle, X[:, start : start + n])
             elif n:
-                tpsv = stpsv if self._single else dtpsv
+                tpsv = dtpsv if self._double else stpsv
                 for x in X:
                     tpsv(n, block.triangle, x, 1, start, 0, 1, 0, 1)  # as in `solve`
-        if self._single:
-            K[:] = X
-        return K
+        return X
 
     def append(self, v: Array, d: float) -> float:
         """Add the row `[v, d]`: `v = L⁻¹ k`, `d` the square root of what `v` leaves unexplained.
@@ -169,7 +158,7 @@ class PackedCholesky:
         block.triangle[offset + n] = d
         block.n = n + 1
         self.n += 1
-        return float(block.triangle[offset + n]) if self._single else d
+        return float(block.triangle[offset + n])
 
     def truncate(self, n: int) -> None:
         """Keep the first `n` rows only."""
@@ -186,7 +175,7 @@ class PackedCholesky:
         stored = block.triangle[offset : offset + r]
         if block.start:
             stored = np.concatenate([block.panel[r], stored])
-        return stored.astype(float, copy=False), float(block.triangle[offset + r])
+        return stored, float(block.triangle[offset + r])
 
     def diagonal(self) -> Array:
         """Return the diagonal of `L`, shape (n,)."""
@@ -215,10 +204,10 @@ class PackedCholesky:
         return block
 
 
-def _solve_unpacked(triangle: _Stored, X: _Stored) -> None:
+def _solve_unpacked(triangle: Array, X: Array) -> None:
     """Overwrite each row of `X`, shape (b, n), with the inverse of a packed triangle times it."""
     n = X.shape[1]
-    trsm = strsm if X.dtype == np.float32 else dtrsm
+    trsm = dtrsm if X.dtype == DOUBLE else strsm
     rows = np.zeros((_UNPACKED, n), X.dtype)
     end = offset = 0
     while end < n:

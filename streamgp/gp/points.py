@@ -130,7 +130,7 @@ class Points:
 
 def enlarged(array: Array, shape: tuple[int, ...]) -> Array:
     """Return an array of another, larger shape: `array`, and zeros behind it."""
-    larger = np.zeros(shape)
+    larger = np.zeros(shape, array.dtype)
     larger[tuple(slice(size) for size in array.shape)] = array
     return larger
 

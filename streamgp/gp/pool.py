@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg.blas import dger
 
 from streamgp.base import Array
-from streamgp.gp.exact import check_noise_variance
+from streamgp.gp.precision import check_noise_variance
 
 MIN_SHARE_OF_NOISE = 1e-6
 """Least noise variance, in units of the largest prior variance.

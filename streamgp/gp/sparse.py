@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from streamgp.base import Array
 from streamgp.gp.bounded import BoundedGP
-from streamgp.gp.exact import ExactGP, check_noise_variance
+from streamgp.gp.exact import ExactGP
+from streamgp.gp.precision import check_noise_variance
 from streamgp.gp.projected import ProjectedGP
 from streamgp.kernels import Kernel
 

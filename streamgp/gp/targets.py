@@ -6,15 +6,23 @@ Where it was learned, and the factor, are elsewhere.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from streamgp.base import Array
 from streamgp.gp.packed import PackedCholesky
 from streamgp.gp.points import enlarged, padded
+from streamgp.gp.precision import DOUBLE
 
 
 class Targets:
     """Observed values of `m` functions that share one factor `L`, with `z = L⁻¹ y` of each.
+
+    Parameters
+    ----------
+    dtype
+        Of `z`, as that of the factor.
 
     Attributes
     ----------
@@ -40,10 +48,10 @@ class Targets:
     #         for more
     __slots__ = ("_Z", "m", "values")
 
-    def __init__(self) -> None:
+    def __init__(self, dtype: np.dtype[Any] = DOUBLE) -> None:
         self.m = 0
         self.values: list[Array] = []
-        self._Z: Array = np.zeros((0, 0))
+        self._Z: Array = np.zeros((0, 0), dtype)
 
     @property
     def Z(self) -> Array:  # noqa: N802 - mathematics keeps its letters

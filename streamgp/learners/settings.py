@@ -11,9 +11,9 @@ from streamgp.arguments import check_whole
 from streamgp.features import Columns
 from streamgp.gp.bounded import BoundedGP
 from streamgp.gp.evidence import Criterion, leave_one_out_likelihood, log_marginal_likelihood
-from streamgp.gp.exact import MIN_NOISE_IN_SINGLE_PRECISION, check_noise_variance
 from streamgp.gp.hyperparameters import MIN_NOISE_VARIANCE, Hyperparameters
 from streamgp.gp.numbered import NumberedGP
+from streamgp.gp.precision import MIN_NOISE_IN_SINGLE_PRECISION, check_noise_variance
 from streamgp.gp.sparse import SparseGP
 from streamgp.gp.window import WindowGP
 from streamgp.kernels import Kernel, SquaredExponential
