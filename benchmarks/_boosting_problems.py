@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks._egp_problems import as_points
 from streamgp.base import Array
 from streamgp.rounds import Pair
 
@@ -47,11 +48,11 @@ class Problem:
 
     def pool(self) -> list[Pair]:
         """Return the events of the pool with their labels."""
-        return _pairs(self.X, self.y)
+        return list(zip(as_points(self.X, "x"), self.y.tolist(), strict=True))
 
     def test(self) -> list[Pair]:
         """Return the events of the test set with their labels."""
-        return _pairs(self.X_test, self.y_test)
+        return list(zip(as_points(self.X_test, "x"), self.y_test.tolist(), strict=True))
 
 
 def read(names: Sequence[str], data: Path | None) -> tuple[list[Problem], list[str]]:
@@ -84,11 +85,3 @@ def _problem(name: str, X: Array, y: Array, X_test: Array, y_test: Array) -> Pro
     return Problem(
         name=name, X=X.astype(float), y=y.astype(int), X_test=X_test.astype(float), y_test=y_test
     )
-
-
-def _pairs(X: Array, y: Array) -> list[Pair]:
-    names = [f"x{j}" for j in range(X.shape[1])]
-    return [
-        (dict(zip(names, row, strict=True)), label)
-        for row, label in zip(X.tolist(), y.tolist(), strict=True)
-    ]

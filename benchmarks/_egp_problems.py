@@ -80,13 +80,15 @@ class Problem:
         X, y = self.draws(sum(sizes), np.random.default_rng(seed))
         if not self.in_box:
             X = standardised(X, self.n_initial)
-        names = [f"x{j}" for j in range(X.shape[1])]
-        events = [
-            (dict(zip(names, row, strict=True)), label)
-            for row, label in zip(X.tolist(), y.tolist(), strict=True)
-        ]
+        events = list(zip(as_points(X, "x"), y.tolist(), strict=True))
         first, last = self.n_initial, self.n_initial + self.n_stream
         return Draw(initial=events[:first], stream=events[first:last], test=events[last:])
+
+
+def as_points(X: Array, name: str) -> list[Point]:
+    """Return rows as dictionaries."""
+    names = [f"{name}{j}" for j in range(X.shape[1])]
+    return [dict(zip(names, row, strict=True)) for row in X.tolist()]
 
 
 def standardised(X: Array, n: int) -> Array:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks._gpc_problems import Draw, Point, as_points
+from benchmarks._egp_problems import Point, as_points
+from benchmarks._gpc_problems import Draw
 from streamgp import PrivilegedGPClassifier
 from streamgp.base import Array
 

@@ -10,16 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from benchmarks._egp_problems import standardised
+from benchmarks._egp_problems import Point, as_points, standardised
 from streamgp.base import Array
 from streamgp.gp.exact import ExactGP
 from streamgp.kernels import SquaredExponential
-
-Point: TypeAlias = dict[str, float]
 
 _N_SYNTHETIC = 100
 _N_TEST = 2000
@@ -60,12 +58,6 @@ class Draw:
     def privileged_points(self) -> list[Point]:
         """Privileged features of the examples as dictionaries."""
         return as_points(self.privileged, "p")
-
-
-def as_points(X: Array, name: str) -> list[Point]:
-    """Return rows as dictionaries."""
-    names = [f"{name}{j}" for j in range(X.shape[1])]
-    return [dict(zip(names, row, strict=True)) for row in X.tolist()]
 
 
 def decision(X: Array) -> Array:

@@ -14,8 +14,9 @@ from statistics import mean
 
 import numpy as np
 
+from benchmarks._egp_problems import Point, as_points
 from benchmarks._gpc_play import auc
-from benchmarks._gpc_problems import Point, as_points, decision
+from benchmarks._gpc_problems import decision
 from benchmarks._harness import Row, standard_error
 from streamgp import PrivilegedGPClassifier, SkepticalClassifier
 from streamgp.base import Features

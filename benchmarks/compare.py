@@ -117,7 +117,7 @@ def main(argv: list[str] | None = None) -> int:
     return run_with_pictures("compare", measure, about=__doc__, argv=argv)
 
 
-def measure(options: Options, pictures: Path | None = None, plan: Plan | None = None) -> Outcome:
+def measure(options: Options, *, plan: Plan | None = None, pictures: Path | None = None) -> Outcome:
     """Let everybody converse over every log, and compare."""
     plan = plan or (QUICK if options.quick else Plan())
     logs, skipped = read_all(plan.logs, options.data, plan.n_events)

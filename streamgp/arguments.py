@@ -7,7 +7,36 @@ All functions raise TypeError if a value is no number, ValueError if it is out o
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from numbers import Real
+from typing import Any
+
+
+def check_number(name: str, value: float, wanted: str, holds: Callable[[Any], bool]) -> None:
+    """Refuse what is no number, or of which something does not hold.
+
+    Parameters
+    ----------
+    name
+        Name of the argument.
+    value
+        What was handed over.
+    wanted
+        What it must be, in words.
+    holds
+        Whether a number is so.
+
+    Examples
+    --------
+    >>> check_number("delta", 2.0, "between 0 and 1", lambda value: 0.0 < value < 1.0)
+    Traceback (most recent call last):
+    ValueError: delta must be between 0 and 1, got 2.0
+
+    """
+    is_number = isinstance(value, Real)
+    if not (is_number and holds(value)):
+        error = ValueError if is_number else TypeError
+        raise error(f"{name} must be {wanted}, got {value!r}")
 
 
 def check_whole(name: str, value: float, least: int) -> int:
@@ -22,34 +51,42 @@ def check_whole(name: str, value: float, least: int) -> int:
     TypeError: n_models must be a whole number of at least 1, got 'ten'
 
     """
-    is_right = _is_number(value) and value >= least and math.isfinite(value) and value == int(value)
-    _check(name, value, f"a whole number of at least {least}", is_right=is_right)
+    check_number(
+        name,
+        value,
+        f"a whole number of at least {least}",
+        lambda n: n >= least and math.isfinite(n) and n == int(n),
+    )
     return int(value)
+
+
+def check_up_to(name: str, value: float, most: float, unit: str = "") -> None:
+    """Refuse what is not from 0 to `most`; `unit` is said after that."""
+    check_number(name, value, f"from 0 to {most:g}{unit}", lambda v: 0.0 <= v <= most)
 
 
 def check_rate(name: str, value: float) -> None:
     """Refuse what is not between 0 and 1."""
-    _check(name, value, "between 0 and 1", is_right=_is_number(value) and 0.0 <= value <= 1.0)
+    check_number(name, value, "between 0 and 1", lambda rate: 0.0 <= rate <= 1.0)
+
+
+def check_forgetting(forgetting: float) -> None:
+    """Refuse a share of the past to keep that is not above 0 and at most 1."""
+    check_number(
+        "forgetting", forgetting, "above 0 and at most 1", lambda share: 0.0 < share <= 1.0
+    )
 
 
 def check_non_negative(name: str, value: float) -> None:
     """Refuse what is negative or not finite."""
-    is_right = _is_number(value) and value >= 0.0 and math.isfinite(value)
-    _check(name, value, "non-negative and finite", is_right=is_right)
+    check_number(name, value, "non-negative and finite", lambda v: v >= 0.0 and math.isfinite(v))
 
 
 def check_positive(name: str, value: float) -> None:
     """Refuse what is not positive and finite, or has no finite inverse."""
-    is_right = _is_number(value) and value > 0.0 and math.isfinite(value)
-    is_right = is_right and math.isfinite(1.0 / value)
-    _check(name, value, "positive and finite", is_right=is_right)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real)
-
-
-def _check(name: str, value: object, wanted: str, *, is_right: bool) -> None:
-    if not is_right:
-        error = ValueError if _is_number(value) else TypeError
-        raise error(f"{name} must be {wanted}, got {value!r}")
+    check_number(
+        name,
+        value,
+        "positive and finite",
+        lambda v: v > 0.0 and math.isfinite(v) and math.isfinite(1.0 / v),
+    )

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from river.datasets import base
 
+from streamgp.arguments import check_number, check_whole
 from streamgp.base import FeatureName
 from streamgp.draws import check_seed
 
@@ -96,10 +97,8 @@ class GaussianClasses(base.SyntheticDataset):
     ) -> None:
         if order not in ("random", "sequential"):
             raise ValueError(f"order must be 'random' or 'sequential', got {order!r}")
-        if n_per_class < 1:
-            raise ValueError(f"n_per_class must be at least 1, got {n_per_class!r}")
-        if not std > 0.0:
-            raise ValueError(f"std must be positive, got {std!r}")
+        check_whole("n_per_class", n_per_class, 1)
+        check_number("std", std, "positive", lambda spread: spread > 0.0)
         check_seed(seed)
         n_classes = len(_MEANS)
         super().__init__(  # type: ignore[no-untyped-call]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from streamgp.arguments import check_whole
 from streamgp.interactive import (
     AnswerQueue,
     Challenge,
@@ -188,8 +189,7 @@ def interactive_val_score(
     learner: Any = _skeptical(model)
     target: Target = "label" if hasattr(learner, "predict_proba_one") else "number"
     _check_metric(metric, model)
-    if print_every < 0:
-        raise ValueError(f"print_every must be at least 0, got {print_every!r}")
+    check_whole("print_every", print_every, 0)
     game = _Game(
         InteractiveLoop(
             learner, expires_after_s=expires_after_s, answer_horizon_s=answer_horizon_s

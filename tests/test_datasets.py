@@ -83,7 +83,7 @@ def test_the_classes_are_normal_around_a_grid():
     ("options", "message"),
     [
         ({"order": "sorted"}, "order must be 'random' or 'sequential', got 'sorted'"),
-        ({"n_per_class": 0}, "n_per_class must be at least 1, got 0"),
+        ({"n_per_class": 0}, "n_per_class must be a whole number of at least 1, got 0"),
         ({"std": 0.0}, "std must be positive, got 0.0"),
         ({"std": float("nan")}, "std must be positive, got nan"),
     ],

@@ -339,7 +339,9 @@ def test_misuse_raises():
         interactive_val_score([], linear_model.LinearRegression(), metrics.Accuracy())
     with pytest.raises(ValueError, match="MAE metric is not compatible with"):
         interactive_val_score([], naive_bayes.GaussianNB(), metrics.MAE())
-    with pytest.raises(ValueError, match="print_every must be at least 0, got -1"):
+    with pytest.raises(
+        ValueError, match="print_every must be a whole number of at least 0, got -1"
+    ):
         interactive_val_score([], naive_bayes.GaussianNB(), metrics.Accuracy(), print_every=-1)
 
 

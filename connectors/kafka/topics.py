@@ -15,6 +15,7 @@ from connectors.kafka.link import KafkaLink
 from connectors.kafka.settings import Security, Timeouts, check_name
 from connectors.kafka.streams import KafkaReader, KafkaWriter
 from connectors.records import ALL_TOPICS, TopicName
+from streamgp.arguments import check_number, check_whole
 
 __all__ = ["KafkaTopics", "Security", "Timeouts"]
 
@@ -41,8 +42,10 @@ class KafkaTopics:
 
     Raises
     ------
+    TypeError
+        If a number is none.
     ValueError
-        If a server, a name or a file of certificates is not what it should be.
+        If a server, a name, a number or a file of certificates is not what it should be.
 
     Examples
     --------
@@ -67,12 +70,9 @@ class KafkaTopics:
         twice = sorted(name for name in called.values() if list(called.values()).count(name) > 1)
         if twice:
             raise ValueError(f"topics must have different names, got {twice[0]!r} twice")
-        if partitions < 1:
-            raise ValueError(f"partitions must be at least 1, got {partitions!r}")
-        if replication != -1 and replication < 1:
-            raise ValueError(
-                f"replication must be at least 1, or -1 for the broker's, got {replication!r}"
-            )
+        check_whole("partitions", partitions, 1)
+        wanted = "at least 1, or -1 for the broker's"
+        check_number("replication", replication, wanted, lambda n: n == -1 or n >= 1)
         self._connection = Connection(servers, security, timeouts)
         self._administration = Administration(
             self._connection, self._names, partitions=partitions, replication=replication

@@ -15,6 +15,7 @@ from time import monotonic
 from connectors.memory.link import Group, MemoryLink
 from connectors.memory.logs import Logs
 from connectors.records import LinkError, Outgoing, Record, TopicName
+from streamgp.arguments import check_whole
 
 _MANY = 500
 
@@ -46,8 +47,7 @@ class MemoryTopics:
     """
 
     def __init__(self, n_partitions: int = 1, *, clock: Callable[[], float] = time.time) -> None:
-        if n_partitions < 1:
-            raise ValueError(f"n_partitions must be at least 1, got {n_partitions}")
+        check_whole("n_partitions", n_partitions, 1)
         self._logs = Logs(n_partitions, clock)
         self._groups: dict[str, Group] = {}
 

@@ -11,6 +11,7 @@ from connectors.tables.columns import Roles, RowReader
 from connectors.tables.formats import open_table
 from connectors.tables.rows import BadRow, Row, Rows
 from connectors.tables.streams import TableError
+from streamgp.arguments import check_whole
 
 N_FIRST = 100
 BATCH = 256
@@ -51,6 +52,8 @@ class LogSource:
     ------
     TableError
         If the file cannot be read, or a column is not there.
+    TypeError
+        If the limit is no number.
     ValueError
         If a column is given two roles, or the limit is not positive.
 
@@ -80,8 +83,8 @@ class LogSource:
         limit: int | None = None,
         notes: Callable[[str], None] | None = None,
     ) -> None:
-        if limit is not None and limit < 1:
-            raise ValueError(f"limit must be at least 1, got {limit!r}")
+        if limit is not None:
+            check_whole("limit", limit, 1)
         roles = Roles(
             label=label,
             time=time,

@@ -15,6 +15,7 @@ from numbers import Integral
 import numpy as np
 from scipy.special import gammaincinv, ndtri
 
+from streamgp.arguments import check_number
 from streamgp.base import Array, FeatureName, State
 from streamgp.draws import uniforms
 from streamgp.features import Columns
@@ -55,9 +56,9 @@ class RandomFeatures:
     Raises
     ------
     TypeError
-        If a kernel has no spectral density that is known here.
+        If a kernel has no spectral density that is known here, or `n_frequencies` is no number.
     ValueError
-        If there is no kernel, or `n_frequencies` is not positive.
+        If there is no kernel, or `n_frequencies` is not positive and whole.
 
     Examples
     --------
@@ -85,8 +86,11 @@ class RandomFeatures:
     ) -> None:
         if not kernels:
             raise ValueError("kernels must name at least one kernel, got none; None is the default")
-        if not (n_frequencies >= 1 and n_frequencies == int(n_frequencies)):
-            raise ValueError(f"n_features must be a positive whole number, got {n_frequencies!r}")
+        # By the name that users know.
+        wanted = "a positive whole number"
+        check_number(
+            "n_features", n_frequencies, wanted, lambda n: n >= 1 and float(n).is_integer()
+        )
         self.kernels = [_checked(kernel) for kernel in kernels]
         self.n_frequencies = int(n_frequencies)
         self.unit = unit

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from streamgp.arguments import check_rate
+from streamgp.arguments import check_number, check_rate, check_up_to
 from streamgp.draws import check_seed, uniform
 from streamgp.interactive.border import as_label
 from streamgp.interactive.messages import Answer, Challenge
@@ -55,6 +55,12 @@ def resumable(annotator: Annotator) -> ResumableAnnotator:
             f"{type(annotator).__name__} cannot be saved; give it the methods state and load_state"
         )
     return cast("ResumableAnnotator", saved)
+
+
+def check_amount(name: str, value: float) -> None:
+    """Refuse what is negative or not finite."""
+    wanted = "a finite number of at least 0"
+    check_number(name, value, wanted, lambda amount: 0.0 <= amount < float("inf"))
 
 
 def draw(seed: int, request: Request, purpose: str) -> float:
@@ -132,8 +138,7 @@ class SimulatedAnnotator:
     ) -> None:
         for argument, rate in (("error_rate", error_rate), ("decline_rate", decline_rate)):
             check_rate(argument, rate)
-        if not 0.0 <= delay <= LONGEST_DELAY_S:
-            raise ValueError(f"delay must be from 0 to {LONGEST_DELAY_S:g} seconds, got {delay!r}")
+        check_up_to("delay", delay, LONGEST_DELAY_S, unit=" seconds")
         if classes is not None and (isinstance(classes, str) or not classes):
             raise ValueError(f"classes must be a sequence of at least one label, got {classes!r}")
         check_seed(seed)

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from streamgp.arguments import check_number
 from streamgp.interactive.messages import Answer, Event, Fault, Rejected
 from streamgp.plain import plain_features
 
@@ -45,10 +46,15 @@ def check_now(now: object) -> None:
         raise ValueError(f"now must be a finite number of seconds, got {now!r}")
 
 
-def check_span(name: str, value: float | None) -> None:
+def check_duration(name: str, value: float, wanted: str = "a positive number of seconds") -> None:
     """Refuse a length of time that is not positive and finite."""
-    if value is not None and not 0.0 < value < float("inf"):
-        raise ValueError(f"{name} must be a positive number of seconds or None, got {value!r}")
+    check_number(name, value, wanted, lambda span: 0.0 < span < float("inf"))
+
+
+def check_span(name: str, value: float | None) -> None:
+    """Do the same where None stands for one without an end."""
+    if value is not None:
+        check_duration(name, value, "a positive number of seconds or None")
 
 
 def as_label(y: object) -> Label:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from streamgp.interactive.annotators import SimulatedAnnotator, draw, draw_normal
+from streamgp.interactive.annotators import SimulatedAnnotator, check_amount, draw, draw_normal
 from streamgp.interactive.messages import Challenge
 from streamgp.moments import Moments
 from streamgp.values import is_number
@@ -74,8 +74,7 @@ class SimulatedMeasurer(SimulatedAnnotator):
     ) -> None:
         super().__init__(error_rate, delay, decline_rate, stubborn, None, seed, name=name)
         for argument, value in (("noise", noise), ("outlier", outlier)):
-            if not 0.0 <= value < float("inf"):
-                raise ValueError(f"{argument} must be a finite number of at least 0, got {value!r}")
+            check_amount(argument, value)
         if states_noise and not noise:
             raise ValueError("states_noise needs a noise above 0, got 0")
         self.noise = noise

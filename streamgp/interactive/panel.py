@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import secrets
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
+from numbers import Real
 from typing import TYPE_CHECKING, Protocol
 
 from streamgp.draws import check_seed
@@ -46,6 +47,13 @@ class AnnotatorPanel:
     annotators
         The annotators by name.
 
+    Raises
+    ------
+    TypeError
+        If an annotator or a share is none, or the seed is no whole number.
+    ValueError
+        If there is no annotator, two have the same name, or the shares do not fit.
+
     Examples
     --------
     >>> from streamgp.interactive import AnnotatorPanel, LabelRequest, SimulatedAnnotator
@@ -82,7 +90,7 @@ class AnnotatorPanel:
             raise ValueError("a panel needs at least one annotator")
         self.annotators: dict[str, NamedAnnotator] = {}
         for annotator in annotators:
-            name = annotator.name
+            name = _name(annotator)
             if name in self.annotators:
                 raise ValueError(f"two annotators are called {name!r}; give each a name of its own")
             self.annotators[name] = annotator
@@ -126,11 +134,24 @@ class AnnotatorPanel:
         return self._turns[bisect_right(self._limits, draw(self._seed, request, "panel"))]
 
 
+def _name(annotator: NamedAnnotator) -> str:
+    """Return how an annotator signs; refuse what could not answer when its turn came."""
+    if not all(hasattr(annotator, needed) for needed in ("name", "see", "answer")):
+        raise TypeError(
+            f"annotators must have a name and the methods see and answer, got {annotator!r}; give "
+            "SimulatedAnnotator(name=...) or an object of your own"
+        )
+    return annotator.name
+
+
 def _limits(shares: Sequence[float] | None, n: int) -> list[float]:
     if shares is None:
         shares = [1.0] * n
+    refusal = f"shares must be a positive number for each annotator, got {shares!r}"
+    if not (isinstance(shares, Iterable) and all(isinstance(share, Real) for share in shares)):
+        raise TypeError(refusal)
     if len(shares) != n or not all(0.0 < share < float("inf") for share in shares):
-        raise ValueError(f"shares must be a positive number for each annotator, got {shares!r}")
+        raise ValueError(refusal)
     total = sum(shares)
     # Rounding must leave nobody behind the last limit.
     return [*(limit / total for limit in accumulate(shares[:-1])), 1.0]

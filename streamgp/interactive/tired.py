@@ -7,8 +7,14 @@ from dataclasses import replace
 from math import exp
 from typing import TYPE_CHECKING
 
-from streamgp.interactive.annotators import LONGEST_DELAY_S, SimulatedAnnotator, draw_normal
-from streamgp.interactive.border import check_span
+from streamgp.arguments import check_up_to
+from streamgp.interactive.annotators import (
+    LONGEST_DELAY_S,
+    SimulatedAnnotator,
+    check_amount,
+    draw_normal,
+)
+from streamgp.interactive.border import check_duration
 from streamgp.interactive.messages import RESPONSE_S
 
 if TYPE_CHECKING:
@@ -100,18 +106,14 @@ class TiredAnnotator(SimulatedAnnotator):
         name: str = "simulated",
     ) -> None:
         super().__init__(error_rate, delay, decline_rate, stubborn, classes, seed, name=name)
-        if not 0.0 <= tiring_rate < float("inf"):
-            raise ValueError(
-                f"tiring_rate must be a finite number of at least 0, got {tiring_rate!r}"
-            )
-        check_span("half_life_s", half_life_s)
+        check_amount("tiring_rate", tiring_rate)
+        check_duration("half_life_s", half_life_s)
         for argument, value, most in (
             ("response_s", response_s, LONGEST_DELAY_S),
             ("slowing", slowing, _STEEPEST_SLOWING),
             ("response_spread", response_spread, _WIDEST_SPREAD),
         ):
-            if not 0.0 <= value <= most:
-                raise ValueError(f"{argument} must be from 0 to {most:g}, got {value!r}")
+            check_up_to(argument, value, most)
         self.tiring_rate = tiring_rate
         self.half_life_s = half_life_s
         self.response_s = response_s

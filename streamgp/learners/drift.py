@@ -6,6 +6,8 @@ What is to be done about it is the classifier's business.
 
 from __future__ import annotations
 
+from streamgp.arguments import check_number
+
 
 class DriftWatch:
     """Watches whether predictions were wrong, and tells when that has become more frequent.
@@ -41,8 +43,7 @@ class DriftWatch:
 
     # _adwin  what was noted since the last drift, or change for the better
     def __init__(self, delta: float = 0.002) -> None:
-        if not 0.0 < delta < 1.0:
-            raise ValueError(f"delta must lie between 0 and 1, got {delta!r}")
+        check_number("delta", delta, "between 0 and 1", lambda p: 0.0 < p < 1.0)
         self.delta = delta
         self.n_drifts = 0
         self._begin()

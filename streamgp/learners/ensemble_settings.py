@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from streamgp.arguments import check_positive, check_whole
+from streamgp.arguments import check_forgetting, check_positive, check_whole
 from streamgp.base import Preset, check_preset
 from streamgp.draws import check_seed
 from streamgp.gp.evidence_of_experts import MIN_NOISE_SHARE
@@ -34,7 +34,7 @@ class EnsembleSettings:
     Raises
     ------
     TypeError
-        If the seed is no whole number.
+        If a number is none, or the seed no whole one.
     ValueError
         If an argument is out of range, or the preset is not known.
 
@@ -54,8 +54,7 @@ class EnsembleSettings:
     def __post_init__(self) -> None:
         check_preset(self.preset)
         check_whole("n_features", self.n_features, 1)
-        if not 0.0 < self.forgetting <= 1.0:
-            raise ValueError(f"forgetting must be above 0 and at most 1, got {self.forgetting!r}")
+        check_forgetting(self.forgetting)
         check_positive("noise_variance", self.noise_variance)
         check_whole("n_initial", self.n_initial, 2)
         check_seed(self.seed)

@@ -138,7 +138,8 @@ class OnlineForestClassifier(Unretained, base.MiniBatchClassifier):
         Raises
         ------
         TypeError
-            If a feature is neither a number nor a text, or the label is missing.
+            If a feature is neither a number nor a text, the label is missing, or the weight is no
+            number.
         ValueError
             If a feature is infinite, or the weight is negative or above 1e5.
 

@@ -14,7 +14,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from streamgp.arguments import check_whole
+from streamgp.arguments import check_number, check_whole
 from streamgp.base import Array, Features, Label, State, check_label
 from streamgp.draws import check_seed
 from streamgp.features import ColumnsWithGaps
@@ -75,9 +75,14 @@ def member_seed(seed: int, member: int) -> int:
 
 
 def check_weight(w: float) -> None:
-    """Refuse a weight that no example can have: raise ValueError."""
-    if not 0.0 <= w <= LARGEST_WEIGHT:
-        raise ValueError(f"w must lie between 0 and {LARGEST_WEIGHT:.0e}, got {w!r}")
+    """Refuse a weight that no example can have."""
+    # Every member of an ensemble asks, for every example: a plain float goes a short way.
+    if not (w.__class__ is float and _is_weight(w)):
+        check_number("w", w, f"between 0 and {LARGEST_WEIGHT:.0e}", _is_weight)
+
+
+def _is_weight(w: float) -> bool:
+    return 0.0 <= w <= LARGEST_WEIGHT
 
 
 class Forests:

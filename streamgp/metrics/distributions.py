@@ -14,6 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from river import base
 
+from streamgp.arguments import check_number
 from streamgp.base import Distribution
 from streamgp.gaussian import is_inside, mean_distance
 from streamgp.metrics.metric import Metric
@@ -218,8 +219,7 @@ class IntervalCoverage(DistributionMetric):
     """
 
     def __init__(self, level: float = 0.9) -> None:
-        if not 0.0 < level < 1.0:
-            raise ValueError(f"level must be between 0 and 1, got {level!r}")
+        check_number("level", level, "between 0 and 1", lambda p: 0.0 < p < 1.0)
         self.level = level
         self._n = 0
         self._n_inside = 0

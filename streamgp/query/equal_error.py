@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from streamgp.arguments import check_rate
+from streamgp.arguments import check_forgetting, check_rate
 from streamgp.base import Belief, Decision, Label, State
 from streamgp.confidences import Confidences, equal_error_threshold, is_right
 from streamgp.query.criteria import probabilities
@@ -143,8 +143,7 @@ class EqualErrorAsk:
         self, uncertainty: str = "bvsb", *, at_least: float = 0.1, forgetting: float = 0.99
     ) -> None:
         check_rate("at_least", at_least)
-        if not 0.0 < forgetting <= 1.0:
-            raise ValueError(f"forgetting must be above 0 and at most 1, got {forgetting!r}")
+        check_forgetting(forgetting)
         self.uncertainty = uncertainty
         self.at_least = at_least
         self.forgetting = forgetting

@@ -6,6 +6,7 @@ import copy
 import secrets
 from collections.abc import Sequence
 
+from streamgp.arguments import check_whole
 from streamgp.base import Preset
 from streamgp.draws import check_seed
 from streamgp.query.equal_error import EqualErrorRounds
@@ -66,10 +67,11 @@ def active_learning_rounds(
     Raises
     ------
     TypeError
-        If the seed is no whole number.
+        If a share or the number of rounds is no number, or the seed no whole one.
     ValueError
-        If there is no such preset or uncertainty, a share is not between 0 and 1, there are fewer
-        numbers than rounds, or pool or test set are empty.
+        If there is no such preset or uncertainty, a share is not between 0 and 1, the number of
+        rounds is not whole or negative, there are fewer numbers than rounds, or pool or test set
+        are empty.
 
     Examples
     --------
@@ -87,6 +89,7 @@ def active_learning_rounds(
 
     """
     check_seed(seed)
+    n_rounds = check_whole("n_rounds", n_rounds, 0)
     plan = plan_of(preset, initial=initial, per_round=per_round, replay=replay)
     if not pool or not test:
         raise ValueError(f"pool and test must not be empty, got {len(pool)} and {len(test)} events")

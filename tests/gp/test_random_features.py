@@ -128,6 +128,13 @@ def test_every_point_has_length_1():
         (([], 50, 1), ValueError, "kernels must name at least one kernel, got none"),
         (([Linear()], 50, 1), TypeError, "random features are known of SquaredExponential, .* got"),
         (([KERNELS[0]], 0, 1), ValueError, "n_features must be a positive whole number, got 0"),
+        (([KERNELS[0]], 1.5, 1), ValueError, r"n_features must be a positive whole .*, got 1\.5"),
+        (
+            ([KERNELS[0]], math.inf, 1),
+            ValueError,
+            "n_features must be a positive whole .*, got inf",
+        ),
+        (([KERNELS[0]], "many", 1), TypeError, "n_features must be a positive .*, got 'many'"),
     ],
 )
 def test_what_has_no_random_features_is_refused(arguments, error, message):

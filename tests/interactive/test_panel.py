@@ -1,7 +1,9 @@
 """Several annotators share the questions, and each is judged apart."""
 
 import json
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from streamgp import GPClassifier, SkepticalClassifier, datasets
@@ -136,6 +138,9 @@ class Stateless:
     def see(self, truth):
         pass
 
+    def answer(self, request, truth, now):
+        pass
+
 
 def test_panel_with_one_who_cannot_be_saved_cannot_be_saved():
     message = "Stateless cannot be saved; give it the methods state and load_state"
@@ -160,6 +165,26 @@ def test_panel_with_one_who_cannot_be_saved_cannot_be_saved():
 def test_impossible_panels_raise(members, shares, message):
     with pytest.raises(ValueError, match=message):
         AnnotatorPanel(people(*members), shares)
+
+
+@pytest.mark.parametrize("nobody", ["ann", None, SimulatedAnnotator, Path("ann")])
+def test_who_cannot_answer_is_no_annotator(nobody):
+    message = r"annotators must have a name and the methods see and answer, got .*; give Simulated"
+    with pytest.raises(TypeError, match=message):
+        AnnotatorPanel([SimulatedAnnotator(), nobody])
+
+
+@pytest.mark.parametrize("shares", [["many"], "x", [None], [[1.0]], 1.0])
+def test_shares_that_are_no_numbers_are_refused(shares):
+    message = "shares must be a positive number for each annotator, got"
+    with pytest.raises(TypeError, match=message):
+        AnnotatorPanel(people("ann"), shares)
+
+
+def test_shares_may_be_an_array():
+    assert names(AnnotatorPanel(people("ann", "bob"), np.array([1.0, 5.0]), seed=1), MANY) == names(
+        AnnotatorPanel(people("ann", "bob"), [1.0, 5.0], seed=1), MANY
+    )
 
 
 ROOMS = [1, 2, 3, 4]

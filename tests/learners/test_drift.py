@@ -78,5 +78,5 @@ def test_a_copy_goes_its_own_way(copied):
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, -1.0, float("nan")])
 def test_delta_must_be_a_probability(delta):
-    with pytest.raises(ValueError, match="delta must lie between 0 and 1, got"):
+    with pytest.raises(ValueError, match="delta must be between 0 and 1, got"):
         DriftWatch(delta)

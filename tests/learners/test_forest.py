@@ -4,6 +4,7 @@ import random
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from streamgp import OnlineForestClassifier
@@ -119,9 +120,15 @@ def test_heavier_examples_let_trees_grow_faster():
 def test_weights_out_of_range_are_refused_and_change_nothing(w):
     model = taught(OnlineForestClassifier(**SMALL, seed=1), 20)
     before = pickle.dumps(model)
-    with pytest.raises(ValueError, match=r"w must lie between 0 and 1e\+05, got "):
+    with pytest.raises(ValueError, match=r"w must be between 0 and 1e\+05, got "):
         model.learn_one({"a": 1.0}, "p", w=w)
     assert pickle.dumps(model) == before
+
+
+@pytest.mark.parametrize("w", ["heavy", None, np.ones(2), np.array(1.0)])
+def test_weights_that_are_no_numbers_are_refused(w):
+    with pytest.raises(TypeError, match=r"w must be between 0 and 1e\+05, got "):
+        OnlineForestClassifier(**SMALL, seed=1).learn_one({"a": 1.0}, "p", w=w)
 
 
 # --- many at once

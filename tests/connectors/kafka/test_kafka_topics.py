@@ -169,7 +169,7 @@ def test_lags_are_what_a_group_has_not_worked_off(kafka, kafka_prefix):
     [
         ({"names": {"events": "a b"}}, "topic must have 1 to 249 of the characters"),
         ({"names": {"events": "x", "answers": "x"}}, "must have different names, got 'x' twice"),
-        ({"partitions": 0}, "partitions must be at least 1, got 0"),
+        ({"partitions": 0}, "partitions must be a whole number of at least 1, got 0"),
         ({"replication": 0}, "replication must be at least 1, or -1 for the broker's, got 0"),
         ({"servers": "a:b"}, "server must be host:port, got 'a:b'"),
     ],
@@ -177,6 +177,15 @@ def test_lags_are_what_a_group_has_not_worked_off(kafka, kafka_prefix):
 def test_topics_that_cannot_be_are_refused_before_anything_is_connected(settings, text):
     with pytest.raises(ValueError, match=text):
         KafkaTopics(**({"servers": "nowhere"} | settings))
+
+
+@pytest.mark.parametrize("name", ["partitions", "replication"])
+@pytest.mark.parametrize("value", ["many", None])
+def test_words_in_the_place_of_numbers_of_topics_are_refused(name, value):
+    with pytest.raises(
+        TypeError, match=f"^{name} must be (a whole number of )?at least 1.*, got {value!r}"
+    ):
+        KafkaTopics("nowhere", **{name: value})
 
 
 @pytest.mark.parametrize("what", ["group", "instance"])

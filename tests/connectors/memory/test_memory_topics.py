@@ -219,7 +219,9 @@ def test_progress_of_a_long_history_is_told():
 
 
 def test_there_is_at_least_one_partition():
-    with pytest.raises(ValueError, match=r"^n_partitions must be at least 1, got 0$"):
+    with pytest.raises(
+        ValueError, match=r"^n_partitions must be a whole number of at least 1, got 0$"
+    ):
         MemoryTopics(0)
 
 

@@ -452,7 +452,7 @@ def test_a_missing_column_is_named_with_the_columns_there_are(tmp_path, roles, m
         ({"time": "room"}, "^column 'room' is given as label and as time; choose one$"),
         ({"features": ["room"]}, "^column 'room' is given as label and as features; choose one$"),
         ({"ignore": ["at"], "time": "at"}, "^column 'at' is given as time and as ignore; choose"),
-        ({"limit": 0}, "^limit must be at least 1, got 0$"),
+        ({"limit": 0}, "^limit must be a whole number of at least 1, got 0$"),
     ],
 )
 def test_a_column_has_one_role(tmp_path, roles, match):
