@@ -23,6 +23,8 @@ class Findings:
     dead_expected, dead_found, dead_too_many
         Inputs that cannot be used; those of them that are dead letters exactly once, with the
         original bytes; all other dead letters.
+    waiting
+        Answers that will be dead letters unless their event comes, within the time that they wait.
     ends_wrong
         Questions that have not exactly one end.
     lines_wrong
@@ -51,6 +53,7 @@ class Findings:
     dead_expected: int
     dead_found: int
     dead_too_many: int
+    waiting: int
     ends_wrong: int
     lines_wrong: int
     nulls_wrong: int

@@ -34,7 +34,7 @@ class _Event:
 
 
 class Ledger:
-    """Takes all records of all topics but `state`, those of a partition in their order.
+    """Takes all records of all topics, those of a partition in their order.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Ledger:
     # _told           of each partition time and event of its predictions, in their order
     # _asked          by event
     # _answers        in the order of each partition
-    # _letters        what cannot be used, and the dead letters
+    # _letters        what cannot be used, the dead letters, and what waits to be one
     def __init__(
         self, *, horizon_s: float, is_sampled: Callable[[str], bool] = lambda _: True
     ) -> None:
@@ -83,6 +83,7 @@ class Ledger:
             "requests": self._take_request,
             "consensus": self.lines.take,
             "dead-letters": self._letters.take,
+            "state": self._letters.take_state,
         }
 
     def take(self, record: Record) -> None:
@@ -91,7 +92,7 @@ class Ledger:
             if record.topic != "dead-letters":
                 self._letters.expect(record)
                 return
-        elif record.value is None and record.topic != "consensus":
+        elif record.value is None and record.topic not in ("consensus", "state"):
             return
         self._take[record.topic](record)
 
@@ -101,11 +102,12 @@ class Ledger:
         Parameters
         ----------
         stopped_at
-            When the workers were told to stop; what expires before must have expired.
+            When the workers were told to stop; what is due before must have been done.
 
         """
         examples: list[str] = []
         talks, n_answers = self._hold_talks()
+        self._letters.excuse_waiting(stopped_at)
         lost = [name for name in self._events if not self._n_predictions.get(name)]
         extra = {
             name: n - (name in self._events)
@@ -146,6 +148,7 @@ class Ledger:
             dead_expected=self._letters.n_expected,
             dead_found=self._letters.n_found,
             dead_too_many=self._letters.n_too_many,
+            waiting=self._letters.n_waiting,
             ends_wrong=len(endless),
             lines_wrong=sum(map(abs, lines.values())),
             nulls_wrong=len(nulls),
@@ -221,13 +224,9 @@ class Ledger:
         return talks, n_answers
 
     def _is_forgotten(self, record: Record, value: dict[str, Any], event: _Event) -> bool:
-        """Whether an answer came when its event was forgotten; the dead letter tells when it came.
-
-        Nothing else can be said of it: how long it lay before it was read is in no topic.
-        """
+        """Whether an answer was read when its event was forgotten, as far as it is told when."""
         end = event.occurred_at + self._horizon_s
-        letters = self._letters.of(record)
-        return value.get("answered_at", end) > end or any(letter.at > end for letter in letters)
+        return max(value.get("answered_at", end), self._letters.read_by(record)) > end
 
     def _longest_stall(self) -> float:
         stalls = [0.0]

@@ -190,8 +190,7 @@ class Scene:
         reader = self._topics.reader(ALL_TOPICS)
         while not reader.caught_up:
             for record in reader.poll(1.0):
-                if record.topic != "state":
-                    ledger.take(record)
+                ledger.take(record)
                 if record.topic in ("state", "consensus"):
                     state.take(record)
         reader.close()

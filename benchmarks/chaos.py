@@ -13,6 +13,8 @@ what must have come out of what went in:
 lost, duplicated       predictions that are missing, and that are too many
 dead_expected, _found  inputs that cannot be used; those of them that are dead letters exactly once,
                        with the original bytes
+waiting                answers that cannot be used either, but wait for their event, as they may for
+                       a minute, and are not yet dead letters
 unexplained            predictions of every fourth key that the learner rebuilt from the consensus
                        log does not repeat: probabilities, score and draw of the rule
 state_differences      keys whose loop in the last snapshot is not what `state` and `consensus` make
@@ -165,6 +167,7 @@ def _measure(options: Options, size: Size, home: Path) -> Outcome:
         "requests": findings.requests,
         "open": findings.open,
         "dead_too_many": findings.dead_too_many,
+        "waiting": findings.waiting,
         "ends_wrong": findings.ends_wrong,
         "lines_wrong": findings.lines_wrong,
         "nulls_wrong": findings.nulls_wrong,

@@ -1,6 +1,7 @@
 """What judges the workers under chaos finds what is wrong, and nothing where nothing is."""
 
 import dataclasses
+import itertools
 import json
 import sys
 import time
@@ -18,6 +19,7 @@ sys.path.append(str(ROOT))  # at the end: an installed streamgp comes first
 from benchmarks import _chaos_senders as senders  # noqa: E402
 from benchmarks import _chaos_traffic as traffic  # noqa: E402
 from benchmarks import chaos  # noqa: E402
+from benchmarks._chaos_ends import GRACE_S  # noqa: E402
 from benchmarks._chaos_findings import Findings  # noqa: E402
 from benchmarks._chaos_learners import StateOfTopics, explain  # noqa: E402
 from benchmarks._chaos_ledger import Ledger  # noqa: E402
@@ -25,10 +27,11 @@ from benchmarks._chaos_programs import FINAL, Plan, Workers  # noqa: E402
 from benchmarks._chaos_talks import Asked, Talk  # noqa: E402
 from benchmarks._chaos_traffic import KINDS, MARK, Traffic  # noqa: E402
 from connectors.memory.topics import MemoryTopics  # noqa: E402
-from connectors.records import ALL_TOPICS  # noqa: E402
+from connectors.records import ALL_TOPICS, Outgoing  # noqa: E402
 from connectors.storage.snapshots import StateDirectory  # noqa: E402
 from connectors.wire.codec import decode  # noqa: E402
 from connectors.wire.outbox import Outbox  # noqa: E402
+from connectors.worker.early import PATIENCE_S  # noqa: E402
 from connectors.worker.loop_settings import LoopSettings  # noqa: E402
 from connectors.worker.worker import Worker, WorkerSettings  # noqa: E402
 from streamgp import GPClassifier, SkepticalClassifier  # noqa: E402
@@ -50,16 +53,45 @@ LOOPS = LoopSettings(
 )
 
 
-class Run:
+class Stage:
+    """Topics, a clock that is set, and workers that work when told to."""
+
+    def __init__(self, home):
+        self.now = START
+        self.state = home
+        self.topics = MemoryTopics(n_partitions=2, clock=lambda: self.now)
+
+    def write(self, records):
+        writer = self.topics.writer("chaos")
+        for record in records:
+            writer.send(record)
+        writer.flush()
+
+    def work(self, n_turns=0):
+        """Work off what waits, in so many turns at least."""
+        turns = itertools.count()
+        settings = WorkerSettings(group="chaos", instance="worker-0", max_bad_share=1.0)
+        with StateDirectory(self.state / "worker-0") as state:
+            worker = Worker(self.topics, LOOPS, settings, state=state, clock=lambda: self.now)
+            worker.run(
+                lambda: next(turns) >= n_turns and not any(self.topics.lags("chaos").values())
+            )
+
+    def read(self):
+        reader, records = self.topics.reader(ALL_TOPICS), []
+        while not reader.caught_up:
+            records += reader.poll(0.0)
+        return records
+
+
+class Run(Stage):
     """Some minutes with workers that nothing happens to: what the topics hold, and the snapshots.
 
     Every question whose event has an even number is answered; the meddler is busy.
     """
 
     def __init__(self, home):
-        self.now = START
-        self.state = home
-        self.topics = MemoryTopics(n_partitions=2, clock=lambda: self.now)
+        super().__init__(home)
         self.annotator = SimulatedAnnotator(
             error_rate=0.3, decline_rate=0.1, classes=["hall", "kitchen", "study"], seed=1
         )
@@ -87,16 +119,7 @@ class Run:
                 )
             self.now += STEP_S
         self.work()
-        reader = self.topics.reader(ALL_TOPICS)
-        self.records = []
-        while not reader.caught_up:
-            self.records += reader.poll(0.0)
-
-    def write(self, records):
-        writer = self.topics.writer("chaos")
-        for record in records:
-            writer.send(record)
-        writer.flush()
+        self.records = self.read()
 
     def answers(self, record):
         request = decode(record.value)
@@ -104,12 +127,6 @@ class Run:
             return []
         answer = self.annotator.answer(request, "hall", self.now)
         return [Outbox("/streamgp/annotate", keyed=True).message(answer, record.partition)]
-
-    def work(self):
-        settings = WorkerSettings(group="chaos", instance="worker-0", max_bad_share=1.0)
-        with StateDirectory(self.state / "worker-0") as state:
-            worker = Worker(self.topics, LOOPS, settings, state=state, clock=lambda: self.now)
-            worker.run(lambda: not any(self.topics.lags("chaos").values()))
 
 
 @pytest.fixture(scope="module")
@@ -166,8 +183,7 @@ def test_a_challenge_of_another_label_is_about_a_later_word():
 def judged(records, stopped_at):
     ledger = Ledger(horizon_s=HORIZON_S)
     for record in records:
-        if record.topic != "state":
-            ledger.take(record)
+        ledger.take(record)
     return ledger.findings(stopped_at)
 
 
@@ -175,7 +191,9 @@ def flaws(run, records, stopped_at=None):
     """Return what the forged records change in the findings, but for what is only counted."""
     stopped_at = run.now if stopped_at is None else stopped_at
     before, after = judged(run.records, run.now), judged(records, stopped_at)
-    only_counted = ("events", "answers", "requests", "challenges", "learned", "open", "fed")
+    only_counted = (
+        "events", "answers", "requests", "challenges", "learned", "open", "fed", "waiting"
+    )  # fmt: skip
     return {
         field.name: getattr(after, field.name) - getattr(before, field.name)
         for field in dataclasses.fields(Findings)
@@ -216,8 +234,7 @@ def replaced(run, record, other):
 def explained(records):
     ledger = Ledger(horizon_s=HORIZON_S)
     for record in records:
-        if record.topic != "state":
-            ledger.take(record)
+        ledger.take(record)
     total = Counter()
     for key, features in ledger.features.items():
         parts = explain(MODEL, ledger.lines.of_key[key], ledger.predictions[key], features)
@@ -266,6 +283,70 @@ def test_the_snapshots_are_what_the_topics_make(run):
     n_keys, flaws = differences(run, run.records)
     assert n_keys > 2 * 2 * MAX_KEYS  # on two partitions, so that some are put away
     assert flaws == []
+
+
+# --- a correction that is read when its event is forgotten
+
+
+class Forgotten(Stage):
+    """A label that came with its event, and its correction, read after the answer horizon."""
+
+    def __init__(self, home, *, answered_s):
+        super().__init__(home)
+        event = {"event_id": "e1", "x": {"light": 0.5}, "occurred_at": START, "y": "hall", "n": 0}
+        self.say("events", event)
+        self.work()
+        self.now = START + HORIZON_S + 1.0
+        self.work(n_turns=3)
+        correction = {"answer_id": "a1", "event_id": "e1", "supersedes": "e1", "y": "study"}
+        at = {"answered_at": START + answered_s}
+        self.say("answers", {"type": "answer", "version": 1, **correction, **at})
+        self.work()
+
+    def say(self, topic, value):
+        self.write([Outgoing(topic=topic, key=b"ann", value=json.dumps(value).encode())])
+
+    def told(self, *, after_s):
+        """Return what is expected, found and waiting, if nothing else is to be said."""
+        self.now += after_s
+        findings = judged(self.read(), self.now)
+        assert (findings.lines_wrong, findings.ends_wrong, findings.dead_too_many) == (0, 0, 0)
+        return findings.dead_expected, findings.dead_found, findings.waiting
+
+
+@pytest.fixture(params=[HORIZON_S - 1.0, HORIZON_S + 0.5], ids=["in time", "late"])
+def forgotten(request, tmp_path, monkeypatch):
+    monkeypatch.setattr("connectors.worker.session.LONGEST_WAIT_S", 0.0)
+    return Forgotten(tmp_path, answered_s=request.param)
+
+
+def test_it_waits_for_its_event_before_it_is_a_dead_letter(forgotten):
+    assert forgotten.told(after_s=0.0) == forgotten.told(after_s=PATIENCE_S) == (0, 0, 1)
+    forgotten.now += 1.0
+    forgotten.work(n_turns=3)
+    assert forgotten.told(after_s=0.0) == (1, 1, 0)
+
+
+def test_one_that_waits_too_long_is_found(forgotten):
+    assert forgotten.told(after_s=PATIENCE_S + GRACE_S) == (1, 0, 0)
+
+
+def test_one_that_waits_no_longer_and_is_no_dead_letter_is_found(forgotten):
+    (waits,) = [r for r in forgotten.read() if r.topic == "state" and b"early/" in r.key]
+    records = [*forgotten.read(), replace(waits, offset=10**6, value=None)]
+    findings = judged(records, forgotten.now)
+    n_missing = findings.dead_expected - findings.dead_found
+    # What was said in time may have been read in time: then a line is missing.
+    assert (n_missing + findings.lines_wrong, findings.waiting) == (1, 0)
+
+
+def test_one_that_waits_and_is_a_dead_letter_as_well_is_found(forgotten):
+    (answer,) = [record for record in forgotten.read() if record.topic == "answers"]
+    where = {"topic": answer.topic, "partition": answer.partition, "offset": answer.offset}
+    headers = [(f"dlq.{name}", str(value).encode()) for name, value in where.items()]
+    letter = replace(answer, topic="dead-letters", offset=10**6, headers=headers)
+    findings = judged([*forgotten.read(), letter], forgotten.now)
+    assert (findings.waiting, findings.dead_too_many) == (1, 1)
 
 
 # --- each of these is found
