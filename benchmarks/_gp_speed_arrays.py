@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from statistics import median
 from typing import ParamSpec, TypeVar
 
@@ -26,6 +27,26 @@ _BATCH = 32
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+
+
+@dataclass(slots=True)
+class _Steps:
+    """Seconds, one entry per step or reading."""
+
+    in_a_row: list[float] = field(default_factory=list)
+    after_readings: list[float] = field(default_factory=list)
+    readings: list[float] = field(default_factory=list)
+
+    def row(self, name: str) -> Row:
+        """Return medians in microseconds, and how many readings they are."""
+        reading = median(self.readings)
+        in_a_row, after = median(self.in_a_row), median(self.after_readings)
+        return {
+            f"{name}_us": 1e6 * in_a_row,
+            f"{name}_per_reading": in_a_row / reading,
+            f"{name}_disturbed_us": 1e6 * after,
+            f"{name}_disturbed_per_reading": after / reading,
+        }
 
 
 def drawn(n: int, seed: int) -> ArrayStream:
@@ -52,9 +73,7 @@ def rows_at(n: int, n_steps: int, n_places: int, seed: int) -> Iterator[Row]:
         gp = _process(stream, single_precision=single_precision)
         for x, y in _examples(stream, 0, n):
             gp.append(x, y)
-        step, reading = _steps(gp, stream, n_places, packed)
-        steps[f"{name}_us"] = 1e6 * step
-        steps[f"{name}_per_reading"] = step / reading
+        steps |= _steps(gp, stream, n_places, packed).row(name)
         batches.append({"points": n, "precision": name, **_batches(gp, n_steps, seed)})
     yield steps
     yield from batches
@@ -130,26 +149,29 @@ def _predicted(gp: ExactGP, stream: ArrayStream) -> list[tuple[Array, float]]:
     return found
 
 
-def _steps(
-    process: ExactGP, stream: ArrayStream, n_places: int, triangle: Array
-) -> tuple[float, float]:
-    """Return the medians of steps, and of readings of a triangle of doubles after each.
+def _steps(process: ExactGP, stream: ArrayStream, n_places: int, triangle: Array) -> _Steps:
+    """Take steps in a row, and as many right after readings of a triangle of doubles.
 
     Where memory lies makes a difference of some percent, so all of it is copied elsewhere at times.
     """
-    steps, readings = [], []
-    clock = time.perf_counter
+    steps = _Steps()
+    examples = list(_examples(stream, process.n, len(stream.y)))
+    half = len(examples) // 2
     for _ in range(n_places):
         gp, packed = copy.deepcopy(process), triangle.copy()
-        for x, y in _examples(stream, process.n, len(stream.y)):
-            t0 = clock()
-            gp.predict(x)
-            gp.append(x, y)
-            t1 = clock()
-            ddot(packed, packed)
-            readings.append(clock() - t1)
-            steps.append(t1 - t0)
-    return median(steps), median(readings)
+        steps.in_a_row += [_step(gp, x, y) for x, y in examples[:half]]
+        for x, y in examples[half:]:
+            seconds, _ = _timed(ddot, packed, packed)
+            steps.readings.append(seconds)
+            steps.after_readings.append(_step(gp, x, y))
+    return steps
+
+
+def _step(gp: ExactGP, x: Array, y: Array) -> float:
+    t0 = time.perf_counter()
+    gp.predict(x)
+    gp.append(x, y)
+    return time.perf_counter() - t0
 
 
 def _batches(gp: ExactGP, n_batches: int, seed: int) -> Row:

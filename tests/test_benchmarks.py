@@ -78,7 +78,7 @@ def test_gp_speed_compares_steps_solves_readings_and_inverses(tmp_path):
 
 
 def test_gp_speed_compares_precisions_batches_and_replays_on_arrays(tmp_path, capsys):
-    plan = gp_speed.Plan(steps={}, arrays={30: (2, 2)}, n_replayed=50, n_replays=3, n_events=60)
+    plan = gp_speed.Plan(steps={}, arrays={30: (4, 2)}, n_replayed=50, n_replays=3, n_events=60)
     small = partial(gp_speed.measure, plan=plan)
     result, status = document(tmp_path, "gp_speed", small)
     check(result, "gp_speed", quick=False)
