@@ -8,7 +8,6 @@ keeps the log and the model equal. When to make it is the loop's business.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from streamgp.base import Doubt
@@ -98,10 +97,6 @@ class Consensus:
         """Learn the label of an event that has none yet; the record changes accordingly."""
         event = record.event
         record.standing = final.answer_id
-        if record.asked_back_at is not None:
-            # The rule that decides about each event as it comes has not asked: none that it learns
-            # from, for a reservoir picks in another way.
-            given = replace(given, origin="volunteered")
         try:
             w = self.model.settle_one(
                 event.x,
@@ -113,7 +108,9 @@ class Consensus:
                 **taken(
                     self.model.settle_one,
                     std=given.std,
-                    asked=given.origin == "asked",
+                    # Of what a reservoir has asked for a rule that learns hears nothing: it is
+                    # picked in another way.
+                    asked=given.origin == "asked" and not record.was_asked_back,
                     privileged=final.privileged,
                 ),
             )
@@ -237,6 +234,7 @@ class Consensus:
             probability_wrong=probability_wrong,
             privileged=word.privileged,
             std=word.std,
+            asked_back=record.was_asked_back,
         )
 
     @staticmethod

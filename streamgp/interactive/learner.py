@@ -19,7 +19,8 @@ class SkepticalLearner(Protocol):
     asked for or came along. If its `settle_one`, `challenge_one` and `probability_wrong_one` take
     `std`, it hears how exact an answer is where that was stated; if they, and `relabel_one`, take
     `privileged`, what else came with an answer. Unless a corrected label comes with some of its
-    own, it has those of the label before it.
+    own, it has those of the label before it. If `settle_one` takes `given_privileged`, it hears
+    what came with the first answer when it is taught from the log, where a correction may be known.
 
     Features that the model cannot use raise `ValueError` or `TypeError` in `observe_one` or the
     prediction; an example that it cannot learn raises one of them in `settle_one` or `relabel_one`,

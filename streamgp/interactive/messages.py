@@ -169,6 +169,9 @@ class LabelledExample:
     and withdrawals, and where a label that had been learned was challenged.
 
     `std` is the standard deviation stated with a number, where one was.
+
+    `asked_back` is whether a look through the latest events has asked for the label, and not the
+    rule that decides about each event as it comes; of a label taken back it is not told.
     """
 
     event_id: str
@@ -184,6 +187,7 @@ class LabelledExample:
     probability_wrong: float | None = None
     privileged: Mapping[str, Any] | None = None
     std: float | None = None
+    asked_back: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

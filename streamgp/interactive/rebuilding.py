@@ -49,8 +49,10 @@ def teach(model: SkepticalLearner, log: Iterable[LabelledExample]) -> Iterator[T
     """Teach a learner what a consensus log leaves of one key's examples, in the order learned.
 
     Each is predicted before it is learned. The estimate of how often an annotator errs counts an
-    answer that was challenged as it was counted then, and any other as the learner itself judges.
-    The budget hears of no question.
+    answer that was challenged as it was counted then, and any other as the learner itself judges
+    it, whatever it was corrected to later. A rule that learns from labels hears of those that it
+    has asked for, and of labels that came unasked and were challenged: the log does not tell these
+    apart. The budget hears of no question.
 
     Parameters
     ----------
@@ -92,8 +94,6 @@ def teach(model: SkepticalLearner, log: Iterable[LabelledExample]) -> Iterator[T
             guessed = found.y
             line = first_words.get(event_id)
             challenged, given, annotator = _first_word(line, y, labels, found.mean)
-            std = None if line is None or challenged else line.std
-            asked = line is not None and line.origin != "volunteered"
             settle(
                 x,
                 y,
@@ -101,7 +101,7 @@ def teach(model: SkepticalLearner, log: Iterable[LabelledExample]) -> Iterator[T
                 challenged=challenged,
                 annotator=annotator,
                 event_id=event_id,
-                **taken(settle, std=std, asked=asked, privileged=example.privileged),
+                **taken(settle, privileged=example.privileged, **_beside(line, challenged)),
             )
         except (ValueError, TypeError) as error:
             yield Taught(event_id=event_id, y=y, guess=guessed, refusal=str(error))
@@ -180,12 +180,25 @@ def _first_word(
         return False, y, None
     if line.origin == "upheld":
         return True, y, line.annotator
+    if line.origin != "revised":
+        assert line.y is not None  # a first word has a label
+        return False, line.y, line.annotator
     if mean is not None and not isinstance(y, str):
-        if line.origin != "revised":
-            return False, y, line.annotator
         off = 2.0 * (y - mean) if line.probability_wrong else 0.0
         return True, y + off, line.annotator
     other = next((label for label in labels if label != y), None)
-    if line.origin == "revised" and other is not None:
+    if other is not None:
         return True, other, line.annotator
     return False, y, line.annotator
+
+
+def _beside(line: LabelledExample | None, challenged: bool) -> dict[str, Any]:
+    """Return what a learner may hear of a first answer beside its label."""
+    if line is None:
+        return {"asked": False}
+    return {
+        "asked": line.origin != "volunteered" and not line.asked_back,
+        "std": None if challenged else line.std,
+        # What came with a correction says nothing of the answer that it corrects.
+        "given_privileged": line.privileged or {},
+    }

@@ -131,6 +131,11 @@ class Record:
         return f"{self.event.event_id}/challenge/{number}"
 
     @property
+    def was_asked_back(self) -> bool:
+        """Whether the label request was made by a look through the latest events."""
+        return self.asked_back_at is not None
+
+    @property
     def open_request(self) -> Question | None:
         """The question about the event that waits for an answer."""
         return self.request if self.state in ("asked", "challenged", "doubted") else None

@@ -242,6 +242,7 @@ class SkepticalClassifier(LookingBack, ActiveLearningClassifier):
         event_id: str | None = None,
         asked: bool = True,
         privileged: Features | None = None,
+        given_privileged: Features | None = None,
     ) -> float:
         """Learn the label that a conversation has ended with.
 
@@ -263,6 +264,9 @@ class SkepticalClassifier(LookingBack, ActiveLearningClassifier):
             Whether it was asked for; a rule that learns hears of no other.
         privileged
             What else is known of the final answer, for a learner that takes it; None if nothing is.
+        given_privileged
+            What else is known of the first answer, where that is something else; if no learner can
+            use it, it says nothing.
 
         Returns
         -------
@@ -280,9 +284,12 @@ class SkepticalClassifier(LookingBack, ActiveLearningClassifier):
 
         """
         check_label(given)
-        w = float(y != given) if challenged else self.probability_wrong_one(
-            x, given, annotator=annotator, privileged=privileged
-        )  # fmt: skip
+        if challenged:
+            w = float(y != given)
+        elif given_privileged is None:
+            w = self.probability_wrong_one(x, given, annotator=annotator, privileged=privileged)
+        else:
+            w = self._judged(x, given, annotator, given_privileged)
         believed = self._taught.belief(x) if self._hears and asked else None
         self._taught.teach(x, y, event_id, privileged=privileged)
         if believed is not None:
@@ -327,6 +334,13 @@ class SkepticalClassifier(LookingBack, ActiveLearningClassifier):
         """Estimate how probably this answer is wrong, before its label is looked at."""
         noise, rate = self._taught.noise(privileged), self.error_rate(annotator)
         return rate if noise is None else criteria.error_rate_with_noise(rate, *noise)
+
+    def _judged(self, x: Features, y: Label, annotator: str | None, privileged: Features) -> float:
+        """Judge an answer by what came with it, which need be nothing that can be used."""
+        try:
+            return self.probability_wrong_one(x, y, annotator=annotator, privileged=privileged)
+        except (TypeError, ValueError):
+            return self.probability_wrong_one(x, y, annotator=annotator)
 
     def _doubt(
         self,

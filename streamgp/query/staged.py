@@ -117,6 +117,7 @@ class StagedSkepticalClassifier(SkepticalClassifier):
         annotator: str | None = None,
         event_id: str | None = None,
         privileged: Features | None = None,
+        given_privileged: Features | None = None,
         **options: Any,
     ) -> float:
         """Learn the final label of an event, and enter the next stage if it is time.
@@ -132,6 +133,7 @@ class StagedSkepticalClassifier(SkepticalClassifier):
             annotator=annotator,
             event_id=event_id,
             privileged=privileged,
+            given_privileged=given_privileged,
             **options,
         )
         if challenged:

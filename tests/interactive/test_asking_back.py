@@ -118,6 +118,26 @@ def test_an_answer_is_learned_as_one_that_was_asked_for(asked):
     [line] = asked.answer("e", "hall", "label", at=45.0, annotator="ann")
     assert (line.event_id, line.y, line.origin, line.late) == ("e", "hall", "asked", False)
     assert line.x == {"f": 0.0}
+    assert line.asked_back
+
+
+def test_the_log_tells_these_labels_from_all_others_and_their_corrections_too(asked):
+    lines = asked.answer("e", "hall", "label", at=45.0)
+    lines += asked.answer("e", "den", supersedes="a1", at=46.0)
+    lines += asked.answer("e", None, supersedes="a2", at=47.0)
+    lines += asked.event("along", at=48.0, y="den")[1:2]
+    lines += asked.answer("f", "den", at=49.0)
+    asked.learner.asks = True
+    asked.event("g", at=50.0)
+    lines += asked.answer("g", "den", "label", at=51.0)
+    assert [(line.event_id, line.origin, line.asked_back) for line in lines] == [
+        ("e", "asked", True),
+        ("e", "revised", True),
+        ("e", "withdrawn", False),
+        ("along", "volunteered", False),
+        ("f", "volunteered", False),
+        ("g", "asked", False),
+    ]
 
 
 def test_a_learning_rule_hears_of_no_label_that_it_has_not_asked_for():

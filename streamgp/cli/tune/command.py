@@ -11,9 +11,12 @@ from streamgp.cli.configuration.config import consistent, load
 from streamgp.cli.configuration.options import features_option, ignore_option, with_options
 from streamgp.cli.configuration.settings import Config
 from streamgp.cli.option_types import Number, path_to
+from streamgp.cli.terminal import tell
 from streamgp.cli.tune.candidates import MOST
 
 DEFAULT_LIMIT = 3000
+# Sections that are about questions and challenges only, of which a search knows none.
+_WITHOUT_PART = ("challenge", "review", "reservoir", "budget", "total_budget")
 
 
 def _numbers(
@@ -199,6 +202,7 @@ def _search(log: Path, config_file: Path | None, options: dict[str, Any], **sear
             f"only the Gaussian process has what is searched here, got learner.name = "
             f'"{config.learner.name}"; compare other learners with --compare'
         )
+    _note_without_part(config)
     if config.log.limit is None:
         config = with_options(config, limit=DEFAULT_LIMIT)
     from streamgp.cli.tune.searching import search as search_log
@@ -207,6 +211,18 @@ def _search(log: Path, config_file: Path | None, options: dict[str, Any], **sear
     if search["output"] is not None:
         check_output(search["output"], read=[log, *([config_file] if config_file else [])])
     return search_log(log, config, source=str(config_file or "configuration"), **search)
+
+
+def _note_without_part(config: Config) -> None:
+    default = Config()
+    named = [
+        f"[{name}]" for name in _WITHOUT_PART if getattr(config, name) != getattr(default, name)
+    ]
+    if named:
+        tell(
+            f"note: a search learns every label, without regard to {', '.join(named)}; "
+            "--compare shows what questions and challenges make of it"
+        )
 
 
 def _compare(

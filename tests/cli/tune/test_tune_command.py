@@ -117,6 +117,20 @@ def test_everything_else_in_the_configuration_stays(log: Path, tmp_path: Path) -
     assert after.learner.max_points == 50
 
 
+def test_sections_about_questions_are_said_to_play_no_part(log: Path, tmp_path: Path) -> None:
+    start = tmp_path / "start.toml"
+    options = ("--label", "room", "--length-scales", "1", "--noise-variances", "0.5")
+    searched = tune(log, *options)
+    start.write_text('[reservoir]\nrule = "latest"\n[budget]\nrule = "at_most"\nn = 3\n')
+    with_rules = tune(log, *options, "--config", start)
+    assert "a search learns" not in searched.stderr
+    assert with_rules.stderr == (
+        "note: a search learns every label, without regard to [reservoir], [budget]; --compare "
+        f"shows what questions and challenges make of it\n{searched.stderr}"
+    )
+    assert [row[:5] for row in table(with_rules)] == [row[:5] for row in table(searched)]
+
+
 def test_every_key_has_a_learner_of_its_own(log: Path, tmp_path: Path) -> None:
     # Each phone by itself: the halves of the log, one after the other, are the same to it.
     halves = write(tmp_path / "halves.csv", [*rows(120)[::2], *rows(120)[1::2]])

@@ -22,6 +22,18 @@ from streamgp.interactive.rebuilding import teach
 BAYES = '[learner]\nname = "river.naive_bayes.GaussianNB"\n'
 PRIVILEGED = '[learner]\nname = "privileged"\n'
 LABELS = ("hall", "den")
+ASKING_BACK = """\
+broker = "kafka://nowhere"
+warm_up = 0
+[query]
+rule = "equal_error"
+at_least = 0.2
+[challenge]
+rule = "never"
+[reservoir]
+rule = "latest"
+every = 2
+"""
 
 
 @pytest.fixture
@@ -208,6 +220,28 @@ def test_what_came_with_answers_reaches_the_learner_that_takes_over(small: Small
     gp = build_model(load_worker(with_both(small, PRIVILEGED.replace("privileged", "gp"))))
     assert [taught for taught in teach(gp, lines) if taught.refusal] == []
     assert last.proba != gp.predict_proba_one({"light": 0.5})
+
+
+def test_a_rule_that_learns_hears_once_more_what_it_has_heard(small: Small) -> None:
+    """And not what a reservoir beside it has asked for."""
+    small.config_file.write_text(ASKING_BACK)
+    n_asked = 0
+    for first in range(0, 24, 4):
+        names = range(first, first + 4)
+        small.put(*(small.event(f"e{i}", x={"light": i % 2 + 0.3 * (i % 5)}) for i in names))
+        small.work()
+        requests = [m for m in small.said("requests") if isinstance(m, LabelRequest)]
+        for request in requests[n_asked:]:
+            small.answer(request, LABELS[int(request.event_id[1:]) % 2])
+        n_asked = len(requests)
+        small.work()
+    lines = [m for m in small.said("consensus") if isinstance(m, LabelledExample)]
+    assert {line.asked_back for line in lines} == {False, True}
+    before = heads(small)["ann"]["model"]
+    small.done("rebuild", "--learner", new_file(small, "warm_up = 0\n"), "--take-over", "--yes")
+    after = heads(small)["ann"]["model"]
+    assert (after["query"], after["annotators"]) == (before["query"], before["annotators"])
+    small.work()
 
 
 def test_old_learner_can_take_over_again(small: Small) -> None:

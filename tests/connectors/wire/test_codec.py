@@ -147,6 +147,7 @@ def messages():
             late=st.booleans(),
             privileged=privileged,
             std=st.none() | floats,
+            asked_back=st.booleans(),
         ),
         st.builds(Expired, request_id=texts, event_id=texts, key=maybe_text, at=floats),
         st.builds(Rejected, subject=texts, key=maybe_text, fault=faults, reason=texts, at=floats),
