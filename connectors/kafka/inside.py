@@ -84,15 +84,22 @@ def await_fetches(consumer: Any, wait_s: float) -> Mapping[TopicPartition, list[
     return found
 
 
-def unread(consumer: Any, place: TopicPartition) -> int | None:
-    """Return how many records of a partition were not fetched, None if that is not known.
+def fetched_to(consumer: Any, place: TopicPartition) -> int | None:
+    """Return up to where everything in a partition was fetched, None if that is not known.
 
     The client's `position` would ask the broker where reading begins, and takes its time to do so.
     """
     state = consumer._subscription.assignment.get(place)
-    if state is None or state.highwater is None or state.position is None:
+    return None if state is None or state.position is None else int(state.position.offset)
+
+
+def unread(consumer: Any, place: TopicPartition) -> int | None:
+    """Return how many records of a partition were not fetched, None if that is not known."""
+    at = fetched_to(consumer, place)
+    state = consumer._subscription.assignment.get(place)
+    if state is None or state.highwater is None or at is None:
         return None
-    return int(max(0, state.highwater - state.position.offset))
+    return int(max(0, state.highwater - at))
 
 
 def forget_positions(consumer: Any) -> None:

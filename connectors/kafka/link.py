@@ -180,7 +180,7 @@ class KafkaLink:
                 raise LinkError("partitions were given anew since the last poll")
             # Also where nothing was polled: without a position, the broker asks for no generation.
             offsets = {
-                place: OffsetAndMetadata(offset, "", -1)
+                place: OffsetAndMetadata(self._past_ends(place, offset), "", -1)
                 for place, offset in (self._polled or self._position()).items()
             }
             ends = transact(
@@ -267,6 +267,16 @@ class KafkaLink:
                 f"left open? partition {place.partition}"
             )
         return {place: at}
+
+    def _past_ends(self, place: TopicPartition, offset: int) -> int:
+        """Return where an input is read on of which nothing was handed over from an offset on.
+
+        The end of a transaction takes a place, but no record comes of it: a group that stopped
+        before the last one would seem to be behind for ever.
+        """
+        if self._inputs.n_waiting(self._member.topics[place.topic], place.partition):
+            return offset
+        return max(offset, self._member.fetched(place) or 0)
 
     def _stay(self) -> None:
         """Remain a member while something else takes long."""

@@ -26,6 +26,7 @@ from connectors.kafka.client import (
 from connectors.kafka.inside import (
     EVERYTHING,
     await_fetches,
+    fetched_to,
     forget_positions,
     has_lost_its_name,
     join,
@@ -159,6 +160,10 @@ class Member:
         """Return which offset is fetched next, or None if that is not known in time."""
         at: int | None = self._consumer.position(place, timeout_ms=round(1e3 * wait_s))
         return at
+
+    def fetched(self, place: TopicPartition) -> int | None:
+        """Return up to where everything was fetched, or None if that is not known."""
+        return fetched_to(self._consumer, place)
 
     def behind(self, place: TopicPartition) -> int | None:
         """Return how many records were not fetched, or None if that is not known."""

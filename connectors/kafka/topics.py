@@ -121,7 +121,8 @@ class KafkaTopics:
     def lags(self, group: str) -> dict[tuple[TopicName, int], int]:
         """Return how many records of each input partition a group has not worked off.
 
-        The end of a transaction takes a place like a record, and counts as one.
+        Ends of transactions, and what was aborted, take places like records. They count until a
+        record behind them is worked off, or one that was fetched together with them.
         """
         return self._administration.lags(group)
 

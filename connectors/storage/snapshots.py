@@ -1,7 +1,7 @@
 """Snapshot files: bytes that are kept whole or not at all, in a directory of one process.
 
 What the bytes say, and whether they are damaged, is for those to know who wrote them. Files are
-readable by their owner alone, since snapshots hold what people said.
+readable by their owner alone unless told otherwise, since snapshots hold what people said.
 
 """
 
@@ -37,7 +37,7 @@ class InUseError(StateError):
     """A directory that another process uses."""
 
 
-def write_snapshot(path: str | Path, data: bytes) -> None:
+def write_snapshot(path: str | Path, data: bytes, *, mode: int = 0o600) -> None:
     """Write a file such that a crash at any moment leaves the old one or the new one, whole.
 
     The bytes go to a temporary file beside it, are forced to the disk, and take the old file's
@@ -51,6 +51,9 @@ def write_snapshot(path: str | Path, data: bytes) -> None:
         The file. Its directory must be there. A link is replaced, not followed.
     data
         What it will hold.
+    mode
+        Its permissions, less what the umask of the process denies; those of the old file do not
+        count. Unless told otherwise it is its owner's alone.
 
     Raises
     ------
@@ -70,7 +73,7 @@ def write_snapshot(path: str | Path, data: bytes) -> None:
     path = Path(path)
     try:
         with new_part(path) as part:
-            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
             try:
                 _write_all(descriptor, data)
                 os.fsync(descriptor)

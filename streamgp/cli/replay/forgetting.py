@@ -12,7 +12,12 @@ import click
 
 from connectors.files.erasing import count_lines, remove_lines
 from connectors.files.messages import check_beginning
-from connectors.storage.snapshots import StateDirectory, read_snapshot, write_snapshot
+from connectors.storage.snapshots import (
+    StateDirectory,
+    new_part,
+    read_snapshot,
+    write_snapshot,
+)
 from connectors.tables.cells import key_of
 from streamgp.base import State
 from streamgp.cli.configuration.build import build_loop
@@ -141,13 +146,15 @@ def _without(
 
 def _rewrite_summary(path: Path, counter: CountingSink) -> None:
     """Bring the summary of a run that has ended up to date."""
+    with new_part(path):
+        pass  # nothing is left of one that was being written when a run was cut
     data = read_snapshot(path)
     if data is None:
         return
     try:
         summary = dict(json.loads(data))
     except (ValueError, TypeError):
-        path.unlink()  # it was being written when the run was cut; the next run writes another
+        path.unlink()  # nobody can take a key out of what is damaged; the next run writes another
         return
     mode = path.stat().st_mode & 0o777
     summary |= {**counts_of(counter), "keys": counts_of_keys(counter)}

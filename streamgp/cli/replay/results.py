@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import msgspec
 
 from connectors.files.messages import FILES
+from connectors.storage.snapshots import write_snapshot
 from streamgp import __version__
 from streamgp.cli.configuration.settings import Config, resolved
 from streamgp.cli.replay.points import Points
@@ -49,7 +50,7 @@ class Counted(Protocol):
 def write_results(
     out: Path, *, log: Path, config: Config, notes: list[str], played: Played, wall_s: float
 ) -> None:
-    """Write `summary.json` and `timing.json` beside the messages.
+    """Write `summary.json` and `timing.json` beside the messages, each whole or not at all.
 
     Parameters
     ----------
@@ -65,6 +66,11 @@ def write_results(
         The run.
     wall_s
         How long everything took, reading and writing included.
+
+    Raises
+    ------
+    StateError
+        If one of them cannot be written.
 
     """
     summary: dict[str, Any] = {
@@ -84,7 +90,8 @@ def write_results(
         "wall_s": wall_s,
     }
     for name, content in ((SUMMARY, summary), (TIMING, timing)):
-        (out / name).write_text(laid_out(content), encoding="utf-8")
+        # As open to others as the message files beside them.
+        write_snapshot(out / name, laid_out(content).encode(), mode=0o666)
 
 
 def counts_of(played: Counted) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from connectors.records import Outgoing
 from connectors.wire import statelog
 from connectors.wire.history import History, HistoryError
 from connectors.wire.statelog import CONFIGURATION
+from connectors.worker.agreement import GROUP, OtherGroupError, check_signed
 from streamgp import __version__
 from streamgp.base import State
 from streamgp.cli.configuration.addresses import FileAddress, parse_address
@@ -58,7 +59,7 @@ def rebuild_learners(
     ConfigError
         If one of the files is wrong.
     click.ClickException
-        If workers are running, or the topics hold what cannot be read.
+        If workers are running, or the topics are another group's or hold what cannot be read.
 
     """
     with visit(config_file, broker) as there, ExitStack() as stack:
@@ -71,6 +72,8 @@ def rebuild_learners(
         histories = histories_of(reader)
         try:
             found = {n: history.configuration for n, history in histories.items()}
+            if take_over:
+                _check_group(found, there.group)
             total = build_total_budget(config)
             _note_others(found.values(), configured(old, total), config_file)
             rows, heads = _compared(
@@ -94,7 +97,11 @@ def rebuild_learners(
             raise click.ClickException(
                 "a worker has learned something meanwhile; stop all workers, then run this again"
             )
-        configuration = {"fingerprint": configured(new, total), "keyed": config.worker.keyed}
+        configuration = {
+            "fingerprint": configured(new, total),
+            "keyed": config.worker.keyed,
+            GROUP: there.group,
+        }
         partitions = [n for n in histories if found[n] is not None]
         _write(there, _marks(partitions, {**configuration, "fingerprint": BEING_REBUILT}))
         _write(there, [*heads, *_marks(partitions, configuration)])
@@ -134,6 +141,18 @@ def _check_idle(there: Deployment) -> None:
             f"{number(n, 'worker')} of group {there.group} still at work; stop them all, then take "
             "over (one that was killed counts until the broker misses it)"
         )
+
+
+def _check_group(found: Mapping[int, Mapping[str, Any] | None], group: str) -> None:
+    """Refuse to take over what is another group's.
+
+    Its workers may be at work; and this group, which is nowhere yet, would read everything again.
+    """
+    for partition, configuration in found.items():
+        try:
+            check_signed(partition, configuration or {}, {}, group)
+        except OtherGroupError as error:
+            raise click.ClickException(str(error)) from None
 
 
 def _note_others(

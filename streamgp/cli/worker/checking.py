@@ -16,6 +16,7 @@ import click
 from connectors.records import LinkError, Topics
 from connectors.storage.snapshots import state_error
 from connectors.wire.history import History, HistoryError
+from connectors.worker.agreement import UnfitTopicsError, check_signed
 from connectors.worker.loop_settings import LoopSettings
 from streamgp.cli.configuration.addresses import KafkaAddress, parse_address
 from streamgp.cli.configuration.settings import resolved
@@ -184,7 +185,7 @@ def _of_topics(
     yield Finding("ok", "topics", f"all seven are there, with {n} partition{'s' * (n != 1)}")
     yield from (Finding("warning", "topics", warning) for warning in topics.warnings())
     yield _of_group(topics, config)
-    yield _of_learned(topics, loops, timeout_s)
+    yield _of_learned(topics, config, loops, timeout_s)
 
 
 def _of_group(topics: Topics, config: WorkerConfig) -> Finding:
@@ -197,21 +198,18 @@ def _of_group(topics: Topics, config: WorkerConfig) -> Finding:
     return Finding("ok", "group", f"{workers}, {number(waiting, 'input')} waiting")
 
 
-def _of_learned(topics: Topics, loops: LoopSettings, timeout_s: float) -> Finding:
-    """Compare this configuration with that of the workers that wrote the topics."""
+def _of_learned(
+    topics: Topics, config: WorkerConfig, loops: LoopSettings, timeout_s: float
+) -> Finding:
+    """Compare configuration and group with those of the workers that wrote the topics."""
     histories, is_whole = _configurations(topics, timeout_s)
-    ours = loops.configuration
     for partition, history in sorted(histories.items()):
         theirs = history.configuration
-        differing = [] if theirs is None else [n for n in ours if theirs.get(n) != ours[n]]
-        if theirs is not None and differing:
-            text = ", ".join(f"{n} {theirs.get(n)!s:.16}, here {ours[n]}" for n in differing)
-            return Finding(
-                "wrong",
-                "learned",
-                f"partition {partition} was worked on with another configuration ({text}); go back "
-                "to it, or take the new one over with `streamgp rebuild`",
-            )
+        try:
+            if theirs is not None:
+                check_signed(partition, theirs, loops.configuration, config.worker.group)
+        except UnfitTopicsError as error:  # what a worker would end with
+            return Finding("wrong", "learned", str(error))
     if not is_whole:
         return Finding(
             "warning",

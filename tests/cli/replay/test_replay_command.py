@@ -12,12 +12,14 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from connectors.files.messages import MessageFiles, alone_in
+from connectors.storage import snapshots
 from connectors.tables.logs import LogSource
 from streamgp.cli.configuration.config import load
 from streamgp.cli.configuration.options import with_options
@@ -504,6 +506,35 @@ def test_full_disk_is_one_line(log: Path, tmp_path: Path, monkeypatch: pytest.Mo
     assert wrong(log, "--label", "room", "--ignore", "phone,at", "--out", out) == (
         f"cannot write to {out}: No space left on device"
     )
+
+
+def test_summary_is_whole_or_not_there(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = os.write
+
+    def fill(descriptor: int, data: memoryview) -> int:
+        if len(data) == 1:
+            raise OSError(28, "No space left on device")
+        return written(descriptor, data[: len(data) // 2])
+
+    monkeypatch.setattr(snapshots, "os", SimpleNamespace(**vars(os) | {"write": fill}))
+    out = tmp_path / "out"
+    assert wrong(log, "--label", "room", "--ignore", "phone,at", "--out", out) == (
+        f"cannot write {out / 'summary.json'}: No space left on device; free some space"
+    )
+    assert {path.name for path in out.iterdir()}.isdisjoint({"summary.json", "timing.json"})
+    assert not list(out.glob(".*.part"))
+
+
+def test_summary_may_be_read_by_whoever_may_read_the_messages(log: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    umask = os.umask(0o027)
+    try:
+        assert replay(log, "--label", "room", "--ignore", "phone", "--out", out).exit_code == 0
+    finally:
+        os.umask(umask)
+    assert {oct(path.stat().st_mode & 0o777) for path in out.glob("*.json*")} == {"0o640"}
 
 
 def test_parquet_without_pyarrow_says_what_to_install(

@@ -123,6 +123,7 @@ def test_nothing_of_a_forgotten_person_is_left(folder: Folder, after: int) -> No
     folder.cut(after)
     left_over = folder.state / f".{state.REPLAY}.{'0' * 16}.part"
     left_over.write_text(SHE)  # of a save that was cut
+    (folder.out / f".summary.json.{'0' * 16}.part").write_text(SHE)  # and of a run
     assert {"predictions.jsonl", "answers.jsonl", state.REPLAY} <= set(folder.traces())
     n_hers = sum(m.get("key") == SHE for name in FILES for m in folder.lines(name))
     n_labels = len({m["event_id"] for m in folder.lines("consensus") if m["key"] == SHE})
@@ -216,6 +217,16 @@ def test_summary_of_a_run_that_ended_is_brought_up_to_date(folder: Folder, tmp_p
     assert result.exit_code == 0
     assert SHE not in result.stdout
     assert_consistent(folder)
+
+
+def test_damaged_summary_keeps_nothing_of_her(folder: Folder) -> None:
+    assert folder.play().exit_code == 0
+    summary = folder.out / "summary.json"
+    whole = summary.read_bytes()
+    summary.write_bytes(whole[: len(whole) // 2])
+    folder.forget(SHE)
+    assert not summary.exists()
+    assert folder.traces() == []
 
 
 def test_everybody_can_be_forgotten(folder: Folder) -> None:

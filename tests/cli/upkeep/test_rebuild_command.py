@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -275,6 +276,26 @@ def test_nothing_is_taken_over_while_a_worker_runs(small: Small) -> None:
             "killed counts until the broker misses it)"
         )
     assert small.records("state") == before
+
+
+def test_nothing_is_taken_over_from_another_group(small: Small) -> None:
+    """Its workers may be at work, and the new group would read all events again."""
+    with_labels(small)
+    before = small.records("state")
+    small.add('[worker]\ngroup = "rooms"\n')
+    assert small.wrong("rebuild", "--learner", new_file(small), "--take-over", "--yes") == (
+        "partition 2 is that of the group 'streamgp', here it is 'rooms', and two would ruin each "
+        "other's learners; use the group name 'streamgp', or other topics"
+    )
+    assert small.records("state") == before
+    assert "new learners" not in small.done("rebuild", "--learner", new_file(small))
+
+
+def test_topics_stay_those_of_the_group(small: Small) -> None:
+    with_labels(small)
+    small.done("rebuild", "--learner", new_file(small), "--take-over", "--yes")
+    marks = [r.value for r in small.records("state") if r.key == b"\x1fconfiguration"]
+    assert [json.loads(mark or b"")["value"]["group"] for mark in marks] == ["streamgp"] * 3
 
 
 def test_what_a_worker_learns_while_somebody_thinks_is_not_lost(

@@ -73,9 +73,8 @@ class Deployed:
             thread.join()
 
     def is_idle(self) -> bool:
-        # The end of a transaction counts as one record.
         lags = self.topics.lags(self.group).values()
-        return self.topics.n_members(self.group) == 1 and max(lags) <= 1
+        return self.topics.n_members(self.group) == 1 and max(lags) == 0
 
     def call(self, *words: str | Path) -> Result:
         command, *rest = map(str, words)

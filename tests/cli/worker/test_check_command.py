@@ -251,7 +251,8 @@ def test_one_learner_for_all_needs_one_partition(config: Path, topics: FakeTopic
 
 def test_same_configuration_is_recognised(config: Path, topics: FakeTopics) -> None:
     fingerprint = build_model(load_worker(config)).fingerprint()
-    worked_on(topics, {"fingerprint": fingerprint, "keyed": True, "streamgp": "0.0"})
+    theirs = {"fingerprint": fingerprint, "keyed": True, "group": "streamgp", "streamgp": "0.0"}
+    worked_on(topics, theirs)
     status, found = checked(config)
     assert (status, found["learned"]) == (0, ("ok", "with this configuration"))
 
@@ -259,8 +260,15 @@ def test_same_configuration_is_recognised(config: Path, topics: FakeTopics) -> N
 @pytest.mark.parametrize(
     ("value", "difference"),
     [
-        ({"fingerprint": "0123456789abcdef", "keyed": True}, "fingerprint 0123456789abcdef, here "),
-        ({"fingerprint": None, "keyed": False}, "keyed False, here True"),
+        (
+            {"fingerprint": "0123456789abcdef", "keyed": True},
+            "fingerprint 0123456789abcdef; here fingerprint {}); go back to it, or take the new "
+            "one over with `streamgp rebuild`",
+        ),
+        (
+            {"fingerprint": None, "keyed": False},
+            "keyed False; here keyed True); go back to it, or use other topics",
+        ),
     ],
 )
 def test_changed_configuration_is_wrong(
@@ -270,10 +278,23 @@ def test_changed_configuration_is_wrong(
     worked_on(topics, {**value, "fingerprint": value["fingerprint"] or fingerprint})
     status, found = checked(config)
     assert (status, found["learned"][0]) == (2, "wrong")
-    text = found["learned"][1]
-    assert text.startswith("partition 2 was worked on with another configuration (")
-    assert difference in text
-    assert text.endswith("take the new one over with `streamgp rebuild`")
+    assert found["learned"][1] == (
+        f"partition 2 was worked on with another configuration ({difference.format(fingerprint)}"
+    )
+
+
+def test_changed_group_is_wrong(config: Path, topics: FakeTopics) -> None:
+    """It would read all events again; a worker refuses, too."""
+    fingerprint = build_model(load_worker(config)).fingerprint()
+    worked_on(topics, {"fingerprint": fingerprint, "keyed": True, "group": "streamgp"})
+    config.write_text(config.read_text() + 'group = "rooms"\n')
+    status, found = checked(config)
+    assert (status, found["group"][0]) == (2, "ok")
+    assert found["learned"] == (
+        "wrong",
+        "partition 2 is that of the group 'streamgp', here it is 'rooms', and two would ruin each "
+        "other's learners; use the group name 'streamgp', or other topics",
+    )
 
 
 def test_configuration_that_nobody_writes_is_wrong(config: Path, topics: FakeTopics) -> None:

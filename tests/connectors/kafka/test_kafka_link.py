@@ -188,6 +188,24 @@ def test_what_was_polled_and_not_committed_is_delivered_again(topics, group):
         assert values(poll(link, 1)) == [b"2"]
 
 
+def test_of_what_was_worked_off_not_even_the_end_of_its_transaction_waits(topics, group):
+    def n_waiting():
+        return sum(topics.lags(group).values())
+
+    with linked(topics, group, max_records=2) as link:
+        link.commit([out("consensus", b"%d" % i) for i in range(3)])
+        assert values(poll(link, 2)) == [b"0", b"1"]
+        link.commit([])
+        assert eventually(n_waiting, 2) == 2  # the third, and the end
+    with linked(topics, group) as link:
+        assert values(poll(link, 1)) == [b"2"]
+        link.commit([])
+        assert eventually(n_waiting, 0) == 0
+    write(topics, out("consensus", None))
+    with linked(topics, group) as link:
+        assert values(poll(link, 1)) == [None]
+
+
 def test_a_record_without_a_partition_goes_where_its_key_belongs(topics, group):
     with linked(topics, group) as link:
         keys = [b"ann", b"bob", b"eve", b"dan"]

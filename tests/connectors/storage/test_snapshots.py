@@ -59,6 +59,17 @@ def test_a_snapshot_is_readable_by_its_owner_alone(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+def test_a_file_for_others_is_as_open_as_the_umask_lets_it_be(tmp_path):
+    path = tmp_path / "summary"
+    umask = os.umask(0o027)
+    try:
+        for data in (b"old", b"new"):
+            write_snapshot(path, data, mode=0o666)
+            assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    finally:
+        os.umask(umask)
+
+
 def test_a_link_is_replaced_and_what_it_points_to_is_kept(tmp_path):
     (tmp_path / "elsewhere").write_bytes(b"old")
     path = tmp_path / "loop"
