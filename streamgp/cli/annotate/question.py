@@ -23,8 +23,9 @@ from streamgp.cli.wording import number, printable, span
 from streamgp.interactive.messages import Challenge
 
 MOST_IN_LINES = 12
-_NOTICED_S = 2.0
 """Features that are shown where nobody can press a key for more."""
+# Seconds that are too few to be told.
+_NOTICED_S = 2.0
 
 REASONS = {
     "SkepticalAsk": "the prediction is unsure",
