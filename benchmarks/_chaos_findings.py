@@ -25,6 +25,8 @@ class Findings:
         original bytes; all other dead letters.
     waiting
         Answers that will be dead letters unless their event comes, within the time that they wait.
+    hostile, hostile_dead
+        Hostile events, and those of them that are dead letters.
     ends_wrong
         Questions that have not exactly one end.
     lines_wrong
@@ -54,6 +56,8 @@ class Findings:
     dead_found: int
     dead_too_many: int
     waiting: int
+    hostile: int
+    hostile_dead: int
     ends_wrong: int
     lines_wrong: int
     nulls_wrong: int

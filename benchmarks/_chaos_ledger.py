@@ -2,7 +2,8 @@
 
 Nothing is asked but the topics, read as committed. What went in says what must have come out: one
 prediction for each event, one end for each question, one line for each label learned, one dead
-letter for each input that could not be used.
+letter for each input that could not be used. A hostile event has either: what the learner makes of
+it is not judged.
 
 """
 
@@ -20,7 +21,7 @@ from benchmarks._chaos_findings import Findings
 from benchmarks._chaos_letters import Letters
 from benchmarks._chaos_lines import Lines, Name
 from benchmarks._chaos_talks import Asked, Talk
-from benchmarks._chaos_traffic import MARK
+from benchmarks._chaos_traffic import HOSTILE_KEYS, HOSTILE_MARK, MARK
 from connectors.records import Record
 
 _decode = msgspec.json.decode
@@ -60,6 +61,7 @@ class Ledger:
     # _asked          by event
     # _answers        in the order of each partition
     # _letters        what cannot be used, the dead letters, and what waits to be one
+    # _hostile        hostile events as they were sent, by event
     def __init__(
         self, *, horizon_s: float, is_sampled: Callable[[str], bool] = lambda _: True
     ) -> None:
@@ -76,6 +78,7 @@ class Ledger:
         self._asked: dict[Name, Asked] = defaultdict(Asked)
         self._answers: dict[int, list[Record]] = defaultdict(list)
         self._letters = Letters()
+        self._hostile: dict[Name, list[Record]] = defaultdict(list)
         self._take = {
             "events": self._take_event,
             "answers": self._take_answer,
@@ -106,6 +109,7 @@ class Ledger:
 
         """
         examples: list[str] = []
+        n_hostile_dead = self._judge_hostile()
         talks, n_answers = self._hold_talks()
         self._letters.excuse_waiting(stopped_at)
         lost = [name for name in self._events if not self._n_predictions.get(name)]
@@ -136,7 +140,7 @@ class Ledger:
         asked = self._asked.values()
         n_challenges = sum(sum("/challenge/" in r for r in a.expires_at) for a in asked)
         return Findings(
-            events=len(self._events),
+            events=len(self._events.keys() - self._hostile.keys()),
             answers=n_answers,
             requests=sum(len(a.expires_at) for a in asked) - n_challenges,
             challenges=n_challenges,
@@ -149,6 +153,8 @@ class Ledger:
             dead_found=self._letters.n_found,
             dead_too_many=self._letters.n_too_many,
             waiting=self._letters.n_waiting,
+            hostile=sum(map(len, self._hostile.values())),
+            hostile_dead=n_hostile_dead,
             ends_wrong=len(endless),
             lines_wrong=sum(map(abs, lines.values())),
             nulls_wrong=len(nulls),
@@ -164,11 +170,15 @@ class Ledger:
         value = _decode(record.value or b"")
         key = _key(record)
         event_id = value.get("event_id", f"events:{record.partition}:{record.offset}")
-        self._numbers.add(value["n"])
         occurred_at = value.get("occurred_at", record.at)
-        known = self._events.get((key, event_id))
-        if known is not None:
-            self._letters.expect(record)
+        is_known = (key, event_id) in self._events
+        if HOSTILE_MARK in (record.value or b""):
+            self._hostile[key, event_id].append(record)
+        else:
+            self._numbers.add(value["n"])
+            if is_known:
+                self._letters.expect(record)
+        if is_known:
             return
         self._events[key, event_id] = _Event(record.at, occurred_at, value.get("y"))
         if self._is_sampled(key):
@@ -200,6 +210,29 @@ class Ledger:
 
     # --- judging
 
+    def _judge_hostile(self) -> int:
+        """Expect a dead letter of each hostile event but the one that was predicted, if one was.
+
+        Returns
+        -------
+        How many there are.
+
+        """
+        n_dead = 0
+        for name, records in self._hostile.items():
+            dead = [record for record in records if self._letters.has(record)]
+            silent = [record for record in records if not self._letters.has(record)]
+            if not silent:
+                if self._n_predictions.get(name):
+                    dead.pop()  # it was predicted: one of them is without need
+                else:
+                    del self._events[name]
+            n_dead += len(dead)
+            # Of several with the same id one is predicted; all others are duplicates.
+            for record in (*dead, *silent[1:]):
+                self._letters.expect(record)
+        return n_dead
+
     def _hold_talks(self) -> tuple[dict[Name, Talk], int]:
         """Hold all conversations once more; what they refuse must be a dead letter."""
         talks = {
@@ -216,6 +249,9 @@ class Ledger:
             event = self._events.get(name)
             if event is None or self._is_forgotten(record, value, event):
                 self._letters.expect(record)
+                continue
+            if _is_hostile(record) and self._letters.has(record):
+                self._letters.expect(record)  # the learner could not work with it
                 continue
             talk = talks[name]
             verdict = talk.cancel(value["request_id"]) if is_cancel else talk.hear(value)
@@ -237,6 +273,11 @@ class Ledger:
                     stalls.append(at - max(before, self._events[name].at))
                 before = at
         return max(stalls)
+
+
+def _is_hostile(record: Record) -> bool:
+    """Whether a learner may not be able to work with an input."""
+    return HOSTILE_MARK in (record.value or b"") or (record.key or b"").startswith(HOSTILE_KEYS)
 
 
 def _key(record: Record) -> str:

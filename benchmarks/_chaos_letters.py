@@ -87,6 +87,10 @@ class Letters:
             if since + PATIENCE_S > stopped_at - GRACE_S and self._bad.pop(place, None):
                 self.n_waiting += 1
 
+    def has(self, record: Record) -> bool:
+        """Whether there is a dead letter of an input."""
+        return bool(self._of(place_of(record)))
+
     def read_by(self, record: Record) -> float:
         """Return by when an answer was read that waits or is a dead letter; of others -inf."""
         place = place_of(record)

@@ -67,6 +67,8 @@ class Scene:
         Seed of everything random.
     n_workers, n_events, seconds
         How many, and how long the events take.
+    hostile_share
+        How many hostile events there are for each good one.
     home
         Where workers keep their state, and all their logs.
 
@@ -90,7 +92,13 @@ class Scene:
     # _stuck  how many inputs wait, and since when it has been so many
 
     def __init__(
-        self, seed: int, n_workers: int, n_events: int, seconds: float, home: Path
+        self,
+        seed: int,
+        n_workers: int,
+        n_events: int,
+        seconds: float,
+        hostile_share: float,
+        home: Path,
     ) -> None:
         self.config = home / "chaos.toml"
         self.state = home / "state"
@@ -104,6 +112,7 @@ class Scene:
         self._n_workers = n_workers
         self._n_events = n_events
         self._seconds = seconds
+        self._hostile_share = hostile_share
         self._broker = _broker()
         self._people: dict[str, Program] = {}
         self._told = time.monotonic()
@@ -224,10 +233,11 @@ class Scene:
         servers, seed = self._broker.servers, str(self._seed)
         senders = ["-m", "benchmarks._chaos_senders"]
         annotator = _ANNOTATOR.format(seed=self._seed)
+        traffic = (self._n_events, self._seconds, self._hostile_share)
         arguments = {
             "annotator": [*_STREAMGP, "annotate", str(self.config), "--simulate", annotator],
             "meddler": [*senders, "meddle", servers, seed],
-            "feeder": [*senders, "feed", servers, seed, str(self._n_events), str(self._seconds)],
+            "feeder": [*senders, "feed", servers, seed, *map(str, traffic)],
         }
         return Program(name, arguments[name], self._logs)
 

@@ -1,6 +1,6 @@
 """Programs that write into the topics under chaos, run as processes of their own.
 
-    python -m benchmarks._chaos_senders feed SERVERS SEED N_EVENTS SECONDS
+    python -m benchmarks._chaos_senders feed SERVERS SEED N_EVENTS SECONDS HOSTILE_SHARE
     python -m benchmarks._chaos_senders meddle SERVERS SEED
 
 The feeder sends events, and ends when all are safe. The meddler reads what is asked and answered,
@@ -81,9 +81,10 @@ class Sender:
         return False
 
 
-def feed(servers: str, seed: int, n_events: int, seconds: float) -> None:
+def feed(servers: str, seed: int, n_events: int, seconds: float, hostile_share: float) -> None:
     """Send events, evenly over some seconds; what was held up comes at once."""
-    traffic, sender = Traffic(seed, n_events), Sender(servers)
+    traffic = Traffic(seed, n_events, hostile_share=hostile_share)
+    sender = Sender(servers)
     start = flushed = time.monotonic()
     n_sent = 0
     while n_sent < n_events:
@@ -194,8 +195,8 @@ def meddle(servers: str, seed: int, should_stop: Callable[[], bool]) -> None:
 
 def _main(what: str, servers: str, seed: str, *numbers: str) -> None:
     if what == "feed":
-        n_events, seconds = numbers
-        feed(servers, int(seed), int(n_events), float(seconds))
+        n_events, seconds, hostile_share = numbers
+        feed(servers, int(seed), int(n_events), float(seconds), float(hostile_share))
         return
     signals: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: signals.append(number))

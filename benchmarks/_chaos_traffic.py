@@ -1,7 +1,10 @@
-"""What goes into the topics under chaos: good events, and bad inputs of every kind.
+"""What goes into the topics under chaos: good events, bad inputs, and hostile ones of every kind.
 
-Every event bears the number `n`, in a field that workers ignore. Every bad input bears a mark in
-its bytes, and nothing else does, so that the topics alone tell what a worker has to refuse.
+Every good event bears the number `n`, in a field that workers ignore. Every bad input bears a mark
+in its bytes, and nothing else does, so that the topics alone tell what a worker has to refuse.
+
+Hostile inputs bear another mark. They can be read, and hold what a learner may not be able to work
+with; whether it can is for the learner to say. Most are about keys of their own, one of each kind.
 
 """
 
@@ -17,6 +20,10 @@ from connectors.records import Misnamed, Outgoing, TopicName
 from connectors.wire.codec import MAX_INPUT_BYTES
 
 MARK = b"chaos-bad"
+HOSTILE_MARK = b"chaos-hostile"
+HOSTILE_KEYS = b"hostile "
+"""What the keys begin with that nobody but an attacker uses."""
+HOSTILE_SHARE = 0.02
 CLASSES = ("hall", "kitchen", "lounge", "study")
 N_KEYS = 100
 N_RARE_KEYS = 20
@@ -27,6 +34,9 @@ _TERSE_SHARE = 0.02
 _NULL_SHARE = 0.001
 _BAD_SHARE = 0.001
 _WRONG_LABELS = 0.2
+# Of the hostile events those that are about honest keys, those whose label is sent once more, as an
+# answer, and those of which each has a class of its own.
+_AT_HOME, _ANSWERED, _CLASSES = 0.1, 0.1, 0.15
 
 _Value = dict[str, Any]
 
@@ -40,12 +50,17 @@ class Traffic:
         Seed of everything random.
     n_events
         Number of good events; of each kind of bad input there are at least two, if there is room.
+    hostile_share
+        How many hostile events there are for each good one.
 
     """
 
-    # _last  key and number of the last event that brings its id
-    def __init__(self, seed: int, n_events: int) -> None:
+    # _last     key and number of the last event that brings its id
+    # _attacks  draws all that is hostile, so that good events do not depend on how much that is
+    def __init__(self, seed: int, n_events: int, *, hostile_share: float = HOSTILE_SHARE) -> None:
         self._rng = np.random.default_rng(seed)
+        self._attacks = np.random.default_rng([seed, 1])
+        self._hostile_share = hostile_share
         self._bad_every = max(2, min(round(1 / _BAD_SHARE), n_events // (2 * len(KINDS))))
         self._last = "", 0
 
@@ -68,6 +83,31 @@ class Traffic:
         if self._rng.random() < _NULL_SHARE:
             topic: TopicName = "events" if number % 2 else "answers"
             sent.append(Outgoing(topic=topic, key=key.encode(), value=None))
+        if self._attacks.random() < self._hostile_share:
+            sent += self._attack(number, key, at)
+        return sent
+
+    def _attack(self, number: int, key: str, at: float) -> list[Outgoing]:
+        """Return a hostile event, and now and then an answer about it."""
+        rng = self._attacks
+        kind = _OWN_CLASS
+        if rng.random() >= _CLASSES:
+            kind = list(HOSTILE)[int(rng.integers(len(HOSTILE)))]
+        is_at_home = kind not in _TOO_MUCH and rng.random() < _AT_HOME
+        where = {"key": key if is_at_home else f"{HOSTILE_KEYS.decode()}{kind}"}
+        where |= {"version": 1, "event_id": f"hostile-{number:07}"}
+        note = f"{HOSTILE_MARK.decode()} {kind}"
+        x, y = HOSTILE[kind](number)
+        event = {"type": "event", **where, "x": x, "y": y, "occurred_at": at, "note": note}
+        if y is None:
+            del event["y"]
+        record_key = str(where["key"]).encode()
+        sent = [Outgoing(topic="events", key=record_key, value=_json({**event, "truth": "hall"}))]
+        if rng.random() < _ANSWERED:
+            answer_id = f"hostile-{number:07}"
+            answer = {"type": "answer", "answer_id": answer_id, **where, "y": {"float": 1e155}}
+            value = _json({**answer, "answered_at": at, "note": note})
+            sent.append(Outgoing(topic="answers", key=record_key, value=value))
         return sent
 
     def _key(self) -> str:
@@ -218,3 +258,43 @@ KINDS: dict[str, Callable[[_Bad], Outgoing]] = {
     ),
 }
 """Every kind of input that cannot be used, and how it is made."""
+
+_Hostile = Callable[[int], tuple[_Value, Any]]
+_OWN_CLASS = "a class for each event"
+_MANY_FEATURES = "hundreds of features"
+_TOO_MUCH = (_OWN_CLASS, _MANY_FEATURES)
+"""What would only make honest keys slow."""
+
+
+def _point(value: Any, y: Any = None) -> tuple[_Value, Any]:
+    return {"feature-0": value, "feature-1": 1.0}, y
+
+
+def _turns(*values: Any) -> Callable[[int], Any]:
+    return lambda number: values[number % len(values)]
+
+
+_EITHER = _turns("hall", "study")
+_TINY = _turns(0.0, 1e-155, 3e-155, -2e-155, 1.0)
+_LARGE = _turns(1e150, -1e150, 1e100, 1.1e150, -1.7e308, 1e155)
+_SMALL = _turns(5e-324, -1e-320, 1e-308, 0.0, -0.0)
+_ALIKE = _turns(True, 1, {"float": 1.0}, "1", False, 0, {"float": -0.0}, "")
+_TARGETS = _turns({"float": 0.1}, {"float": 2.5}, {"float": 1e155}, {"float": -1.7e308}, 2**62)
+_ODD = _turns("\u202ehall", "\u200b", "\ufeff", "e\u0301", "y" * 1000, "\U0010ffff")
+_TEXTS = _turns("warm", 1.0, None, True, "", -2)
+
+HOSTILE: dict[str, _Hostile] = {
+    "large features": lambda n: _point(_LARGE(n), _EITHER(n)),
+    "small features": lambda n: _point(_SMALL(n), _EITHER(n)),
+    "tiny spread and a contradiction": lambda n: _point(_TINY(n), _EITHER(n // 5)),
+    "one place, labels that switch": lambda n: _point(1.0, _EITHER(n)),
+    "large targets": lambda n: _point(float(n % 7), _TARGETS(n)),
+    "labels that are nearly the same": lambda n: _point(float(n % 3), _ALIKE(n)),
+    "odd labels": lambda n: _point(float(n % 5), _ODD(n)),
+    "texts for numbers": lambda n: _point(_TEXTS(n), _EITHER(n)),
+    "features that come and go": lambda n: ({f"only-{n % 9}": 1.0} if n % 4 else {}, _EITHER(n)),
+    "no label": lambda n: _point(_LARGE(n // 2)),
+    _MANY_FEATURES: lambda n: ({f"wide-{i}": float(i * n) for i in range(300)}, _EITHER(n)),
+    _OWN_CLASS: lambda n: _point(float(n), f"class {n}"),
+}
+"""Every kind of input that can be read, and that a learner may not be able to work with."""

@@ -2,8 +2,9 @@
 
 One broker is started on this machine (Java and Maven are needed), and on it, each a process of its
 own, workers (`streamgp run`), a simulated annotator who is wrong in one of five answers (`streamgp
-annotate --simulate`), a feeder of events with bad inputs of every kind among them, and a meddler
-who sends answers twice, corrects them, takes them back and cancels questions. Meanwhile workers are
+annotate --simulate`), a feeder of events with bad and hostile inputs of every kind among them (the
+hostile ones can be read, but hold what a learner may not be able to work with), and a meddler who
+sends answers twice, corrects them, takes them back and cancels questions. Meanwhile workers are
 killed, told to end, and stopped for longer than their session lasts, and start again as under a
 supervisor; the broker is killed and stopped and starts again.
 
@@ -13,6 +14,8 @@ what must have come out of what went in:
 lost, duplicated       predictions that are missing, and that are too many
 dead_expected, _found  inputs that cannot be used; those of them that are dead letters exactly once,
                        with the original bytes
+hostile, _dead         hostile events, each of which has one prediction or one dead letter; and how
+                       many have a dead letter. They are judged as all others are otherwise.
 waiting                answers that cannot be used either, but wait for their event, as they may for
                        a minute, and are not yet dead letters
 unexplained            predictions of every fourth key that the learner rebuilt from the consensus
@@ -28,7 +31,7 @@ nulls_wrong            lines of withdrawn examples that were not taken out of th
                        that were
 
 Options of this benchmark: --seconds S of chaos (600; quick 60), --workers N (2), --events N
-(300000; quick 15000).
+(300000; quick 15000), --hostile SHARE of hostile events for each good one (0.02).
 
 """
 
@@ -49,6 +52,7 @@ from benchmarks._chaos_learners import Explained, explain
 from benchmarks._chaos_programs import HARMS, Plan
 from benchmarks._chaos_scene import Scene
 from benchmarks._chaos_senders import N_PARTITIONS
+from benchmarks._chaos_traffic import HOSTILE_SHARE
 from benchmarks._harness import Options, Outcome, Row, at_least, at_most, progress, run
 from streamgp.cli.deployment.deployed import load_deployed
 from streamgp.cli.deployment.readiness import build_loops
@@ -72,12 +76,15 @@ class Size:
         How many events.
     workers
         How many workers.
+    hostile
+        How many hostile events there are for each good one.
 
     """
 
     seconds: float
     events: int
     workers: int = 2
+    hostile: float = HOSTILE_SHARE
 
 
 QUICK = Size(seconds=60.0, events=15_000)
@@ -90,10 +97,13 @@ def main(argv: list[str] | None = None) -> int:
     own.add_argument("--seconds", type=float)
     own.add_argument("--events", type=int)
     own.add_argument("--workers", type=int)
+    own.add_argument("--hostile", type=float)
     asked, rest = own.parse_known_args(argv)
     given = {name: value for name, value in vars(asked).items() if value is not None}
-    if any(value <= 0 for value in given.values()):
+    if any(value <= 0 for name, value in given.items() if name != "hostile"):
         own.error("--seconds, --events and --workers must be greater than 0")
+    if not 0.0 <= given.get("hostile", HOSTILE_SHARE) <= 1.0:
+        own.error("--hostile must be between 0 and 1")
 
     def measured(options: Options) -> Outcome:
         return measure(options, replace(QUICK if options.quick else FULL, **given))
@@ -123,7 +133,7 @@ def measure(options: Options, size: Size = QUICK) -> Outcome:
 
 def _measure(options: Options, size: Size, home: Path) -> Outcome:
     rng = random.Random(options.seed)
-    with Scene(options.seed, size.workers, size.events, size.seconds, home) as scene:
+    with Scene(options.seed, size.workers, size.events, size.seconds, size.hostile, home) as scene:
         start = time.monotonic()
         scene.rage(Plan.drawn(seed=options.seed, seconds=size.seconds), rng)
         scene.wait_until_fed()
@@ -156,6 +166,8 @@ def _measure(options: Options, size: Size, home: Path) -> Outcome:
         **{f"kills_{harm}": scene.harms[harm] for harm in HARMS},
         "broker_restarts": scene.n_restarts,
         "events": findings.events,
+        "hostile": findings.hostile,
+        "hostile_dead": findings.hostile_dead,
         "answers": findings.answers,
         "challenges": findings.challenges,
         "learned": findings.learned,

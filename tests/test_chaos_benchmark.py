@@ -25,7 +25,14 @@ from benchmarks._chaos_learners import StateOfTopics, explain  # noqa: E402
 from benchmarks._chaos_ledger import Ledger  # noqa: E402
 from benchmarks._chaos_programs import FINAL, Plan, Workers  # noqa: E402
 from benchmarks._chaos_talks import Asked, Talk  # noqa: E402
-from benchmarks._chaos_traffic import KINDS, MARK, Traffic  # noqa: E402
+from benchmarks._chaos_traffic import (  # noqa: E402
+    HOSTILE,
+    HOSTILE_KEYS,
+    HOSTILE_MARK,
+    KINDS,
+    MARK,
+    Traffic,
+)
 from connectors.memory.topics import MemoryTopics  # noqa: E402
 from connectors.records import ALL_TOPICS, Outgoing  # noqa: E402
 from connectors.storage.snapshots import StateDirectory  # noqa: E402
@@ -45,6 +52,7 @@ EXPIRES_S = 25.0
 START = 1_700_000_000.0
 N_ROUNDS, N_EVENTS, STEP_S = 12, 240, 10.0
 N_KEYS, MAX_KEYS = 28, 3
+HOSTILE_SHARE = 0.3
 MODEL = SkepticalClassifier(
     GPClassifier(), challenge=AlwaysChallenge(), budget=AtMostPer(3, 20.0), warm_up=0, seed=1
 )
@@ -96,7 +104,7 @@ class Run(Stage):
             error_rate=0.3, decline_rate=0.1, classes=["hall", "kitchen", "study"], seed=1
         )
         self.meddler = senders.Meddler(seed=1)
-        feed = Traffic(1, N_EVENTS)
+        feed = Traffic(1, N_EVENTS, hostile_share=HOSTILE_SHARE)
         asked = self.topics.reader(["requests"])
         said = self.topics.reader(["requests", "answers"])
         each = N_EVENTS // N_ROUNDS
@@ -192,7 +200,8 @@ def flaws(run, records, stopped_at=None):
     stopped_at = run.now if stopped_at is None else stopped_at
     before, after = judged(run.records, run.now), judged(records, stopped_at)
     only_counted = (
-        "events", "answers", "requests", "challenges", "learned", "open", "fed", "waiting"
+        "events", "answers", "requests", "challenges", "learned", "open", "fed", "waiting",
+        "hostile", "hostile_dead",
     )  # fmt: skip
     return {
         field.name: getattr(after, field.name) - getattr(before, field.name)
@@ -242,6 +251,12 @@ def explained(records):
     return total
 
 
+def n_predicted(run):
+    """Return how many predictions there are: of all good events, and some hostile ones."""
+    findings = judged(run.records, run.now)
+    return N_EVENTS + findings.hostile - findings.hostile_dead
+
+
 def differences(run, records):
     state = StateOfTopics()
     for record in records:
@@ -259,6 +274,7 @@ def test_nothing_is_found_where_nothing_is_wrong(run):
     assert (findings.lost, findings.duplicated, findings.dead_too_many) == (0, 0, 0)
     assert findings.dead_found == findings.dead_expected > 2 * len(KINDS)
     assert findings.events == findings.fed == N_EVENTS
+    assert findings.hostile > findings.hostile_dead > 0
     assert min(findings.challenges, findings.learned, findings.open) > 0
 
 
@@ -275,7 +291,7 @@ def test_the_run_has_everything_that_can_happen_to_a_question(run):
 
 def test_the_log_explains_every_prediction_to_the_last_bit(run):
     total = explained(run.records)
-    assert total["same"] == N_EVENTS
+    assert total["same"] == n_predicted(run)
     assert total["close"] == total["unexplained"] == 0
 
 
@@ -283,6 +299,62 @@ def test_the_snapshots_are_what_the_topics_make(run):
     n_keys, flaws = differences(run, run.records)
     assert n_keys > 2 * 2 * MAX_KEYS  # on two partitions, so that some are put away
     assert flaws == []
+
+
+# --- hostile events
+
+
+def hostile(run, *, dead):
+    """Return a hostile event that was sent once, and is a dead letter or was predicted."""
+    places = {
+        (headers["dlq.topic"], int(headers["dlq.partition"]), int(headers["dlq.offset"])): record
+        for record in run.records
+        if record.topic == "dead-letters" and "dlq.topic" in (headers := dict(record.headers))
+    }
+    for record in run.records:
+        if record.topic == "events" and HOSTILE_MARK in (record.value or b""):
+            letter = places.get((b"events", record.partition, record.offset))
+            if (letter is not None) is dead:
+                return record, letter
+    raise AssertionError("there is none")
+
+
+def test_hostile_events_are_of_every_kind():
+    traffic_ = Traffic(1, 1000, hostile_share=1.0)
+    sent = [record for n in range(1000) for record in traffic_.next(n, START)]
+    notes = {json.loads(r.value)["note"] for r in sent if HOSTILE_MARK in (r.value or b"")}
+    assert notes == {f"{HOSTILE_MARK.decode()} {kind}" for kind in HOSTILE}
+    at_home = [r for r in sent if HOSTILE_MARK in (r.value or b"") and r.key.startswith(b"key-")]
+    assert 0 < len(at_home) < 200
+
+
+def test_how_much_is_hostile_changes_no_good_event():
+    calm, rough = (Traffic(1, 200, hostile_share=share) for share in (0.0, 1.0))
+    for n in range(200):
+        mixed = rough.next(n, START)
+        assert [r for r in mixed if HOSTILE_MARK not in (r.value or b"")] == calm.next(n, START)
+
+
+def test_a_hostile_event_that_is_lost_is_found(run):
+    _, letter = hostile(run, dead=True)
+    assert flaws(run, without(run, letter))["lost"] == 1
+    event, _ = hostile(run, dead=False)
+    name = json.loads(event.value)["event_id"]
+    prediction = found(run, "predictions", lambda value: value["event_id"] == name)
+    assert flaws(run, without(run, prediction))["lost"] == 1
+
+
+def test_a_hostile_event_that_comes_out_twice_is_found(run):
+    event, letter = hostile(run, dead=True)
+    assert flaws(run, twice(run, letter)) == {"dead_found": -1, "dead_too_many": 2}
+    predicted, _ = hostile(run, dead=False)
+    name = json.loads(predicted.value)["event_id"]
+    prediction = found(run, "predictions", lambda value: value["event_id"] == name)
+    assert flaws(run, twice(run, prediction))["duplicated"] == 1
+    both = [*run.records, replace(prediction, key=event.key, value=prediction.value.replace(
+        name.encode(), json.loads(event.value)["event_id"].encode()
+    ))]  # fmt: skip
+    assert flaws(run, both)["dead_too_many"] == 1
 
 
 # --- a correction that is read when its event is forgotten
@@ -454,6 +526,7 @@ def test_a_missing_line_is_found(run):
         for record in run.records
         if record.topic == "consensus"
         and record.value
+        and not record.key.startswith(HOSTILE_KEYS)
         and json.loads(record.value)["sequence"] == 1
     )
     found_flaws = flaws(run, without(run, first))
@@ -500,7 +573,7 @@ def test_a_wrong_probability_is_found(run):
     for by, expected in ((1e-6, "unexplained"), (1e-12, "close")):
         forged = changed(prediction, proba=[[label, p + by], *others])
         total = explained(replaced(run, prediction, forged))
-        assert (total["same"], total[expected]) == (N_EVENTS - 1, 1)
+        assert (total["same"], total[expected]) == (n_predicted(run) - 1, 1)
 
 
 def test_a_wrong_draw_is_found(run):

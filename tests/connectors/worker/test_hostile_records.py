@@ -52,6 +52,7 @@ class Deployment:
             model=model, keyed=keyed, expires_after_s=HOUR_S, answer_horizon_s=WEEK_S
         )
         self._state = home / "state"
+        self._gone: set[bytes | None] = set()
 
     def work(self, script: Iterable[list[Outgoing]], *, with_disk: bool = False) -> None:
         """Start a worker, send one phase after the other, and end the worker when it is idle."""
@@ -66,6 +67,8 @@ class Deployment:
             return False
 
         self._run(is_over, with_disk=with_disk)
+        # The next worker leaves out of the log what was taken out of it, and in the end the nulls.
+        self._gone |= {record.key for record in self.read("consensus") if record.value is None}
 
     def pass_time(self, seconds: float) -> None:
         """Set the clock ahead, and have a worker end what is due."""
@@ -93,12 +96,11 @@ class Deployment:
         Lines that were taken out of the consensus log are left out, whether or not a worker has
         compacted it.
         """
-        gone = {record.key for record in self.read("consensus") if record.value is None}
         return {
             topic: [
                 (record.key, record.value, record.headers)
                 for record in self.read(topic)
-                if (topic != "consensus" or record.key not in gone)
+                if (topic != "consensus" or record.key not in self._gone)
                 and (not keys or split_key(record.key or b"")[0] in keys)
             ]
             for topic in OUTPUTS
