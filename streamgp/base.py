@@ -100,6 +100,13 @@ Belief: TypeAlias = Posterior | Mapping[Label, float]
 """A posterior, or plain class probabilities from a learner that has none."""
 
 
+class LearnerFailedError(RuntimeError):
+    """A learner has failed half-way through a change, and is not what it was before.
+
+    A ValueError or TypeError of a method that learns says the opposite: nothing has changed.
+    """
+
+
 class Distribution(Protocol):
     """What a learner of numbers believes about one event: where an observation will be."""
 

@@ -4,7 +4,9 @@ An input that cannot be used goes to `dead-letters` byte for byte, with headers 
 lay and what was wrong, so that it can be looked at, and sent again once the cause is gone:
 
     dlq.topic, dlq.partition, dlq.offset   where it lay; missing where a timer was the cause
-    dlq.stage                              decode, correlate or learn: how far it came
+    dlq.stage                              how far it came: decode, correlate or learn; where the
+                                           learner or a rule failed over it, predict, ask,
+                                           challenge, learn, review or encode
     dlq.error                              what was wrong, one line
     dlq.at                                 when, RFC 3339
     dlq.truncated                          only of an input too large to be kept: its bytes
@@ -48,7 +50,7 @@ class Letter:
     topic, partition, offset
         Where the input lay; None where a timer was the cause.
     stage
-        How far it came: `decode`, `correlate` or `learn`.
+        How far it came: `decode`, `correlate` or `learn`, or the stage of a `Rejected`.
     error
         What was wrong, one line.
     at

@@ -34,6 +34,7 @@ _STAGES: dict[Fault, str] = {
     "late": "correlate",
     "ended": "correlate",
     "unlearnable": "learn",
+    "failed": "learn",
 }
 
 _Route: TypeAlias = tuple[TopicName, Callable[[Any], str], Callable[[Any], float]]
@@ -149,7 +150,7 @@ class Outbox:
 
         """
         verdict = [
-            ("dlq.stage", _STAGES[rejected.fault].encode()),
+            ("dlq.stage", (rejected.stage or _STAGES[rejected.fault]).encode()),
             ("dlq.error", one_line(rejected.reason).encode()),
             ("dlq.at", rfc3339(rejected.at).encode()),
         ]

@@ -76,6 +76,11 @@ class Batch:
         return self._results.verdicts
 
     @property
+    def failures(self) -> list[tuple[Record | None, Rejected]]:
+        """Inputs over which a learner, a rule or the encoding failed, and why."""
+        return self._results.failures
+
+    @property
     def forgotten_in(self) -> set[int]:
         """Partitions in which a key was forgotten."""
         return self._nulls.forgotten_in

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from streamgp.interactive.keyed import KeyedLoops
-from streamgp.interactive.messages import Answer, Event, LabelledExample, Message
+from streamgp.interactive.messages import Answer, Event, LabelledExample, Message, Stage
 from streamgp.interactive.one_loop import OneLoop
 from streamgp.interactive.shelf import Shelf
 from streamgp.interactive.total import configured
@@ -26,6 +26,7 @@ class Loops(Protocol):
     def withdraw(
         self, key: str | None, event_id: str, now: float, *, revision: int | None = None
     ) -> list[Message]: ...
+    def reject_last(self, error: Exception, stage: Stage | None = ...) -> list[Message] | None: ...
     def forget(self, key: str | None) -> bool: ...
     def knows(self, key: str | None, event_id: str | None = None) -> bool: ...
     def open_requests(self, key: str | None) -> list[str]: ...

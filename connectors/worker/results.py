@@ -54,6 +54,8 @@ class Results:
         What went in and came out, by kind.
     verdicts
         For every event and answer, whether it could not be used.
+    failures
+        Inputs over which a learner, a rule or the encoding failed, and why.
 
     """
 
@@ -61,13 +63,14 @@ class Results:
         self.out: list[Outgoing] = []
         self.counts: Counter[str] = Counter()
         self.verdicts: list[bool] = []
+        self.failures: list[tuple[Record | None, Rejected]] = []
         self._keyed = keyed
         self._outbox = Outbox(source, keyed=keyed)
 
     def take(
         self, partition: Partition, messages: Iterable[Message], inbound: Inbound | None
     ) -> None:
-        """Take what a loop says.
+        """Take what a loop says; an input whose messages cannot be written is undone.
 
         Parameters
         ----------
@@ -82,21 +85,40 @@ class Results:
         bad = False
         number = partition.number
         cause = None if inbound is None else inbound.record
-        for message in messages:
-            if not isinstance(message, Rejected):
+        messages = list(messages)
+        try:
+            records = self._encoded(messages, number)
+        except (ValueError, TypeError) as error:
+            undone = None if inbound is None else partition.loops.reject_last(error, "encode")
+            if undone is None:
+                raise
+            messages = undone
+            records = self._encoded(messages, number)
+        for message, record in zip(messages, records, strict=True):
+            if record is not None:
                 self.counts[_COUNTED[type(message)]] += 1
-                self.out.append(self._outbox.message(message, number))
+                self.out.append(record)
                 if isinstance(message, LabelledExample):
                     self._take_line(partition, message)
-            elif inbound is not None and is_dropped(message, inbound.message):
+                continue
+            assert isinstance(message, Rejected)  # it alone has no record of its own
+            if inbound is not None and is_dropped(message, inbound.message):
                 self.counts["duplicates"] += 1
             else:
                 bad = message.fault != "duplicate"  # whoever sends twice does no harm
                 self.bury(message, cause, number)
+                if message.fault == "failed":
+                    self.counts["failed"] += 1
+                    self.failures.append((cause, message))
         if inbound is not None and not isinstance(inbound.message, TakenBack):
             self.verdicts.append(bad)
             if isinstance(inbound.message, Event | Answer):
                 self.counts[_COUNTED[type(inbound.message)]] += 1
+
+    def _encoded(self, messages: Iterable[Message], number: int) -> list[Outgoing | None]:
+        """Return the record of each message, None for what becomes a dead letter."""
+        write = self._outbox.message
+        return [None if isinstance(m, Rejected) else write(m, number) for m in messages]
 
     def bury(self, rejected: Rejected, cause: Record | None, number: int) -> None:
         """Write a dead letter."""

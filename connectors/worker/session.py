@@ -22,10 +22,13 @@ from connectors.worker.partition import Partition
 from connectors.worker.restoring import Restorer
 from connectors.worker.saving import Saver
 from connectors.worker.settings import WorkerSettings, check_share
+from streamgp.interactive.messages import Rejected
 
 LONGEST_WAIT_S = 1.0
 _QUIET_S = 60.0
 _PATIENCE_S = 5.0
+_MOST_TOLD = 5
+"""Failures of one batch that have a line of their own."""
 
 
 class Session:
@@ -121,6 +124,7 @@ class Session:
         self._saver.note(batch.touched)
         if outgoing or batch.verdicts:  # not where its own labelled examples came back
             self._report(batch.counts, records, start, worked)
+        self._tell_failures(batch.failures)
         for number in batch.forgotten_in:  # it must not wait in an old snapshot
             self._saver.save_at_once(number)
         check_share(self._recent, batch.verdicts, self._settings.max_bad_share)
@@ -167,6 +171,20 @@ class Session:
 
     # --- telling and waiting
 
+    def _tell_failures(self, failures: Sequence[tuple[Record | None, Rejected]]) -> None:
+        """Say over which inputs something failed; the dead letters have all of them."""
+        for cause, rejected in failures[:_MOST_TOLD]:
+            self._journal.warning(
+                "record-failed",
+                record=_place(cause),
+                key=rejected.key,
+                stage=rejected.stage,
+                reason=rejected.reason,
+                consequence="it is a dead letter; the learner is as it was before",
+            )
+        if len(failures) > _MOST_TOLD:
+            self._journal.warning("record-failed", more=len(failures) - _MOST_TOLD)
+
     def _report(
         self, counts: Counter[str], records: Sequence[Record], start: float, worked: float
     ) -> None:
@@ -187,3 +205,10 @@ class Session:
             return LONGEST_WAIT_S
         # A request is open at its very deadline; a millisecond later it is not.
         return min(LONGEST_WAIT_S, max(0.0, due - self._clock() + 1e-3))
+
+
+def _place(record: Record | None) -> str:
+    """Return where a record lies, as dead letters name it; a timer has none."""
+    if record is None:
+        return "a timer"
+    return f"{record.topic}:{record.partition}:{record.offset}"

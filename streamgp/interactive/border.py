@@ -12,15 +12,18 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from streamgp.arguments import check_number
-from streamgp.interactive.messages import Answer, Event, Fault, Rejected
+from streamgp.interactive.messages import Answer, Event, Fault, Rejected, Stage
 from streamgp.plain import plain_features
 
 if TYPE_CHECKING:
     from streamgp.base import Label
 
 _LARGEST = sys.float_info.max
-# Labels that need no conversion; a float must be shown to be finite.
-_PLAIN = frozenset((str, bool, int))
+# Largest number that can be learned: sums of squares of differences of such numbers, and the
+# squares of those, are finite.
+LARGEST_LABEL = 1e100
+# Labels that need no conversion; a number must be shown to be finite and not too large.
+_PLAIN = frozenset((str, bool))
 
 
 def is_time(value: object) -> bool:
@@ -84,6 +87,8 @@ def as_label(y: object) -> Label:
         return plain  # type: ignore[no-any-return]
     if type(plain).__module__ == "numpy" and getattr(plain, "shape", None) == ():
         plain = plain.item()
+    if isinstance(plain, int | float) and LARGEST_LABEL < abs(plain) < float("inf"):
+        raise ValueError(f"a label must be at most {LARGEST_LABEL:.0e} in size, got {y!r:.40}")
     # Subclasses (members of an enumeration, say) give up their class; bool before int, as a bool
     # is an int.
     if isinstance(plain, str):
@@ -148,6 +153,8 @@ def flaw_of_answer(answer: Answer) -> str | None:
     if answer.std is not None:
         if not (is_time(answer.std) and answer.std > 0.0):
             return f"std must be a positive finite number or None, got {answer.std!r}"
+        if answer.std > LARGEST_LABEL:
+            return f"std must be at most {LARGEST_LABEL:.0e}, got {answer.std!r}"
         if isinstance(answer.y, bool | str | None):
             return f"std is for numbers, got {answer.std!r} for the label {answer.y!r}"
     return None if answer.y is None else _flaw_of_label(answer.y)
@@ -171,7 +178,14 @@ def flaw_of_keeping(x: object) -> str | None:
     return None
 
 
-def rejected(subject: object, key: object, fault: Fault, reason: str, now: float) -> Rejected:
+def rejected(
+    subject: object,
+    key: object,
+    fault: Fault,
+    reason: str,
+    now: float,
+    stage: Stage | None = None,
+) -> Rejected:
     """Reject an input; its id and key are repeated as far as they can be."""
     return Rejected(
         subject=subject if isinstance(subject, str) and _is_text(subject) else repr(subject),
@@ -179,6 +193,7 @@ def rejected(subject: object, key: object, fault: Fault, reason: str, now: float
         fault=fault,
         reason=reason,
         at=now,
+        stage=stage,
     )
 
 

@@ -7,6 +7,7 @@ keeps the log and the model equal. When to make it is the loop's business.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from streamgp.base import Example, Neighbour
     from streamgp.interactive.messages import Event
     from streamgp.interactive.records import Record, Word
+    from streamgp.interactive.recovery import CallJournal
 
 
 class Consensus:
@@ -29,6 +31,8 @@ class Consensus:
     ----------
     model
         The model that learns.
+    journal
+        Makes every call that changes the model.
     n_neighbours
         Labelled examples shown beside a challenge.
 
@@ -39,8 +43,11 @@ class Consensus:
 
     """
 
-    def __init__(self, model: SkepticalLearner, n_neighbours: int = 3) -> None:
+    def __init__(
+        self, model: SkepticalLearner, journal: CallJournal, n_neighbours: int = 3
+    ) -> None:
         self.model = model
+        self._journal = journal
         self.n_neighbours = n_neighbours
         self.sequence = 0
 
@@ -98,7 +105,8 @@ class Consensus:
         event = record.event
         record.standing = final.answer_id
         try:
-            w = self.model.settle_one(
+            w = self._journal.call(
+                self.model.settle_one,
                 event.x,
                 final.y,
                 given=given.y,
@@ -118,6 +126,7 @@ class Consensus:
             record.state = "refused"
             record.word = None
             return self._unlearnable(record, final, error, now)
+        _check_finite("probability that the answer was wrong", w)
         record.state = "learned"
         record.word = final
         if record.revision:
@@ -130,7 +139,8 @@ class Consensus:
         """Replace the label of a learned event; if the model refuses, nothing changes."""
         try:
             relabel = self.model.relabel_one
-            relabel(record.event.event_id, final.y, **taken(relabel, privileged=final.privileged))
+            known = taken(relabel, privileged=final.privileged)
+            self._journal.call(relabel, record.event.event_id, final.y, **known)
         except (ValueError, TypeError) as error:
             return self._unlearnable(record, final, error, now)
         record.state = "learned"
@@ -154,7 +164,7 @@ class Consensus:
         self, event: Event, revision: int, annotator: str | None, now: float
     ) -> LabelledExample:
         """Forget the example of an event, whether or not the event is remembered."""
-        self.model.forget_one(event.event_id)
+        self._journal.call(self.model.forget_one, event.event_id)
         self.sequence += 1
         return LabelledExample(
             event_id=event.event_id,
@@ -197,6 +207,9 @@ class Consensus:
         std: float | None = None,
     ) -> Challenge:
         event, decision = record.event, doubt.decision
+        _check_finite("probability that the label is wrong", doubt.probability_wrong)
+        for neighbour in neighbours:
+            _check_finite("distance of a neighbour", neighbour.distance)
         return Challenge(
             request_id=record.challenge_id(record.n_challenges + 1),
             event_id=event.event_id,
@@ -246,3 +259,9 @@ class Consensus:
             reason=str(error),
             at=now,
         )
+
+
+def _check_finite(what: str, number: float | None) -> None:
+    """Refuse to say what cannot be written."""
+    if number is not None and not math.isfinite(number):
+        raise ArithmeticError(f"{what} must be finite, got {number!r}")

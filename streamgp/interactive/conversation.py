@@ -16,6 +16,7 @@ from streamgp.interactive.consensus import Consensus
 from streamgp.interactive.learner import SkepticalLearner, as_asking_back, as_reviewer
 from streamgp.interactive.messages import Answer, Cancel, Expired, LabelRequest, Message, Origin
 from streamgp.interactive.records import Question, Record, Word
+from streamgp.interactive.recovery import CallJournal
 from streamgp.interactive.total import TotalBudget
 from streamgp.signatures import taken
 
@@ -35,6 +36,8 @@ class Moderator:
     ----------
     model
         The model that is taught.
+    journal
+        Makes every call that changes the model.
     expires_after_s
         Seconds after which an unanswered request expires; None for never.
 
@@ -43,6 +46,8 @@ class Moderator:
     deadlines
         Expiry of each open request that has one, by event id: set where a request opens, cleared
         where it ends.
+    journal
+        The same.
     consensus
         Writes the consensus log.
     total
@@ -50,12 +55,15 @@ class Moderator:
 
     """
 
-    def __init__(self, model: SkepticalLearner, expires_after_s: float | None) -> None:
+    def __init__(
+        self, model: SkepticalLearner, journal: CallJournal, expires_after_s: float | None
+    ) -> None:
         self.deadlines: Alarms[str] = Alarms()
         self._model = model
+        self.journal = journal
         self._reviewer = as_reviewer(model)
         self._asking_back = as_asking_back(model)
-        self.consensus = Consensus(model)
+        self.consensus = Consensus(model, journal)
         self._expires_after_s = expires_after_s
         self.total: TotalBudget | None = None
 
@@ -225,6 +233,20 @@ class Moderator:
         record.state = "expired"
         return [expired]
 
+    def abandon(self, record: Record, now: float) -> Expired:
+        """End the open request of an event without the model, which has failed over its end."""
+        request = record.request
+        assert request is not None  # an open request is kept in its record
+        self._close(record)
+        if record.state == "challenged":
+            record.state, record.word = "refused", None
+        else:
+            record.state = "kept" if record.state == "doubted" else "expired"
+        event = record.event
+        return Expired(
+            request_id=request.request_id, event_id=event.event_id, key=event.key, at=now
+        )
+
     def _resolve(self, record: Record, answer: Answer, now: float) -> Message:
         """Take the second answer, which is final."""
         given = record.word
@@ -258,7 +280,7 @@ class Moderator:
         """End the challenge of a learned label, which stays: nobody answered."""
         self._close(record)
         if self._reviewer is not None:  # another model may have taken over since
-            self._reviewer.note_review_unanswered(now)
+            self.journal.call(self._reviewer.note_review_unanswered, now)
         record.state = "learned"
 
     def _end_unanswered(self, record: Record, now: float) -> None:
@@ -271,9 +293,10 @@ class Moderator:
         if asked_at is None:
             asked_at = record.event.occurred_at
             unanswered = self._model.note_unanswered
-            unanswered(now, **taken(unanswered, asked_at=asked_at))
+            self.journal.call(unanswered, now, **taken(unanswered, asked_at=asked_at))
         elif self._asking_back is not None:  # another model may have taken over since
-            self._asking_back.note_reservoir_unanswered(now, asked_at=asked_at)
+            unanswered_back = self._asking_back.note_reservoir_unanswered
+            self.journal.call(unanswered_back, now, asked_at=asked_at)
         if self.total is not None:
             self.total.refund(now, asked_at)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -24,6 +25,11 @@ class Guess(NamedTuple):
 def guess(model: SkepticalLearner, x: Features) -> Guess:
     """Return what a model predicts.
 
+    Raises
+    ------
+    ArithmeticError
+        If that is not finite: it could neither be decided on nor written.
+
     Examples
     --------
     >>> from streamgp import GPRegressor, SkepticalRegressor
@@ -38,6 +44,8 @@ def guess(model: SkepticalLearner, x: Features) -> Guess:
     predict_proba: Any = getattr(model, "predict_proba_one", None)
     if predict_proba is not None:
         proba = predict_proba(x)
+        if not isfinite(sum(proba.values())):
+            raise ArithmeticError(f"probabilities must be finite, got {proba!r:.200}")
         return Guess(max(proba, key=proba.__getitem__) if proba else None, proba)
     numbers: Any = model
     # Also before the first target: features that cannot be used must be refused.
@@ -45,4 +53,6 @@ def guess(model: SkepticalLearner, x: Features) -> Guess:
     if not model.n_learned:
         return Guess(None, {})
     mean, std = float(forecast.mu), float(forecast.sigma)
+    if not (isfinite(mean) and isfinite(std)):
+        raise ArithmeticError(f"a forecast must be finite, got mean {mean!r} and std {std!r}")
     return Guess(mean, {}, mean, std)

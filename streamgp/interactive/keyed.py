@@ -18,7 +18,14 @@ from streamgp.interactive.border import (
 )
 from streamgp.interactive.keyed_changes import KeyedChanges
 from streamgp.interactive.loop import InteractiveLoop
-from streamgp.interactive.messages import Answer, Event, LabelledExample, Message, Rejected
+from streamgp.interactive.messages import (
+    Answer,
+    Event,
+    LabelledExample,
+    Message,
+    Rejected,
+    Stage,
+)
 from streamgp.interactive.residents import CloneableLearner, Residents
 from streamgp.interactive.saving import check_resumable
 from streamgp.interactive.shelf import MemoryShelf, Shelf
@@ -90,6 +97,7 @@ class KeyedLoops:
     #             comes back.
     # _changes    what `changes` is going to return, None if nobody will ask
     # _total      the copy of `total_budget`, which counts
+    # _last       key and loop of the last input, and whether it has made that loop
 
     def __init__(
         self,
@@ -125,6 +133,7 @@ class KeyedLoops:
         self.loops: Mapping[str | None, InteractiveLoop] = MappingProxyType(self._residents.ready)
         self._deadlines: Alarms[str | None] = Alarms()
         self._changes = KeyedChanges() if keep_changes else None
+        self._last: tuple[str | None, InteractiveLoop, bool] | None = None
 
     @property
     def n_keys(self) -> int:
@@ -136,10 +145,12 @@ class KeyedLoops:
         if not isinstance(event, Event):
             raise TypeError(f"on_event takes an Event, got {event!r}")
         check_now(now)
+        self._last = None
         flaw = flaw_of_keeping(event.x) if self._is_kept else None
         if flaw is not None:
             return [rejected(event.event_id, event.key, "malformed", flaw, now)]
         loop = self._loop(event.key)
+        is_new = loop is None
         if loop is None:
             flaw = flaw_of_event(event)
             if flaw is not None:
@@ -152,6 +163,7 @@ class KeyedLoops:
         else:
             messages = loop.on_event(event, now)
         self._watch(event.key, loop)
+        self._last = event.key, loop, is_new
         return messages
 
     def on_answer(self, answer: Answer, now: float) -> list[Message]:
@@ -159,6 +171,7 @@ class KeyedLoops:
         if not isinstance(answer, Answer):
             raise TypeError(f"on_answer takes an Answer, got {answer!r}")
         check_now(now)
+        self._last = None
         loop = self._loop(answer.key)
         if loop is None:
             flaw = flaw_of_answer(answer)
@@ -167,11 +180,13 @@ class KeyedLoops:
             return [rejected(answer.answer_id, answer.key, "unknown", _no_key(answer.key), now)]
         messages = loop.on_answer(answer, now)
         self._watch(answer.key, loop)
+        self._last = answer.key, loop, False
         return messages
 
     def on_time(self, now: float) -> list[Message]:
         """End what is due before `now`, key after key, beginning with the earliest deadline."""
         check_now(now)
+        self._last = None
         messages: list[Message] = []
         while (deadline := self._deadlines.first()) is not None and deadline < now:
             key = self._deadlines.pop()
@@ -192,11 +207,13 @@ class KeyedLoops:
     ) -> list[Message]:
         """Take a question of one key back."""
         check_now(now)
+        self._last = None
         loop = self._loop(key)
         if loop is None:
             return [rejected(request_id, key, "unknown", _no_key(key), now)]
         messages = loop.on_cancel(request_id, now, key=key, why=why)
         self._watch(key, loop)
+        self._last = key, loop, False
         return messages
 
     def withdraw(
@@ -204,11 +221,28 @@ class KeyedLoops:
     ) -> list[Message]:
         """Take an example of one key back that somebody has deleted from the consensus log."""
         check_now(now)
+        self._last = None
         loop = self._loop(key)
         if loop is None:
             return []
         messages = loop.withdraw(event_id, now, revision=revision, key=key)
         self._watch(key, loop)
+        self._last = key, loop, False
+        return messages
+
+    def reject_last(self, error: Exception, stage: Stage | None = None) -> list[Message] | None:
+        """Undo the last input; see `InteractiveLoop.reject_last`."""
+        if self._last is None:
+            return None
+        (key, loop, is_new), self._last = self._last, None
+        messages = loop.reject_last(error, stage)
+        if messages is not None and is_new:
+            self._deadlines.clear(key)
+            self._residents.forget(key)
+            if self._changes is not None:
+                self._changes.drop(key)
+        elif messages is not None:
+            self._watch(key, loop)
         return messages
 
     def next_deadline(self) -> float | None:

@@ -48,6 +48,10 @@ class KeyedChanges:
         self._touched.pop(key, None)
         self._parts.setdefault(key, {}).update(dict.fromkeys(names))
 
+    def drop(self, key: str | None) -> None:
+        """Say nothing of a key that is there no longer, and of which nothing was ever said."""
+        self._touched.pop(key, None)
+
     def take(self, ready: Mapping[str | None, InteractiveLoop]) -> dict[str | None, dict[str, Any]]:
         """Return what has changed since the last call, by key."""
         for key in list(self._touched):

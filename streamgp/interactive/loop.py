@@ -126,7 +126,9 @@ message changes nothing.
     *                            erase                     =           -
 
 A word in lower case is a `Rejected` with that fault; a request that was never made is unknown in
-every state. Before an answer is weighed, the time passes
+every state. If the model fails over an input, with any error but those by which it refuses features
+or an example, the input is `failed` and changes nothing; the end of a request by time takes place
+all the same, but teaches nothing then. Before an answer is weighed, the time passes
 for its event: an answer given after the expiry of an open request first ends it, with the same
 messages in the same call, and an answer given after the horizon is rejected as late.
 
@@ -149,6 +151,9 @@ stays open: nothing that it asks about is in the log.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 from streamgp.interactive.border import (
     as_label,
     check_now,
@@ -161,12 +166,34 @@ from streamgp.interactive.guess import guess
 from streamgp.interactive.learner import SkepticalLearner
 from streamgp.interactive.loop_state import LoopState
 from streamgp.interactive.memory import MisfitError
-from streamgp.interactive.messages import Answer, Event, Fault, Message, Prediction
+from streamgp.interactive.messages import (
+    Answer,
+    Event,
+    Fault,
+    Message,
+    Prediction,
+    Rejected,
+    Stage,
+)
 from streamgp.interactive.records import Record, Word
+from streamgp.interactive.recovery import stage_of
 from streamgp.interactive.reservoir import ask_back
 from streamgp.interactive.reviewing import look_through
 
 __all__ = ["InteractiveLoop", "SkepticalLearner"]
+
+
+class _RefusedError(Exception):
+    """The features of an event cannot be used; the text says why."""
+
+
+class _Input(NamedTuple):
+    """An input that was let in: what a rejection repeats of it, and what time brought before it."""
+
+    subject: str
+    key: str | None
+    at: float
+    before: list[Message]
 
 
 class InteractiveLoop(LoopState):
@@ -236,10 +263,11 @@ class InteractiveLoop(LoopState):
         if not isinstance(event, Event):
             raise TypeError(f"on_event takes an Event, got {event!r}")
         check_now(now)
+        self._last = None
         flaw = flaw_of_event(event)
         if flaw is not None:
             return [rejected(event.event_id, event.key, "malformed", flaw, now)]
-        event_id, x, model = event.event_id, event.x, self.model
+        event_id = event.event_id
         messages: list[Message] = []
         known = self._memory.get(event_id)
         if known is not None:
@@ -247,12 +275,19 @@ class InteractiveLoop(LoopState):
                 reason = f"event {event_id!r} was seen before; give every event an id of its own"
                 return [rejected(event_id, event.key, "duplicate", reason, now)]
             messages = self._forget(known, now)
+        return self._attempt(
+            _Input(event_id, event.key, now, messages), lambda: self._take_event(event, now)
+        )
+
+    def _take_event(self, event: Event, now: float) -> list[Message]:
+        """Predict an event that was let in, and what follows from it."""
+        event_id, x, model, messages = event.event_id, event.x, self.model, list[Message]()
         try:
-            model.observe_one(x)
-            self._changed = True
+            self._rollback.call(model.observe_one, x)
             guessed = guess(model, x)
         except (ValueError, TypeError) as error:
-            return [*messages, rejected(event_id, event.key, "malformed", str(error), now)]
+            raise _RefusedError(str(error)) from error
+        self._changed = True
         decision = model.query_one(x, event_id=event_id, now=now)
         total = self._moderator.total
         if event.y is not None and decision.ask:
@@ -272,7 +307,7 @@ class InteractiveLoop(LoopState):
                 std=guessed.std,
             )
         )
-        model.note_query(decision, asked=decision.ask, now=now)
+        self._rollback.call(model.note_query, decision, asked=decision.ask, now=now)
         record = self._memory.add(event)
         if event.y is not None:
             word = Word(y=as_label(event.y), origin="volunteered", answer_id=event_id)
@@ -304,6 +339,7 @@ class InteractiveLoop(LoopState):
         if not isinstance(answer, Answer):
             raise TypeError(f"on_answer takes an Answer, got {answer!r}")
         check_now(now)
+        self._last = None
         answer_id = answer.answer_id
         flaw = flaw_of_answer(answer)
         if flaw is not None:
@@ -323,16 +359,24 @@ class InteractiveLoop(LoopState):
         messages: list[Message] = []
         if record.open_request is not None and record.is_late(answer.answered_at):
             messages = self._expire(record, now)
+        return self._attempt(
+            _Input(answer_id, answer.key, now, messages),
+            lambda: self._take_answer(answer, record, now),
+        )
+
+    def _take_answer(self, answer: Answer, record: Record, now: float) -> list[Message]:
+        """Do what an answer that fits a conversation says."""
+        self._rollback.touch(record)
         try:
             if answer.supersedes is not None:
-                messages += self._moderator.correct(record, answer, now)
+                messages = self._moderator.correct(record, answer, now)
             elif answer.declined:
-                messages += self._moderator.decline(record, answer, now)
+                messages = self._moderator.decline(record, answer, now)
             else:
-                messages += self._moderator.label(record, answer, now)
+                messages = self._moderator.label(record, answer, now)
         except EndedError as ended:
             fault: Fault = "unknown" if record.state == "seen" else "ended"
-            return [*messages, rejected(answer_id, answer.key, fault, str(ended), now)]
+            return [rejected(answer.answer_id, answer.key, fault, str(ended), now)]
         self._memory.accept(answer, record)
         self._note(record)
         return self._reviewed(messages, now)
@@ -348,6 +392,7 @@ class InteractiveLoop(LoopState):
 
         """
         check_now(now)
+        self._last = None
         messages: list[Message] = []
         deadlines, horizons = self._moderator.deadlines, self._memory.horizons
         while True:
@@ -382,6 +427,7 @@ class InteractiveLoop(LoopState):
 
         """
         check_now(now)
+        self._last = None
         if not isinstance(request_id, str):
             reason = f"request_id must be a text, got {request_id!r}"
             return [rejected(request_id, key, "malformed", reason, now)]
@@ -393,8 +439,9 @@ class InteractiveLoop(LoopState):
         if request is None or request.request_id != request_id:
             reason = f"request {request_id!r} has already ended"
             return [rejected(request_id, key, "ended", reason, now)]
-        self._note(record)
-        return self._moderator.cancel(record, why, now)
+        return self._attempt(
+            _Input(request_id, key, now, []), lambda: self._cancel(record, why, now), always=True
+        )
 
     def withdraw(
         self, event_id: str, now: float, *, revision: int | None = None, key: str | None = None
@@ -420,12 +467,14 @@ class InteractiveLoop(LoopState):
 
         """
         check_now(now)
+        self._last = None
         record, consensus = self._memory.get(event_id), self._moderator.consensus
         if record is not None and record.is_learned:
             if revision not in (None, record.revision):
                 return []
-            self._note(record)
-            return self._moderator.erase(record, now)
+            return self._attempt(
+                _Input(event_id, key, now, []), lambda: self._erase(record, now), always=True
+            )
         # Also where nothing is found: whoever goes on from an older snapshot, in which the example
         # still is, must see by the head that it is gone.
         self._changed = True
@@ -433,7 +482,45 @@ class InteractiveLoop(LoopState):
         if example is None:
             return []
         event = Event(event_id=event_id, key=key, x=example.x, occurred_at=now)
-        return [consensus.forget(event, (revision or 0) + 1, None, now)]
+        return self._attempt(
+            _Input(event_id, key, now, []),
+            lambda: [consensus.forget(event, (revision or 0) + 1, None, now)],
+            always=True,
+        )
+
+    def reject_last(self, error: Exception, stage: Stage | None = None) -> list[Message] | None:
+        """Undo the last input, as it has failed later on, where its messages were encoded.
+
+        Parameters
+        ----------
+        error
+            What was raised over its messages.
+        stage
+            What was being done; None to read it off the error.
+
+        Returns
+        -------
+        What takes the place of the messages that the input has yielded; None if it changed nothing
+        that could be undone.
+
+        Examples
+        --------
+        >>> from streamgp import isgp
+        >>> from streamgp.interactive import Event
+        >>> loop = InteractiveLoop(isgp(seed=1))
+        >>> event = Event(event_id="e1", x={"wap1": -64.0}, occurred_at=0.0)
+        >>> messages = loop.on_event(event, now=0.0)
+        >>> [rejected] = loop.reject_last(ValueError("too long"), "encode")
+        >>> rejected.fault, rejected.stage, rejected.reason, loop.knows("e1")
+        ('failed', 'encode', 'ValueError: too long', False)
+
+        """
+        last = self._last
+        if last is None:
+            return None
+        self._last = None
+        self._rollback.undo()
+        return [*last.before, self._failed(last, error, stage)]
 
     def next_deadline(self) -> float | None:
         """Return the earliest moment after which `on_time` has something to do, or None.
@@ -465,7 +552,7 @@ class InteractiveLoop(LoopState):
         model = self._asking_back
         if model is None or not model.reservoir_due:
             return []
-        found = ask_back(model, self._memory, self._moderator, now)
+        found = ask_back(model, self._rollback, self._memory, self._moderator, now)
         if found is None:
             return []
         record, request = found
@@ -478,21 +565,85 @@ class InteractiveLoop(LoopState):
         if model is None or not model.review_due:
             return messages
         self._changed = True
-        found = look_through(model, self._memory, self._moderator, now)
+        found = look_through(model, self._rollback, self._memory, self._moderator, now)
         if found is None:
             return messages
         record, challenge = found
         self._note(record)
         return [*messages, challenge]
 
-    def _expire(self, record: Record, now: float) -> list[Message]:
-        """End an open request."""
+    def _cancel(self, record: Record, why: str, now: float) -> list[Message]:
+        """End an open request because the caller says so."""
+        self._rollback.touch(record)
         self._note(record)
-        return self._moderator.expire(record, now)
+        return self._moderator.cancel(record, why, now)
+
+    def _erase(self, record: Record, now: float) -> list[Message]:
+        """Take a label back whose line was deleted."""
+        self._rollback.touch(record)
+        self._note(record)
+        return self._moderator.erase(record, now)
+
+    def _expire(self, record: Record, now: float) -> list[Message]:
+        """End an open request; nobody sent anything that could be rejected instead."""
+        self._note(record)
+        self._rollback.begin()
+        self._rollback.touch(record)
+        try:
+            return self._moderator.expire(record, now)
+        except MemoryError:
+            raise
+        except Exception as error:
+            self._rollback.undo()
+            expired = self._moderator.abandon(record, now)
+            ended = _Input(expired.request_id, expired.key, now, [])
+            return [expired, self._failed(ended, error, None)]
 
     def _forget(self, record: Record, now: float) -> list[Message]:
         """Forget an event, ending its open request."""
         self._changed = True
-        messages = [] if record.open_request is None else self._moderator.expire(record, now)
+        messages = [] if record.open_request is None else self._expire(record, now)
         self._memory.forget(record)
         return messages
+
+    # --- inputs that fail
+
+    def _attempt(
+        self, given: _Input, work: Callable[[], list[Message]], *, always: bool = False
+    ) -> list[Message]:
+        """Do what an input says; whatever it makes fail, all is as it was before the input.
+
+        This is the one place where any error is caught: a learner, a rule or a budget of somebody
+        may raise whatever there is, and one record must not end the work on all others.
+        """
+        if not (self._moderator.journal.may_try() or always):
+            reason = (
+                "not tried, as too many inputs of this key have failed; of further ones every "
+                "tenth is tried until one does not fail"
+            )
+            key = given.key
+            return [*given.before, rejected(given.subject, key, "failed", reason, given.at)]
+        self._rollback.begin()
+        self._last, changed = given, self._changed
+        try:
+            return [*given.before, *work()]
+        except MemoryError:
+            raise
+        except Exception as error:
+            self._rollback.undo()
+            self._last, self._changed = None, changed
+            if isinstance(error, _RefusedError):
+                flaw = rejected(given.subject, given.key, "malformed", str(error), given.at)
+                return [*given.before, flaw]
+            return [*given.before, self._failed(given, error, None)]
+
+    @staticmethod
+    def _failed(given: _Input, error: Exception, stage: Stage | None) -> Rejected:
+        return rejected(
+            given.subject,
+            given.key,
+            "failed",
+            f"{type(error).__name__}: {error!s:.300}",
+            given.at,
+            stage or stage_of(error),
+        )

@@ -17,6 +17,7 @@ from streamgp.interactive.memory import Memory
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.parts import HEAD, Published, take_up
 from streamgp.interactive.records import Record
+from streamgp.interactive.recovery import CallJournal, Rollback
 from streamgp.interactive.saving import KIND, check_resumable, load, save
 from streamgp.interactive.snapshot import INCONSISTENT, Snapshot, SnapshotError
 from streamgp.interactive.total import TotalBudget
@@ -31,6 +32,8 @@ class LoopState:
     # _reviewer   the model, if it doubts labels that it has learned.
     # _asking_back  the model, if it asks about earlier events.
     # _changed    whether anything is different from what `changes` returned last.
+    # _rollback   undoes the input at hand if it fails
+    # _last       the last input, if it can still be undone
 
     def __init__(
         self,
@@ -50,9 +53,12 @@ class LoopState:
         self.expires_after_s = expires_after_s
         self.answer_horizon_s = answer_horizon_s
         self._memory = Memory(answer_horizon_s)
-        self._moderator = Moderator(model, expires_after_s)
+        journal = CallJournal(model)
+        self._moderator = Moderator(model, journal, expires_after_s)
+        self._rollback = Rollback(journal, self._memory, self._moderator)
         self._published = Published(model, self._memory, self._moderator)
         self._changed = False
+        self._last: Any = None
         self._reviewer = as_reviewer(model)
         self._asking_back = as_asking_back(model)
 

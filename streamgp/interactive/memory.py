@@ -6,8 +6,9 @@ The states of the conversations are not changed here; see `conversation.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
+from typing import Any
 
 from streamgp.interactive.alarms import Alarms
 from streamgp.interactive.messages import Answer, Event, Fault
@@ -89,6 +90,18 @@ class Memory:
         for answer_id in record.answer_ids:
             self._answers[answer_id] = event.event_id
         return record
+
+    def latest(self) -> Record:
+        """Return the conversation that was added last."""
+        return next(reversed(self._records.values()))
+
+    def restore(self, record: Record, copied: Mapping[str, Any]) -> None:
+        """Make a conversation what `Record.copied` was taken from."""
+        for answer_id in record.answer_ids:
+            del self._answers[answer_id]
+        record.restore(copied)
+        for answer_id in record.answer_ids:
+            self._answers[answer_id] = record.event.event_id
 
     def accept(self, answer: Answer, record: Record) -> None:
         """Remember that an answer was handled."""

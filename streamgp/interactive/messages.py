@@ -21,13 +21,19 @@ Origin: TypeAlias = Literal["asked", "upheld", "revised", "volunteered", "withdr
 a challenge, or superseded later. `volunteered`: came along unasked. `withdrawn`: taken back.
 """
 
-Fault: TypeAlias = Literal["malformed", "duplicate", "unknown", "late", "ended", "unlearnable"]
+Fault: TypeAlias = Literal[
+    "malformed", "duplicate", "unknown", "late", "ended", "unlearnable", "failed"
+]
 """Why an input was rejected.
 
 `malformed`: cannot be understood. `duplicate`: was seen before. `unknown`: refers to nothing known
 within the answer horizon. `late`: came after the answer horizon. `ended`: its request has already
-ended. `unlearnable`: the learner cannot take this example.
+ended. `unlearnable`: the learner cannot take this example. `failed`: the learner, a rule or the
+encoding raised an error that none of them should; the loop is what it was before the input.
 """
+
+Stage: TypeAlias = Literal["predict", "ask", "challenge", "learn", "review", "encode"]
+"""What was being done with an input when it failed."""
 
 
 RESPONSE_S, CONFIDENCE = "response_s", "confidence"
@@ -202,13 +208,17 @@ class Expired:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
-    """An input that could not be used: `subject` says which one, `reason` why and what to do."""
+    """An input that could not be used: `subject` says which one, `reason` why and what to do.
+
+    `stage` is what was being done with it, where the fault is `failed`.
+    """
 
     subject: str
     key: str | None = None
     fault: Fault
     reason: str
     at: float
+    stage: Stage | None = None
 
 
 Input: TypeAlias = Event | Answer | Cancel

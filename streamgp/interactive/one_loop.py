@@ -7,7 +7,7 @@ from typing import Any
 
 from streamgp.interactive.border import check_now, flaw_of_keeping, rejected
 from streamgp.interactive.loop import InteractiveLoop
-from streamgp.interactive.messages import Answer, Event, LabelledExample, Message
+from streamgp.interactive.messages import Answer, Event, LabelledExample, Message, Stage
 from streamgp.interactive.residents import CloneableLearner
 from streamgp.interactive.saving import check_resumable
 
@@ -93,6 +93,10 @@ class OneLoop:
     ) -> list[Message]:
         """Take an example back that somebody has deleted from the consensus log."""
         return self.loop.withdraw(event_id, now, revision=revision, key=key)
+
+    def reject_last(self, error: Exception, stage: Stage | None = None) -> list[Message] | None:
+        """Undo the last input; see `InteractiveLoop.reject_last`."""
+        return self.loop.reject_last(error, stage)
 
     def next_deadline(self) -> float | None:
         """Return the earliest moment after which `on_time` has something to do, or None."""

@@ -16,6 +16,7 @@ from streamgp.interactive.memory import Memory
 from streamgp.interactive.messages import Event
 from streamgp.interactive.pages import PlainRecord
 from streamgp.interactive.records import Question, Record, Word
+from streamgp.interactive.recovery import FULL_CREDIT
 from streamgp.plain import features_of, plain_features
 
 
@@ -29,6 +30,8 @@ def head_of(model: Any, memory: Memory, moderator: Moderator) -> State:
         "alarms": moderator.deadlines.n_set,
         "learned": model.n_learned,
         "model": model.state(),
+        # Nothing for most loops, as before anything could fail: snapshots stay what they are.
+        **({} if moderator.journal.credit == FULL_CREDIT else {"credit": moderator.journal.credit}),
     }
 
 
@@ -58,6 +61,7 @@ def resume(
     if len(records) != head["remembered"]:
         raise ValueError(f"there are {len(records)} conversations, expected {head['remembered']}")
     model.load_state(head["model"], examples)
+    moderator.journal.credit = int(head.get("credit", FULL_CREDIT))
     memory.n_added, memory.pages.n = int(head["events"]), int(head["pages"])
     deadlines = moderator.deadlines
     deadlines.n_set = int(head["alarms"])

@@ -123,6 +123,17 @@ class Record:
         self.page: int | None = None
         self.is_plain = False
 
+    def copied(self) -> dict[str, Any]:
+        """Return all attributes, for `restore`."""
+        found = {name: getattr(self, name) for name in self.__slots__}
+        found["answer_ids"] = self.answer_ids.copy()  # the only one that changes in place
+        return found
+
+    def restore(self, copied: Mapping[str, Any]) -> None:
+        """Become what `copied` was taken from."""
+        for name, value in copied.items():
+            setattr(self, name, value)
+
     @property
     def label_request_id(self) -> str:
         return f"{self.event.event_id}/label"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from streamgp.interactive.learner import AskingBackLearner
 from streamgp.interactive.memory import Memory
 from streamgp.interactive.messages import LabelRequest
+from streamgp.interactive.recovery import Rollback
 
 if TYPE_CHECKING:
     from streamgp.interactive.conversation import Moderator
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
 
 
 def ask_back(
-    model: AskingBackLearner, memory: Memory, moderator: Moderator, now: float
+    model: AskingBackLearner,
+    rollback: Rollback,
+    memory: Memory,
+    moderator: Moderator,
+    now: float,
 ) -> tuple[Record, LabelRequest] | None:
     """Let the model look through the latest events that nobody was asked about.
 
@@ -35,8 +40,9 @@ def ask_back(
     decision = None if found is None else found[1]
     if total is not None and decision is not None:
         decision = total.checked(decision, now)
-    model.note_reservoir(decision, now=now)
+    rollback.call(model.note_reservoir, decision, now=now)
     if found is None or decision is None or not decision.ask:
         return None
     record = memory[found[0]]
+    rollback.touch(record)
     return record, moderator.ask_back(record, decision, now)

@@ -12,13 +12,18 @@ from streamgp.interactive.conversation import Moderator
 from streamgp.interactive.learner import ReviewingLearner
 from streamgp.interactive.memory import Memory
 from streamgp.interactive.messages import Challenge
+from streamgp.interactive.recovery import Rollback
 
 if TYPE_CHECKING:
     from streamgp.interactive.records import Record
 
 
 def look_through(
-    model: ReviewingLearner, memory: Memory, moderator: Moderator, now: float
+    model: ReviewingLearner,
+    rollback: Rollback,
+    memory: Memory,
+    moderator: Moderator,
+    now: float,
 ) -> tuple[Record, Challenge] | None:
     """Let the model look through the labels that it has learned.
 
@@ -38,8 +43,9 @@ def look_through(
             records[record.event.event_id] = record
             annotators[record.event.event_id] = record.word.annotator
     doubt = model.review_one(annotators, now=now)
-    model.note_review(doubt, now=now)
+    rollback.call(model.note_review, doubt, now=now)
     if doubt is None or not doubt.decision.ask:
         return None
     record = records[doubt.event_id]
+    rollback.touch(record)
     return record, moderator.doubt(record, doubt, now)

@@ -53,6 +53,10 @@ class TotalBudget:
         self._budget.load_state(state)
         self._published = self._budget.state()
 
+    def reset_to(self, state: State) -> None:
+        """Become what the state was taken from, as if nothing had happened since."""
+        self._budget.load_state(state)
+
     def change(self) -> State | None:
         """Return the state if it has changed since the last call, else None."""
         state = self._budget.state()

@@ -21,6 +21,7 @@ from streamgp.base import (
     Example,
     Features,
     Label,
+    LearnerFailedError,
     Posterior,
     State,
     check_label,
@@ -293,7 +294,10 @@ class SkepticalClassifier(LookingBack, ActiveLearningClassifier):
         believed = self._taught.belief(x) if self._hears and asked else None
         self._taught.teach(x, y, event_id, privileged=privileged)
         if believed is not None:
-            self._query_rule.hear(believed, y)
+            try:
+                self._query_rule.hear(believed, y)
+            except (ValueError, TypeError) as error:  # the example is learned by now
+                raise LearnerFailedError(f"query rule cannot use a label: {error}") from error
         self._trust_of(annotator).note(w)
         return w
 

@@ -23,6 +23,7 @@ from streamgp.base import (
     Example,
     Features,
     Label,
+    LearnerFailedError,
     Neighbour,
     State,
 )
@@ -224,7 +225,11 @@ class TaughtLearner(ABC, Generic[B]):
         # learner made of examples that it does not retain depends on all of them.
         is_label_only = old.privileged == new.privileged
         if is_label_only and self._relabels and not self._passed_over and self.learner.is_exact:
-            self.learner.relabel_one(event_id, y)
+            try:
+                self.learner.relabel_one(event_id, y)
+            except (ValueError, TypeError) as error:  # which would say that nothing has changed
+                name = type(self._template).__name__
+                raise LearnerFailedError(f"{name} cannot change a label: {error}") from error
             self._memo = None
         else:
             self._rebuild()
@@ -348,6 +353,13 @@ class TaughtLearner(ABC, Generic[B]):
 
         What it knows beside the examples it takes over from the one before, or from `state`.
         """
+        try:
+            self._taught_anew(state)
+        except (ValueError, TypeError) as error:  # which would say that nothing has changed
+            name = type(self._template).__name__
+            raise LearnerFailedError(f"{name} cannot be taught anew: {error}") from error
+
+    def _taught_anew(self, state: State | None) -> None:
         self._memo = None
         if state is None:
             state = self._state()

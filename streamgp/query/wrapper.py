@@ -265,6 +265,14 @@ class Skeptical(ABC, Generic[B, T]):
         self._trust = {name: trust.of(numbers) for name, *numbers in state["annotators"]}
         self._taught.load_state(state["taught"], examples)
 
+    def reset_to(self, state: State, examples: Sequence[Example]) -> None:
+        """Become what `state` and `examples` were taken from, whatever was learned since."""
+        this: Any = self
+        fresh = this.clone()
+        fresh.load_state(state, examples)
+        # Not another object: whoever holds this one goes on with it.
+        self.__dict__.update(fresh.__dict__)
+
     # --- inside
 
     def _trust_in(self, annotator: str | None) -> T:

@@ -1,0 +1,252 @@
+"""Rollback of the last input, for a loop whose learner, rules or encoding failed over it.
+
+Any call of a model may raise: it is a River estimator behind rules and budgets, some of them a
+user's own, and it may have done half of its work by then. The loop goes on as it was before the
+input, bitwise. Nothing is copied for that while nothing fails: the few conversations that an input
+changes are saved before, and a model is brought back by repetition. Its state and examples are
+saved after every `SAVE_EVERY` calls that change it, and the calls since then are kept.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+
+import msgspec
+
+from streamgp.interactive.messages import Stage
+from streamgp.interactive.records import Record
+
+if TYPE_CHECKING:
+    from streamgp.base import Example, State
+    from streamgp.interactive.conversation import Moderator
+    from streamgp.interactive.memory import Memory
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+SAVE_EVERY = 32
+"""Calls after which a model is saved. Saving costs about as much as three calls, a kept call half a
+kilobyte, and a rollback repeats half of them."""
+FULL_CREDIT: Final = 100
+REBUILD: Final = 10
+"""A rebuild of the model costs `REBUILD` of the credit of a loop; every input earns 1 of it back.
+Ten rebuilds in a row are free, and of records that fail one after the other every tenth is tried:
+whoever sends them does not decide how much a worker computes."""
+
+# What was being done, by the function that was at it. Read off the traceback: while nothing fails
+# this costs nothing.
+_STAGES: dict[str, Stage] = {
+    "observe_one": "predict",
+    "guess": "predict",
+    "query_one": "ask",
+    "note_query": "ask",
+    "ask_back": "ask",
+    "contest": "challenge",
+    "contest_again": "review",
+    "settle": "learn",
+    "revise": "learn",
+    "withdraw": "learn",
+    "forget": "learn",
+    "look_through": "review",
+}
+
+
+def stage_of(error: BaseException) -> Stage:
+    """Return what was being done when an error was raised.
+
+    Examples
+    --------
+    >>> def query_one():
+    ...     raise ZeroDivisionError
+    >>> try:
+    ...     query_one()
+    ... except ZeroDivisionError as error:
+    ...     print(stage_of(error))
+    ask
+
+    """
+    frame: TracebackType | None = error.__traceback__
+    while frame is not None:
+        stage = _STAGES.get(frame.tb_frame.f_code.co_name)
+        if stage is not None:
+            return stage
+        frame = frame.tb_next
+    return "predict"
+
+
+class CallJournal:
+    """The calls that have changed a model since it was saved.
+
+    Parameters
+    ----------
+    model
+        The model. One that cannot be saved (without `state`, `examples` and `reset_to`, or with
+        something in it that has no state to save) is left as a failure leaves it.
+
+    Attributes
+    ----------
+    credit
+        What is left for rebuilds of the model; see `REBUILD`.
+
+    Examples
+    --------
+    >>> from streamgp import isgp
+    >>> model = isgp(seed=1)
+    >>> journal = CallJournal(model)
+    >>> journal.begin()
+    >>> journal.call(model.observe_one, {"wap1": -64.0})
+    >>> model.state()["n_events"]
+    1
+    >>> journal.roll_back()
+    >>> model.state()["n_events"], journal.credit
+    (0, 90)
+
+    """
+
+    # _saved  state as JSON and the examples: no later change of the model reaches them
+    # _calls  name and arguments of each call since then
+    # _mark   number of calls before the input at hand
+    __slots__ = ("_calls", "_can_save", "_mark", "_model", "_saved", "credit")
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._can_save = all(hasattr(model, name) for name in ("state", "examples", "reset_to"))
+        self._saved: tuple[bytes, list[Example]] | None = None
+        self._calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
+        self._mark = 0
+        self.credit = FULL_CREDIT
+
+    def may_try(self) -> bool:
+        """Whether there is credit for one more failure; asked once for every input."""
+        if self.credit == FULL_CREDIT:
+            return True
+        self.credit += 1
+        return self.credit > REBUILD
+
+    def begin(self) -> None:
+        """Begin an input: the model as it is now is what `roll_back` brings back."""
+        if not self._can_save:
+            self._calls.clear()
+        elif self._saved is None or len(self._calls) >= SAVE_EVERY:
+            self._save()
+        self._mark = len(self._calls)
+
+    def call(self, method: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a method that changes the model.
+
+        A ValueError or TypeError means that it has refused and nothing has changed; after any other
+        error nothing is certain, and the caller has to roll back.
+        """
+        calls = self._calls
+        calls.append((method.__name__, args, kwargs))
+        try:
+            return method(*args, **kwargs)
+        except (ValueError, TypeError):
+            calls.pop()
+            raise
+
+    def roll_back(self) -> None:
+        """Bring the model back to where the input began."""
+        if len(self._calls) == self._mark:
+            return
+        del self._calls[self._mark :]
+        if self._saved is None:
+            return
+        self.credit = max(0, self.credit - REBUILD)
+        state, examples = self._saved
+        self._model.reset_to(msgspec.json.decode(state), examples)
+        for name, args, kwargs in self._calls:
+            getattr(self._model, name)(*args, **kwargs)
+
+    def _save(self) -> None:
+        try:
+            self._saved = msgspec.json.encode(self._model.state()), self._model.examples()
+        except (TypeError, ValueError):  # a budget or a learner in it has no state to save
+            self._can_save = False
+            self._saved = None
+        self._calls.clear()
+
+
+class Rollback:
+    """What the input at hand changes in a loop, so that it can be undone.
+
+    Parameters
+    ----------
+    journal
+        The calls that change the model.
+    memory, moderator
+        What else the loop consists of.
+
+    Attributes
+    ----------
+    call
+        Calls a method that changes the model; see `CallJournal.call`.
+
+    """
+
+    # _touched  conversations that the input changes, as they were before it
+    # _counts   what is only ever counted up, as it was before it
+    # _shared   state of the budget that is shared with other loops
+    __slots__ = (
+        "_counts",
+        "_journal",
+        "_memory",
+        "_moderator",
+        "_shared",
+        "_touched",
+        "call",
+    )
+
+    def __init__(self, journal: CallJournal, memory: Memory, moderator: Moderator) -> None:
+        self._journal = journal
+        self.call = journal.call
+        self._memory = memory
+        self._moderator = moderator
+        self._touched: list[tuple[Record, dict[str, Any], float | None, int | None]] = []
+        self._counts = (0, 0, 0, 0)
+        self._shared: State | None = None
+
+    def begin(self) -> None:
+        """Begin an input: what is there now is what `undo` brings back."""
+        self._journal.begin()
+        self._touched.clear()
+        memory, moderator = self._memory, self._moderator
+        deadlines, horizons = moderator.deadlines, memory.horizons
+        self._counts = (
+            memory.n_added,
+            horizons.n_set,
+            deadlines.n_set,
+            moderator.consensus.sequence,
+        )
+        total = moderator.total
+        self._shared = None if total is None else total.state()
+
+    def touch(self, record: Record) -> None:
+        """Save a conversation before it changes."""
+        deadlines, event_id = self._moderator.deadlines, record.event.event_id
+        at, number = deadlines.get(event_id), deadlines.number(event_id)
+        self._touched.append((record, record.copied(), at, number))
+
+    def undo(self) -> None:
+        """Bring back what was there when the input began."""
+        memory, moderator = self._memory, self._moderator
+        n_added, n_horizons, n_deadlines, sequence = self._counts
+        if memory.n_added > n_added:
+            added = memory.latest()
+            moderator.deadlines.clear(added.event.event_id)
+            memory.forget(added)
+        for record, saved, at, number in reversed(self._touched):
+            memory.restore(record, saved)
+            if at is None or number is None:
+                moderator.deadlines.clear(record.event.event_id)
+            else:
+                moderator.deadlines.reset(record.event.event_id, at, number)
+        self._touched.clear()
+        memory.n_added, memory.horizons.n_set = n_added, n_horizons
+        moderator.deadlines.n_set, moderator.consensus.sequence = n_deadlines, sequence
+        if moderator.total is not None and self._shared is not None:
+            moderator.total.reset_to(self._shared)
+        self._journal.roll_back()
