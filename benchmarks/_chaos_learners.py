@@ -104,7 +104,7 @@ class _Pupil:
         """Learn the next line."""
         line = self._lines[self.n_read]
         self.n_read += 1
-        event_id, y = line["event_id"], line.get("y")
+        event_id, y = line["event_id"], _label(line.get("y"))
         if y is None:
             self._model.forget_one(event_id)
             self._held.remove(event_id)
@@ -119,7 +119,7 @@ class _Pupil:
         if prediction["n_learned"] != self._model.n_learned:
             return float("inf")
         proba = self._model.predict_proba_one(x)
-        theirs = dict(prediction["proba"])
+        theirs = {_label(y): p for y, p in prediction["proba"]}
         decided = self._model.query_one(x, event_id=prediction["event_id"], now=prediction["at"])
         said = prediction["decision"]
         if list(proba) != list(theirs) or decided.criterion != said["criterion"]:
@@ -130,6 +130,11 @@ class _Pupil:
             *((proba[label], theirs[label]) for label in proba),
         ]
         return max(abs(ours - told) for ours, told in pairs)
+
+
+def _label(plain: Any) -> Any:
+    """Return what a label of a message stands for: floats are tagged."""
+    return plain["float"] if isinstance(plain, dict) else plain
 
 
 class StateOfTopics:
