@@ -54,6 +54,9 @@ _STAGES: dict[str, Stage] = {
 }
 
 
+_REFUSING = frozenset(("observe_one", "settle_one", "relabel_one"))
+
+
 def stage_of(error: BaseException) -> Stage:
     """Return what was being done when an error was raised.
 
@@ -137,15 +140,17 @@ class CallJournal:
     def call(self, method: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a method that changes the model.
 
-        A ValueError or TypeError means that it has refused and nothing has changed; after any other
-        error nothing is certain, and the caller has to roll back.
+        A ValueError or TypeError of a method that takes an event or a label means that it has
+        refused it and nothing has changed; after any other error nothing is certain, and the caller
+        has to roll back.
         """
         calls = self._calls
         calls.append((method.__name__, args, kwargs))
         try:
             return method(*args, **kwargs)
         except (ValueError, TypeError):
-            calls.pop()
+            if method.__name__ in _REFUSING:
+                calls.pop()
             raise
 
     def roll_back(self) -> None:

@@ -165,9 +165,10 @@ class TestEvents:
         assert loop.next_deadline() is None
         assert Prediction in kinds(loop.on_event(event(), 4.0))
 
-    def test_error_of_the_learner_that_is_no_fault_of_the_event_propagates(self, loop):
-        with pytest.raises(ZeroDivisionError):
-            loop.on_event(event(x={"bad": ZeroDivisionError()}), 0.0)
+    def test_error_of_the_learner_that_is_no_fault_of_the_event_rejects_it(self, loop):
+        [rejected] = loop.on_event(event(x={"bad": ZeroDivisionError("by what?")}), 0.0)
+        assert (rejected.fault, rejected.stage) == ("failed", "predict")
+        assert rejected.reason == "ZeroDivisionError: by what?"
 
     def test_event_with_slashes_in_its_id_is_answered_like_any_other(self, loop):
         for event_id in ("a", "a/label", "a/challenge/1", "/"):
@@ -459,14 +460,18 @@ class TestAnswers:
         [example] = loop.on_answer(answer("b", answer_id="a3", supersedes="a1"), 1.0)
         assert (example.revision, example.sequence) == (1, 2)
 
-    def test_other_errors_of_the_learner_propagate(self, loop, learner, monkeypatch):
+    def test_other_errors_of_the_learner_reject_the_answer(self, loop, learner, monkeypatch):
         def broken(*_, **__):
             raise RuntimeError("broken")
 
-        monkeypatch.setattr(learner, "settle_one", broken)
         loop.on_event(event(), 0.0)
-        with pytest.raises(RuntimeError, match="broken"):
-            loop.on_answer(answer(), 1.0)
+        with monkeypatch.context() as patch:
+            patch.setattr(learner, "settle_one", broken)
+            [rejected] = loop.on_answer(answer(), 1.0)
+        assert (rejected.fault, rejected.stage) == ("failed", "learn")
+        assert rejected.reason == "RuntimeError: broken"
+        [example] = loop.on_answer(answer(), 2.0)  # the question is still open
+        assert example.origin == "asked"
 
 
 class TestTime:
