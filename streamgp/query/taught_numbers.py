@@ -67,15 +67,25 @@ class TaughtNumbers(TaughtLearner[Distribution]):
         TypeError
             If the target is no number.
         ValueError
-            If the target is not finite or too large, or the event was already taught.
+            If the target is not finite or too large, the event was already taught, or the learner
+            is off by more than its forecasts can say.
 
         """
         checked = checked_target(y, LARGEST)
-        error = 0.0 if self._options else checked - self.belief(x).mu
+        if self._options:
+            super().teach(x, y, event_id, privileged=privileged)
+            return
+        forecast = self.belief(x).mu
+        squares = self._squares + (checked - forecast) * (checked - forecast)
+        if not math.isfinite(squares):
+            # It would be the variance of all forecasts to come.
+            raise ValueError(
+                f"{type(self._template).__name__} forecasts {forecast:.3g} where {y!r} was "
+                "observed, expected an error whose square is finite; scale the features"
+            )
         super().teach(x, y, event_id, privileged=privileged)
-        if not self._options:
-            self._n_errors += 1
-            self._squares += error * error
+        self._n_errors += 1
+        self._squares = squares
 
     def state(self) -> State:
         """Return what must survive a restart beside the examples."""

@@ -284,6 +284,16 @@ def test_features_that_cannot_be_predicted_are_refused():
         model.predict_one({"a": math.nan})
 
 
+def test_an_error_beyond_all_numbers_is_not_learned():
+    model = SkepticalRegressor(linear_model.LinearRegression(), warm_up=0, seed=1)
+    model.settle_one({"a": 1e149}, 1.0, given=1.0, challenged=False)
+    before = model.state()
+    with pytest.raises(ValueError, match="expected an error whose square is finite; scale"):
+        model.settle_one({"a": -1e149}, 1.0, given=1.0, challenged=False)
+    assert model.state() == before
+    assert math.isfinite(model.predict_one({"a": 0.0}, with_dist=True).sigma)
+
+
 def test_an_example_that_the_learner_refuses_leaves_no_trace():
     model = SkepticalRegressor(GPRegressor(noise_variance=1e-16), warm_up=0, seed=1)
     model.learn_one({"a": 1.0}, 2.0, event_id="e1")
