@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from connectors.wire.cloudevents import EARLIEST, LATEST
 from connectors.wire.codec import TYPES
@@ -172,6 +172,9 @@ def schema_of(hint: Any) -> Schema:
             if kind is None:
                 return {"anyOf": [schema, {"type": "null"}]}
             return {**schema, "type": [kind, "null"]}
+    if get_origin(hint) is Union:
+        literal, _none = get_args(hint)
+        return {"enum": [*get_args(literal), None]}
     assert get_origin(hint) is Literal, hint
     return {"enum": list(get_args(hint))}
 

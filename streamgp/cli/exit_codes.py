@@ -28,7 +28,7 @@ MEANING: dict[int, str] = {
     DONE: "stopped by SIGTERM, SIGINT or SIGHUP; the last batch is committed",
     WRONG_USE: "wrong use, configuration or topics; starting again does not help",
     TOO_MANY_BAD: "too many inputs could not be used; look at the dead letters",
-    LEARNER_FAILED: "the learner failed; nothing of that batch is committed",
+    LEARNER_FAILED: "an error of streamgp itself; nothing of that batch is committed",
     LOST_BROKER: "lost the broker or a transaction; nothing is lost, start again",
     FENCED: "another worker with the same instance name took over; do not start again",
     HUNG_UP: "a second SIGHUP; nothing of the last batch is committed",

@@ -1,0 +1,123 @@
+"""The journal of calls that change a model, and inputs that are undone after they were taken."""
+
+# ruff: noqa: ARG002 - a protocol fixes the arguments
+
+import pytest
+
+from streamgp import GPClassifier, GPRegressor, SkepticalClassifier, SkepticalRegressor, isgp
+from streamgp.interactive import Event, InteractiveLoop, KeyedLoops, LabelledExample
+from streamgp.interactive.recovery import FULL_CREDIT, REBUILD, SAVE_EVERY, CallJournal
+
+
+def event(number, key=None, y=None):
+    x = {"u": float(number % 7), "v": float(number % 3)}
+    return Event(event_id=f"e{number}", key=key, x=x, occurred_at=float(number), y=y)
+
+
+def taught(n=40):
+    """Return a loop that has learned a label with every other event."""
+    loop = InteractiveLoop(isgp(seed=1), expires_after_s=30.0)
+    for number in range(n):
+        loop.on_event(event(number, y="ab"[number % 2] if number % 2 else None), float(number))
+    return loop
+
+
+class Rule:
+    """A budget that has no state to save."""
+
+    def allows(self, decision, now):
+        return decision.score >= 0.0 and now >= 0.0
+
+    def note(self, decision, asked, now):
+        """Forget it."""
+
+    def refund(self, now):
+        """Forget it."""
+
+
+@pytest.mark.parametrize("n_calls", [0, 1, SAVE_EVERY - 1, SAVE_EVERY, 3 * SAVE_EVERY + 5])
+def test_a_model_is_brought_back_to_where_the_input_began(n_calls):
+    model, twin = isgp(seed=1), isgp(seed=1)
+    journal = CallJournal(model)
+    for number in range(n_calls):
+        journal.begin()
+        journal.call(model.observe_one, {"u": float(number)})
+        twin.observe_one({"u": float(number)})
+    journal.begin()
+    for number in range(7):
+        journal.call(model.observe_one, {"u": 1e6 * number})
+    journal.roll_back()
+    assert model.state() == twin.state()
+
+
+def test_what_is_refused_is_not_repeated():
+    model = isgp(seed=1)
+    journal = CallJournal(model)
+    journal.begin()
+    with pytest.raises(ValueError, match="must be finite"):
+        journal.call(model.observe_one, {"u": float("inf")})
+    journal.roll_back()
+    assert model.state()["n_events"] == 0
+    assert journal.credit == FULL_CREDIT
+
+
+def test_whoever_holds_the_model_holds_it_after_a_rollback():
+    loop = taught()
+    model = loop.model
+    before = loop.snapshot()
+    loop.on_event(event(100, y="b"), 100.0)
+    loop.reject_last(ValueError("too long"), "encode")
+    assert loop.model is model
+    assert model.n_learned == 20
+    assert loop.snapshot() != before  # a rebuild costs credit, for which it is asked below
+    for number in range(200, 200 + REBUILD):
+        loop.on_event(event(number), float(number))
+    assert "credit" not in loop.parts()["head"]
+
+
+def test_an_input_can_be_undone_once_and_no_earlier_one():
+    loop = taught()
+    loop.on_event(event(100), 100.0)
+    [rejected] = loop.reject_last(ValueError("too long"), "encode")
+    assert (rejected.subject, rejected.fault, rejected.stage) == ("e100", "failed", "encode")
+    assert loop.reject_last(ValueError("again"), "encode") is None
+    loop.on_event(event(100), 100.0)
+    loop.on_event(event(100), 101.0)  # a duplicate, which has changed nothing
+    assert loop.reject_last(ValueError("again"), "encode") is None
+    assert loop.knows("e100")
+
+
+def test_a_key_whose_only_event_is_undone_was_never_there():
+    loops = KeyedLoops(isgp(seed=1), keep_changes=True)
+    loops.on_event(event(1, key="ann"), 1.0)
+    before = loops.snapshot()
+    loops.on_event(event(1, key="bob"), 1.0)
+    [rejected] = loops.reject_last(ValueError("too long"), "encode")
+    assert rejected.key == "bob"
+    assert (loops.n_keys, loops.knows("bob"), list(loops.changes())) == (1, False, ["ann"])
+    assert loops.snapshot() == before
+    assert loops.reject_last(ValueError("again")) is None
+
+
+def test_a_model_that_cannot_be_saved_goes_on_as_the_failure_left_it(monkeypatch):
+    model = SkepticalClassifier(GPClassifier(), budget=Rule(), seed=1)
+    loop = InteractiveLoop(model)
+
+    def broken(*_, **__):
+        raise RuntimeError("broken")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(model, "query_one", broken)
+        [rejected] = loop.on_event(event(1), 1.0)
+    assert (rejected.fault, rejected.stage) == ("failed", "ask")
+    assert not loop.knows("e1")
+    assert loop.on_event(event(1), 1.0)[0].event_id == "e1"
+
+
+@pytest.mark.parametrize(("y", "is_taken"), [(1e100, True), (-1.1e100, False), (10**101, False)])
+def test_labels_that_are_numbers_have_a_range(y, is_taken):
+    loop = InteractiveLoop(SkepticalRegressor(GPRegressor(), seed=1))
+    messages = loop.on_event(event(1, y=y), 1.0)
+    assert isinstance(messages[-1], LabelledExample) == is_taken
+    if not is_taken:
+        assert messages[0].reason.startswith("a label must be at most 1e+100 in size, got ")
