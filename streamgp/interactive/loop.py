@@ -152,6 +152,7 @@ from __future__ import annotations
 from streamgp.interactive.border import (
     as_label,
     check_now,
+    checked_writing,
     flaw_of_answer,
     flaw_of_event,
     rejected,
@@ -176,6 +177,11 @@ class InteractiveLoop(LoopState):
     clock (or log time) for `on_time`. It returns the messages to be sent, in their order, and does
     nothing else: no I/O, no clock. The time may go backwards between events, as it does in real
     logs.
+
+    Whoever works on inputs later than they were made, as a worker does that was stopped for a
+    while, says with `written_at` when that is. No decision depends on it. It only gives whoever is
+    asked all their time: a question expires `expires_after_s` after its writing, and its event is
+    remembered as much longer as the question is late.
 
     The loop keeps every event until its answer horizon has passed, by reference: do not change an
     event's `x` after handing it over. A label request may concern an event of earlier on.
@@ -215,7 +221,9 @@ class InteractiveLoop(LoopState):
 
     """
 
-    def on_event(self, event: Event, now: float) -> list[Message]:
+    def on_event(
+        self, event: Event, now: float, *, written_at: float | None = None
+    ) -> list[Message]:
         """Predict an event, and ask for its label or learn the label that it brings.
 
         Parameters
@@ -224,6 +232,8 @@ class InteractiveLoop(LoopState):
             The event.
         now
             The event's own time, in seconds.
+        written_at
+            When what it causes is written, in seconds; None for the event's own time.
 
         Returns
         -------
@@ -236,6 +246,7 @@ class InteractiveLoop(LoopState):
         if not isinstance(event, Event):
             raise TypeError(f"on_event takes an Event, got {event!r}")
         check_now(now)
+        self._moderator.written_at = checked_writing(written_at)
         flaw = flaw_of_event(event)
         if flaw is not None:
             return [rejected(event.event_id, event.key, "malformed", flaw, now)]
@@ -286,7 +297,9 @@ class InteractiveLoop(LoopState):
             total.note(decision, now, asked=decision.ask or bool(back))
         return self._reviewed(messages, now)
 
-    def on_answer(self, answer: Answer, now: float) -> list[Message]:
+    def on_answer(
+        self, answer: Answer, now: float, *, written_at: float | None = None
+    ) -> list[Message]:
         """Learn from an answer, contest it, or say why it cannot be used.
 
         An answer that names no request answers the open one, or volunteers a label. A label that
@@ -299,11 +312,14 @@ class InteractiveLoop(LoopState):
             The answer.
         now
             The answer's own time, in seconds.
+        written_at
+            When what it causes is written, in seconds; None for the answer's own time.
 
         """
         if not isinstance(answer, Answer):
             raise TypeError(f"on_answer takes an Answer, got {answer!r}")
         check_now(now)
+        self._moderator.written_at = checked_writing(written_at)
         answer_id = answer.answer_id
         flaw = flaw_of_answer(answer)
         if flaw is not None:

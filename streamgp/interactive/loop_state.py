@@ -50,7 +50,7 @@ class LoopState:
         self.expires_after_s = expires_after_s
         self.answer_horizon_s = answer_horizon_s
         self._memory = Memory(answer_horizon_s)
-        self._moderator = Moderator(model, expires_after_s)
+        self._moderator = Moderator(model, self._memory, expires_after_s)
         self._published = Published(model, self._memory, self._moderator)
         self._changed = False
         self._reviewer = as_reviewer(model)
