@@ -17,7 +17,8 @@ from connectors.wire.statelog import CONFIGURATION
 from connectors.worker.agreement import GROUP, source_of
 from connectors.worker.early import Early
 from connectors.worker.loop_settings import LoopSettings
-from connectors.worker.partition import FORGOTTEN, Partition
+from connectors.worker.losses import FORGOTTEN
+from connectors.worker.partition import Partition
 from connectors.worker.results import Results
 from connectors.worker.taking_back import TakingBack
 from streamgp import __version__
