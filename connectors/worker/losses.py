@@ -21,16 +21,17 @@ from streamgp.interactive.saving import examples_in
 FORGOTTEN = "forgotten"
 """Name of the record of a partition that says what of it was taken back by nulls."""
 
-Flaw: TypeAlias = Literal["headless", "behind", "doubled", "short"]
+Flaw: TypeAlias = Literal["headless", "behind", "doubled", "short", "empty"]
 """What is wrong with the records of one learner.
 
 `headless`: labelled examples without state. `behind`: the state ends before the examples do.
 `doubled`: examples with one number. `short`: fewer examples than the state says were learned.
+`empty`: none of them.
 """
 
 RECOVER = (
     "stop all workers, then bring state and consensus back from one backup, or make state anew "
-    "from consensus with `streamgp recover`"
+    "from what consensus holds with `streamgp recover`"
 )
 _BEGIN_ANEW = (
     "the labelled examples are nowhere else: stop all workers, then bring state and consensus back "
@@ -43,6 +44,8 @@ _TEXTS: dict[Flaw, str] = {
     "has lost its end",
     "doubled": "consensus has sequence numbers twice for {}: workers went on after state was lost",
     "short": "consensus holds fewer labelled examples of {} than state says were learned: "
+    "consensus was cut",
+    "empty": "consensus holds no labelled examples of {}, and state says that some were learned: "
     "consensus was deleted, emptied or cut",
 }
 
@@ -139,8 +142,8 @@ class Losses:
         """Return what a worker ends with, None if nothing is missing."""
         if self.is_cut:
             text = "an earlier `streamgp recover` was cut; run it again"
-        elif self.flaws["short"]:
-            text = f"{self._text('short')}; {_BEGIN_ANEW}"
+        elif self.flaws["empty"]:
+            text = f"{self._text('empty')}; {_BEGIN_ANEW}"
         elif self._is_unsigned and self._n_learners:
             text = (
                 "consensus holds labelled examples, and state has no record of the workers that "
@@ -166,9 +169,10 @@ class Losses:
             return "behind"
         # What others delete is missing in the log before a worker has read that.
         n_pending = self._history.n_nulls(entity, self._n_heeded)
-        if len(examples_in(lines)) + n_pending < head["learned"]:
-            return "short"
-        return None
+        n_left = len(examples_in(lines)) + n_pending
+        if n_left >= head["learned"]:
+            return None
+        return "short" if lines else "empty"
 
 
 def losses_in(partition: int, history: History) -> Losses:

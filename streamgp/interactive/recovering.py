@@ -49,6 +49,7 @@ def recovered_parts(
     model: Resumable,
     fresh: Resumable,
     *,
+    at_least: int = 0,
     expires_after_s: float | None = None,
     answer_horizon_s: float | None = None,
 ) -> dict[str, Any]:
@@ -67,6 +68,8 @@ def recovered_parts(
         A model that has seen nothing; it is taught.
     fresh
         Another of the same configuration; it is used up.
+    at_least
+        Number of the last line that is known to have been written, in the log or not.
     expires_after_s, answer_horizon_s
         As in `InteractiveLoop`.
 
@@ -94,7 +97,7 @@ def recovered_parts(
         pass  # what it refuses stays on record, as in any learner that is rebuilt
     records = _records(lines)
     head = {
-        "sequence": lines[-1].sequence if lines else 0,
+        "sequence": max(at_least, lines[-1].sequence if lines else 0),
         "pages": 0,
         "events": len(records),
         "remembered": len(records),

@@ -154,7 +154,7 @@ def _broken(
     for partition, history in histories.items():
         losses = lost.get(partition)
         if losses is not None:
-            if losses.flaws["short"]:
+            if losses.flaws["empty"]:
                 raise click.ClickException(str(losses.error()))
             broken[partition] = str(losses.error())
         elif (flaw := _unfit(loops, partition, history)) is not None:
@@ -227,7 +227,13 @@ def _made_anew(
     loops: LoopSettings, loop: Learned, lines: Sequence[LabelledExample]
 ) -> dict[str, Any]:
     try:
-        return recovered_parts(lines, loops.model.clone(), loops.model.clone(), **loops.spans)
+        return recovered_parts(
+            lines,
+            loops.model.clone(),
+            loops.model.clone(),
+            at_least=int((loop.parts.get(HEAD) or {}).get("sequence", 0)),
+            **loops.spans,
+        )
     except (SnapshotError, TypeError) as error:
         raise click.ClickException(f"{loop.name!r}: {error}; nothing was changed") from None
 
