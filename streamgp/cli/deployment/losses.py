@@ -7,7 +7,7 @@ from contextlib import closing
 
 import click
 
-from connectors.records import TopicName, Topics
+from connectors.records import RefusedError, TopicName, Topics
 from connectors.wire.history import History
 from connectors.worker.losses import RECOVER, Losses, losses_in
 from streamgp.cli.deployment.learned import histories_of
@@ -53,8 +53,14 @@ def check_whole(topics: Topics, group: str, histories: Mapping[int, History]) ->
 
 
 def warning_of(topics: Topics) -> str | None:
-    """Return what to say where labelled examples are there and no state at all; reads little."""
-    if _holds_something(topics, "state") or not _holds_something(topics, "consensus"):
+    """Return what to say where labelled examples are there and no state at all; reads little.
+
+    Nothing where `state` may not be read: whoever only looks on needs no right to it.
+    """
+    try:
+        if _holds_something(topics, "state") or not _holds_something(topics, "consensus"):
+            return None
+    except RefusedError:
         return None
     return (
         "consensus holds labelled examples and state holds nothing: state was deleted or emptied; "
