@@ -70,9 +70,6 @@ class Losses:
         Number of learners with each flaw; the worst one of each learner counts.
     is_cut
         Whether `streamgp recover` was cut while it made the state of the partition anew.
-    n_shifted
-        Number of learners whose last lines are not in the log: whoever deleted a line may have
-        meant that, so it is no flaw.
 
     Examples
     --------
@@ -101,7 +98,6 @@ class Losses:
     def __init__(self, partition: int, history: History) -> None:
         self.partition = partition
         self.flaws: Counter[Flaw] = Counter()
-        self.n_shifted = 0
         configuration = history.configuration
         self._history = history
         self._is_unsigned = configuration is None
@@ -134,8 +130,6 @@ class Losses:
         flaw = self._flaw(entity, head, lines)
         if flaw is not None:
             self.flaws[flaw] += 1
-        elif head is not None and lines and lines[-1].sequence < head["sequence"]:
-            self.n_shifted += 1
         return flaw
 
     def error(self) -> LostRecordsError | None:
@@ -165,14 +159,29 @@ class Losses:
             return "doubled"
         if head is None:
             return "headless"
-        if lines and lines[-1].sequence > head["sequence"]:
+        counted = _counted(head)
+        if counted is None:
+            return None
+        sequence, n_learned = counted
+        if lines and lines[-1].sequence > sequence:
             return "behind"
         # What others delete is missing in the log before a worker has read that.
         n_pending = self._history.n_nulls(entity, self._n_heeded)
         n_left = len(examples_in(lines)) + n_pending
-        if n_left >= head["learned"]:
+        if n_left >= n_learned:
             return None
         return "short" if lines else "empty"
+
+
+def _counted(head: Any) -> tuple[int, int] | None:
+    """Return the number of the last line and how many examples are learned, as a head says it.
+
+    None if it says neither: what is wrong with such a head is said by whoever takes it up.
+    """
+    if not isinstance(head, dict):
+        return None
+    found = head.get("sequence"), head.get("learned")
+    return found if all(isinstance(n, int) for n in found) else None  # type: ignore[return-value]
 
 
 def losses_in(partition: int, history: History) -> Losses:
