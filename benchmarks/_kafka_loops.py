@@ -144,7 +144,13 @@ class _Constant:
         self._decision = Decision.of(0.0, 1.0, "NeverAsk")
         self._proba = dict.fromkeys(_CLASSES, 0.25)
 
-    def on_event(self, event: Event, now: float) -> list[Message]:
+    def on_event(
+        self,
+        event: Event,
+        now: float,
+        *,
+        written_at: float | None = None,  # noqa: ARG002
+    ) -> list[Message]:
         return [
             Prediction(
                 event_id=event.event_id,

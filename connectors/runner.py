@@ -28,11 +28,15 @@ TICK_S = 1e-3
 class Loop(Protocol):
     """What is driven: an `InteractiveLoop`, or `KeyedLoops`."""
 
-    def on_event(self, event: Event, now: float) -> list[Message]:
+    def on_event(
+        self, event: Event, now: float, *, written_at: float | None = None
+    ) -> list[Message]:
         """Take an event."""
         ...
 
-    def on_answer(self, answer: Answer, now: float) -> list[Message]:
+    def on_answer(
+        self, answer: Answer, now: float, *, written_at: float | None = None
+    ) -> list[Message]:
         """Take an answer."""
         ...
 
@@ -133,11 +137,12 @@ def run(
     with _ctrl_c() as pressed:
         try:
             while not (pressed() or source.exhausted or (should_stop and should_stop())):
-                if clock is not None:
-                    drive.end_before(clock())
+                now = None if clock is None else clock()
+                if now is not None:
+                    drive.end_before(now)
                 received = source.poll(_wait(loop, clock))
                 for one in received:
-                    drive.take(one, log_time=clock is None)
+                    drive.take(one, written_at=now)
                 if received or drive.unflushed:
                     drive.flush()
                     source.commit()
@@ -171,8 +176,8 @@ class _Drive:
         self.last_at = last_at
         self.unflushed = False
 
-    def take(self, received: Received, *, log_time: bool) -> None:
-        """Hand one record over and send what comes out."""
+    def take(self, received: Received, *, written_at: float | None) -> None:
+        """Hand one record over and send what comes out; without a clock that has the log's time."""
         message, at = received.message, received.at
         if self._on_input is not None:
             self._on_input(received)
@@ -185,14 +190,14 @@ class _Drive:
                 f"source must deliver Event, Answer, Cancel or Rejected, "
                 f"got {type(message).__name__}"
             )
-        if log_time:
+        if written_at is None:
             self.end_before(at)
         loop = self._loop
         start = perf_counter()
         if isinstance(message, Event):
-            messages = loop.on_event(message, at)
+            messages = loop.on_event(message, at, written_at=written_at)
         elif isinstance(message, Answer):
-            messages = loop.on_answer(message, at)
+            messages = loop.on_answer(message, at, written_at=written_at)
         else:
             messages = loop.on_cancel(message.request_id, at, key=message.key, why=message.why)
         self._loop_s += perf_counter() - start

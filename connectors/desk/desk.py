@@ -110,7 +110,9 @@ class Desk:
         if message.key in self._forgotten and at <= self._forgotten[message.key]:
             return
         if isinstance(message, LabelRequest | Challenge):
-            self._take_request(Question(request=message, partition=partition), at)
+            delayed_s = max(0.0, at - message.requested_at)
+            question = Question(request=message, partition=partition, delayed_s=delayed_s)
+            self._take_request(question, at)
         elif isinstance(message, Answer):
             self._take_answer(message, at)
         elif isinstance(message, LabelledExample):
@@ -162,7 +164,7 @@ class Desk:
         """Say whether a question still waits for an answer."""
         waiting = self._waiting.get(question.request)
         if waiting is not None:
-            return self._is_in_time(waiting.request, now)
+            return self._is_in_time(waiting, now)
         return _key_of(question) in map(_key_of, self._reopened(now))
 
     def classes(self, key: str | None) -> list[Label]:
@@ -272,7 +274,7 @@ class Desk:
 
     def _open(self, now: float) -> Iterator[Question]:
         for question in self._waiting:
-            if self._is_in_time(question.request, now):
+            if self._is_in_time(question, now):
                 yield question
         yield from self._reopened(now)
 
@@ -280,12 +282,15 @@ class Desk:
         if self._own is not None:
             for question in self._own.reopened():
                 # A correction is never late, as long as the event is remembered.
-                if now <= _event_time(question.request) + self._horizon_s:
+                if now <= self._horizon_of(question):
                     yield question
 
-    def _is_in_time(self, request: LabelRequest | Challenge, now: float) -> bool:
-        expires_at = inf if request.expires_at is None else request.expires_at
-        return now <= min(expires_at, _event_time(request) + self._horizon_s)
+    def _is_in_time(self, question: Question, now: float) -> bool:
+        expires_at = question.request.expires_at
+        return now <= min(inf if expires_at is None else expires_at, self._horizon_of(question))
+
+    def _horizon_of(self, question: Question) -> float:
+        return _event_time(question.request) + self._horizon_s + question.delayed_s
 
     def _rank(self, question: Question) -> tuple[int, bool, float, str, str]:
         request = question.request

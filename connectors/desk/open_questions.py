@@ -34,12 +34,15 @@ class Question:
         Where it was found; the answer belongs into the same.
     supersedes
         The answer that the next one replaces, None for a question that was not answered yet.
+    delayed_s
+        Seconds between its own time and its writing: its event is remembered as much longer.
 
     """
 
     request: Request
     partition: int | None = None
     supersedes: str | None = None
+    delayed_s: float = 0.0
 
 
 class _Body:

@@ -17,6 +17,7 @@ from connectors.wire.statelog import (
     CONFIGURATION,
     CUT,
     EARLY,
+    ERASED_BY,
     PIECES,
     line_of,
     parts_of,
@@ -63,6 +64,7 @@ class History:
     # _parts      of each entity the parts by name; a value of None is kept, it must be merged
     # _early      of each entity the answers that wait for their event, likewise
     # _lines      of each entity the lines by record key; nulls are not kept
+    # _nulls      of each entity the offsets of nulls that no worker has written
     # _strays     by key the offset of a record of state that is nobody's, if it is the last
 
     def __init__(self) -> None:
@@ -71,6 +73,7 @@ class History:
         self._parts: dict[str, dict[str, _Kept]] = {}
         self._early: dict[str, dict[str, _Kept]] = {}
         self._lines: dict[str, dict[bytes, _Kept]] = {}
+        self._nulls: dict[str, list[int]] = {}
         self._strays: dict[bytes | None, int] = {}
 
     def take(self, record: Record) -> None:
@@ -101,6 +104,8 @@ class History:
                 self._take_stray(record)
             case "consensus", (entity, _, _):
                 self._take_line(entity, record.key or b"", kept)
+                if record.value is None and not any(k == ERASED_BY for k, _ in record.headers):
+                    self._nulls.setdefault(entity, []).append(record.offset)
             case _:
                 # Anybody may write to `consensus`. What lies there under a key that no line has is
                 # nobody's label: the worker that reads it as an input makes a dead letter of it,
@@ -180,13 +185,27 @@ class History:
             If a record cannot be read.
 
         """
-        lines = self._lines.get(entity, {})
-        examples = [self._example(key, kept) for key, kept in lines.items()]
-        return sorted(examples, key=lambda example: example.sequence)
+        return sorted(self.lines_as_written(entity), key=lambda example: example.sequence)
+
+    def lines_as_written(self, entity: str) -> list[LabelledExample]:
+        """Return the lines of the consensus log, in the order in which they lie in it.
+
+        Raises
+        ------
+        HistoryError
+            If a record cannot be read.
+
+        """
+        lines = sorted(self._lines.get(entity, {}).items(), key=lambda line: line[1][0])
+        return [self._example(key, kept) for key, kept in lines]
 
     def consensus_keys(self, entity: str) -> list[bytes]:
         """Return the record keys of these lines."""
         return list(self._lines.get(entity, {}))
+
+    def n_nulls(self, entity: str, start: int) -> int:
+        """Return how many nulls from an offset on take lines away, written by no worker."""
+        return sum(offset >= start for offset in self._nulls.get(entity, ()))
 
     @property
     def configuration(self) -> dict[str, Any] | None:

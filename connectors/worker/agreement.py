@@ -11,6 +11,10 @@ GROUP = "group"
 """Name of the group in the record that says which configuration works on a partition."""
 
 
+BEING_RECOVERED = "being recovered"
+"""Stands in the place of a fingerprint while state is made anew; no configuration has it."""
+
+
 class UnfitTopicsError(ValueError):
     """The topics do not go with the worker; the text says why, and what to do."""
 

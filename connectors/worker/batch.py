@@ -17,7 +17,8 @@ from connectors.wire.statelog import CONFIGURATION
 from connectors.worker.agreement import GROUP, source_of
 from connectors.worker.early import Early
 from connectors.worker.loop_settings import LoopSettings
-from connectors.worker.partition import FORGOTTEN, Partition
+from connectors.worker.losses import FORGOTTEN
+from connectors.worker.partition import Partition
 from connectors.worker.results import Results
 from connectors.worker.taking_back import TakingBack
 from streamgp import __version__
@@ -38,7 +39,7 @@ class Batch:
     scan
         Returns everything that the topics hold of one partition; needed to forget a key.
     now
-        The time, in seconds.
+        The time, in seconds: when what comes of the records is written.
 
     Attributes
     ----------
@@ -117,12 +118,12 @@ class Batch:
         loops = partition.loops
         match inbound.message:
             case Event() as event:
-                messages = loops.on_event(event, event.occurred_at)
+                messages = loops.on_event(event, event.occurred_at, written_at=self._now)
                 self._results.take(partition, messages, inbound)
                 if partition.early and loops.knows(event.key, event.event_id):
                     self._take_early(partition, event)
             case Answer() as answer:
-                messages = loops.on_answer(answer, answer.answered_at)
+                messages = loops.on_answer(answer, answer.answered_at, written_at=self._now)
                 if self._is_early(partition, answer, messages):
                     self._keep(partition, inbound, answer)
                 else:
@@ -197,7 +198,7 @@ class Batch:
         """Hand over an answer that is not kept any longer, whatever the loop makes of it."""
         message = early.inbound.message
         if isinstance(message, Answer):
-            messages = partition.loops.on_answer(message, message.answered_at)
+            messages = partition.loops.on_answer(message, message.answered_at, written_at=self._now)
         else:
             assert isinstance(message, Rejected)  # an earlier worker could read it
             messages = [message]

@@ -16,6 +16,7 @@ from connectors.worker.agreement import GROUP, UnfitTopicsError, check_alone, ch
 from connectors.worker.early import EarlyAnswers
 from connectors.worker.local import LocalFiles
 from connectors.worker.loop_settings import Loops, LoopSettings
+from connectors.worker.losses import FORGOTTEN, RECOVER, Losses
 from connectors.worker.revisions import Revisions
 from streamgp.interactive.keyed import BUDGET, KeyedLoops
 from streamgp.interactive.snapshot import INCONSISTENT, Snapshot, SnapshotError
@@ -23,8 +24,6 @@ from streamgp.interactive.snapshot import INCONSISTENT, Snapshot, SnapshotError
 MAX_AGE_S = 43_200.0
 """How old a snapshot may be. A topic drops the traces of a deletion after a day unless it is told
 otherwise (`delete.retention.ms`), and an older snapshot would bring back what was deleted."""
-FORGOTTEN = "forgotten"
-"""Name of the record of a partition that says what of it was taken back by nulls."""
 _KIND = "a partition"
 
 
@@ -107,6 +106,8 @@ class Partition:
             If another configuration has worked on the partition.
         OtherGroupError
             If another group has.
+        LostRecordsError
+            If one of the topics has lost records.
         UnfitTopicsError
             If the topics hold what no worker has written.
 
@@ -117,7 +118,12 @@ class Partition:
             if isinstance(error, SnapshotError) and self.starts:
                 self.begin_anew(str(error))
                 return False
-            raise UnfitTopicsError(f"partition {self.number}: {error}") from error
+            advice = (
+                f"; if records of state were lost, {RECOVER}"
+                if isinstance(error, SnapshotError)
+                else ""
+            )
+            raise UnfitTopicsError(f"partition {self.number}: {error}{advice}") from error
         return True
 
     def begin_anew(self, reason: str) -> None:
@@ -217,8 +223,10 @@ class Partition:
         self.is_signed = True
 
     def _bring_up(self, history: History) -> None:
+        # Beside a snapshot only what came later is there to look at.
+        losses = None if self.starts else Losses(self.number, history)
         configuration = history.configuration
-        if configuration is not None:
+        if configuration is not None and not (losses is not None and losses.is_cut):
             ours = self._settings.configuration
             check_signed(self.number, configuration, ours, self._group)
             self.is_signed = GROUP in configuration
@@ -239,10 +247,14 @@ class Partition:
                 if entity or name not in (FORGOTTEN, BUDGET)
             }
             lines = history.lines(entity)
+            if losses is not None and losses.look(entity, parts, lines) is not None:
+                continue
             if parts or lines:
                 self.loops.take_over(entity if self._settings.keyed else None, parts, lines)
             for line in lines:
                 self.revisions.note(entity, line)
+        if losses is not None and (lost := losses.error()) is not None:
+            raise lost
         self.early.take_over(history.early())
         self._restored_to = max(history.ends.get("consensus", 0), self.starts.get("consensus", 0))
 

@@ -32,6 +32,7 @@ from streamgp.cli.tune.command import tune
 from streamgp.cli.upkeep.dead_letters import dead_letters
 from streamgp.cli.upkeep.forget import forget
 from streamgp.cli.upkeep.rebuild import rebuild
+from streamgp.cli.upkeep.recover import recover
 from streamgp.cli.watch.command import watch
 from streamgp.cli.worker.check import check
 from streamgp.cli.worker.run import run
@@ -153,6 +154,7 @@ cli.add_command(annotate)
 cli.add_command(watch)
 cli.add_command(dead_letters)
 cli.add_command(rebuild)
+cli.add_command(recover)
 cli.add_command(forget)
 cli.add_command(completion)
 

@@ -49,6 +49,23 @@ def check_now(now: object) -> None:
         raise ValueError(f"now must be a finite number of seconds, got {now!r}")
 
 
+def checked_writing(at: float | None) -> float | None:
+    """Return when something is written, None if that is not known; refuse what is no time.
+
+    Examples
+    --------
+    >>> checked_writing(2.0), checked_writing(None)
+    (2.0, None)
+    >>> checked_writing(float("inf"))
+    Traceback (most recent call last):
+    ValueError: written_at must be a finite number of seconds or None, got inf
+
+    """
+    if at is not None and not is_time(at):
+        raise ValueError(f"written_at must be a finite number of seconds or None, got {at!r}")
+    return at
+
+
 def check_duration(name: str, value: float, wanted: str = "a positive number of seconds") -> None:
     """Refuse a length of time that is not positive and finite."""
     check_number(name, value, wanted, lambda span: 0.0 < span < float("inf"))

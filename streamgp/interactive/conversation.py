@@ -14,6 +14,7 @@ from streamgp.interactive.alarms import Alarms
 from streamgp.interactive.border import as_label
 from streamgp.interactive.consensus import Consensus
 from streamgp.interactive.learner import SkepticalLearner, as_asking_back, as_reviewer
+from streamgp.interactive.memory import Memory
 from streamgp.interactive.messages import Answer, Cancel, Expired, LabelRequest, Message, Origin
 from streamgp.interactive.records import Question, Record, Word
 from streamgp.interactive.recovery import CallJournal
@@ -38,6 +39,8 @@ class Moderator:
         The model that is taught.
     journal
         Makes every call that changes the model.
+    memory
+        Told of questions that are written late.
     expires_after_s
         Seconds after which an unanswered request expires; None for never.
 
@@ -52,12 +55,21 @@ class Moderator:
         Writes the consensus log.
     total
         A budget for the questions of several loops together, beside the model's; None for none.
+    written_at
+        When the questions that the present input causes are written, if that is known and may be
+        later than the input's own time; to be set before each input.
 
     """
 
     def __init__(
-        self, model: SkepticalLearner, journal: CallJournal, expires_after_s: float | None
+        self,
+        model: SkepticalLearner,
+        journal: CallJournal,
+        memory: Memory,
+        expires_after_s: float | None,
     ) -> None:
+        self.written_at: float | None = None
+        self._memory = memory
         self.deadlines: Alarms[str] = Alarms()
         self._model = model
         self.journal = journal
@@ -301,9 +313,16 @@ class Moderator:
             self.total.refund(now, asked_at)
 
     def _expiry(self, now: float) -> float | None:
-        return None if self._expires_after_s is None else now + self._expires_after_s
+        """Return when a question expires: whoever is asked has all the time from its writing on."""
+        if self._expires_after_s is None:
+            return None
+        return max(now, now if self.written_at is None else self.written_at) + self._expires_after_s
+
+    def _delay_s(self, now: float) -> float:
+        return 0.0 if self.written_at is None else max(0.0, self.written_at - now)
 
     def _open(self, record: Record, request: Request) -> None:
+        self._memory.hold(record, self._delay_s(request.requested_at))
         record.request = Question(request_id=request.request_id, expires_at=request.expires_at)
         if request.expires_at is not None:
             self.deadlines.set(record.event.event_id, request.expires_at)

@@ -140,7 +140,9 @@ class KeyedLoops:
         """Number of keys, those on the shelf included."""
         return self._residents.n_keys
 
-    def on_event(self, event: Event, now: float) -> list[Message]:
+    def on_event(
+        self, event: Event, now: float, *, written_at: float | None = None
+    ) -> list[Message]:
         """Hand an event to the loop of its key, which is made if the key is new."""
         if not isinstance(event, Event):
             raise TypeError(f"on_event takes an Event, got {event!r}")
@@ -156,17 +158,19 @@ class KeyedLoops:
             if flaw is not None:
                 return [rejected(event.event_id, event.key, "malformed", flaw, now)]
             loop = self._residents.new()
-            messages = loop.on_event(event, now)
+            messages = loop.on_event(event, now, written_at=written_at)
             if isinstance(messages[0], Rejected):
                 return messages  # garbage under a new key leaves no learner behind
             self._residents.add(event.key, loop)
         else:
-            messages = loop.on_event(event, now)
+            messages = loop.on_event(event, now, written_at=written_at)
         self._watch(event.key, loop)
         self._last = event.key, loop, is_new
         return messages
 
-    def on_answer(self, answer: Answer, now: float) -> list[Message]:
+    def on_answer(
+        self, answer: Answer, now: float, *, written_at: float | None = None
+    ) -> list[Message]:
         """Hand an answer to the loop of its key."""
         if not isinstance(answer, Answer):
             raise TypeError(f"on_answer takes an Answer, got {answer!r}")
@@ -178,7 +182,7 @@ class KeyedLoops:
             if flaw is not None:
                 return [rejected(answer.answer_id, answer.key, "malformed", flaw, now)]
             return [rejected(answer.answer_id, answer.key, "unknown", _no_key(answer.key), now)]
-        messages = loop.on_answer(answer, now)
+        messages = loop.on_answer(answer, now, written_at=written_at)
         self._watch(answer.key, loop)
         self._last = answer.key, loop, False
         return messages

@@ -157,6 +157,7 @@ from typing import NamedTuple
 from streamgp.interactive.border import (
     as_label,
     check_now,
+    checked_writing,
     flaw_of_answer,
     flaw_of_event,
     rejected,
@@ -204,6 +205,11 @@ class InteractiveLoop(LoopState):
     nothing else: no I/O, no clock. The time may go backwards between events, as it does in real
     logs.
 
+    Whoever works on inputs later than they were made, as a worker does that was stopped for a
+    while, says with `written_at` when that is. No decision depends on it. It only gives whoever is
+    asked all their time: a question expires `expires_after_s` after its writing, and its event is
+    remembered as much longer as the question is late.
+
     The loop keeps every event until its answer horizon has passed, by reference: do not change an
     event's `x` after handing it over. A label request may concern an event of earlier on.
 
@@ -242,7 +248,9 @@ class InteractiveLoop(LoopState):
 
     """
 
-    def on_event(self, event: Event, now: float) -> list[Message]:
+    def on_event(
+        self, event: Event, now: float, *, written_at: float | None = None
+    ) -> list[Message]:
         """Predict an event, and ask for its label or learn the label that it brings.
 
         Parameters
@@ -251,6 +259,8 @@ class InteractiveLoop(LoopState):
             The event.
         now
             The event's own time, in seconds.
+        written_at
+            When what it causes is written, in seconds; None for the event's own time.
 
         Returns
         -------
@@ -264,6 +274,7 @@ class InteractiveLoop(LoopState):
             raise TypeError(f"on_event takes an Event, got {event!r}")
         check_now(now)
         self._last = None
+        self._moderator.written_at = checked_writing(written_at)
         flaw = flaw_of_event(event)
         if flaw is not None:
             return [rejected(event.event_id, event.key, "malformed", flaw, now)]
@@ -321,7 +332,9 @@ class InteractiveLoop(LoopState):
             total.note(decision, now, asked=decision.ask or bool(back))
         return self._reviewed(messages, now)
 
-    def on_answer(self, answer: Answer, now: float) -> list[Message]:
+    def on_answer(
+        self, answer: Answer, now: float, *, written_at: float | None = None
+    ) -> list[Message]:
         """Learn from an answer, contest it, or say why it cannot be used.
 
         An answer that names no request answers the open one, or volunteers a label. A label that
@@ -334,12 +347,15 @@ class InteractiveLoop(LoopState):
             The answer.
         now
             The answer's own time, in seconds.
+        written_at
+            When what it causes is written, in seconds; None for the answer's own time.
 
         """
         if not isinstance(answer, Answer):
             raise TypeError(f"on_answer takes an Answer, got {answer!r}")
         check_now(now)
         self._last = None
+        self._moderator.written_at = checked_writing(written_at)
         answer_id = answer.answer_id
         flaw = flaw_of_answer(answer)
         if flaw is not None:

@@ -54,7 +54,7 @@ class LoopState:
         self.answer_horizon_s = answer_horizon_s
         self._memory = Memory(answer_horizon_s)
         journal = CallJournal(model)
-        self._moderator = Moderator(model, journal, expires_after_s)
+        self._moderator = Moderator(model, journal, self._memory, expires_after_s)
         self._rollback = Rollback(journal, self._memory, self._moderator)
         self._published = Published(model, self._memory, self._moderator)
         self._changed = False

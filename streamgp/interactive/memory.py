@@ -31,7 +31,8 @@ class Memory:
     Parameters
     ----------
     answer_horizon_s
-        Seconds after its occurrence for which an event is remembered; None for ever.
+        Seconds after its occurrence for which an event is remembered; None for ever. Where a
+        question about it was written later than its own time, it is remembered as much longer.
 
     Attributes
     ----------
@@ -86,7 +87,7 @@ class Memory:
         event = record.event
         self._records[event.event_id] = record
         if self._horizon_s is not None:
-            self.horizons.set(event.event_id, event.occurred_at + self._horizon_s)
+            self.horizons.set(event.event_id, self._end_of(record, self._horizon_s))
         for answer_id in record.answer_ids:
             self._answers[answer_id] = event.event_id
         return record
@@ -99,9 +100,19 @@ class Memory:
         """Make a conversation what `Record.copied` was taken from."""
         for answer_id in record.answer_ids:
             del self._answers[answer_id]
+        delayed_s = record.delayed_s
         record.restore(copied)
         for answer_id in record.answer_ids:
             self._answers[answer_id] = record.event.event_id
+        if record.delayed_s != delayed_s:
+            self._reset_horizon(record)
+
+    def hold(self, record: Record, delayed_s: float) -> None:
+        """Remember an event longer: a question about it is written so long after its own time."""
+        if self._horizon_s is None or delayed_s <= record.delayed_s:
+            return
+        record.delayed_s = delayed_s
+        self._reset_horizon(record)
 
     def accept(self, answer: Answer, record: Record) -> None:
         """Remember that an answer was handled."""
@@ -153,9 +164,23 @@ class Memory:
         found.reverse()
         return found
 
+    def _reset_horizon(self, record: Record) -> None:
+        """Set the end of an event anew, for its question was delayed."""
+        event_id = record.event.event_id
+        number = self.horizons.number(event_id)
+        assert number is not None  # every event has a horizon
+        assert self._horizon_s is not None
+        # Under its number: of two events with one horizon the first remembered is forgotten first,
+        # as it is after a restart.
+        self.horizons.reset(event_id, self._end_of(record, self._horizon_s), number)
+
     def is_beyond(self, record: Record, at: float) -> bool:
         """Whether a moment lies beyond the horizon of an event."""
-        return self._horizon_s is not None and at > record.event.occurred_at + self._horizon_s
+        return self._horizon_s is not None and at > self._end_of(record, self._horizon_s)
+
+    @staticmethod
+    def _end_of(record: Record, horizon_s: float) -> float:
+        return record.event.occurred_at + horizon_s + record.delayed_s
 
     def record_for(self, answer: Answer) -> Record:
         """Return the record that an answer is about.

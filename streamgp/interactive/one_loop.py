@@ -60,18 +60,22 @@ class OneLoop:
             model.clone(), expires_after_s=expires_after_s, answer_horizon_s=answer_horizon_s
         )
 
-    def on_event(self, event: Event, now: float) -> list[Message]:
+    def on_event(
+        self, event: Event, now: float, *, written_at: float | None = None
+    ) -> list[Message]:
         """Hand an event over."""
         if isinstance(event, Event):
             check_now(now)
             flaw = flaw_of_keeping(event.x)
             if flaw is not None:
                 return [rejected(event.event_id, event.key, "malformed", flaw, now)]
-        return self.loop.on_event(event, now)
+        return self.loop.on_event(event, now, written_at=written_at)
 
-    def on_answer(self, answer: Answer, now: float) -> list[Message]:
+    def on_answer(
+        self, answer: Answer, now: float, *, written_at: float | None = None
+    ) -> list[Message]:
         """Hand an answer over."""
-        return self.loop.on_answer(answer, now)
+        return self.loop.on_answer(answer, now, written_at=written_at)
 
     def on_time(self, now: float) -> list[Message]:
         """End what is due before `now`."""

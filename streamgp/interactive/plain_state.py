@@ -130,6 +130,8 @@ def plain_record(record: Record, alarm: int | None, *, with_x: bool = True) -> P
 
 def _seldom(record: Record) -> list[Any]:
     # Of most conversations nothing, as it was before there was any: snapshots stay what they are.
+    if record.delayed_s:
+        return [record.asked_back_at, record.is_given_back, record.delayed_s]
     if record.is_given_back:
         return [record.asked_back_at, True]
     return [] if record.asked_back_at is None else [record.asked_back_at]
@@ -172,7 +174,8 @@ def record_of(
     record.standing = standing
     record.was_asked = asked
     record.asked_back_at = seldom[0] if seldom else None
-    record.is_given_back = len(seldom) > 1
+    record.is_given_back = len(seldom) > 1 and seldom[1]
+    record.delayed_s = seldom[2] if len(seldom) > 2 else 0.0
     record.n_challenges = n
     record.revision = revision
     record.answer_ids = list(answer_ids)

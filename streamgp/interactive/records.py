@@ -85,6 +85,8 @@ class Record:
     #               where the event came, or never.
     # is_given_back whether that request ended without an answer: what allowed it has it back.
     # n_challenges  challenges so far; the last one is number n_challenges.
+    # delayed_s     seconds between a question's own time and its writing, of all questions the
+    #               most; 0 where events are remembered for ever.
     # revision      corrections of the label so far.
     # answer_ids    accepted answers, forgotten with the event.
     # serial        number of the event in the order in which the memory took them.
@@ -93,6 +95,7 @@ class Record:
     __slots__ = (
         "answer_ids",
         "asked_back_at",
+        "delayed_s",
         "event",
         "is_given_back",
         "is_plain",
@@ -117,6 +120,7 @@ class Record:
         self.asked_back_at: float | None = None
         self.is_given_back = False
         self.n_challenges = 0
+        self.delayed_s = 0.0
         self.revision = 0
         self.answer_ids: list[str] = []
         self.serial = 0

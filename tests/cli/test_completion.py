@@ -46,7 +46,12 @@ def completed(program: Path, *words: str) -> list[str]:
 
 
 def test_commands_are_completed(program: Path) -> None:
-    assert completed(program, "re") == ["plain,rebuild", "plain,replay", "plain,report"]
+    assert completed(program, "re") == [
+        "plain,rebuild",
+        "plain,recover",
+        "plain,replay",
+        "plain,report",
+    ]
     assert set(completed(program, "")) >= {f"plain,{name}" for name in cli.commands}
 
 

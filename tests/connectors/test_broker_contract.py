@@ -266,10 +266,10 @@ def test_an_open_broker_is_never_exhausted(broker):
 class Silent:
     """A loop that predicts every event and knows no request."""
 
-    def on_event(self, _event, now):
+    def on_event(self, _event, now, **_):
         return [prediction(int(now))]
 
-    def on_answer(self, answer, now):
+    def on_answer(self, answer, now, **_):
         return [Rejected(subject=answer.answer_id, fault="unknown", reason="why", at=now)]
 
     def on_cancel(self, *_args, **_options):

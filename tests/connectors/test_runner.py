@@ -23,12 +23,12 @@ class Deadlines:
         self.told = []
         self.open = {}
 
-    def on_event(self, event, now):
+    def on_event(self, event, now, **_):
         self.told.append((event.event_id, now))
         self.open[event.event_id] = event.occurred_at + self.lasting
         return [said(event.event_id, now)]
 
-    def on_answer(self, answer, now):
+    def on_answer(self, answer, now, **_):
         self.told.append((answer.answer_id, now))
         self.open.pop(answer.event_id, None)
         return [said(answer.answer_id, now)]
@@ -201,7 +201,7 @@ def test_a_poll_waits_no_longer_than_the_next_deadline():
 
 def test_time_inside_the_loop_is_measured():
     class Slow(Deadlines):
-        def on_event(self, event, now):
+        def on_event(self, event, now, **_):
             end = time.perf_counter() + 0.002
             while time.perf_counter() < end:
                 pass
@@ -255,7 +255,7 @@ def test_outputs_are_no_inputs():
 
 def test_an_error_of_the_loop_passes_through_without_commit():
     class Broken(Deadlines):
-        def on_event(self, event, now):
+        def on_event(self, event, now, **_):
             raise ZeroDivisionError(event.event_id, now)
 
     sink = Diary()

@@ -23,12 +23,14 @@ from streamgp.cli.main import cli
 from streamgp.cli.upkeep.dead_letters import dead_letters
 from streamgp.cli.upkeep.forget import forget
 from streamgp.cli.upkeep.rebuild import rebuild
+from streamgp.cli.upkeep.recover import recover
 from streamgp.cli.watch.command import watch
 from streamgp.cli.worker.running import build_loops
 from streamgp.interactive.messages import Answer, Challenge, Event, LabelRequest, Message
 
 COMMANDS = type(cli)(
-    name="streamgp", commands={c.name or "": c for c in (watch, dead_letters, forget, rebuild)}
+    name="streamgp",
+    commands={c.name or "": c for c in (watch, dead_letters, forget, rebuild, recover)},
 )
 TEXT = """\
 broker = "kafka://nowhere"

@@ -11,11 +11,13 @@ import click
 from connectors.records import Reader
 from connectors.wire.history import History
 from connectors.wire.statelog import CONFIGURATION
+from connectors.worker.losses import FORGOTTEN
 from streamgp.cli.deployment.visiting import all_of
 from streamgp.interactive.keyed import BUDGET
 from streamgp.interactive.messages import LabelledExample
 
-_NO_LOOP = (CONFIGURATION, "forgotten", BUDGET)
+NO_LOOP = (CONFIGURATION, FORGOTTEN, BUDGET)
+"""Names of what a partition has beside its loops."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +73,7 @@ def loops_in(histories: Mapping[int, History], *, keyed: bool) -> Iterator[Learn
             parts = {
                 name: value
                 for name, value in history.parts(entity).items()
-                if value is not None and (entity or name not in _NO_LOOP)
+                if value is not None and (entity or name not in NO_LOOP)
             }
             lines = history.lines(entity)
             if not (parts or lines):

@@ -17,6 +17,7 @@ import click
 from connectors.records import Outgoing, Reader, Record, TopicName
 from connectors.wire.names import flaw_of_name
 from connectors.wire.statelog import SEPARATOR
+from connectors.worker.losses import RECOVER
 from streamgp.cli.deployment.visiting import Deployment, visit
 from streamgp.cli.terminal import confirm, progress
 from streamgp.cli.wording import number
@@ -68,6 +69,11 @@ class Traces:
     def n_labels(self) -> int:
         """Labelled examples, each correction of one for itself."""
         return sum(topic == "consensus" for topic, _ in self.left)
+
+    @property
+    def has_head(self) -> bool:
+        """Whether its learner has state, or no labels."""
+        return not self.n_labels or ("state", self._key_of(HEAD)) in self.left
 
     def take(self, record: Record) -> None:
         """Take the next record of either topic."""
@@ -129,6 +135,11 @@ def _forget(there: Deployment, reader: Reader, traces: Traces, *, yes: bool, wai
         raise click.ClickException(
             f"no worker of group {there.group} has learned anything of the key "
             f"{traces.entity!r}; nothing was forgotten"
+        )
+    if not traces.has_head:
+        raise click.ClickException(
+            f"state has no record of the {number(traces.n_labels, 'label')} of {traces.entity!r}: "
+            f"it was deleted, emptied or cut, and no worker runs without; {RECOVER}"
         )
     n_state = len(traces.left) - traces.n_labels
     what = f"{number(traces.n_labels, 'label')} and {number(n_state, 'record')} of state"

@@ -31,6 +31,7 @@ from streamgp.cli.configuration.validation import ConfigError
 from streamgp.cli.configuration.worker_settings import WorkerConfig
 from streamgp.cli.deployment.deployed import damage
 from streamgp.cli.deployment.learned import Learned, histories_of, loops_in
+from streamgp.cli.deployment.losses import check_whole
 from streamgp.cli.deployment.visiting import Deployment, visit
 from streamgp.cli.terminal import confirm, progress
 from streamgp.cli.upkeep.comparing import Comparison, compare, comparison_text
@@ -67,10 +68,11 @@ def rebuild_learners(
         old = build_model(there.config, source=str(config_file))
         new = build_model(config, source=str(learner_file))
         if take_over:
-            _check_idle(there)
+            check_idle(there, "take over")
         reader = stack.enter_context(closing(there.topics.reader(("state", "consensus"))))
         histories = histories_of(reader)
         try:
+            check_whole(there.topics, there.group, histories)
             found = {n: history.configuration for n, history in histories.items()}
             if take_over:
                 _check_group(found, there.group)
@@ -92,7 +94,7 @@ def rebuild_learners(
         if not (yes or confirm(question)):
             click.echo("changed nothing")
             return
-        _check_idle(there)
+        check_idle(there, "take over")
         if reader.poll(_PATIENCE_S):
             raise click.ClickException(
                 "a worker has learned something meanwhile; stop all workers, then run this again"
@@ -103,8 +105,8 @@ def rebuild_learners(
             GROUP: there.group,
         }
         partitions = [n for n in histories if found[n] is not None]
-        _write(there, _marks(partitions, {**configuration, "fingerprint": BEING_REBUILT}))
-        _write(there, [*heads, *_marks(partitions, configuration)])
+        write_state(there, marks(partitions, {**configuration, "fingerprint": BEING_REBUILT}))
+        write_state(there, [*heads, *marks(partitions, configuration)])
         click.echo(
             f"{number(len(heads), 'new learner')} took over in "
             f"{number(len(partitions), 'partition')}; now put what is in {learner_file} into "
@@ -134,12 +136,13 @@ def with_learner(config: WorkerConfig, learner_file: Path) -> WorkerConfig:
     return changed
 
 
-def _check_idle(there: Deployment) -> None:
+def check_idle(there: Deployment, doing: str) -> None:
+    """Refuse to go on while workers are at work."""
     n = there.n_workers()
     if n:
         raise click.ClickException(
-            f"{number(n, 'worker')} of group {there.group} still at work; stop them all, then take "
-            "over (one that was killed counts until the broker misses it)"
+            f"{number(n, 'worker')} of group {there.group} still at work; stop them all, then "
+            f"{doing} (one that was killed counts until the broker misses it)"
         )
 
 
@@ -207,22 +210,23 @@ def _head(loop: Learned, model: Model, fresh: Model) -> State:
         raise click.ClickException(f"{loop.name!r}: {error}; nothing was changed") from None
 
 
-def _marks(partitions: Sequence[int], configuration: Mapping[str, Any]) -> list[Outgoing]:
+def marks(partitions: Sequence[int], configuration: Mapping[str, Any]) -> list[Outgoing]:
+    """Return the records that say which configuration works on some partitions."""
     value = {**configuration, "streamgp": __version__}
     return [statelog.state("", CONFIGURATION, value, partition) for partition in partitions]
 
 
-def _write(there: Deployment, records: Sequence[Outgoing]) -> None:
+def write_state(there: Deployment, records: Sequence[Outgoing]) -> None:
     """Write state in the place of a worker; return when it is safe."""
     if isinstance(parse_address(there.url), FileAddress):
         # In a directory only a worker can write state, and there is one at a time: be that one.
-        link = there.topics.link(group=there.group, instance="rebuild", max_records=1)
+        link = there.topics.link(group=there.group, instance="upkeep", max_records=1)
         try:
             link.commit(records)
         finally:
             link.close()
         return
-    writer = there.topics.writer("rebuild")
+    writer = there.topics.writer("upkeep")
     try:
         for record in records:
             writer.send(record)

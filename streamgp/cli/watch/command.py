@@ -55,11 +55,15 @@ def watch(
       streamgp watch worker.toml
       streamgp watch worker.toml --once --from-start
     """
+    from streamgp.cli.deployment.losses import warning_of
     from streamgp.cli.deployment.visiting import visit
     from streamgp.cli.stopping import Stop
     from streamgp.cli.watch.follower import Follower
 
     with visit(config_file, broker) as deployment, Stop() as stop:
+        warning = warning_of(deployment.topics)
+        if warning is not None:
+            click.echo(f"warning: {warning}", err=True)
         follower = Follower(deployment, from_start=from_start)
         try:
             if once:

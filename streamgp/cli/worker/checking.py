@@ -16,20 +16,20 @@ import click
 from connectors.records import LinkError, Topics
 from connectors.storage.snapshots import state_error
 from connectors.wire.history import History, HistoryError
-from connectors.worker.agreement import UnfitTopicsError, check_signed
+from connectors.worker.agreement import BEING_RECOVERED, UnfitTopicsError, check_signed
 from connectors.worker.loop_settings import LoopSettings
 from streamgp.cli.configuration.addresses import KafkaAddress, parse_address
 from streamgp.cli.configuration.settings import resolved
 from streamgp.cli.configuration.validation import ConfigError
 from streamgp.cli.configuration.worker_settings import WorkerConfig
 from streamgp.cli.deployment.deployed import damage, load_deployed, open_topics
+from streamgp.cli.deployment.losses import losses_of
 from streamgp.cli.deployment.readiness import build_loops, check_creation, topic_problems
 from streamgp.cli.exit_codes import DONE, WRONG_USE
 from streamgp.cli.terminal import progress
 from streamgp.cli.wording import number
 
 Verdict: TypeAlias = Literal["ok", "warning", "wrong"]
-_CONFIGURATION_KEY = b"\x1fconfiguration"
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,11 +202,11 @@ def _of_learned(
     topics: Topics, config: WorkerConfig, loops: LoopSettings, timeout_s: float
 ) -> Finding:
     """Compare configuration and group with those of the workers that wrote the topics."""
-    histories, is_whole = _configurations(topics, timeout_s)
+    histories, is_whole = _histories(topics, timeout_s)
     for partition, history in sorted(histories.items()):
         theirs = history.configuration
         try:
-            if theirs is not None:
+            if theirs is not None and theirs.get("fingerprint") != BEING_RECOVERED:
                 check_signed(partition, theirs, loops.configuration, config.worker.group)
         except UnfitTopicsError as error:  # what a worker would end with
             return Finding("wrong", "learned", str(error))
@@ -214,25 +214,27 @@ def _of_learned(
         return Finding(
             "warning",
             "learned",
-            f"the topic state holds more than could be read in {timeout_s:g} s, so that nobody "
-            "knows whether it was written with this configuration; give it more --timeout",
+            f"the topics state and consensus hold more than could be read in {timeout_s:g} s, so "
+            "that nobody knows whether they are whole and were written with this configuration; "
+            "give it more --timeout",
         )
+    for losses in losses_of(topics, config.worker.group, histories).values():
+        return Finding("wrong", "learned", str(losses.error()))
     if not histories:
         return Finding("ok", "learned", "nothing yet")
     return Finding("ok", "learned", "with this configuration")
 
 
-def _configurations(topics: Topics, timeout_s: float) -> tuple[dict[int, History], bool]:
-    """Return the configuration of each partition, and whether everything was read."""
+def _histories(topics: Topics, timeout_s: float) -> tuple[dict[int, History], bool]:
+    """Return what the topics hold of each partition, and whether everything was read."""
     histories: dict[int, History] = {}
     deadline = time.monotonic() + timeout_s
     n_read = 0
-    with closing(topics.reader(["state"])) as reader, progress() as show:
+    with closing(topics.reader(["state", "consensus"])) as reader, progress() as show:
         while not reader.caught_up and time.monotonic() < deadline:
             for record in reader.poll(1.0):
                 n_read += 1
-                if record.key == _CONFIGURATION_KEY:
-                    histories.setdefault(record.partition, History()).take(record)
+                histories.setdefault(record.partition, History()).take(record)
             left_s = deadline - time.monotonic()
-            show(f"{n_read} records of state", 1.0 - max(0.0, left_s) / timeout_s)
+            show(f"{n_read} records of state and consensus", 1.0 - max(0.0, left_s) / timeout_s)
         return histories, reader.caught_up

@@ -601,3 +601,24 @@ def test_answers_about_a_forgotten_key_cannot_be_undone() -> None:
     desk.forget("k", at=50.0)
     with pytest.raises(CannotUndoError, match="there is no answer"):
         desk.undo(60.0)
+
+
+def test_a_question_that_was_written_late_can_be_answered_as_much_longer():
+    desk = Desk("ann", answer_horizon_s=100.0)
+    late = LabelRequest(
+        request_id="e9/label",
+        event_id="e9",
+        x={},
+        reason="SkepticalAsk",
+        score=1.0,
+        threshold=0.0,
+        requested_at=0.0,
+    )
+    desk.take(late, at=1000.0)
+    assert desk.n_open(1100.0) == 1
+    assert desk.n_open(1100.1) == 0
+    [question] = desk.questions(now=1050.0)
+    desk.answer(question, "hall", now=1050.0)
+    desk.undo(now=1051.0)
+    assert desk.n_open(1100.0) == 1
+    assert desk.n_open(1100.1) == 0

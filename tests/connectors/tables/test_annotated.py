@@ -63,10 +63,10 @@ class ListSink:
 class Asker:
     """Asks about every event; challenges every first answer."""
 
-    def on_event(self, event, now):
+    def on_event(self, event, now, **_):
         return [request(event.event_id, now)]
 
-    def on_answer(self, answer, now):
+    def on_answer(self, answer, now, **_):
         if answer.request_id.endswith("/label"):
             return [challenge(answer.event_id, now)]
         return []

@@ -1,0 +1,199 @@
+"""Whether the topics `state` and `consensus` still belong together, or one has lost records.
+
+Workers write to both in one transaction, and compaction takes out only what was replaced. So each
+tells what the other must hold, and a topic that was deleted, emptied, cut or put back from an older
+copy is noticed before a worker goes on: it would number its examples anew, and spoil the log.
+
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+from connectors.wire.history import History
+from connectors.worker.agreement import BEING_RECOVERED, UnfitTopicsError
+from streamgp.interactive.messages import LabelledExample
+from streamgp.interactive.parts import HEAD
+from streamgp.interactive.saving import examples_in
+
+FORGOTTEN = "forgotten"
+"""Name of the record of a partition that says what of it was taken back by nulls."""
+
+Flaw: TypeAlias = Literal["headless", "behind", "doubled", "short", "empty"]
+"""What is wrong with the records of one learner.
+
+`headless`: labelled examples without state. `behind`: the state ends before the examples do.
+`doubled`: examples with one number. `short`: fewer examples than the state says were learned.
+`empty`: none of them.
+"""
+
+RECOVER = (
+    "stop all workers, then bring state and consensus back from one backup, or make state anew "
+    "from what consensus holds with `streamgp recover`"
+)
+_BEGIN_ANEW = (
+    "the labelled examples are nowhere else: stop all workers, then bring state and consensus back "
+    "from one backup, or begin anew with other topics (topics.prefix)"
+)
+_TEXTS: dict[Flaw, str] = {
+    "headless": "consensus holds labelled examples of {}, and state has no record of {}: state was "
+    "deleted, emptied or cut",
+    "behind": "consensus goes on after what state says of {}: state is older than consensus, or "
+    "has lost its end",
+    "doubled": "consensus has sequence numbers twice for {}: workers went on after state was lost",
+    "short": "consensus holds fewer labelled examples of {} than state says were learned: "
+    "consensus was cut",
+    "empty": "consensus holds no labelled examples of {}, and state says that some were learned: "
+    "consensus was deleted, emptied or cut",
+}
+
+
+class LostRecordsError(UnfitTopicsError):
+    """A topic that holds what was learned has lost records; the text says which, and what to do."""
+
+
+class Losses:
+    r"""What is missing in one partition.
+
+    Parameters
+    ----------
+    partition
+        Its number.
+    history
+        All of its history.
+
+    Attributes
+    ----------
+    flaws
+        Number of learners with each flaw; the worst one of each learner counts.
+    is_cut
+        Whether `streamgp recover` was cut while it made the state of the partition anew.
+
+    Examples
+    --------
+    >>> from connectors.records import Record
+    >>> from connectors.wire.codec import encode
+    >>> line = LabelledExample(
+    ...     event_id="e1", key="ann", sequence=1, x={}, y="hall", origin="asked", learned_at=0.0
+    ... )
+    >>> record = Record(
+    ...     topic="consensus", partition=2, offset=0, key=b"ann\x1fe1\x1f0", value=encode(line),
+    ...     at=0.0,
+    ... )
+    >>> history = History()
+    >>> history.take(record)
+    >>> losses = Losses(2, history)
+    >>> losses.look("ann", history.parts("ann"), history.lines("ann"))
+    'headless'
+    >>> str(losses.error())
+    'partition 2: consensus holds labelled examples, and state has no record of the workers that...
+
+    """
+
+    # _n_heeded     offset up to which nulls of others are accounted for in the state
+    # _n_learners   learners looked at
+    # _is_unsigned  whether there is no record of which workers have worked on the partition
+    def __init__(self, partition: int, history: History) -> None:
+        self.partition = partition
+        self.flaws: Counter[Flaw] = Counter()
+        configuration = history.configuration
+        self._history = history
+        self._is_unsigned = configuration is None
+        self.is_cut = configuration is not None and (
+            configuration.get("fingerprint") == BEING_RECOVERED
+        )
+        forgotten = history.parts("").get(FORGOTTEN) or {}
+        self._n_heeded = int(forgotten.get("heeded", 0))
+        self._n_learners = 0
+
+    def look(
+        self, entity: str, parts: Mapping[str, Any], lines: Sequence[LabelledExample]
+    ) -> Flaw | None:
+        """Return what is wrong with the records of one learner, and take note of it.
+
+        Parameters
+        ----------
+        entity
+            Whose.
+        parts
+            Its state; None for a part that is gone.
+        lines
+            Its lines of the consensus log, by sequence.
+
+        """
+        head = parts.get(HEAD)
+        if head is None and not lines:
+            return None  # forgotten
+        self._n_learners += 1
+        flaw = self._flaw(entity, head, lines)
+        if flaw is not None:
+            self.flaws[flaw] += 1
+        return flaw
+
+    def error(self) -> LostRecordsError | None:
+        """Return what a worker ends with, None if nothing is missing."""
+        if self.is_cut:
+            text = "an earlier `streamgp recover` was cut; run it again"
+        elif self.flaws["empty"]:
+            text = f"{self._text('empty')}; {_BEGIN_ANEW}"
+        elif self._is_unsigned and self._n_learners:
+            text = (
+                "consensus holds labelled examples, and state has no record of the workers that "
+                f"wrote them: state was deleted, emptied or cut; {RECOVER}"
+            )
+        elif self.flaws:
+            text = f"{'; '.join(self._text(flaw) for flaw in sorted(self.flaws))}; {RECOVER}"
+        else:
+            return None
+        return LostRecordsError(f"partition {self.partition}: {text}")
+
+    def _text(self, flaw: Flaw) -> str:
+        # Logs name no key: it may be the name of a person.
+        n, of = self.flaws[flaw], self._n_learners
+        return _TEXTS[flaw].format(f"{n} of {of} learner{'s' * (of != 1)}", "them")
+
+    def _flaw(self, entity: str, head: Any, lines: Sequence[LabelledExample]) -> Flaw | None:
+        if len({line.sequence for line in lines}) < len(lines):
+            return "doubled"
+        if head is None:
+            return "headless"
+        counted = _counted(head)
+        if counted is None:
+            return None
+        sequence, n_learned = counted
+        if lines and lines[-1].sequence > sequence:
+            return "behind"
+        # What others delete is missing in the log before a worker has read that.
+        n_pending = self._history.n_nulls(entity, self._n_heeded)
+        n_left = len(examples_in(lines)) + n_pending
+        if n_left >= n_learned:
+            return None
+        return "short" if lines else "empty"
+
+
+def _counted(head: Any) -> tuple[int, int] | None:
+    """Return the number of the last line and how many examples are learned, as a head says it.
+
+    None if it says neither: what is wrong with such a head is said by whoever takes it up.
+    """
+    if not isinstance(head, dict):
+        return None
+    found = head.get("sequence"), head.get("learned")
+    return found if all(isinstance(n, int) for n in found) else None  # type: ignore[return-value]
+
+
+def losses_in(partition: int, history: History) -> Losses:
+    """Look at all learners of a partition.
+
+    Raises
+    ------
+    HistoryError
+        If a record cannot be read.
+
+    """
+    losses = Losses(partition, history)
+    for entity in history.entities():
+        losses.look(entity, history.parts(entity), history.lines(entity))
+    return losses

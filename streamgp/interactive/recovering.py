@@ -1,0 +1,150 @@
+"""A loop made anew from its consensus log, where the rest of its state was lost.
+
+The log tells which labels stand, in which order they were learned and how often they were
+corrected. It does not tell which questions are open, how much of a budget was spent, which events
+nobody labelled, or by which name an answer went.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from streamgp.interactive.loop import InteractiveLoop
+from streamgp.interactive.messages import Event, LabelledExample
+from streamgp.interactive.parts import HEAD
+from streamgp.interactive.plain_state import plain_record
+from streamgp.interactive.rebuilding import teach
+from streamgp.interactive.records import Record, Word
+from streamgp.interactive.saving import Resumable, examples_in
+
+
+def renumbered(lines: Iterable[LabelledExample]) -> list[int]:
+    """Return the numbers that lines of a log should have, given in the order of writing.
+
+    Numbers rise by the line. One that does, stays; one that does not (it was given a second time,
+    after the state was lost) becomes the next after that of the line before.
+
+    Examples
+    --------
+    >>> def line(event_id, sequence):
+    ...     return LabelledExample(
+    ...         event_id=event_id, sequence=sequence, x={}, y="hall", origin="asked", learned_at=0.0
+    ...     )
+    >>> renumbered([line("a", 1), line("b", 3), line("c", 1), line("d", 2), line("e", 9)])
+    [1, 3, 4, 5, 9]
+
+    """
+    numbers: list[int] = []
+    last = 0
+    for line in lines:
+        last = max(line.sequence, last + 1)
+        numbers.append(last)
+    return numbers
+
+
+def recovered_parts(
+    log: Iterable[LabelledExample],
+    model: Resumable,
+    fresh: Resumable,
+    *,
+    at_least: int = 0,
+    expires_after_s: float | None = None,
+    answer_horizon_s: float | None = None,
+) -> dict[str, Any]:
+    """Return the state of a loop that goes on where its log ends.
+
+    The model has learned every label that stands; its scaling has seen the labelled events only.
+    Each event of the log is remembered as long as any event, counted from its first label: it is
+    not learned a second time, its label may be doubted, and a label that came with the event can
+    be corrected. Other answers are not known by name, so that nothing can supersede them.
+
+    Parameters
+    ----------
+    log
+        The lines of the loop, in any order, no number twice.
+    model
+        A model that has seen nothing; it is taught.
+    fresh
+        Another of the same configuration; it is used up.
+    at_least
+        Number of the last line that is known to have been written, in the log or not.
+    expires_after_s, answer_horizon_s
+        As in `InteractiveLoop`.
+
+    Raises
+    ------
+    SnapshotError
+        If the model cannot take what is in the log.
+    TypeError
+        If the model cannot be saved.
+
+    Examples
+    --------
+    >>> from streamgp import isgp
+    >>> loop = InteractiveLoop(isgp(seed=1))
+    >>> event = Event(event_id="e1", x={"wap1": -64.0}, occurred_at=0.0, y="kitchen")
+    >>> prediction, line = loop.on_event(event, now=0.0)
+    >>> parts = recovered_parts([line], isgp(seed=1), isgp(seed=1))
+    >>> again = InteractiveLoop.from_parts(parts, [line], isgp(seed=1))
+    >>> again.model.n_learned, again.knows("e1"), again.on_event(event, now=1.0)[0].fault
+    (1, True, 'duplicate')
+
+    """
+    lines = sorted(log, key=lambda line: line.sequence)
+    for _ in teach(model, lines):
+        pass  # what it refuses stays on record, as in any learner that is rebuilt
+    records = _records(lines)
+    head = {
+        "sequence": max(at_least, lines[-1].sequence if lines else 0),
+        "pages": 0,
+        "events": len(records),
+        "remembered": len(records),
+        "alarms": 0,
+        "learned": len(examples_in(lines)),
+        "model": model.state(),
+        "fingerprint": model.fingerprint(),
+        "recent": [plain_record(record, None) for record in records],
+    }
+    spans = {"expires_after_s": expires_after_s, "answer_horizon_s": answer_horizon_s}
+    return InteractiveLoop.from_parts({HEAD: head}, lines, fresh, **spans).parts()
+
+
+def _records(lines: list[LabelledExample]) -> list[Record]:
+    """Return the conversations that are in a log, the earliest first."""
+    about: dict[str, list[LabelledExample]] = {}
+    for line in lines:
+        about.setdefault(line.event_id, []).append(line)
+    records = [_record(of_event) for of_event in about.values()]
+    for serial, record in enumerate(records, start=1):
+        record.serial = serial
+    return records
+
+
+def _record(lines: list[LabelledExample]) -> Record:
+    """Return the conversation about an event, of which the last line says what stands."""
+    first, last = lines[0], lines[-1]
+    event = Event(event_id=last.event_id, key=last.key, x=last.x, occurred_at=first.learned_at)
+    record = Record(event)
+    record.revision = last.revision
+    record.was_asked = any(line.origin != "volunteered" for line in lines)
+    record.asked_back_at = first.learned_at if any(line.asked_back for line in lines) else None
+    # A challenge that nobody answered leaves no trace. No name of a question may come again.
+    record.n_challenges = 1
+    if last.y is None:
+        record.state = "withdrawn"
+        return record
+    if last.origin == "volunteered":
+        record.standing = last.event_id  # as if it had come with the event
+    record.state = "learned"
+    record.word = Word(
+        y=last.y,
+        origin=last.origin,
+        answer_id=record.standing or "",
+        annotator=last.annotator,
+        late=last.late,
+        privileged=last.privileged,
+        std=last.std,
+    )
+    return record
