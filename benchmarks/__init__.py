@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 
+from streamgp.environment import ONE_THREAD
+
 # Read when numpy loads, so it has to stand here: all benchmarks run on one BLAS thread, as
 # `streamgp` itself does.
-for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_variable, "1")
+os.environ.update(ONE_THREAD)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
+
+from threadpoolctl import threadpool_limits
+
+from streamgp.environment import environment
 
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[str]:
-    """Limit BLAS to one thread, and say how it was done."""
-    variable = f"OPENBLAS_NUM_THREADS={os.environ.get('OPENBLAS_NUM_THREADS')}"
-    try:
-        import threadpoolctl
-    except ModuleNotFoundError:
-        yield f"{variable} when numpy loaded"
-        return
-    with threadpoolctl.threadpool_limits(1, user_api="blas"):
-        yield f"{variable}, and threadpoolctl"
+    """Limit BLAS to one thread, and say which BLAS it is."""
+    with threadpool_limits(1, user_api="blas"):
+        here = environment()
+        yield f"{here['blas']}, kernel {here['blas_kernel']}"

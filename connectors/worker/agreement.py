@@ -6,9 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from connectors.records import Record
+from streamgp import __version__
+from streamgp.environment import differences, differences_text, environment
 
 GROUP = "group"
 """Name of the group in the record that says which configuration works on a partition."""
+ENVIRONMENT = "environment"
+"""Name of the numerical environment in the same record; workers before this version left it out."""
 
 
 BEING_RECOVERED = "being recovered"
@@ -25,6 +29,72 @@ class ChangedConfigurationError(UnfitTopicsError):
 
 class OtherGroupError(UnfitTopicsError):
     """Workers of another group write what they learn into the same topics."""
+
+
+class DifferentEnvironmentError(UnfitTopicsError):
+    """The topics were written in another numerical environment, or one that is not recorded."""
+
+
+def signature(configuration: Mapping[str, Any], group: str) -> dict[str, Any]:
+    """Return how a worker signs a partition: the record `configuration` of the topic `state`."""
+    return {
+        **configuration,
+        GROUP: group,
+        "streamgp": __version__,
+        ENVIRONMENT: environment(),
+    }
+
+
+def environment_in(signed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the numerical environment that a partition was signed in, {} if it is not recorded.
+
+    Examples
+    --------
+    >>> environment_in({"keyed": True}), environment_in({"environment": {"numpy": "2.4.6"}})
+    ({}, {'numpy': '2.4.6'})
+
+    """
+    found = signed.get(ENVIRONMENT)
+    return found if isinstance(found, dict) else {}
+
+
+def check_environment(partition: int, theirs: Mapping[str, Any] | None) -> None:
+    """Check that a partition was worked on in the numerical environment of this process.
+
+    Parameters
+    ----------
+    partition
+        Which one.
+    theirs
+        Where it was worked on, {} if that is not recorded; None if no worker ever did.
+
+    Raises
+    ------
+    DifferentEnvironmentError
+        If it was another one, or is not recorded.
+
+    Examples
+    --------
+    >>> check_environment(2, {"numpy": "1.26.4"})
+    Traceback (most recent call last):
+    connectors.worker.agreement.DifferentEnvironmentError: partition 2 was worked on in another ...
+
+    """
+    if theirs is None:
+        return
+    if not theirs:
+        raise DifferentEnvironmentError(
+            f"partition {partition} was worked on by a streamgp that did not record its numerical "
+            "environment, so that nothing shows that it was this one, as --strict demands; go on "
+            "without --strict, which records it with the next input"
+        )
+    found = differences(theirs)
+    if found:
+        raise DifferentEnvironmentError(
+            f"partition {partition} was worked on in another numerical environment "
+            f"({differences_text(found)}), and --strict demands the same; go back to it, or go on "
+            "without --strict: results agree to about 1e-9, not bitwise"
+        )
 
 
 def check_signed(

@@ -14,14 +14,13 @@ from connectors.records import Outgoing, Record
 from connectors.wire.history import History
 from connectors.wire.inbox import Inbound, TakenBack, read
 from connectors.wire.statelog import CONFIGURATION
-from connectors.worker.agreement import GROUP, source_of
+from connectors.worker.agreement import signature, source_of
 from connectors.worker.early import Early
 from connectors.worker.loop_settings import LoopSettings
 from connectors.worker.losses import FORGOTTEN
 from connectors.worker.partition import Partition
 from connectors.worker.results import Results
 from connectors.worker.taking_back import TakingBack
-from streamgp import __version__
 from streamgp.interactive.messages import Answer, Cancel, Event, Message, Rejected
 
 
@@ -147,9 +146,9 @@ class Batch:
                 self.touched.add(number)
             is_heeded = number in self._nulls.heeded_in
             if not partition.is_signed and (changed or early or is_heeded):
-                value = {**self._loops.configuration, GROUP: self._group, "streamgp": __version__}
+                value = signature(self._loops.configuration, self._group)
                 self._results.keep("", {CONFIGURATION: value}, number)
-                partition.is_signed = True
+                partition.note_signed(value)
             if is_heeded:
                 value = {"n": partition.n_forgotten, "heeded": partition.n_heeded}
                 self._results.keep("", {FORGOTTEN: value}, number)

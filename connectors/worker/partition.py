@@ -8,16 +8,24 @@ them from the start: a snapshot that does not fit, for whatever reason, is not u
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from connectors.records import Record, TopicName
 from connectors.storage.snapshots import StateDirectory, StateError
 from connectors.wire.history import History, HistoryError
-from connectors.worker.agreement import GROUP, UnfitTopicsError, check_alone, check_signed
+from connectors.worker.agreement import (
+    GROUP,
+    UnfitTopicsError,
+    check_alone,
+    check_signed,
+    environment_in,
+)
 from connectors.worker.early import EarlyAnswers
 from connectors.worker.local import LocalFiles
 from connectors.worker.loop_settings import Loops, LoopSettings
 from connectors.worker.losses import FORGOTTEN, RECOVER, Losses
 from connectors.worker.revisions import Revisions
+from streamgp.environment import environment
 from streamgp.interactive.keyed import BUDGET, KeyedLoops
 from streamgp.interactive.snapshot import INCONSISTENT, Snapshot, SnapshotError
 
@@ -60,7 +68,11 @@ class Partition:
     n_heeded
         The offset up to which was heeded what others have written into the topic `consensus`.
     is_signed
-        Whether the topics say by which configuration and group the partition is worked on.
+        Whether the topics say by which configuration and group, and in which numerical environment,
+        the partition is worked on.
+    environment
+        The numerical environment in which the partition was last worked on, {} if that is not
+        recorded; None if no worker ever did.
 
     Raises
     ------
@@ -86,6 +98,7 @@ class Partition:
         self._note = note
         with_shelf = settings.keyed and settings.max_keys is not None
         self._files = LocalFiles(number, directory, with_shelf=with_shelf, note=note)
+        self.environment: Mapping[str, Any] | None
         self._know_nothing()
         try:
             self._load(now)
@@ -144,6 +157,11 @@ class Partition:
         if self._group is not None and record.offset >= self._restored_to:
             check_alone(record, self._group)
 
+    def note_signed(self, signed: Mapping[str, Any]) -> None:
+        """Take note of what the topics say about who works on the partition, and where."""
+        self.environment = environment_in(signed)
+        self.is_signed = GROUP in signed and self.environment == environment()
+
     def advance(self, ends: Mapping[tuple[TopicName, int], int]) -> None:
         """Take note how far the topics reach that hold the loops."""
         for (topic, number), end in ends.items():
@@ -172,7 +190,8 @@ class Partition:
             kind=_KIND,
             fingerprint=self._fingerprint(),
             body=body,
-            blobs=[self.loops.snapshot()],
+            blobs=[self.loops.snapshot(with_environment=False)],
+            environment=self.environment,
         ).to_bytes()
         self._files.write(data)
         return len(data)
@@ -198,6 +217,7 @@ class Partition:
         self.starts: dict[TopicName, int] = {}
         self.n_forgotten = self.n_heeded = self._restored_to = 0
         self.is_signed = False
+        self.environment = None
 
     def _load(self, now: float) -> None:
         data = self._files.read()
@@ -220,7 +240,8 @@ class Partition:
             self.n_heeded = int(body["n_heeded"])
         except (*INCONSISTENT, StateError) as error:
             raise SnapshotError(str(error)) from error
-        self.is_signed = True
+        self.environment = {} if snapshot.environment is None else snapshot.environment
+        self.is_signed = self.environment == environment()
 
     def _bring_up(self, history: History) -> None:
         # Beside a snapshot only what came later is there to look at.
@@ -229,7 +250,7 @@ class Partition:
         if configuration is not None and not (losses is not None and losses.is_cut):
             ours = self._settings.configuration
             check_signed(self.number, configuration, ours, self._group)
-            self.is_signed = GROUP in configuration
+            self.note_signed(configuration)
         forgotten = history.parts("").get(FORGOTTEN) or {}
         n_forgotten = int(forgotten.get("n", self.n_forgotten))
         if self.starts and n_forgotten != self.n_forgotten:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from time import perf_counter
 from typing import Any
@@ -10,9 +10,11 @@ from typing import Any
 from connectors.records import Link, ShortTopicError
 from connectors.storage.snapshots import StateDirectory, StateError
 from connectors.wire.history import History
+from connectors.worker.agreement import check_environment
 from connectors.worker.journal import Journal
 from connectors.worker.loop_settings import LoopSettings
 from connectors.worker.partition import Partition
+from streamgp.environment import differences, differences_text
 
 
 class Restorer:
@@ -32,6 +34,8 @@ class Restorer:
         Tells the time.
     journal
         Told how it gets on.
+    strict
+        Whether to refuse partitions that were worked on in another numerical environment.
 
     """
 
@@ -43,6 +47,8 @@ class Restorer:
         state: StateDirectory | None,
         clock: Callable[[], float],
         journal: Journal,
+        *,
+        strict: bool = False,
     ) -> None:
         self._link = link
         self._loops = loops
@@ -50,6 +56,7 @@ class Restorer:
         self._state = state
         self._clock = clock
         self._journal = journal
+        self._strict = strict
 
     def restored(self, numbers: Sequence[int]) -> dict[int, Partition]:
         """Return partitions as the topics have them.
@@ -72,6 +79,7 @@ class Restorer:
             while behind:
                 behind = self._brought_up(behind)
                 from_disk = [number for number in from_disk if partitions[number].starts]
+            self._compare_environments(partitions)
         except BaseException:
             for partition in partitions.values():
                 with suppress(StateError):
@@ -122,6 +130,26 @@ class Restorer:
             else:
                 behind[number] = partition
         return behind
+
+    def _compare_environments(self, partitions: Mapping[int, Partition]) -> None:
+        """Log where partitions were worked on in another numerical environment, or refuse them."""
+        others: dict[str, list[int]] = {}
+        found: dict[str, Any] = {}
+        for number, partition in partitions.items():
+            if self._strict:
+                check_environment(number, partition.environment)
+            differing = differences(partition.environment or {})
+            if differing:
+                text = differences_text(differing)
+                others.setdefault(text, []).append(number)
+                found[text] = {name: {"was": a, "is": b} for name, (a, b) in differing.items()}
+        for text, numbers in others.items():
+            self._journal.warning(
+                "environment-differs",
+                partitions=numbers,
+                fields=found[text],
+                consequence="results agree to about 1e-9, not bitwise",
+            )
 
     def _progress(self, n_done: int, n_all: int) -> None:
         self._journal.show_life()

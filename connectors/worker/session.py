@@ -73,7 +73,9 @@ class Session:
         self._partitions: dict[int, Partition] = {}
         self._journal = Journal(state)
         self._saver = Saver(self._partitions, settings.save_every_s, clock, self._journal)
-        self._restorer = Restorer(link, loops, settings.group, state, clock, self._journal)
+        self._restorer = Restorer(
+            link, loops, settings.group, state, clock, self._journal, strict=settings.strict
+        )
         self._awake = WakingClock(1.5 * LONGEST_WAIT_S)
         self._moved_at = self._awake()
 

@@ -30,6 +30,8 @@ class WorkerSettings:
         Seconds between two snapshots on the local disk.
     max_bad_share
         Share of the last 1000 inputs that may be unusable.
+    strict
+        Whether to refuse partitions that were worked on in another numerical environment.
 
     """
 
@@ -38,6 +40,7 @@ class WorkerSettings:
     batch: int = 1000
     save_every_s: float = 30.0
     max_bad_share: float = 0.5
+    strict: bool = False
 
 
 def check_share(recent: deque[bool], verdicts: Iterable[bool], max_bad_share: float) -> None:

@@ -36,6 +36,7 @@ from streamgp.cli.upkeep.recover import recover
 from streamgp.cli.watch.command import watch
 from streamgp.cli.worker.check import check
 from streamgp.cli.worker.run import run
+from streamgp.environment import use_one_thread
 
 
 class _UnreadError(Exception):
@@ -161,10 +162,9 @@ cli.add_command(completion)
 
 def main() -> NoReturn:
     """Run the command line."""
-    # One BLAS thread: results do not then depend on how a sum was split among cores, and at the
-    # sizes of one event more threads only wait for each other. numpy reads this when it loads.
-    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ.setdefault(name, "1")
+    # Whatever the environment says: results must not depend on how a sum was split among cores,
+    # and at the sizes of one event more threads only wait for each other.
+    use_one_thread()
     script = Path(sys.argv[0])
     # A shell that waits for what can follow a word needs no hashes, but an answer at once.
     completing = COMPLETE_VARIABLE in os.environ

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from streamgp.environment import DifferentEnvironmentWarning
 from streamgp.interactive.annotators import Annotator, SimulatedAnnotator
 from streamgp.interactive.keyed import KeyedLoops
 from streamgp.interactive.loop import InteractiveLoop, SkepticalLearner
@@ -36,6 +37,7 @@ __all__ = [
     "AnswerQueue",
     "Cancel",
     "Challenge",
+    "DifferentEnvironmentWarning",
     "Event",
     "Expired",
     "Fault",

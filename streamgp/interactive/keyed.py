@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from streamgp.arguments import check_whole
+from streamgp.environment import environment, warn_if_different
 from streamgp.interactive.alarms import Alarms
 from streamgp.interactive.border import (
     check_now,
@@ -381,7 +382,7 @@ class KeyedLoops:
             residents.replace(key, loop)
         self._watch(key, loop)
 
-    def snapshot(self) -> bytes:
+    def snapshot(self, *, with_environment: bool = True) -> bytes:
         """Return everything that the loops must not forget; see `InteractiveLoop.snapshot`.
 
         What waits on a shelf stays there, and its mark is in the snapshot: a shelf in memory is
@@ -399,7 +400,13 @@ class KeyedLoops:
         if self._total is not None:
             body["total_budget"] = self._total.state()
         own = configured(model, self.total_budget)
-        return Snapshot(kind=_KIND, fingerprint=own, body=body, blobs=blobs).to_bytes()
+        return Snapshot(
+            kind=_KIND,
+            fingerprint=own,
+            body=body,
+            blobs=blobs,
+            environment=environment() if with_environment else None,
+        ).to_bytes()
 
     @classmethod
     def restore(
@@ -431,6 +438,11 @@ class KeyedLoops:
         total_budget
             As before.
 
+        Warns
+        -----
+        DifferentEnvironmentWarning
+            If the snapshot was taken in another numerical environment.
+
         Raises
         ------
         SnapshotError
@@ -441,6 +453,7 @@ class KeyedLoops:
         check_resumable(model)
         snapshot = Snapshot.from_bytes(data)
         snapshot.check(_KIND, configured(model, total_budget))
+        warn_if_different(snapshot.environment)
         body = snapshot.body
         try:
             loops = cls(

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from streamgp.base import Example
+from streamgp.environment import environment, warn_if_different
 from streamgp.interactive.border import check_span
 from streamgp.interactive.conversation import Moderator
 from streamgp.interactive.learner import SkepticalLearner, as_asking_back, as_reviewer
@@ -70,13 +71,20 @@ class LoopState:
         self._moderator.total = total
         return self
 
-    def snapshot(self) -> bytes:
+    def snapshot(self, *, with_environment: bool = True) -> bytes:
         """Return everything that the loop and its model must not forget.
 
-        A loop restored from it answers every further input as this one would, to the last bit.
+        A loop restored from it answers every further input as this one would: bitwise in the same
+        numerical environment, and elsewhere up to rounding.
         The model of a snapshot is its labelled examples and what its decisions depend on besides;
         they are learned once more when it is restored. Truths of events are not kept. Changes that
         `changes` has not returned yet are in the snapshot, but not returned by the restored loop.
+
+        Parameters
+        ----------
+        with_environment
+            Whether to record the numerical environment. Without it, equal loops have equal
+            snapshots on all machines, and `restore` has nothing to compare.
 
         Raises
         ------
@@ -87,8 +95,14 @@ class LoopState:
 
         """
         check_resumable(self.model)
-        fingerprint = self._published.fingerprint
-        return save(self.model, self._memory, self._moderator, self._spans, fingerprint)
+        return save(
+            self.model,
+            self._memory,
+            self._moderator,
+            self._spans,
+            self._published.fingerprint,
+            environment() if with_environment else None,
+        )
 
     @classmethod
     def restore(cls, data: bytes, model: SkepticalLearner) -> Self:
@@ -100,6 +114,11 @@ class LoopState:
             What `snapshot` returned.
         model
             A model of the same configuration that has seen nothing; the loop takes it.
+
+        Warns
+        -----
+        DifferentEnvironmentWarning
+            If the snapshot was taken in another numerical environment.
 
         Raises
         ------
@@ -123,6 +142,7 @@ class LoopState:
         resumable: Any = model
         snapshot = Snapshot.from_bytes(data)
         snapshot.check(KIND, resumable.fingerprint())
+        warn_if_different(snapshot.environment)
         try:
             loop = cls(model, **snapshot.body["spans"])
             load(snapshot, model, loop._memory, loop._moderator)

@@ -138,9 +138,9 @@ class OneLoop:
             )
         self.loop = loop
 
-    def snapshot(self) -> bytes:
+    def snapshot(self, *, with_environment: bool = True) -> bytes:
         """Return everything that the loop must not forget; see `InteractiveLoop.snapshot`."""
-        return self.loop.snapshot()
+        return self.loop.snapshot(with_environment=with_environment)
 
     @classmethod
     def restore(cls, data: bytes, model: CloneableLearner) -> OneLoop:

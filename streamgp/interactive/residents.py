@@ -145,7 +145,7 @@ class Residents:
             key, loop = next(iter(self.ready.items()))
             leave(key, loop)
             # On the shelf before it leaves: whatever fails, no loop is lost.
-            self._shelf.put(key, _WHEN.pack(self._passed.n) + loop.snapshot())
+            self._shelf.put(key, _WHEN.pack(self._passed.n) + _plain_snapshot(loop))
             del self.ready[key]
             away.append((key, loop))
         return away
@@ -166,7 +166,7 @@ class Residents:
             "passed": self._passed.state(),
             "shelf": None if self._max_keys is None else self._shelf.mark(),
         }
-        return state, [loop.snapshot() for loop in self.ready.values()]
+        return state, [_plain_snapshot(loop) for loop in self.ready.values()]
 
     def load(self, state: State, blobs: Sequence[bytes]) -> None:
         """Become what was saved."""
@@ -192,6 +192,11 @@ class Residents:
 
     def _restored(self, data: bytes) -> InteractiveLoop:
         return InteractiveLoop.restore(data, self._model.clone()).share(self._total)
+
+
+def _plain_snapshot(loop: InteractiveLoop) -> bytes:
+    """Return the snapshot of one loop among many; the environment is recorded once for all."""
+    return loop.snapshot(with_environment=False)
 
 
 class PassedTimes:

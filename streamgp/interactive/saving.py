@@ -7,7 +7,7 @@ names. How a snapshot is laid out in bytes is told in `snapshot.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from struct import Struct
 from typing import Any, Protocol
@@ -40,7 +40,14 @@ class Resumable(SkepticalLearner, Protocol):
         """Become what `state` and `examples` were taken from."""
 
 
-def save(model: Any, memory: Memory, moderator: Moderator, spans: State, fingerprint: str) -> bytes:
+def save(
+    model: Any,
+    memory: Memory,
+    moderator: Moderator,
+    spans: State,
+    fingerprint: str,
+    environment: Mapping[str, Any] | None,
+) -> bytes:
     """Return a loop as a snapshot.
 
     Parameters
@@ -51,6 +58,8 @@ def save(model: Any, memory: Memory, moderator: Moderator, spans: State, fingerp
         The other arguments of the loop.
     fingerprint
         That of the model.
+    environment
+        The numerical environment, None to leave it out.
 
     """
     examples = model.examples()
@@ -69,7 +78,9 @@ def save(model: Any, memory: Memory, moderator: Moderator, spans: State, fingerp
         "examples": plain,
         "records": records,
     }
-    return Snapshot(kind=KIND, fingerprint=fingerprint, body=body, blobs=[blob]).to_bytes()
+    return Snapshot(
+        kind=KIND, fingerprint=fingerprint, body=body, blobs=[blob], environment=environment
+    ).to_bytes()
 
 
 def load(snapshot: Snapshot, model: Any, memory: Memory, moderator: Moderator) -> None:

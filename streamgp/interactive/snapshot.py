@@ -3,15 +3,16 @@
     8 bytes "streamgp" | version | bytes in all | bytes of the header | header | blobs | checksum
 
 The header holds the kind of snapshot, the fingerprint of the configuration that it was taken from,
-a body of plain JSON values, and how long each blob is. What the body means is the business of
-whoever packs it. Files are written in `connectors.storage.snapshots`.
+a body of plain JSON values, how long each blob is, and the numerical environment, where it is
+recorded. What the body means is the business of whoever packs it. Files are written in
+`connectors.storage.snapshots`.
 
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Annotated, Any
@@ -47,6 +48,8 @@ class Snapshot:
         Plain JSON values.
     blobs
         Numbers in binary, and snapshots inside of this one.
+    environment
+        The numerical environment that it was taken in; None if that is not recorded.
 
     Examples
     --------
@@ -63,6 +66,7 @@ class Snapshot:
     fingerprint: str
     body: dict[str, Any]
     blobs: Sequence[bytes] = ()
+    environment: Mapping[str, Any] | None = None
 
     def to_bytes(self) -> bytes:
         """Return the snapshot as bytes.
@@ -79,6 +83,7 @@ class Snapshot:
                 configuration=self.fingerprint,
                 body=self.body,
                 blobs=[len(blob) for blob in self.blobs],
+                environment=None if self.environment is None else dict(self.environment),
             ),
             enc_hook=_refuse,
         )
@@ -136,7 +141,11 @@ class Snapshot:
             blobs.append(data[at : at + length])
             at += length
         return cls(
-            kind=header.kind, fingerprint=header.configuration, body=header.body, blobs=blobs
+            kind=header.kind,
+            fingerprint=header.configuration,
+            body=header.body,
+            blobs=blobs,
+            environment=header.environment,
         )
 
     def check(self, kind: str, fingerprint: str) -> None:
@@ -158,11 +167,13 @@ class Snapshot:
             )
 
 
-class _Header(msgspec.Struct):
+# Of what came later nothing is written where there is nothing to say.
+class _Header(msgspec.Struct, omit_defaults=True):
     kind: str
     configuration: str
     body: dict[str, Any]
     blobs: list[Annotated[int, msgspec.Meta(ge=0)]]
+    environment: dict[str, Any] | None = None
 
 
 _decoder = msgspec.json.Decoder(_Header)

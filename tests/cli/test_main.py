@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import streamgp
 from connectors.records import LinkError
-from streamgp.cli.main import cli, main
+from streamgp.cli.main import cli
 
 MAIN = "from streamgp.cli.main import main; main()"
 
@@ -57,7 +57,7 @@ def test_every_option_of_every_command_has_a_help_text(command: str) -> None:
 
 
 def test_help_loads_nothing_heavy() -> None:
-    heavy = {"numpy", "scipy", "river", "rich", "matplotlib", "pyarrow", "kafka"}
+    heavy = {"numpy", "scipy", "river", "rich", "matplotlib", "pyarrow", "kafka", "threadpoolctl"}
     code = (
         "import sys; from streamgp.cli.main import cli\n"
         "for a in ([], *([name] for name in cli.commands)):\n"
@@ -160,17 +160,31 @@ def test_terminal_without_unicode_gets_no_traceback() -> None:
     assert result.returncode == 0
 
 
-def test_one_blas_thread_unless_the_user_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["streamgp", "--version"])
-    monkeypatch.setenv("PYTHONHASHSEED", "0")  # or main would start this test run over
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        monkeypatch.setenv(name, "")  # so that it is put back afterwards
-        monkeypatch.delenv(name)
-    with pytest.raises(SystemExit):
-        main()
-    assert os.environ["OMP_NUM_THREADS"] == "3"
-    assert os.environ["OPENBLAS_NUM_THREADS"] == os.environ["MKL_NUM_THREADS"] == "1"
+@pytest.mark.parametrize("how", ["-m streamgp", "console script"])
+def test_one_blas_thread_whatever_the_environment_says(how: str, tmp_path: Path) -> None:
+    script = tmp_path / "streamgp"
+    program = "from streamgp.cli.main import main\nmain()\n"
+    if how == "-m streamgp":
+        program = "import runpy\nrunpy.run_module('streamgp', run_name='__main__')\n"
+    # What the command would load late, and what it would then find.
+    script.write_text(
+        "from streamgp.cli import main\n"
+        "def show(**_):\n"
+        "    import numpy, scipy.linalg, os, threadpoolctl\n"
+        "    print(os.environ['OMP_NUM_THREADS'], os.environ['PYTHONHASHSEED'])\n"
+        "    print({each['num_threads'] for each in threadpoolctl.threadpool_info()})\n"
+        f"main.cli.main = show\n{program}"
+    )
+    names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
+    done = subprocess.run(
+        [sys.executable, str(script), "demo"],
+        env={**clean, **dict.fromkeys(names, "2"), "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "1 0\n{1}\n"
 
 
 def test_hashes_are_the_same_in_every_process_unless_the_user_says_otherwise(

@@ -7,21 +7,28 @@ import os
 import select
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 MAIN = "from streamgp.cli.main import main\nmain()"
-ENVIRONMENT = {**os.environ, "PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}
+ENVIRONMENT = {**os.environ, "PYTHONHASHSEED": "0"}
 _PATIENCE_S = 60.0
 
 
 class Process:
     """A worker in a process of its own, between two pipes."""
 
-    def __init__(self, *arguments: str | Path, code: str = "") -> None:
+    def __init__(
+        self,
+        *arguments: str | Path,
+        code: str = "",
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-c", f"{code}\n{MAIN}", "run", *map(str, arguments)],
-            env=ENVIRONMENT,
+            env={**ENVIRONMENT, **environment},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -106,12 +106,19 @@ from streamgp.cli.replay.report import check_report
     "directory goes on from there, after Ctrl-C, a crash or a power failure, and ends with the "
     "same output as if it had never stopped.",
 )
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="With --state: refuse to go on in another numerical environment (versions of numpy and "
+    "others, BLAS kernel), where the last digits may differ. Without it a line on stderr says so.",
+)
 def replay(
     log: Path,
     config_file: Path | None,
     out: Path | None,
     report: Path | None,
     state: Path | None,
+    strict: bool,
     **options: Any,
 ) -> None:
     """Replay a recorded LOG as if it happened now.
@@ -144,6 +151,10 @@ def replay(
             "name the column that holds the label: --label COLUMN, or label in section [log] of "
             "the configuration file"
         )
+    if strict and state is None:
+        raise click.UsageError(
+            "--strict is about going on with a replay that was saved: give --state DIR, too"
+        )
     if report is not None and state is not None and out is None:
         raise click.UsageError(
             "a page of a run that may be cut needs the messages of all its parts: give --out DIR"
@@ -161,5 +172,6 @@ def replay(
             source=str(config_file or "configuration"),
             report=report,
             state=state,
+            strict=strict,
         )
     )

@@ -87,7 +87,7 @@ def _forget(state: StateDirectory, origin: State, cut: Cut, loops: KeyedLoops, k
     write(state, origin, replace(cut, forgetting=pending))
     for each in pending:
         loops.forget(each)
-    rest = loops.snapshot()
+    rest = loops.snapshot(with_environment=False)
     sizes = {path.name: remove_lines(path, pending, size) for path, size in files.items()}
     if files:
         _rewrite_summary(Path(origin["out"], SUMMARY), counter)

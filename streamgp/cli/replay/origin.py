@@ -1,7 +1,8 @@
 """Which replay a state belongs to: only the same one may go on with it.
 
 The same is a replay of the same log with the same configuration and version to the same directory,
-and with the same hashes: some of River's learners follow their order, see `main`.
+and with the same hashes: some of River's learners follow their order, see `main`. Another numerical
+environment is told, or refused where the user demands it.
 
 """
 
@@ -18,6 +19,8 @@ import msgspec
 from streamgp import __version__
 from streamgp.base import State
 from streamgp.cli.configuration.settings import Config, resolved
+from streamgp.cli.terminal import tell
+from streamgp.environment import differences, differences_text, environment
 
 _ENDS = 1 << 16
 _HASH_SEED = "PYTHONHASHSEED"
@@ -43,6 +46,7 @@ def origin_of(config: Config, log: Path, out: Path | None) -> State:
         "configuration": _settings(resolved(config)),
         "log": _identity(log),
         "out": None if out is None else str(out.resolve()),
+        "environment": environment(),
     }
 
 
@@ -93,6 +97,28 @@ def check_same(directory: Path, there: State, here: State) -> None:
             f"{directory} holds a replay with {name} = {was!r}, this one has {now!r}; "
             f"go on with the same configuration, {_ANEW}"
         )
+
+
+def compare_environments(directory: Path, there: State, *, strict: bool) -> None:
+    """Say so if a replay goes on in another numerical environment, or refuse it."""
+    was = there.get("environment")  # a state from before it was recorded has none
+    if was is None:
+        if strict:
+            raise click.ClickException(
+                f"{directory} does not say in which numerical environment it was saved, so that "
+                f"nothing shows that it was this one, as --strict demands; leave --strict out, "
+                f"{_ANEW}"
+            )
+        return
+    found = differences(was)
+    if not found:
+        return
+    what = f"{directory} was saved in another numerical environment ({differences_text(found)})"
+    if strict:
+        raise click.ClickException(
+            f"{what}, and --strict demands the same; go back to it, or leave --strict out, {_ANEW}"
+        )
+    tell(f"note: {what}; what follows agrees to about 1e-9, not bitwise")
 
 
 def _settings(config: Config) -> Any:

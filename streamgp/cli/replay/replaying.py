@@ -31,6 +31,7 @@ def replay_log(
     source: str,
     report: Path | None = None,
     state: Path | None = None,
+    strict: bool = False,
 ) -> int:
     """Replay a log, write what was asked for, show the table.
 
@@ -48,6 +49,8 @@ def replay_log(
         Page to write, or None.
     state
         Directory in which the replay is saved, and from which it goes on, or None.
+    strict
+        Whether to refuse to go on in another numerical environment.
 
     Returns
     -------
@@ -77,7 +80,8 @@ def replay_log(
             with in_words(state):
                 keeper = None
                 if state is not None:
-                    keeper = stack.enter_context(closing(Keeper(state, config, path, out)))
+                    keeper = Keeper(state, config, path, out, strict=strict)
+                    stack.enter_context(closing(keeper))
                 replay.play(keeper, notes, stack)
         except OSError as error:
             # Whatever is wrong with the log is a TableError: this is about what we write.
@@ -208,7 +212,8 @@ class _Saver:
         # The files first: a state must not speak of more than is there.
         sizes = self._sink.sync()
         game = {"game": self._game.state(), "sink": self._sink.state()}
-        self._keeper.save(Cut(loop=self._loop.snapshot(), game=game, sizes=sizes))
+        loop = self._loop.snapshot(with_environment=False)
+        self._keeper.save(Cut(loop=loop, game=game, sizes=sizes))
         self._keeper.rest(perf_counter() - start)
 
 

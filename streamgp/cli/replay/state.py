@@ -20,7 +20,7 @@ from connectors.storage.shelf import SqliteShelf
 from connectors.storage.snapshots import StateDirectory, StateError
 from streamgp.base import State
 from streamgp.cli.configuration.settings import Config
-from streamgp.cli.replay.origin import check_same, origin_of
+from streamgp.cli.replay.origin import check_same, compare_environments, origin_of
 from streamgp.interactive.snapshot import Snapshot, SnapshotError
 
 REPLAY = "replay.snapshot"
@@ -67,6 +67,8 @@ class Keeper:
         The log; the same holds.
     out
         Directory of the message files, or None; the same holds.
+    strict
+        Whether to refuse to go on in another numerical environment.
 
     Raises
     ------
@@ -76,7 +78,10 @@ class Keeper:
     """
 
     # _next  when the next save is due, by the clock of `perf_counter`
-    def __init__(self, directory: Path, config: Config, log: Path, out: Path | None) -> None:
+    def __init__(
+        self, directory: Path, config: Config, log: Path, out: Path | None, *, strict: bool = False
+    ) -> None:
+        self._strict = strict
         self._origin = origin_of(config, log, out)
         self._config = config
         self._next = perf_counter() + _SHORTEST_PAUSE_S
@@ -92,7 +97,8 @@ class Keeper:
         Raises
         ------
         click.ClickException
-            If it was another replay.
+            If it was another replay, or, where that is to be refused, one in another numerical
+            environment.
         SnapshotError
             If the file is damaged.
 
@@ -102,6 +108,7 @@ class Keeper:
             return None
         origin, cut = found
         check_same(self._directory.path, origin, self._origin)
+        compare_environments(self._directory.path, origin, strict=self._strict)
         for key in cut.forgetting:
             raise click.ClickException(
                 f"`streamgp forget` was cut while it removed {key!r} from {self._directory.path}; "

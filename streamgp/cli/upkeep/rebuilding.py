@@ -21,8 +21,7 @@ from connectors.records import Outgoing
 from connectors.wire import statelog
 from connectors.wire.history import History, HistoryError
 from connectors.wire.statelog import CONFIGURATION
-from connectors.worker.agreement import GROUP, OtherGroupError, check_signed
-from streamgp import __version__
+from connectors.worker.agreement import OtherGroupError, check_signed, signature
 from streamgp.base import State
 from streamgp.cli.configuration.addresses import FileAddress, parse_address
 from streamgp.cli.configuration.build import Model, build_model, build_total_budget
@@ -99,11 +98,9 @@ def rebuild_learners(
             raise click.ClickException(
                 "a worker has learned something meanwhile; stop all workers, then run this again"
             )
-        configuration = {
-            "fingerprint": configured(new, total),
-            "keyed": config.worker.keyed,
-            GROUP: there.group,
-        }
+        configuration = signature(
+            {"fingerprint": configured(new, total), "keyed": config.worker.keyed}, there.group
+        )
         partitions = [n for n in histories if found[n] is not None]
         write_state(there, marks(partitions, {**configuration, "fingerprint": BEING_REBUILT}))
         write_state(there, [*heads, *marks(partitions, configuration)])
@@ -212,8 +209,7 @@ def _head(loop: Learned, model: Model, fresh: Model) -> State:
 
 def marks(partitions: Sequence[int], configuration: Mapping[str, Any]) -> list[Outgoing]:
     """Return the records that say which configuration works on some partitions."""
-    value = {**configuration, "streamgp": __version__}
-    return [statelog.state("", CONFIGURATION, value, partition) for partition in partitions]
+    return [statelog.state("", CONFIGURATION, configuration, partition) for partition in partitions]
 
 
 def write_state(there: Deployment, records: Sequence[Outgoing]) -> None:

@@ -23,10 +23,10 @@ from connectors.wire.outbox import Outbox
 from connectors.wire.statelog import EARLY
 from connectors.worker.agreement import (
     BEING_RECOVERED,
-    GROUP,
     OtherGroupError,
     check_alone,
     check_signed,
+    signature,
     source_of,
 )
 from connectors.worker.loop_settings import LoopSettings
@@ -119,7 +119,7 @@ def recover_state(config_file: Path, *, yes: bool, broker: str | None = None) ->
                     "a worker has written something meanwhile; stop all workers, then run this "
                     "again"
                 )
-        configuration = {**loops.configuration, GROUP: there.group}
+        configuration = signature(loops.configuration, there.group)
         cut = {**configuration, "fingerprint": BEING_RECOVERED}
         write_state(there, marks(list(broken), cut))
         write_state(there, [*found.out, *marks(list(broken), configuration)])

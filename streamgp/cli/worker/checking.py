@@ -16,7 +16,12 @@ import click
 from connectors.records import LinkError, Topics
 from connectors.storage.snapshots import state_error
 from connectors.wire.history import History, HistoryError
-from connectors.worker.agreement import BEING_RECOVERED, UnfitTopicsError, check_signed
+from connectors.worker.agreement import (
+    BEING_RECOVERED,
+    UnfitTopicsError,
+    check_signed,
+    environment_in,
+)
 from connectors.worker.loop_settings import LoopSettings
 from streamgp.cli.configuration.addresses import KafkaAddress, parse_address
 from streamgp.cli.configuration.settings import resolved
@@ -28,6 +33,7 @@ from streamgp.cli.deployment.readiness import build_loops, check_creation, topic
 from streamgp.cli.exit_codes import DONE, WRONG_USE
 from streamgp.cli.terminal import progress
 from streamgp.cli.wording import number
+from streamgp.environment import differences, differences_text
 
 Verdict: TypeAlias = Literal["ok", "warning", "wrong"]
 
@@ -203,11 +209,13 @@ def _of_learned(
 ) -> Finding:
     """Compare configuration and group with those of the workers that wrote the topics."""
     histories, is_whole = _histories(topics, timeout_s)
+    elsewhere: set[str] = set()
     for partition, history in sorted(histories.items()):
         theirs = history.configuration
         try:
             if theirs is not None and theirs.get("fingerprint") != BEING_RECOVERED:
                 check_signed(partition, theirs, loops.configuration, config.worker.group)
+                elsewhere.add(differences_text(differences(environment_in(theirs))))
         except UnfitTopicsError as error:  # what a worker would end with
             return Finding("wrong", "learned", str(error))
     if not is_whole:
@@ -222,7 +230,13 @@ def _of_learned(
         return Finding("wrong", "learned", str(losses.error()))
     if not histories:
         return Finding("ok", "learned", "nothing yet")
-    return Finding("ok", "learned", "with this configuration")
+    # No warning: whoever checks may sit at a machine that runs no worker.
+    others = "".join(
+        f"; in another numerical environment than here ({text})"
+        for text in sorted(elsewhere)
+        if text
+    )
+    return Finding("ok", "learned", f"with this configuration{others}")
 
 
 def _histories(topics: Topics, timeout_s: float) -> tuple[dict[int, History], bool]:

@@ -33,6 +33,13 @@ from streamgp.cli.worker.log import LogFormat, say, start_log
     type=click.Choice(["text", "json"]),
     help="How to write the log to stderr.  [default: text on a terminal, else json]",
 )
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Refuse, with status 2, what was learned in another numerical environment (versions of "
+    "streamgp, numpy and others, BLAS kernel), where predictions may differ in their last digits. "
+    "Without it a line of the log says so.",
+)
 @click.option("--debug", is_flag=True, help="Log the traceback of an error, too.")
 def run(
     config_file: Path,
@@ -40,6 +47,7 @@ def run(
     instance: str | None,
     broker: str | None,
     log_format: LogFormat | None,
+    strict: bool,
     debug: bool,
 ) -> None:
     """Run one worker: read events and answers, write predictions and requests.
@@ -84,6 +92,7 @@ def run(
                 create_topics=create_topics,
                 instance=instance,
                 broker=broker,
+                strict=strict,
                 debug=debug,
             )
         )

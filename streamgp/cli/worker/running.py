@@ -36,6 +36,7 @@ def run_worker(
     create_topics: bool = False,
     instance: str | None = None,
     broker: str | None = None,
+    strict: bool = False,
     debug: bool = False,
 ) -> int:
     """Run a worker until a signal comes or something goes wrong, and say which in one log line.
@@ -52,6 +53,8 @@ def run_worker(
         Name of this worker; replaces the configured one.
     broker
         Address of the broker; replaces the configured one.
+    strict
+        Whether to refuse what was learned in another numerical environment.
     debug
         Whether to log the traceback of an error.
 
@@ -61,7 +64,14 @@ def run_worker(
 
     """
     try:
-        _run(config_file, stop, broker=broker, instance=instance, create_topics=create_topics)
+        _run(
+            config_file,
+            stop,
+            broker=broker,
+            instance=instance,
+            create_topics=create_topics,
+            strict=strict,
+        )
     # Whatever it is that ends the process has to be told in a line.
     except Exception as error:
         status, fields = reason_of(error)
@@ -113,7 +123,13 @@ def _raised_at(error: Exception) -> str:
 
 
 def _run(
-    config_file: Path, stop: Stop, *, broker: str | None, instance: str | None, create_topics: bool
+    config_file: Path,
+    stop: Stop,
+    *,
+    broker: str | None,
+    instance: str | None,
+    create_topics: bool,
+    strict: bool,
 ) -> None:
     config = load_deployed(config_file, broker=broker)
     if instance is not None:
@@ -140,7 +156,7 @@ def _run(
                 state=None if slot.state is None else str(slot.state.path),
             )
             collect_seldom()
-            worker = Worker(topics, loops, _settings(config, slot), state=slot.state)
+            worker = Worker(topics, loops, _settings(config, slot, strict=strict), state=slot.state)
             try:
                 if is_memory:
                     _work_between_pipes(worker, topics, config, stop)
@@ -157,13 +173,14 @@ def _run(
         topics.close()
 
 
-def _settings(config: WorkerConfig, slot: Slot) -> WorkerSettings:
+def _settings(config: WorkerConfig, slot: Slot, *, strict: bool) -> WorkerSettings:
     return WorkerSettings(
         group=config.worker.group,
         instance=slot.instance,
         batch=config.worker.batch,
         save_every_s=config.worker.save_every_s,
         max_bad_share=config.worker.max_bad_share,
+        strict=strict,
     )
 
 

@@ -17,6 +17,7 @@ from connectors.worker.agreement import ChangedConfigurationError
 from streamgp.cli.configuration.build import build_model
 from streamgp.cli.configuration.config import load_worker
 from streamgp.cli.upkeep import rebuilding
+from streamgp.environment import environment
 from streamgp.interactive.messages import LabelledExample, LabelRequest, Prediction
 from streamgp.interactive.rebuilding import teach
 
@@ -291,11 +292,13 @@ def test_nothing_is_taken_over_from_another_group(small: Small) -> None:
     assert "new learners" not in small.done("rebuild", "--learner", new_file(small))
 
 
-def test_topics_stay_those_of_the_group(small: Small) -> None:
+def test_topics_stay_those_of_the_group_and_say_where_they_were_rebuilt(small: Small) -> None:
     with_labels(small)
     small.done("rebuild", "--learner", new_file(small), "--take-over", "--yes")
     marks = [r.value for r in small.records("state") if r.key == b"\x1fconfiguration"]
-    assert [json.loads(mark or b"")["value"]["group"] for mark in marks] == ["streamgp"] * 3
+    signed = [json.loads(mark or b"")["value"] for mark in marks]
+    assert [value["group"] for value in signed] == ["streamgp"] * 3
+    assert [value["environment"] for value in signed] == [environment()] * 3
 
 
 def test_what_a_worker_learns_while_somebody_thinks_is_not_lost(
