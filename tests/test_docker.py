@@ -11,9 +11,9 @@ import subprocess
 import sys
 import time
 import tomllib
-from importlib import metadata
 from collections import Counter
 from contextlib import closing
+from importlib import metadata
 from pathlib import Path
 
 import click

@@ -75,7 +75,10 @@ class KafkaReader:
     def caught_up(self) -> bool:
         """Whether everything has been read that was there when the reader was opened."""
         for place, end in list(self._ends.items()):
-            at = self._consumer.position(place, timeout_ms=0)
+            try:
+                at = self._consumer.position(place, timeout_ms=0)
+            except CLIENT_ERRORS as error:
+                raise self._connection.said(error, "read topics") from error
             if at is not None and at >= end:
                 del self._ends[place]
         return not self._ends

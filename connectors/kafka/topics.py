@@ -14,7 +14,7 @@ from connectors.kafka.client import Connection
 from connectors.kafka.link import KafkaLink
 from connectors.kafka.settings import Security, Timeouts, check_name
 from connectors.kafka.streams import KafkaReader, KafkaWriter
-from connectors.records import ALL_TOPICS, TopicName
+from connectors.records import ALL_TOPICS, Backlog, Obstacle, Place, TopicName
 from streamgp.arguments import check_number, check_whole
 
 __all__ = ["KafkaTopics", "Security", "Timeouts"]
@@ -124,7 +124,22 @@ class KafkaTopics:
         Ends of transactions, and what was aborted, take places like records. They count until a
         record behind them is worked off, or one that was fetched together with them.
         """
-        return self._administration.lags(group)
+        return {place: each.n_waiting for place, each in self.backlog(group).items()}
+
+    def backlog(self, group: str) -> dict[Place, Backlog]:
+        """Return how far a group is in each input partition.
+
+        Raises
+        ------
+        RefusedError
+            If the group's positions are not those of these topics.
+
+        """
+        return self._administration.backlog(group)
+
+    def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:
+        """Return the open transactions that keep partitions from being read."""
+        return self._administration.obstacles(places)
 
     def n_members(self, group: str) -> int:
         """Return how many workers of a group are at work."""

@@ -30,6 +30,9 @@ class WorkerSettings:
         Seconds between two snapshots on the local disk.
     max_bad_share
         Share of the last 1000 inputs that may be unusable.
+    leave
+        Whether to leave the group when stopped, so that others take over at once; otherwise the
+        group keeps the partitions for a while for a worker of the same name.
 
     """
 
@@ -38,6 +41,7 @@ class WorkerSettings:
     batch: int = 1000
     save_every_s: float = 30.0
     max_bad_share: float = 0.5
+    leave: bool = False
 
 
 def check_share(recent: deque[bool], verdicts: Iterable[bool], max_bad_share: float) -> None:

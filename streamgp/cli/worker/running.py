@@ -164,6 +164,7 @@ def _settings(config: WorkerConfig, slot: Slot) -> WorkerSettings:
         batch=config.worker.batch,
         save_every_s=config.worker.save_every_s,
         max_bad_share=config.worker.max_bad_share,
+        leave=config.worker.leave,
     )
 
 
