@@ -367,6 +367,10 @@ class Topics(Protocol):
         """Return what keeps partitions from being read, as far as the broker tells."""
         ...
 
+    def readable(self, positions: Mapping[Place, int]) -> set[Place]:
+        """Return the places that hold a committed record at or behind an offset."""
+        ...
+
     def n_members(self, group: str) -> int:
         """Return how many workers of a group are at work."""
         ...

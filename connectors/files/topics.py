@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from connectors.files.layout import changed, check_end, count_lines, in_words
@@ -157,6 +157,10 @@ class FileTopics:
             )
             for topic, name in INPUT_LOGS.items()
         }
+
+    def readable(self, positions: Mapping[Place, int]) -> set[Place]:
+        """Return all of them: what waits is records."""
+        return set(positions)
 
     def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:  # noqa: ARG002
         """Return nothing: what is there can be read."""

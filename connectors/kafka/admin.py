@@ -160,7 +160,8 @@ class Administration:
             if topic is None:
                 continue
             if topic["error_code"]:
-                raise LinkError(flaws(name, self._names[name], topic)[0])
+                error = kafka_errors.for_code(topic["error_code"])(self._names[name])
+                raise self._connection.said(error, "describe topics")
             shapes[name] = Shape(str(topic["topic_id"]), len(topic["partitions"]))
         return shapes
 

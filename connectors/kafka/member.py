@@ -39,6 +39,7 @@ from connectors.records import WORKER_INPUTS, Begun, LinkError, RefusedError, To
 # Members learn by the answer to a heartbeat that others come or go; until all know, none reads on.
 _LONGEST_BEAT_S = 1.0
 _MIND_EVERY_S = 1.0
+_N_BEGINNINGS = 3  # in one fetch: then others have their turn
 _SAY_WHERE = "say where to read on with kafka-consumer-groups.sh --reset-offsets"
 
 
@@ -234,19 +235,19 @@ class Member:
     def _fetched(
         self, fetch: Callable[[], Mapping[TopicPartition, list[Found]]]
     ) -> Mapping[TopicPartition, list[Found]]:
-        try:
-            return fetch()
-        except kafka_errors.NoOffsetForPartitionError as error:
-            self._begin(dict.fromkeys(error.args[0]))
-            return fetch()
-        except kafka_errors.OffsetOutOfRangeError as error:
-            self._begin(error.args[0])
-        except kafka_errors.LogTruncationError as error:
-            if None in error.divergent_offsets.values():
-                raise  # the broker does not know: the next start asks anew
-            raise RefusedError(
-                f"inputs have lost their end, which was read already: {error}; {_SAY_WHERE}"
-            ) from error
+        for _ in range(_N_BEGINNINGS):
+            try:
+                return fetch()
+            except kafka_errors.NoOffsetForPartitionError as error:
+                self._begin(dict.fromkeys(error.args[0]))
+            except kafka_errors.OffsetOutOfRangeError as error:
+                self._begin(error.args[0])
+            except kafka_errors.LogTruncationError as error:
+                if None in error.divergent_offsets.values():
+                    raise  # the broker does not know: the next start asks anew
+                raise RefusedError(
+                    f"inputs have lost their end, which was read already: {error}; {_SAY_WHERE}"
+                ) from error
         return {}
 
     def _begin(self, positions: Mapping[TopicPartition, int | None]) -> None:

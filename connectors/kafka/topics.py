@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from connectors.kafka.admin import Administration
-from connectors.kafka.client import Connection
+from connectors.kafka.client import Connection, TopicPartition
 from connectors.kafka.link import KafkaLink
 from connectors.kafka.settings import Security, Timeouts, check_name
-from connectors.kafka.streams import KafkaReader, KafkaWriter
+from connectors.kafka.streams import KafkaReader, KafkaWriter, partitions_with_records
 from connectors.records import ALL_TOPICS, Backlog, Obstacle, Place, TopicName
 from streamgp.arguments import check_number, check_whole
 
@@ -140,6 +140,13 @@ class KafkaTopics:
     def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:
         """Return the open transactions that keep partitions from being read."""
         return self._administration.obstacles(places)
+
+    def readable(self, positions: Mapping[Place, int]) -> set[Place]:
+        """Return the places that hold a committed record at or behind an offset."""
+        roles = {TopicPartition(self._names[place[0]], place[1]): place for place in positions}
+        starts = {partition: positions[place] for partition, place in roles.items()}
+        found = partitions_with_records(self._connection, self._administration, starts)
+        return {roles[partition] for partition in found}
 
     def n_members(self, group: str) -> int:
         """Return how many workers of a group are at work."""

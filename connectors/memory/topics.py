@@ -9,7 +9,7 @@ That is what Kafka does to a worker that has been stopped for too long.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from time import monotonic
 
 from connectors.memory.link import Group, MemoryLink
@@ -105,6 +105,10 @@ class MemoryTopics:
                 place: Backlog(position=offset, n_waiting=self._logs.n_after(*place, offset))
                 for place, offset in members.positions.items()
             }
+
+    def readable(self, positions: Mapping[Place, int]) -> set[Place]:
+        """Return all of them: what waits is records."""
+        return set(positions)
 
     def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:  # noqa: ARG002
         """Return nothing: what is there can be read."""

@@ -1,13 +1,11 @@
 """Open transactions of other programs: found out, named, and told when they are over."""
 
 import time
-from contextlib import contextmanager
 
 import pytest
-from kafka_cases import copy_all, linked, numbered, opened, poll, write
+from kafka_cases import copy_all, linked, numbered, open_transaction, opened, poll, write
 
 import connectors.kafka.link as link_module
-from connectors.kafka.client import Connection
 from connectors.worker import progress
 from connectors.worker.journal import Journal
 from connectors.worker.progress import ProgressReports
@@ -29,21 +27,6 @@ def impatient(monkeypatch):
     monkeypatch.setattr(link_module, "STALL_S", 2.0)
     monkeypatch.setattr(link_module, "_TRACK_EVERY_S", 0.1)
     monkeypatch.setattr(progress, "_LOOK_EVERY_S", 0.1)
-
-
-@contextmanager
-def open_transaction(servers, name, topic, partition=0):
-    """Leave a record in a transaction that is not ended before the block is."""
-    producer = Connection(servers).producer(transactional_id=name, transaction_timeout_ms=60_000)
-    producer.init_transactions()
-    producer.begin_transaction()
-    producer.send(topic, key=b"ann", value=b"open", partition=partition)
-    producer.flush()
-    try:
-        yield
-    finally:
-        producer.abort_transaction()
-        producer.close()
 
 
 def watched(link, reports, until, timeout_s=15.0):
