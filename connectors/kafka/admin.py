@@ -146,8 +146,8 @@ class Administration:
         )
         return {partition: at.offset for partition, at in found.items()}
 
-    def shapes(self) -> dict[TopicName, Shape | None]:
-        """Return id and number of partitions of each topic, None for one that is missing.
+    def shapes(self, names: Iterable[TopicName] = ALL_TOPICS) -> dict[TopicName, Shape | None]:
+        """Return id and number of partitions of topics, None for one that is missing.
 
         Raises
         ------
@@ -155,8 +155,10 @@ class Administration:
             If the broker cannot say it, or not yet.
 
         """
-        shapes: dict[TopicName, Shape | None] = dict.fromkeys(ALL_TOPICS)
-        for name, topic in self._describe().items():
+        shapes: dict[TopicName, Shape | None] = dict.fromkeys(names)
+        topics = self._describe()
+        for name in shapes:
+            topic = topics[name]
             if topic is None:
                 continue
             if topic["error_code"]:
@@ -207,7 +209,7 @@ class Administration:
 
         """
         roles = self._inputs()
-        shapes = self.shapes()
+        shapes = self.shapes(WORKER_INPUTS)
         committed = self._ask(
             f"tell how far group {group} is",
             lambda client: client.list_group_offsets({group: list(roles)})[group],

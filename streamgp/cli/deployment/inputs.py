@@ -90,8 +90,8 @@ class InputProgress:
         lines = self._missed()
         if not self.n_workers and any(topic in _SENT for topic, _ in readable | obstacles.keys()):
             lines.append(
-                f"no worker is at work in group {self._group!r}, and "
-                f"{number(self.n_waiting, 'input')} wait"
+                f"no worker is at work in group {self._group!r}, with "
+                f"{number(self.n_waiting, 'input')} waiting"
             )
         for place in sorted(long):
             if place in obstacles and held_s[place] >= STALL_S:
@@ -109,15 +109,15 @@ class InputProgress:
 
     def _missed(self) -> list[str]:
         return [
-            f"{number(each.n_missed, 'record')} of {self._name(place)} were deleted before they "
-            f"were read (offsets {each.position} to {each.position + each.n_missed - 1})"
+            f"{number(each.n_missed, 'record')} of {self._name(place)} deleted before they were "
+            f"read (offsets {each.position} to {each.position + each.n_missed - 1})"
             for place, each in sorted(self.backlog.items())
             if each.n_missed
         ]
 
     def _stuck(self, place: Place, held_s: float, why: str) -> str:
         return (
-            f"{number(self.backlog[place].n_waiting, 'record')} wait in {self._name(place)}, "
+            f"{number(self.backlog[place].n_waiting, 'record')} waiting in {self._name(place)}, "
             f"without progress for {span(held_s)}: {why}"
         )
 

@@ -228,7 +228,7 @@ def test_check_tells_inputs_that_wait_for_no_worker(
     make_topics(config)
     assert alerts(config, capsys) == (0, [])
     send_events(config, 6)
-    text = f"no worker is at work in group '{kafka_prefix}group', and 6 inputs wait"
+    text = f"no worker is at work in group '{kafka_prefix}group', with 6 inputs waiting"
     assert alerts(config, capsys) == (exit_codes.NEEDS_OPERATOR, [text])
 
 
@@ -261,7 +261,7 @@ def test_an_open_transaction_is_told_by_check_and_watch(
             watch.read_on(0.1)
             shown = watch.text()
     assert status == exit_codes.NEEDS_OPERATOR
-    assert f"wait in topic {kafka_prefix}events partition 0, without progress for " in text
+    assert f"waiting in topic {kafka_prefix}events partition 0, without progress for " in text
     assert f"an open transaction of transactional id '{kafka_prefix}feeder' (producer " in text
     assert "\ninputs " in shown
     assert f"transactional id '{kafka_prefix}feeder'" in shown
@@ -286,7 +286,7 @@ def test_check_tells_records_that_were_deleted_unread(
     status, found = alerts(config, capsys)
     assert status == exit_codes.NEEDS_OPERATOR
     assert len(found) == 4
-    assert "were deleted before they were read (offsets " in found[0]
+    assert "deleted before they were read (offsets " in found[0]
     workers.append(Process(config))
     workers[1].wait_for("missed")
     send_events(config, 10)
