@@ -91,7 +91,8 @@ def test_a_transaction_that_is_open_for_long_is_told_at_once() -> None:
     looks.topics.held = {EVENTS: Obstacle(offset=7, since=1e9 - 20.0, text="a transaction")}
     assert looks.after(1.0) == []
     assert looks.after(9.0) == [
-        "3 records waiting in topic rooms.events partition 2, without progress for 30 s: a transaction"
+        "3 records waiting in topic rooms.events partition 2, without progress for 30 s: "
+        "a transaction"
     ]
 
 
