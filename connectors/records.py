@@ -16,6 +16,8 @@ TopicName: TypeAlias = Literal[
     "events", "answers", "predictions", "requests", "consensus", "state", "dead-letters"
 ]
 """The role of a topic; what it is called on the broker is a matter of configuration."""
+Place: TypeAlias = tuple[TopicName, int]
+"""A topic and one of its partitions."""
 ALL_TOPICS: tuple[TopicName, ...] = get_args(TopicName)
 WORKER_INPUTS: tuple[TopicName, ...] = ("answers", "consensus", "events")
 """What a worker reads as it comes; the consensus topic for what others take back."""
@@ -67,6 +69,92 @@ class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
     key: bytes | None
     value: bytes | None
     headers: Headers = ()
+
+
+class Backlog(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a group is in one partition of an input.
+
+    Parameters
+    ----------
+    position
+        The offset at which the group reads on.
+    n_waiting
+        How many records wait there, those of open transactions included.
+    n_missed
+        How many records were deleted before the group has read them.
+
+    """
+
+    position: int
+    n_waiting: int
+    n_missed: int = 0
+
+
+class Obstacle(msgspec.Struct, frozen=True, kw_only=True):
+    """What keeps the records of a partition from being read.
+
+    Parameters
+    ----------
+    offset
+        The first offset that is held back.
+    since
+        Since when, POSIX seconds; None if that is not known.
+    text
+        What it is, in words.
+
+    """
+
+    offset: int
+    since: float | None
+    text: str
+
+
+class Begun(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a worker reads a partition from, if not from the group's position.
+
+    Parameters
+    ----------
+    topic
+        The topic's name on the broker.
+    partition
+        Of that topic.
+    position
+        The group's position; None if it has none.
+    offset
+        Where the worker reads on: the first record that is still there.
+
+    """
+
+    topic: str
+    partition: int
+    position: int | None
+    offset: int
+
+
+class Stalled(msgspec.Struct, frozen=True, kw_only=True):
+    """A partition of an input that has records and yields none.
+
+    Parameters
+    ----------
+    topic
+        The topic.
+    called
+        The topic's name on the broker.
+    partition, offset
+        Where it stands still.
+    n_waiting
+        How many records wait there.
+    still_s
+        For how many seconds.
+
+    """
+
+    topic: TopicName
+    called: str
+    partition: int
+    offset: int
+    n_waiting: int
+    still_s: float
 
 
 class Link(Protocol):
@@ -140,8 +228,28 @@ class Link(Protocol):
         """
         ...
 
-    def close(self) -> None:
-        """Leave; what was polled and not committed is delivered again, here or elsewhere."""
+    def begun(self) -> Sequence[Begun]:
+        """Return where reading did not begin at the group's position, since last asked."""
+        ...
+
+    def stalled(self) -> Sequence[Stalled]:
+        """Return the partitions that have records and yield none for long."""
+        ...
+
+    def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:
+        """Return what keeps partitions from being read, as far as the broker tells."""
+        ...
+
+    def close(self, *, leave: bool = False) -> None:
+        """End; what was polled and not committed is delivered again, here or elsewhere.
+
+        Parameters
+        ----------
+        leave
+            Whether to leave the group, so that others get the partitions at once. Otherwise the
+            group keeps them for a while for a worker of the same name.
+
+        """
         ...
 
 
@@ -249,6 +357,18 @@ class Topics(Protocol):
 
     def lags(self, group: str) -> dict[tuple[TopicName, int], int]:
         """Return how many records of each input partition a group has not worked off."""
+        ...
+
+    def backlog(self, group: str) -> dict[Place, Backlog]:
+        """Return how far a group is in each input partition."""
+        ...
+
+    def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:
+        """Return what keeps partitions from being read, as far as the broker tells."""
+        ...
+
+    def readable(self, positions: Mapping[Place, int]) -> set[Place]:
+        """Return the places that hold a committed record at or behind an offset."""
         ...
 
     def n_members(self, group: str) -> int:

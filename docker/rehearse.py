@@ -189,7 +189,9 @@ def try_out(image: Image) -> None:
 
     status, said = run(*image.entry_point, "--version")
     expect("the entry point says its version", said.startswith("streamgp "), said)
-    status, said = run("python", "-c", "import connectors.kafka.topics, crc32c")
+    status, said = run(
+        "python", "-c", "import connectors.kafka.topics, crc32c, lz4.frame, snappy, zstandard"
+    )
     expect("the client of Kafka is there", status == 0, said)
     state = image.real("/var/lib/streamgp")
     owner = f"{state.stat().st_uid}:{state.stat().st_gid}"

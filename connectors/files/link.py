@@ -9,7 +9,7 @@ it, and the next worker cuts it off.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -28,11 +28,15 @@ from connectors.files.positions import (
 )
 from connectors.records import (
     COMPACTED,
+    Begun,
     LinkError,
+    Obstacle,
     Outgoing,
+    Place,
     Progress,
     Record,
     ShortTopicError,
+    Stalled,
     TopicName,
 )
 from connectors.wire.record_lines import to_line
@@ -170,7 +174,19 @@ class FileLink:
             (topic, 0): count_lines(tail.path, tail.offset) for topic, tail in self._tails.items()
         }
 
-    def close(self) -> None:
+    def begun(self) -> list[Begun]:
+        """Return an empty list: a group begins with the first record, and nothing is deleted."""
+        return []
+
+    def stalled(self) -> list[Stalled]:
+        """Return an empty list: what is there can be read."""
+        return []
+
+    def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:  # noqa: ARG002
+        """Return nothing."""
+        return {}
+
+    def close(self, *, leave: bool = False) -> None:  # noqa: ARG002
         """Let another worker in; what was polled and not committed is delivered again."""
         for descriptor in self._files.values():
             os.close(descriptor)

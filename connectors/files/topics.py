@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from connectors.files.layout import changed, check_end, count_lines, in_words
@@ -28,7 +28,7 @@ from connectors.files.positions import (
     write_position,
 )
 from connectors.files.streams import FileReader, FileWriter
-from connectors.records import LinkError, RefusedError, TopicName
+from connectors.records import Backlog, LinkError, Obstacle, Place, RefusedError, TopicName
 
 
 class FileTopics:
@@ -145,11 +145,26 @@ class FileTopics:
 
     def lags(self, group: str) -> dict[tuple[TopicName, int], int]:
         """Return about how many records of each input a group has not worked off."""
+        return {place: each.n_waiting for place, each in self.backlog(group).items()}
+
+    def backlog(self, group: str) -> dict[Place, Backlog]:
+        """Return how far a group is in each input; positions are in bytes."""
         offsets = read_position(self.directory).of(group)
         return {
-            (topic, 0): count_lines(self.directory / name, offsets[topic])
+            (topic, 0): Backlog(
+                position=offsets[topic],
+                n_waiting=count_lines(self.directory / name, offsets[topic]),
+            )
             for topic, name in INPUT_LOGS.items()
         }
+
+    def readable(self, positions: Mapping[Place, int]) -> set[Place]:
+        """Return all of them: what waits is records."""
+        return set(positions)
+
+    def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:  # noqa: ARG002
+        """Return nothing: what is there can be read."""
+        return {}
 
     def n_members(self, group: str) -> int:  # noqa: ARG002
         """Return 1 if a worker has the directory, of whatever group, else 0."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from connectors.kafka.client import (
@@ -20,6 +21,8 @@ from connectors.kafka.client import (
     kafka_errors,
     within,
 )
+from connectors.kafka.library import MemberToRemove
+from connectors.kafka.open_transactions import open_transactions
 from connectors.kafka.requirements import (
     CHECKED,
     SENT_BY_OTHERS,
@@ -28,11 +31,15 @@ from connectors.kafka.requirements import (
     misfits,
     wanted,
 )
+from connectors.kafka.shapes import Shape, check_mark, shape_of
 from connectors.records import (
     ALL_TOPICS,
     COMPACTED,
     WORKER_INPUTS,
+    Backlog,
     LinkError,
+    Obstacle,
+    Place,
     RefusedError,
     TopicName,
 )
@@ -139,27 +146,98 @@ class Administration:
         )
         return {partition: at.offset for partition, at in found.items()}
 
-    def lags(self, group: str) -> dict[tuple[TopicName, int], int]:
-        """Return how many records of each input partition a group has not worked off."""
-        roles = {
-            TopicPartition(self._names[name], number): (name, number)
-            for name, count in self.counts(WORKER_INPUTS).items()
-            for number in range(count)
-        }
-        ends = self.ends(roles)
-        starts = self._ask(
-            "tell where topics begin",
-            lambda client: client.list_partition_offsets(dict.fromkeys(roles, OffsetSpec.EARLIEST)),
+    def shapes(self, names: Iterable[TopicName] = ALL_TOPICS) -> dict[TopicName, Shape | None]:
+        """Return id and number of partitions of topics, None for one that is missing.
+
+        Raises
+        ------
+        LinkError
+            If the broker cannot say it, or not yet.
+
+        """
+        shapes: dict[TopicName, Shape | None] = dict.fromkeys(names)
+        topics = self._describe()
+        for name in shapes:
+            topic = topics[name]
+            if topic is None:
+                continue
+            if topic["error_code"]:
+                error = kafka_errors.for_code(topic["error_code"])(self._names[name])
+                raise self._connection.said(error, "describe topics")
+            shapes[name] = Shape(str(topic["topic_id"]), len(topic["partitions"]))
+        return shapes
+
+    def starts(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return the first offsets that partitions still hold."""
+        asked = dict.fromkeys(partitions, OffsetSpec.EARLIEST)
+        found = self._ask(
+            "tell where topics begin", lambda client: client.list_partition_offsets(asked)
         )
+        return {partition: at.offset for partition, at in found.items()}
+
+    def backlog(self, group: str) -> dict[Place, Backlog]:
+        """Return how far a group is in each input partition.
+
+        Raises
+        ------
+        RefusedError
+            If its positions are not those of these topics.
+
+        """
+        roles = self._inputs()
+        ends, starts = self.ends(roles), self.starts(roles)
+        committed = self.positions(group)
+        backlog = {}
+        for partition, role in roles.items():
+            start, end = starts[partition], ends[partition]
+            position = committed.get(partition, start)
+            backlog[role] = Backlog(
+                position=position,
+                n_waiting=max(0, end - max(position, start)),
+                n_missed=max(0, start - position),
+            )
+        return backlog
+
+    def positions(self, group: str) -> dict[TopicPartition, int]:
+        """Return where a group reads on, of the input partitions of which it has a position.
+
+        Raises
+        ------
+        RefusedError
+            If a position is one of a topic that was deleted since, or that had another number of
+            partitions.
+
+        """
+        roles = self._inputs()
+        shapes = self.shapes(WORKER_INPUTS)
         committed = self._ask(
             f"tell how far group {group} is",
             lambda client: client.list_group_offsets({group: list(roles)})[group],
         )
-        lags = {}
-        for partition, role in roles.items():
-            done = committed[partition].offset if partition in committed else -1
-            lags[role] = max(0, ends[partition] - max(done, starts[partition].offset))
-        return lags
+        positions = {}
+        for partition, at in committed.items():
+            if at.offset < 0:
+                continue
+            then, now = shape_of(at.metadata or ""), shapes[roles[partition][0]]
+            if then is not None and now is not None:
+                check_mark(partition.topic, then, now, group)
+            positions[partition] = at.offset
+        return positions
+
+    def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:
+        """Return the open transactions that keep partitions from being read."""
+        roles = {
+            TopicPartition(self._names[topic], number): (topic, number) for topic, number in places
+        }
+        found = self._ask("describe transactions", lambda client: open_transactions(client, roles))
+        return {roles[partition]: obstacle for partition, obstacle in found.items()}
+
+    def remove_member(self, group: str, instance: str) -> None:
+        """Take a member with an instance name out of a group."""
+        members = [MemberToRemove(group_instance_id=instance, reason="streamgp worker was stopped")]
+        self._ask(
+            f"leave group {group}", lambda client: client.remove_group_members(group, members)
+        )
 
     def members(self, group: str) -> dict[str, str]:
         """Return the number that each member of a group has there, by its instance name."""
@@ -182,9 +260,18 @@ class Administration:
         """Let go."""
         client, self._client = self._client, None
         if client is not None:
-            within(self._connection.timeouts.close_s, "close", client.close)
+            with suppress(*CLIENT_ERRORS):  # where the broker is gone, there is nothing to let go
+                within(self._connection.timeouts.close_s, "close", client.close)
 
     # --- inside
+
+    def _inputs(self) -> dict[TopicPartition, Place]:
+        """Return the partitions of the inputs of workers."""
+        return {
+            TopicPartition(self._names[name], number): (name, number)
+            for name, count in self.counts(WORKER_INPUTS).items()
+            for number in range(count)
+        }
 
     def _describe(self) -> dict[TopicName, dict[str, Any] | None]:
         """Return what the broker says of each topic, None of one that is not there."""

@@ -9,6 +9,7 @@ reader that stopped before would bring back a state that misses them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from time import monotonic
 from typing import Any
@@ -92,7 +93,8 @@ def read_history(
             raise connection.said(error, "read the state") from error
         finally:
             timeout_s = connection.timeouts.close_s
-            within(timeout_s, "close", partial(consumer.close, autocommit=False))
+            with suppress(*CLIENT_ERRORS):  # or it would hide why the reading has ended
+                within(timeout_s, "close", partial(consumer.close, autocommit=False))
     if progress is not None:
         progress(n_all, n_all)
 

@@ -9,7 +9,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
     from kafka import errors as kafka_errors
-    from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec
+    from kafka.admin import ConfigResource, ConfigResourceType, MemberToRemove, OffsetSpec
     from kafka.consumer.fetcher import Fetcher
     from kafka.consumer.subscription_state import ConsumerRebalanceListener
     from kafka.coordinator.assignors.range import RangePartitionAssignor
@@ -17,6 +17,7 @@ with warnings.catch_warnings():
     from kafka.net.sasl import get_sasl_mechanism
     from kafka.producer.future import FutureRecordMetadata
     from kafka.producer.producer_batch import ProducerBatch
+    from kafka.protocol.consumer import IsolationLevel
     from kafka.record.default_records import DefaultRecordBatch
     from kafka.record.memory_records import MemoryRecordsBuilder
     from kafka.structs import MemberState, OffsetAndMetadata
@@ -29,10 +30,12 @@ __all__ = [
     "Fetcher",
     "Future",
     "FutureRecordMetadata",
+    "IsolationLevel",
     "KafkaAdminClient",
     "KafkaConsumer",
     "KafkaProducer",
     "MemberState",
+    "MemberToRemove",
     "MemoryRecordsBuilder",
     "OffsetAndMetadata",
     "OffsetSpec",

@@ -9,7 +9,7 @@ worker starts anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from time import monotonic
@@ -28,15 +28,31 @@ from connectors.kafka.client import (
 from connectors.kafka.history import read_history
 from connectors.kafka.inputs import Inputs
 from connectors.kafka.inside import close_producer
-from connectors.kafka.member import Member
+from connectors.kafka.member import Member, UnlikeInputsError
+from connectors.kafka.monitor import TopicMonitor
+from connectors.kafka.shapes import Shape, more_partitions
 from connectors.kafka.transaction import check_sizes, transact
-from connectors.records import FencedError, LinkError, Outgoing, Progress, Record, TopicName
+from connectors.records import (
+    Begun,
+    FencedError,
+    LinkError,
+    Obstacle,
+    Outgoing,
+    Place,
+    Progress,
+    Record,
+    RefusedError,
+    Stalled,
+    TopicName,
+)
+from connectors.stalls import STALL_S, StallTracker
 from connectors.waking import WakingClock
 
 _SETTLING_S = 5.0
 _SLICE_S = 0.1
 _RETRY_MS = 2
 _MORE_S = 0.005
+_TRACK_EVERY_S = 1.0
 
 
 class KafkaLink:
@@ -60,6 +76,8 @@ class KafkaLink:
     # _told      which one the worker knows of
     # _awake     tells for how long something that does not come has been waited for
     # _lags      what was found since the last poll, None if nobody has asked
+    # _shapes    the topics as they were when this worker began
+    # _stalls    since when partitions yield none of the records that wait there
 
     def __init__(
         self,
@@ -85,6 +103,9 @@ class KafkaLink:
         self._can_write = self._is_closed = False
         self._broken: LinkError | None = None
         self._lags: dict[tuple[TopicName, int], int | None] | None = None
+        self._stalls: StallTracker[TopicPartition] = StallTracker()
+        self._tracked_at = 0.0
+        self._shapes = self._checked_shapes()
         self._producer = connection.producer(
             transactional_id=f"{group}-{instance}",
             transaction_timeout_ms=round(1e3 * self._timeouts.transaction_s),
@@ -94,8 +115,9 @@ class KafkaLink:
         try:
             self._member = Member(connection, names, group=group, instance=instance)
         except LinkError:
-            close_producer(self._producer, self._timeouts.close_s)
+            self._close_producer(self._timeouts.close_s)
             raise
+        self._monitor = TopicMonitor(connection, names, self._shapes)
 
     @property
     def assigned(self) -> frozenset[int]:
@@ -114,6 +136,7 @@ class KafkaLink:
         While the group is being rearranged it waits for the outcome, a few seconds at most.
         """
         self._check()
+        self._check_topics()
         member = self._member
         self._lags = None
         start = monotonic()
@@ -129,8 +152,10 @@ class KafkaLink:
                     # as there was one record: the rest came since.
                     self._take_in(member.fetch_more(_MORE_S))
                 if member.follow():
+                    self._check_numbers()
                     self._prepare_to_write()
                     member.mind_positions(self._awake())
+                    self._track()
                     if self._told != member.n_moves:
                         self._told = member.n_moves
                         return []
@@ -140,6 +165,8 @@ class KafkaLink:
                 left_s = max(0.0, start + timeout_s - monotonic())
                 if left_s == 0.0:
                     return []
+        except UnlikeInputsError as error:
+            raise self._fail(self._monitor.change(self._administration) or error, "read") from error
         except CLIENT_ERRORS as error:
             raise self._fail(error, "read") from error
 
@@ -180,7 +207,7 @@ class KafkaLink:
                 raise LinkError("partitions were given anew since the last poll")
             # Also where nothing was polled: without a position, the broker asks for no generation.
             offsets = {
-                place: OffsetAndMetadata(self._past_ends(place, offset), "", -1)
+                place: OffsetAndMetadata(self._past_ends(place, offset), self._mark(place), -1)
                 for place, offset in (self._polled or self._position()).items()
             }
             ends = transact(
@@ -211,15 +238,46 @@ class KafkaLink:
                 self._lags[here] = None if behind is None else behind + waiting
         return self._lags
 
-    def close(self) -> None:
-        """Leave; what was polled and not committed is delivered again, here or elsewhere.
+    def begun(self) -> list[Begun]:
+        """Return where reading did not begin at the group's position, since last asked."""
+        return self._member.begun()
 
-        The group keeps the place for a worker of the same name until the session runs out.
+    def stalled(self) -> list[Stalled]:
+        """Return the partitions that have records and yield none for long."""
+        member, now = self._member, self._awake()
+        return [
+            Stalled(
+                topic=member.topics[place.topic],
+                called=place.topic,
+                partition=place.partition,
+                offset=member.fetched(place) or 0,
+                n_waiting=member.behind(place) or 0,
+                still_s=still_s,
+            )
+            for place, still_s in self._stalls.still(now).items()
+            if still_s >= STALL_S
+        ]
+
+    def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:
+        """Return the open transactions that keep partitions from being read."""
+        ask = partial(self._administration.obstacles, list(places))
+        return within(self._timeouts.request_s, "describe transactions", ask)
+
+    def close(self, *, leave: bool = False) -> None:
+        """End; what was polled and not committed is delivered again, here or elsewhere.
+
+        Parameters
+        ----------
+        leave
+            Whether to leave the group, so that others get the partitions at once. Otherwise the
+            group keeps them for a worker of the same name until the session runs out.
+
         """
         if not self._is_closed:
             self._is_closed = True
+            self._monitor.close()
             with suppress(*CLIENT_ERRORS):
-                within(self._timeouts.close_s, "leave", self._leave)
+                within(self._timeouts.close_s, "close", partial(self._end, leave=leave))
 
     # --- inside
 
@@ -318,6 +376,58 @@ class KafkaLink:
             return members.get(self._instance) not in (None, ours)
         return False
 
-    def _leave(self) -> None:
-        close_producer(self._producer, self._timeouts.close_s / 3)
+    def _end(self, *, leave: bool) -> None:
+        # Before the group gives the partitions to others, nothing more may come of them here.
+        self._close_producer(self._timeouts.close_s / 3)
         self._member.close()
+        if leave:
+            self._administration.remove_member(self._group, self._instance)
+
+    def _close_producer(self, timeout_s: float) -> None:
+        with suppress(*CLIENT_ERRORS):
+            within(timeout_s, "close", partial(close_producer, self._producer, timeout_s))
+
+    # --- the topics, and progress in them
+
+    def _checked_shapes(self) -> dict[TopicName, Shape]:
+        """Return the topics as they are now, once the group's positions were found to be theirs."""
+        shapes = {}
+        for name, shape in self._administration.shapes().items():
+            if shape is None:
+                raise LinkError(f"topic {self._names[name]} is missing; --create-topics makes it")
+            shapes[name] = shape
+        self._administration.positions(self._group)
+        return shapes
+
+    def _check_topics(self) -> None:
+        try:
+            self._monitor.check()
+        except LinkError as error:
+            self._broken = error
+            raise
+
+    def _check_numbers(self) -> None:
+        """Refuse partitions that the topics did not have when this worker began."""
+        n_known, numbers = self._shapes["events"].n_partitions, self._member.numbers
+        if numbers and max(numbers) >= n_known:
+            called = self._names["events"]
+            raise RefusedError(more_partitions(called, n_known, max(numbers) + 1, "this worker"))
+
+    def _mark(self, place: TopicPartition) -> str:
+        return self._shapes[self._member.topics[place.topic]].mark
+
+    def _track(self) -> None:
+        """Take note of where partitions are of which records wait at the broker, and none here."""
+        now = self._awake()
+        if now - self._tracked_at < _TRACK_EVERY_S:
+            return
+        self._tracked_at = now
+        member = self._member
+        positions = {}
+        for place in member.places():
+            topic = member.topics[place.topic]
+            at = member.fetched(place)
+            is_empty_here = not self._inputs.n_waiting(topic, place.partition)
+            if at is not None and member.behind(place) and is_empty_here:
+                positions[place] = at
+        self._stalls.update(positions, now)

@@ -10,10 +10,12 @@ records were last read.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from connectors.kafka.client import (
+    CLIENT_ERRORS,
     Connection,
     ConsumerRebalanceListener,
     Found,
@@ -32,10 +34,17 @@ from connectors.kafka.inside import (
     join,
     unread,
 )
-from connectors.records import WORKER_INPUTS, LinkError, TopicName
+from connectors.records import WORKER_INPUTS, Begun, LinkError, RefusedError, TopicName
 
-_LONGEST_BEAT_S = 3.0
+# Members learn by the answer to a heartbeat that others come or go; until all know, none reads on.
+_LONGEST_BEAT_S = 1.0
 _MIND_EVERY_S = 1.0
+_N_BEGINNINGS = 3  # in one fetch: then others have their turn
+_SAY_WHERE = "say where to read on with kafka-consumer-groups.sh --reset-offsets"
+
+
+class UnlikeInputsError(LinkError):
+    """The inputs have different partitions: one was deleted, or has got more."""
 
 
 class Member:
@@ -71,6 +80,7 @@ class Member:
     """
 
     # _known_at  when it was last known of all inputs where they are read on
+    # _begun     where reading did not begin at the group's position, since last asked
 
     def __init__(
         self, connection: Connection, names: Mapping[TopicName, str], *, group: str, instance: str
@@ -83,9 +93,12 @@ class Member:
         self._names = names
         self._connection = connection
         self._known_at = self._minded_at = 0.0
+        self._begun: list[Begun] = []
         self._consumer = connection.consumer(
             group_id=group,
             group_instance_id=instance,
+            # Where to read on in place of a position that does not exist, is decided here and told.
+            auto_offset_reset="none",
             # Others would give the events of a partition to one member, its answers to another.
             partition_assignment_strategy=[RangePartitionAssignor],
             session_timeout_ms=round(1e3 * timeouts.session_s),
@@ -98,9 +111,10 @@ class Member:
             self._consumer.subscribe(list(self.topics), listener=self._notice)
             # A member that does not know the partitions yet would distribute none of them.
             within(timeouts.connect_s, "describe topics", self._learn_topics)
-        except LinkError:
-            self.close()
-            raise
+        except CLIENT_ERRORS as error:
+            with suppress(*CLIENT_ERRORS):
+                within(timeouts.close_s, "close", self.close)
+            raise connection.said(error, "describe topics") from error
 
     @property
     def n_moves(self) -> int:
@@ -112,15 +126,26 @@ class Member:
         return join(self._consumer, wait_s)
 
     def fetch(self, wait_s: float) -> Mapping[TopicPartition, list[Found]]:
-        """Return everything that has come, and wait for the first of it at most so long."""
-        found: Mapping[TopicPartition, list[Found]] = self._consumer.poll(
-            timeout_ms=round(1e3 * wait_s), max_records=EVERYTHING
+        """Return everything that has come, and wait for the first of it at most so long.
+
+        Raises
+        ------
+        RefusedError
+            If a partition ends before the group's position.
+
+        """
+        return self._fetched(
+            lambda: self._consumer.poll(timeout_ms=round(1e3 * wait_s), max_records=EVERYTHING)
         )
-        return found
 
     def fetch_more(self, wait_s: float) -> Mapping[TopicPartition, list[Found]]:
         """Return what was asked for in the last fetch, and wait for it at most so long."""
-        return await_fetches(self._consumer, wait_s)
+        return self._fetched(lambda: await_fetches(self._consumer, wait_s))
+
+    def begun(self) -> list[Begun]:
+        """Return where reading did not begin at the group's position, since last asked."""
+        begun, self._begun = self._begun, []
+        return begun
 
     def follow(self) -> bool:
         """Take note of which partitions are ours; return whether that is settled.
@@ -129,7 +154,7 @@ class Member:
         ------
         FencedInstanceIdError
             If another member bears our name.
-        LinkError
+        UnlikeInputsError
             If the inputs have different partitions.
 
         """
@@ -158,7 +183,12 @@ class Member:
 
     def position(self, place: TopicPartition, wait_s: float = 0.0) -> int | None:
         """Return which offset is fetched next, or None if that is not known in time."""
-        at: int | None = self._consumer.position(place, timeout_ms=round(1e3 * wait_s))
+        timeout_ms = round(1e3 * wait_s)
+        try:
+            at: int | None = self._consumer.position(place, timeout_ms=timeout_ms)
+        except kafka_errors.NoOffsetForPartitionError as error:
+            self._begin(dict.fromkeys(error.args[0]))
+            at = self._consumer.position(place, timeout_ms=timeout_ms)
         return at
 
     def fetched(self, place: TopicPartition) -> int | None:
@@ -202,6 +232,48 @@ class Member:
         timeout_ms = round(1e3 * self._connection.timeouts.close_s / 3)
         self._consumer.close(autocommit=False, timeout_ms=timeout_ms)
 
+    def _fetched(
+        self, fetch: Callable[[], Mapping[TopicPartition, list[Found]]]
+    ) -> Mapping[TopicPartition, list[Found]]:
+        for _ in range(_N_BEGINNINGS):
+            try:
+                return fetch()
+            except kafka_errors.NoOffsetForPartitionError as error:
+                self._begin(dict.fromkeys(error.args[0]))
+            except kafka_errors.OffsetOutOfRangeError as error:
+                self._begin(error.args[0])
+            except kafka_errors.LogTruncationError as error:
+                if None in error.divergent_offsets.values():
+                    raise  # the broker does not know: the next start asks anew
+                raise RefusedError(
+                    f"inputs have lost their end, which was read already: {error}; {_SAY_WHERE}"
+                ) from error
+        return {}
+
+    def _begin(self, positions: Mapping[TopicPartition, int | None]) -> None:
+        """Read on at the first record that is there, where the group's position is none.
+
+        Parameters
+        ----------
+        positions
+            The positions, None where the group has none.
+
+        """
+        timeout_ms = round(1e3 * self._connection.timeouts.request_s)
+        starts = self._consumer.beginning_offsets(list(positions), timeout_ms=timeout_ms)
+        for place, position in positions.items():
+            start = starts[place]
+            if position is not None and position > start:
+                raise RefusedError(
+                    f"the group's position in topic {place.topic} partition {place.partition} is "
+                    f"{position}, but the partition ends before: it was made anew, or has lost its "
+                    f"end; {_SAY_WHERE}"
+                )
+            self._consumer.seek(place, start)
+            self._begun.append(
+                Begun(topic=place.topic, partition=place.partition, position=position, offset=start)
+            )
+
     def _learn_topics(self) -> None:
         numbers = {topic: self._consumer.partitions_for_topic(topic) for topic in self.topics}
         for topic, found in numbers.items():
@@ -215,7 +287,7 @@ def _same(numbers: Mapping[str, set[int]]) -> frozenset[int]:
     first, *others = numbers.values()
     if any(other != first for other in others):
         found = ", ".join(f"{topic} {sorted(each)}" for topic, each in numbers.items())
-        raise LinkError(f"inputs must have the same partitions, found {found}")
+        raise UnlikeInputsError(f"inputs must have the same partitions, found {found}")
     return frozenset(first)
 
 

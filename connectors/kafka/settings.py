@@ -135,6 +135,8 @@ class Timeouts:
         A restore that gets no further.
     close_s
         Leaving.
+    look_s
+        Between two looks of a worker at its topics.
 
     """
 
@@ -145,6 +147,7 @@ class Timeouts:
     session_s: float = 10.0
     stall_s: float = 60.0
     close_s: float = 5.0
+    look_s: float = 5.0
 
 
 def parse_servers(servers: str) -> tuple[str, ...]:

@@ -75,7 +75,10 @@ class KafkaReader:
     def caught_up(self) -> bool:
         """Whether everything has been read that was there when the reader was opened."""
         for place, end in list(self._ends.items()):
-            at = self._consumer.position(place, timeout_ms=0)
+            try:
+                at = self._consumer.position(place, timeout_ms=0)
+            except CLIENT_ERRORS as error:
+                raise self._connection.said(error, "read topics") from error
             if at is not None and at >= end:
                 del self._ends[place]
         return not self._ends
@@ -113,6 +116,37 @@ class KafkaReader:
                     "close",
                     partial(self._consumer.close, autocommit=False),
                 )
+
+
+def partitions_with_records(
+    connection: Connection, administration: Administration, starts: Mapping[TopicPartition, int]
+) -> set[TopicPartition]:
+    """Return the partitions that hold a committed record at or behind an offset.
+
+    Ends of transactions and aborted records take offsets, too, and only reading tells them apart.
+    """
+    firsts = administration.starts(starts)
+    left = administration.ends(starts)
+    found: set[TopicPartition] = set()
+    consumer = connection.consumer()
+    try:
+        consumer.assign(list(starts))
+        for place, start in starts.items():
+            consumer.seek(place, max(start, firsts[place]))
+        until = monotonic() + connection.timeouts.request_s
+        while left and monotonic() < until:
+            found |= consumer.poll(timeout_ms=round(1e3 * _SLICE_S)).keys()
+            left = {
+                place: end
+                for place, end in left.items()
+                if place not in found and (consumer.position(place, timeout_ms=0) or 0) < end
+            }
+    except CLIENT_ERRORS as error:
+        raise connection.said(error, "read topics") from error
+    finally:
+        with suppress(*CLIENT_ERRORS):
+            within(connection.timeouts.close_s, "close", partial(consumer.close, autocommit=False))
+    return found
 
 
 class KafkaWriter:

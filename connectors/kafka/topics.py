@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from connectors.kafka.admin import Administration
-from connectors.kafka.client import Connection
+from connectors.kafka.client import Connection, TopicPartition
 from connectors.kafka.link import KafkaLink
 from connectors.kafka.settings import Security, Timeouts, check_name
-from connectors.kafka.streams import KafkaReader, KafkaWriter
-from connectors.records import ALL_TOPICS, TopicName
+from connectors.kafka.streams import KafkaReader, KafkaWriter, partitions_with_records
+from connectors.records import ALL_TOPICS, Backlog, Obstacle, Place, TopicName
 from streamgp.arguments import check_number, check_whole
 
 __all__ = ["KafkaTopics", "Security", "Timeouts"]
@@ -124,7 +124,29 @@ class KafkaTopics:
         Ends of transactions, and what was aborted, take places like records. They count until a
         record behind them is worked off, or one that was fetched together with them.
         """
-        return self._administration.lags(group)
+        return {place: each.n_waiting for place, each in self.backlog(group).items()}
+
+    def backlog(self, group: str) -> dict[Place, Backlog]:
+        """Return how far a group is in each input partition.
+
+        Raises
+        ------
+        RefusedError
+            If the group's positions are not those of these topics.
+
+        """
+        return self._administration.backlog(group)
+
+    def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:
+        """Return the open transactions that keep partitions from being read."""
+        return self._administration.obstacles(places)
+
+    def readable(self, positions: Mapping[Place, int]) -> set[Place]:
+        """Return the places that hold a committed record at or behind an offset."""
+        roles = {TopicPartition(self._names[place[0]], place[1]): place for place in positions}
+        starts = {partition: positions[place] for partition, place in roles.items()}
+        found = partitions_with_records(self._connection, self._administration, starts)
+        return {roles[partition] for partition in found}
 
     def n_members(self, group: str) -> int:
         """Return how many workers of a group are at work."""

@@ -16,7 +16,12 @@ from typing import Any
 import msgspec
 
 from connectors.kafka.library import DefaultRecordBatch, Fetcher, kafka_errors
+from connectors.kafka.settings import brief
 from connectors.records import LinkError, Misnamed, RefusedError
+
+
+class UndecodableBatchError(Exception):
+    """A batch has the checksum that its producer gave it, but cannot be decompressed."""
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -53,7 +58,9 @@ def unpacked(batch: Any) -> list[Found]:
     CorruptRecordError
         If they do not fill it.
     UnsupportedCodecError
-        If they are compressed in a way for which a library is missing.
+        If the codec is unknown, or its library is missing.
+    UndecodableBatchError
+        If the compressed data is invalid.
 
     """
     if type(batch) is not DefaultRecordBatch:  # of clients of before 2017
@@ -61,7 +68,7 @@ def unpacked(batch: Any) -> list[Found]:
             Found(r.offset, (r.timestamp or 0) / 1e3, r.key, r.value, ())
             for r in map(_checked, batch)
         ]
-    batch._maybe_uncompress()
+    _decompress(batch)
     data, at = bytes(batch._buffer), batch._pos
     offset, sent_at, written_at = batch.base_offset, batch.first_timestamp, None
     if batch.timestamp_type == batch.LOG_APPEND_TIME:
@@ -76,6 +83,16 @@ def unpacked(batch: Any) -> list[Found]:
     if at != len(data):
         raise kafka_errors.CorruptRecordError("its records end elsewhere than it does")
     return records
+
+
+def _decompress(batch: Any) -> None:
+    try:
+        batch._maybe_uncompress()
+    except kafka_errors.UnsupportedCodecError:
+        raise
+    # Each codec's library raises errors of its own, some of which derive from Exception alone.
+    except Exception as error:
+        raise UndecodableBatchError(brief(error)) from error
 
 
 def _record(
@@ -168,11 +185,20 @@ class _Fetched(Fetcher.PartitionRecords):  # type: ignore[misc]
         except kafka_errors.CorruptRecordError as error:
             raise _damaged(place, self.next_fetch_offset, str(error.args[0])) from error
         except kafka_errors.UnsupportedCodecError as error:
-            raise RefusedError(
-                f"topic {place.topic} has records at offset {self.next_fetch_offset} in partition "
-                f"{place.partition} that cannot be unpacked here ({error.args[0]}); install "
-                "kafka-python[lz4,snappy,zstd]"
-            ) from error
+            what_to_do = "install kafka-python[lz4,snappy,zstd]"
+            raise self._undecodable(place, str(error.args[0]), what_to_do) from error
+        except UndecodableBatchError as error:
+            what_to_do = (
+                "correct its producer (compression.type), and delete the batch with "
+                "kafka-delete-records.sh"
+            )
+            raise self._undecodable(place, str(error), what_to_do) from error
+
+    def _undecodable(self, place: Any, why: str, what_to_do: str) -> RefusedError:
+        return RefusedError(
+            f"topic {place.topic} has a batch of records at offset {self.next_fetch_offset} in "
+            f"partition {place.partition} that cannot be decompressed ({why}); {what_to_do}"
+        )
 
     def _is_to_be_read(self, batch: Any) -> bool:
         """Return whether a batch holds records, and no transaction that was aborted."""

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from time import monotonic
 
 from connectors.memory.logs import Logs
 from connectors.records import (
     COMPACTED,
     WORKER_INPUTS,
+    Begun,
     FencedError,
     LinkError,
+    Obstacle,
     Outgoing,
+    Place,
     Progress,
     Record,
+    Stalled,
     TopicName,
 )
 
@@ -173,7 +177,19 @@ class MemoryLink:
                 for (topic, number), offset in self._polled.items()
             }
 
-    def close(self) -> None:
+    def begun(self) -> list[Begun]:
+        """Return an empty list: a group begins with the first record, and nothing is deleted."""
+        return []
+
+    def stalled(self) -> list[Stalled]:
+        """Return an empty list: what is there can be read."""
+        return []
+
+    def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:  # noqa: ARG002
+        """Return nothing."""
+        return {}
+
+    def close(self, *, leave: bool = False) -> None:  # noqa: ARG002
         """Leave; what was polled and not committed is delivered again, here or elsewhere."""
         with self._logs.news:
             self._is_closed = True

@@ -9,12 +9,12 @@ That is what Kafka does to a worker that has been stopped for too long.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from time import monotonic
 
 from connectors.memory.link import Group, MemoryLink
 from connectors.memory.logs import Logs
-from connectors.records import LinkError, Outgoing, Record, TopicName
+from connectors.records import Backlog, LinkError, Obstacle, Outgoing, Place, Record, TopicName
 from streamgp.arguments import check_whole
 
 _MANY = 500
@@ -95,12 +95,24 @@ class MemoryTopics:
 
     def lags(self, group: str) -> dict[tuple[TopicName, int], int]:
         """Return how many records of each input partition a group has not worked off."""
+        return {place: each.n_waiting for place, each in self.backlog(group).items()}
+
+    def backlog(self, group: str) -> dict[Place, Backlog]:
+        """Return how far a group is in each input partition."""
         with self._logs.news:
             members = self._groups.get(group, Group(self._logs.n_partitions))
             return {
-                place: self._logs.n_after(*place, offset)
+                place: Backlog(position=offset, n_waiting=self._logs.n_after(*place, offset))
                 for place, offset in members.positions.items()
             }
+
+    def readable(self, positions: Mapping[Place, int]) -> set[Place]:
+        """Return all of them: what waits is records."""
+        return set(positions)
+
+    def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:  # noqa: ARG002
+        """Return nothing: what is there can be read."""
+        return {}
 
     def n_members(self, group: str) -> int:
         """Return how many links of a group are open."""

@@ -19,6 +19,7 @@ from connectors.worker.batch import Batch
 from connectors.worker.journal import Journal, in_ms
 from connectors.worker.loop_settings import LoopSettings
 from connectors.worker.partition import Partition
+from connectors.worker.progress import ProgressReports
 from connectors.worker.restoring import Restorer
 from connectors.worker.saving import Saver
 from connectors.worker.settings import WorkerSettings, check_share
@@ -76,6 +77,7 @@ class Session:
         self._restorer = Restorer(
             link, loops, settings.group, state, clock, self._journal, strict=settings.strict
         )
+        self._progress = ProgressReports(link, self._journal)
         self._awake = WakingClock(1.5 * LONGEST_WAIT_S)
         self._moved_at = self._awake()
 
@@ -83,6 +85,7 @@ class Session:
         """Poll once, and work off what came and what is due."""
         self._journal.show_life()
         records = self._link.poll(self._wait())
+        self._progress.look()
         start = perf_counter()
         if self._follow_assignment() and not records:
             return  # partitions may have moved on while some were restored: ask before timers fire
@@ -109,12 +112,12 @@ class Session:
         """Write a snapshot of every partition that has changed."""
         self._saver.save_all()
 
-    def close(self) -> None:
-        """Leave the group; what was not committed is left to others."""
+    def close(self, *, leave: bool = False) -> None:
+        """End; what was not committed is left to others, at once if the group is left."""
         for partition in self._partitions.values():
             with suppress(StateError):
                 partition.close()
-        self._link.close()
+        self._link.close(leave=leave)
 
     def _commit(
         self, batch: Batch, outgoing: Sequence[Outgoing], records: Sequence[Record], start: float

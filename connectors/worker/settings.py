@@ -32,6 +32,9 @@ class WorkerSettings:
         Share of the last 1000 inputs that may be unusable.
     strict
         Whether to refuse partitions that were worked on in another numerical environment.
+    leave
+        Whether to leave the group when stopped, so that others take over at once; otherwise the
+        group keeps the partitions for a while for a worker of the same name.
 
     """
 
@@ -41,6 +44,7 @@ class WorkerSettings:
     save_every_s: float = 30.0
     max_bad_share: float = 0.5
     strict: bool = False
+    leave: bool = False
 
 
 def check_share(recent: deque[bool], verdicts: Iterable[bool], max_bad_share: float) -> None:

@@ -107,9 +107,11 @@ class Worker:
             group=settings.group, instance=settings.instance, max_records=settings.batch
         )
         session = Session(link, self._loops, settings, self._state, self._clock, self._recent)
+        is_stopped = False
         try:
             while not should_stop():
                 session.turn()
             session.save_all()
+            is_stopped = True
         finally:
-            session.close()
+            session.close(leave=is_stopped and settings.leave)

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 DONE = 0
+NEEDS_OPERATOR = 1  # of `streamgp check` alone
 WRONG_USE = 2
 TOO_MANY_BAD = 65
 LEARNER_FAILED = 70

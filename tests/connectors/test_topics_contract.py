@@ -369,6 +369,23 @@ def test_lags_count_what_is_not_worked_off(topics, join, group):
     assert {topic for topic, _ in topics.lags(group)} == {"events", "answers", "consensus"}
 
 
+def test_a_backlog_says_what_waits_and_that_it_can_be_read(topics, join, group):
+    write(topics, event(1))
+    backlog = topics.backlog(group)
+    assert {place: each.n_waiting for place, each in backlog.items()} == topics.lags(group)
+    waiting = {place: each.position for place, each in backlog.items() if each.n_waiting}
+    [(topic, _)] = waiting
+    assert topic == "events"
+    assert topics.obstacles(waiting) == {}
+    assert topics.readable(waiting) == set(waiting)
+    link = join()
+    take(link, 1)
+    link.commit([])
+    assert (link.stalled(), link.obstacles(waiting)) == ([], {})
+    assert all(each.position is None for each in link.begun())
+    link.close(leave=True)
+
+
 def test_workers_are_counted(topics, join, group):
     assert topics.n_members(group) == 0
     link = join()

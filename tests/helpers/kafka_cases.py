@@ -149,6 +149,23 @@ def error_of(call):
     raise AssertionError("no error")
 
 
+@contextmanager
+def open_transaction(servers, name, topic, partition=0):
+    """Leave a record in a transaction that is not ended before the block is."""
+    from connectors.kafka.client import Connection
+
+    producer = Connection(servers).producer(transactional_id=name, transaction_timeout_ms=60_000)
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.send(topic, key=b"ann", value=b"open", partition=partition)
+    producer.flush()
+    try:
+        yield
+    finally:
+        producer.abort_transaction()
+        producer.close()
+
+
 class Proxy:
     """Passes bytes on to a port, until it is told to stall: then nothing moves any more."""
 
@@ -198,3 +215,44 @@ class Proxy:
         for each in (source, target):
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
+
+
+class CuttingProxy:
+    """Passes bytes on to a port, and is gone for ever after so many pieces from clients."""
+
+    def __init__(self, target, port, n_pieces):
+        self.n_passed = 0
+        self._target = target
+        self._n_pieces = n_pieces
+        self._lock = threading.Lock()
+        self._sockets = [socket.create_server(("127.0.0.1", port))]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def cut(self):
+        with self._lock:
+            for each in self._sockets:
+                with suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+                each.close()
+
+    def _accept(self):
+        with suppress(OSError):
+            while True:
+                client, _ = self._sockets[0].accept()
+                server = socket.create_connection(("127.0.0.1", self._target))
+                with self._lock:
+                    self._sockets += [client, server]
+                for ends in ((client, server, True), (server, client, False)):
+                    threading.Thread(target=self._pump, args=ends, daemon=True).start()
+
+    def _pump(self, source, target, is_client):
+        with suppress(OSError):
+            while data := source.recv(65536):
+                self.n_passed += is_client
+                if self.n_passed > self._n_pieces:
+                    self.cut()
+                target.sendall(data)
+        for each in (source, target):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()

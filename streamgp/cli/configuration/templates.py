@@ -246,6 +246,10 @@ save_every_s = {save_every_s}
 batch = {batch}
 # Stop when more than this share of the last 1000 inputs could not be used.
 max_bad_share = {max_bad_share}
+# What a worker does with its place in the group when it is stopped (SIGTERM). false: the group
+# keeps its partitions for ten seconds, so that a quick restart disturbs nobody. true: others take
+# them at once, as when workers become fewer.
+leave = {leave}
 """
 
 _WORKER_LOOP = """\

@@ -120,6 +120,7 @@ class Worker(Section, frozen=True, kw_only=True):
     batch: Annotated[int, Meta(ge=1, le=100_000)] = 1000
     save_every_s: Seconds = 30.0
     max_bad_share: Share = 0.5
+    leave: bool = False
 
 
 class WorkerConfig(Config, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from connectors.records import Reader
+from streamgp.cli.deployment.inputs import InputProgress
 from streamgp.cli.deployment.visiting import Deployment
 from streamgp.cli.watch.screen import Around, picture, text
 from streamgp.cli.watch.watching import FLOW, HISTORY, Watching
@@ -64,6 +65,8 @@ class Follower:
         self._history = topics.reader((*FLOW, *HISTORY) if from_start else HISTORY)
         self._is_old = not from_start
         self._turned = now
+        names = deployment.config.topics.names()
+        self._inputs = InputProgress(topics, names, deployment.group, clock=clock)
 
     @property
     def caught_up(self) -> bool:
@@ -102,10 +105,12 @@ class Follower:
             self._flow.close()
 
     def _around(self) -> Around:
-        there = self._deployment
+        there, inputs = self._deployment, self._inputs
+        inputs.look()
         return Around(
             url=there.url,
             group=there.group,
-            n_workers=there.n_workers(),
-            lags=there.topics.lags(there.group),
+            n_workers=inputs.n_workers,
+            lags={place: each.n_waiting for place, each in inputs.backlog.items()},
+            troubles=inputs.troubles(),
         )

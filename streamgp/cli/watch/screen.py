@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,8 @@ class Around:
         How many of them are at work.
     lags
         How many records they have not worked off, by topic and partition.
+    troubles
+        What needs an operator.
 
     """
 
@@ -38,6 +40,7 @@ class Around:
     group: str
     n_workers: int
     lags: Mapping[tuple[TopicName, int], int]
+    troubles: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +83,7 @@ def parts(watching: Watching, around: Around, now: float) -> list[Part]:
         Part(name="labels", lines=_labels(watching)),
         _dead_letters(watching),
         Part(name="lag", lines=_lag(around.lags)),
+        *_troubles(around.troubles),
     ]
 
 
@@ -213,6 +217,12 @@ def _lag(lags: Mapping[tuple[TopicName, int], int]) -> list[str]:
         each = ", ".join(f"{n} in partition {place}" for place, n in behind.items())
         lines.append(f"{topic} {sum(behind.values())}{f': {each}' if each else ''}")
     return lines or ["unknown"]
+
+
+def _troubles(troubles: Sequence[str]) -> list[Part]:
+    if not troubles:
+        return []
+    return [Part(name="inputs", lines=[printable(line) for line in troubles], is_alarming=True)]
 
 
 def _percent(share: float | None) -> str:

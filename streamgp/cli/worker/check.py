@@ -28,10 +28,12 @@ def check(config_file: Path, broker: str | None, create_topics: bool, timeout_s:
     """Say what would keep a worker from working, in one line each.
 
     Reads CONFIG.toml, connects, and looks at the topics, the rights, the workers of the group, and
-    whether the topics hold what another configuration or another group has learned. Nothing is
-    changed, but for what --create-topics makes.
+    whether the topics hold what another configuration or another group has learned. Where inputs
+    wait, it looks for up to 30 seconds whether all partitions move on. Nothing is changed, but for
+    what --create-topics makes.
 
-    Exit status: 0 nothing is wrong (there may be warnings), 2 something is.
+    Exit status: 0 nothing is wrong (there may be warnings); 1 an alert: inputs wait without
+    progress or for no worker, or were deleted before they were read; 2 something is wrong.
 
     \b
     Examples:

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 import click
 
 from connectors.records import LinkError, Topics
+from connectors.stalls import STALL_S
 from connectors.storage.snapshots import state_error
 from connectors.wire.history import History, HistoryError
 from connectors.worker.agreement import (
@@ -28,14 +29,16 @@ from streamgp.cli.configuration.settings import resolved
 from streamgp.cli.configuration.validation import ConfigError
 from streamgp.cli.configuration.worker_settings import WorkerConfig
 from streamgp.cli.deployment.deployed import damage, load_deployed, open_topics
+from streamgp.cli.deployment.inputs import InputProgress
 from streamgp.cli.deployment.losses import losses_of
 from streamgp.cli.deployment.readiness import build_loops, check_creation, topic_problems
-from streamgp.cli.exit_codes import DONE, WRONG_USE
+from streamgp.cli.exit_codes import DONE, NEEDS_OPERATOR, WRONG_USE
 from streamgp.cli.terminal import progress
 from streamgp.cli.wording import number
 from streamgp.environment import differences, differences_text
 
-Verdict: TypeAlias = Literal["ok", "warning", "wrong"]
+Verdict: TypeAlias = Literal["ok", "warning", "alert", "wrong"]
+_LOOK_EVERY_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,8 @@ def check_deployment(
         click.echo(f"{finding.verdict:<8} {finding.what + ':':<15} {text}")
         if finding.verdict == "wrong":
             status = WRONG_USE
+        elif finding.verdict == "alert" and status == DONE:
+            status = NEEDS_OPERATOR
     return status
 
 
@@ -190,18 +195,25 @@ def _of_topics(
     n = topics.n_partitions()
     yield Finding("ok", "topics", f"all seven are there, with {n} partition{'s' * (n != 1)}")
     yield from (Finding("warning", "topics", warning) for warning in topics.warnings())
-    yield _of_group(topics, config)
+    yield from _of_inputs(topics, config)
     yield _of_learned(topics, config, loops, timeout_s)
 
 
-def _of_group(topics: Topics, config: WorkerConfig) -> Finding:
+def _of_inputs(topics: Topics, config: WorkerConfig) -> Iterator[Finding]:
+    """Say who is at work and what waits; wait for progress in partitions that have inputs."""
     group = config.worker.group
-    n = topics.n_members(group)
-    # What waits of `consensus` are lines that the workers have written themselves.
-    lags = topics.lags(group).items()
-    waiting = sum(lag for (topic, _), lag in lags if topic in ("events", "answers"))
-    workers = f"{number(n, 'worker')} at work in group {group!r}"
-    return Finding("ok", "group", f"{workers}, {number(waiting, 'input')} waiting")
+    inputs = InputProgress(topics, config.topics.names(), group)
+    workers = f"{number(inputs.n_workers, 'worker')} at work in group {group!r}"
+    yield Finding("ok", "group", f"{workers}, {number(inputs.n_waiting, 'input')} waiting")
+    troubles = inputs.troubles()
+    with progress() as show:
+        began = time.monotonic()
+        while not (troubles or inputs.is_settled):
+            show("waiting for progress", (time.monotonic() - began) / STALL_S)
+            time.sleep(_LOOK_EVERY_S)
+            inputs.look()
+            troubles = inputs.troubles()
+    yield from (Finding("alert", "inputs", trouble) for trouble in troubles)
 
 
 def _of_learned(

@@ -181,6 +181,7 @@ def _settings(config: WorkerConfig, slot: Slot, *, strict: bool) -> WorkerSettin
         save_every_s=config.worker.save_every_s,
         max_bad_share=config.worker.max_bad_share,
         strict=strict,
+        leave=config.worker.leave,
     )
 
 

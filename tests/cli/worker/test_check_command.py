@@ -13,10 +13,11 @@ from click.testing import CliRunner
 
 from connectors.files.topics import FileTopics
 from connectors.memory.topics import MemoryTopics
-from connectors.records import LinkError, Record, TopicName
+from connectors.records import Backlog, LinkError, Record, TopicName
 from connectors.wire import statelog
 from streamgp.cli.configuration.build import build_model
 from streamgp.cli.configuration.config import load_worker
+from streamgp.cli.exit_codes import NEEDS_OPERATOR
 from streamgp.cli.main import cli
 from streamgp.cli.worker import check, checking
 
@@ -83,7 +84,7 @@ def checked(*arguments: str | Path) -> tuple[int, dict[str, tuple[str, str]]]:
     found = {}
     for line in result.stdout.splitlines():
         verdict, what, text = line.split(maxsplit=2)
-        assert verdict in ("ok", "warning", "wrong")
+        assert verdict in ("ok", "warning", "alert", "wrong")
         found[what.rstrip(":")] = (verdict, text)
     return result.exit_code, found
 
@@ -182,8 +183,12 @@ def test_lines_that_workers_have_written_themselves_are_no_inputs_that_wait(
     config: Path, topics: FakeTopics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lags = {("consensus", 0): 3, ("events", 0): 1, ("answers", 1): 0}
-    monkeypatch.setattr(topics, "lags", lambda _group: lags)
-    assert checked(config)[1]["group"][1].endswith(", 1 input waiting")
+    backlog = {place: Backlog(position=0, n_waiting=n) for place, n in lags.items()}
+    monkeypatch.setattr(topics, "backlog", lambda _group: backlog)
+    status, found = checked(config)
+    assert found["group"][1].endswith(", 1 input waiting")
+    alert = "no worker is at work in group 'streamgp', with 1 input waiting"
+    assert (status, found["inputs"]) == (NEEDS_OPERATOR, ("alert", alert))
 
 
 @pytest.mark.parametrize(

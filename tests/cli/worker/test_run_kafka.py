@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 
 import pytest
+from kafka_cases import open_transaction
 from worker_process import Process
 
+from connectors.kafka.client import Connection, TopicPartition
 from connectors.records import Outgoing
 from streamgp.cli import exit_codes
+from streamgp.cli.deployment import inputs
 from streamgp.cli.deployment.deployed import load_deployed, open_topics
+from streamgp.cli.deployment.visiting import visit
+from streamgp.cli.watch.follower import Follower
 from streamgp.cli.worker.checking import check_deployment
 
 
@@ -179,3 +184,116 @@ def test_check_and_run_tell_a_changed_configuration(
     status, log = Process(other).end()
     assert status == exit_codes.WRONG_USE
     assert "was worked on with another configuration" in log[-1]["reason"]
+
+
+def test_a_worker_that_leaves_when_it_is_stopped_is_missed_by_nobody(
+    config: Path, workers: list[Process]
+) -> None:
+    """Without `leave` the group keeps its partitions for the session of ten seconds."""
+    config.write_text(config.read_text().replace("[loop]", "leave = true\n[loop]"))
+    for name in ("one", "two"):
+        workers.append(Process(config, "--create-topics", "--instance", name))
+        workers[-1].wait_for("restored")
+    with closing(open_topics(load_deployed(config))) as topics:
+        wait_until(lambda: topics.n_members(load_deployed(config).worker.group) == 2)
+        send_events(config, 40)
+        wait_until(lambda: n_predictions(config) == 40)
+        workers[0].process.send_signal(signal.SIGTERM)
+        status, log = workers[0].end()
+        begun = monotonic()
+        assert (status, log[-1]["event"]) == (exit_codes.DONE, "stopped")
+        send_events(config, 40)
+        wait_until(lambda: n_predictions(config) == 80)
+        assert monotonic() - begun < 8.0  # 2 s on a machine with nothing else to do
+        assert topics.n_members(load_deployed(config).worker.group) == 1
+
+
+def wait_until(condition: Callable[[], bool], timeout_s: float = 30.0) -> None:
+    deadline = monotonic() + timeout_s
+    while not condition():
+        assert monotonic() < deadline, "not in time"
+        sleep(0.05)
+
+
+def alerts(config: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, list[str]]:
+    capsys.readouterr()
+    status = check_deployment(config, broker=None, timeout_s=30.0)
+    lines = capsys.readouterr().out.splitlines()
+    return status, [line.split(maxsplit=2)[2] for line in lines if line.startswith("alert")]
+
+
+def test_check_tells_inputs_that_wait_for_no_worker(
+    config: Path, kafka_prefix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_topics(config)
+    assert alerts(config, capsys) == (0, [])
+    send_events(config, 6)
+    text = f"no worker is at work in group '{kafka_prefix}group', with 6 inputs waiting"
+    assert alerts(config, capsys) == (exit_codes.NEEDS_OPERATOR, [text])
+
+
+def test_check_does_not_take_what_was_aborted_for_inputs(
+    config: Path, kafka: str, kafka_prefix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_topics(config)
+    with open_transaction(kafka, f"{kafka_prefix}feeder", f"{kafka_prefix}events"):
+        pass
+    assert alerts(config, capsys) == (0, [])
+
+
+def test_an_open_transaction_is_told_by_check_and_watch(
+    config: Path,
+    kafka: str,
+    kafka_prefix: str,
+    workers: list[Process],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(inputs, "STALL_S", 2.0)
+    workers.append(Process(config, "--create-topics"))
+    workers[0].wait_for("restored")
+    send_events(config, 8)
+    wait_until(lambda: n_predictions(config) == 8)
+    assert alerts(config, capsys) == (0, [])
+    with open_transaction(kafka, f"{kafka_prefix}feeder", f"{kafka_prefix}events"):
+        status, [text] = alerts(config, capsys)
+        with visit(config) as deployment, closing(Follower(deployment, from_start=False)) as watch:
+            watch.read_on(0.1)
+            shown = watch.text()
+    assert status == exit_codes.NEEDS_OPERATOR
+    assert f"waiting in topic {kafka_prefix}events partition 0, without progress for " in text
+    assert f"an open transaction of transactional id '{kafka_prefix}feeder' (producer " in text
+    assert "\ninputs " in shown
+    assert f"transactional id '{kafka_prefix}feeder'" in shown
+
+
+def test_check_tells_records_that_were_deleted_unread(
+    config: Path,
+    kafka: str,
+    kafka_prefix: str,
+    workers: list[Process],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    workers.append(Process(config, "--create-topics"))
+    workers[0].wait_for("restored")
+    send_events(config, 20)
+    wait_until(lambda: n_predictions(config) == 20)
+    workers[0].process.send_signal(signal.SIGTERM)
+    workers[0].end()
+    send_events(config, 40)
+    with closing(Connection(kafka).admin()) as admin:
+        admin.delete_records({TopicPartition(f"{kafka_prefix}events", n): -1 for n in range(4)})
+    status, found = alerts(config, capsys)
+    assert status == exit_codes.NEEDS_OPERATOR
+    assert len(found) == 4
+    assert "deleted before they were read (offsets " in found[0]
+    workers.append(Process(config))
+    workers[1].wait_for("missed")
+    send_events(config, 10)
+    wait_until(lambda: n_predictions(config) == 30)
+    workers[1].process.send_signal(signal.SIGTERM)
+    _, log = workers[1].end()
+    missed = [line for line in log if line["event"] == "missed"]
+    assert sum(line["n"] for line in missed) == 40
+    assert {line["level"] for line in missed} == {"warning"}
+    assert alerts(config, capsys) == (0, [])

@@ -139,7 +139,7 @@ def test_without_its_topics_nothing_is_read_and_nobody_counts(kafka, kafka_prefi
             topics.lags("nobody")
         with pytest.raises(LinkError, match=missing % "state"):
             topics.reader(["state"])
-        with pytest.raises(LinkError, match=missing % "answers"):
+        with pytest.raises(LinkError, match=missing % "events"):
             topics.link(group="g", instance="a", max_records=1)
 
 

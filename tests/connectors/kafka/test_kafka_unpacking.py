@@ -183,18 +183,43 @@ def test_a_batch_full_of_such_names_is_read_once_and_quickly_also_a_compressed_o
 # --- compression
 
 
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_every_codec_of_producers_is_decompressed(number):
+    made = [(b"%d" % i, [("n", b"%d" % i)]) for i in range(100)]
+    found = fetched(batch_of(*made, compression=number)).take()
+    assert [(each.value, list(each.headers)) for each in found] == made
+
+
+def stated_as(number, data):
+    """Return a batch that says to be compressed by a codec."""
+    data = bytearray(data)
+    data[22] = number
+    return with_checksum(data)
+
+
 @pytest.mark.parametrize(("number", "name"), [(2, "snappy"), (3, "lz4"), (4, "zstd")])
-def test_what_cannot_be_unpacked_is_told_with_its_place_and_what_to_install(
+def test_what_cannot_be_decompressed_is_told_with_its_place_and_what_to_install(
     monkeypatch, number, name
 ):
     monkeypatch.setattr(f"kafka.codec.has_{name}", lambda: False)
-    data = bytearray(batch_of((b"x" * 1000, []), compression=1))
-    data[22] = number
-    found = fetched(batch_of((b"1", [])), with_checksum(data))
+    found = fetched(batch_of((b"1", [])), stated_as(number, batch_of((b"x" * 1000, []))))
     assert [record.value for record in found.take()] == [b"1"]
     with pytest.raises(
         RefusedError,
-        match=r"^topic events has records at offset 1 in partition 3 that cannot be unpacked here "
-        rf"\(Libraries for {name} compression codec not found\); install kafka-python\[lz4,sn",
+        match=r"^topic events has a batch of records at offset 1 in partition 3 that cannot be "
+        rf"decompressed \(Libraries for {name} compression codec not found\); install "
+        r"kafka-python\[lz4,snappy,zstd\]$",
+    ):
+        found.take()
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 5, 7])
+def test_data_that_its_codec_does_not_know_is_refused_with_its_place(number):
+    found = fetched(batch_of((b"1", [])), stated_as(number, batch_of((b"x" * 1000, []))))
+    assert [record.value for record in found.take()] == [b"1"]
+    with pytest.raises(
+        RefusedError,
+        match=r"^topic events has a batch of records at offset 1 in partition 3 that cannot be "
+        r"decompressed \(.+\); ",
     ):
         found.take()

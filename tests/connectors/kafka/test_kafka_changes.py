@@ -1,0 +1,222 @@
+"""Topics change under a worker: deleted, made anew, with more partitions, with records removed."""
+
+import time
+
+import pytest
+from kafka_cases import (
+    QUICK,
+    copy_all,
+    error_of,
+    linked,
+    numbered,
+    opened,
+    out,
+    poll,
+    settle,
+    write,
+)
+
+from connectors.kafka.client import Connection, TopicPartition
+from connectors.records import ALL_TOPICS, Begun, LinkError, RefusedError
+
+QUICKLY_NOTICED = {"look_s": 0.3}
+
+
+@pytest.fixture
+def topics(kafka, kafka_prefix):
+    with opened(kafka, kafka_prefix, timeouts=QUICKLY_NOTICED) as made:
+        yield made
+
+
+@pytest.fixture
+def group(kafka_prefix):
+    return kafka_prefix + "group"
+
+
+@pytest.fixture
+def admin(kafka):
+    client = Connection(kafka).admin()
+    yield client
+    client.close()
+
+
+def delete(admin, *names):
+    admin.delete_topics(list(names))
+
+
+def delete_records(admin, topic, before, partition=0):
+    place = TopicPartition(topic, partition)
+    admin.delete_records({place: before})
+
+
+def extend(admin, total, *names):
+    admin.create_partitions(dict.fromkeys(names, total))
+
+
+def made_again(admin, topics, name, timeout_s=10.0):
+    """Delete a topic, and make it again as soon as the broker lets us."""
+    delete(admin, name)
+    until = time.monotonic() + timeout_s
+    while time.monotonic() < until:
+        try:
+            if topics.create():
+                return
+        except LinkError:
+            pass  # it is about to be deleted
+        time.sleep(0.05)
+    raise AssertionError(f"{name} could not be made again")
+
+
+def polled_to_its_end(link, timeout_s=10.0):
+    """Return the error that ends a link which has nothing to do."""
+    until = time.monotonic() + timeout_s
+    while time.monotonic() < until:
+        try:
+            link.poll(0.1)
+        except LinkError as error:
+            return error
+    raise AssertionError("the link goes on")
+
+
+# --- topics that are gone
+
+
+@pytest.mark.parametrize("name", ALL_TOPICS)
+def test_a_topic_that_is_deleted_ends_an_idle_worker(topics, group, admin, kafka_prefix, name):
+    with linked(topics, group) as link:
+        delete(admin, kafka_prefix + name)
+        error = polled_to_its_end(link)
+    assert type(error) is LinkError
+    assert str(error) == f"topic {kafka_prefix}{name} was deleted while this worker was at work"
+
+
+def test_a_worker_that_comes_back_under_its_name_notices_a_topic_that_was_deleted(
+    topics, group, admin, kafka_prefix
+):
+    with linked(topics, group) as link:
+        settle(link)
+    with linked(topics, group) as link:
+        delete(admin, kafka_prefix + "events")
+        assert "was deleted" in str(polled_to_its_end(link))
+    error, took_s = error_of(lambda: topics.link(group=group, instance="a", max_records=1))
+    assert "events is missing" in str(error)
+    assert took_s < 5.0
+
+
+@pytest.mark.parametrize("name", ["events", "predictions", "state"])
+def test_a_topic_that_is_made_anew_ends_an_idle_worker(topics, group, admin, kafka_prefix, name):
+    with linked(topics, group) as link:
+        made_again(admin, topics, kafka_prefix + name)
+        error = polled_to_its_end(link)
+    assert type(error) is LinkError
+    assert "was deleted" in str(error)
+
+
+def test_a_topic_that_was_made_anew_is_read_from_its_beginning(topics, group, admin, kafka_prefix):
+    write(topics, *numbered("events", 20))
+    with linked(topics, group) as link:
+        copy_all(link, 20)
+    made_again(admin, topics, kafka_prefix + "events")
+    write(topics, *numbered("events", 30, start=100))
+    with linked(topics, group) as link:
+        assert [r.value for r in poll(link, 30)] == [b"%d" % i for i in range(100, 130)]
+
+
+def test_a_position_of_a_topic_that_was_deleted_is_refused(topics, group, admin, kafka_prefix):
+    """A worker that commits at the very moment may leave one: nothing is skipped by it."""
+    write(topics, *numbered("events", 5))
+    with linked(topics, group) as link:
+        copy_all(link, 5)
+    place = TopicPartition(kafka_prefix + "events", 0)
+    committed = admin.list_group_offsets({group: [place]})[group][place]
+    made_again(admin, topics, kafka_prefix + "events")
+    write(topics, *numbered("events", 30))
+    time.sleep(QUICK["session_s"] + 1.0)  # positions of a group at work cannot be set
+    admin.alter_group_offsets(group, {place: committed})
+    text = "events was deleted and made again, and group .* has a position of the former one"
+    with pytest.raises(RefusedError, match=text):
+        topics.link(group=group, instance="a", max_records=10)
+    with pytest.raises(RefusedError, match=text):
+        topics.backlog(group)
+
+
+# --- more partitions
+
+
+def test_more_partitions_end_a_worker_before_it_works_on_them(topics, group, admin, kafka_prefix):
+    names = [kafka_prefix + name for name in ALL_TOPICS]
+    with linked(topics, group) as link:
+        extend(admin, 3, *names)
+        error = polled_to_its_end(link)
+    assert type(error) is RefusedError
+    assert "has 3 partitions, but had 2 when this worker began: keys have moved" in str(error)
+    assert "make seven new topics with 3 partitions" in str(error)
+
+
+def test_more_partitions_than_when_the_group_began_are_refused_at_the_start(
+    topics, group, admin, kafka_prefix
+):
+    write(topics, *numbered("events", 5))
+    with linked(topics, group) as link:
+        copy_all(link, 5)
+    extend(admin, 3, *(kafka_prefix + name for name in ALL_TOPICS))
+    with pytest.raises(RefusedError, match="has 3 partitions, but had 2 when group"):
+        topics.link(group=group, instance="a", max_records=1)
+
+
+# --- records that are gone
+
+
+def test_records_deleted_before_they_were_read_are_told_and_work_goes_on(
+    topics, group, admin, kafka_prefix
+):
+    write(topics, *numbered("events", 100))
+    with linked(topics, group, max_records=10) as link:
+        copy_all(link, 10)
+        assert [each.position for each in link.begun()] == [None] * 6
+    delete_records(admin, kafka_prefix + "events", before=60)
+    assert topics.backlog(group)["events", 0].n_missed == 50
+    with linked(topics, group, max_records=100) as link:
+        assert [r.value for r in poll(link, 40)] == [b"%d" % i for i in range(60, 100)]
+        told = [each for each in link.begun() if each.position is not None]
+    assert told == [Begun(topic=kafka_prefix + "events", partition=0, position=10, offset=60)]
+
+
+def test_records_deleted_while_a_worker_is_behind_are_told(topics, group, admin, kafka_prefix):
+    """It holds some already; nothing of what is still there is skipped, nothing comes twice."""
+    value = b"x" * 100_000
+    write(topics, *(out("events", b"%d " % i + value) for i in range(120)))
+    with linked(topics, group, max_records=1) as link:
+        copy_all(link, 3)
+        delete_records(admin, kafka_prefix + "events", before=110)
+        found = []
+        until = time.monotonic() + 20.0
+        while (not found or found[-1] < 119) and time.monotonic() < until:
+            got = link.poll(0.2)
+            found += [int(r.value.split()[0]) for r in got]
+            link.commit([])
+        told = [each for each in link.begun() if each.position is not None]
+    [gap] = told
+    expected = [*range(3, gap.position), *range(gap.offset, 120)]
+    assert gap.offset == 110
+    assert found == expected
+
+
+def test_a_position_behind_the_end_is_refused(topics, group, admin, kafka_prefix):
+    write(topics, *numbered("events", 5))
+    place = TopicPartition(kafka_prefix + "events", 0)
+    admin.alter_group_offsets(group, {place: committed_at(400)})
+    link = topics.link(group=group, instance="a", max_records=10)
+    try:
+        error = polled_to_its_end(link)
+    finally:
+        link.close()
+    assert type(error) is RefusedError
+    assert "is 400, but the partition ends before" in str(error)
+    assert "kafka-consumer-groups.sh --reset-offsets" in str(error)
+
+
+def committed_at(offset):
+    from connectors.kafka.client import OffsetAndMetadata
+
+    return OffsetAndMetadata(offset, "", -1)

@@ -1,0 +1,115 @@
+"""Open transactions of other programs: found out, named, and told when they are over."""
+
+import time
+
+import pytest
+from kafka_cases import copy_all, linked, numbered, open_transaction, opened, poll, write
+
+import connectors.kafka.link as link_module
+from connectors.worker import progress
+from connectors.worker.journal import Journal
+from connectors.worker.progress import ProgressReports
+
+
+@pytest.fixture
+def topics(kafka, kafka_prefix):
+    with opened(kafka, kafka_prefix) as made:
+        yield made
+
+
+@pytest.fixture
+def group(kafka_prefix):
+    return kafka_prefix + "group"
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    monkeypatch.setattr(link_module, "STALL_S", 2.0)
+    monkeypatch.setattr(link_module, "_TRACK_EVERY_S", 0.1)
+    monkeypatch.setattr(progress, "_LOOK_EVERY_S", 0.1)
+
+
+def watched(link, reports, until, timeout_s=15.0):
+    """Poll and look until something is so."""
+    end = time.monotonic() + timeout_s
+    while not until():
+        assert time.monotonic() < end
+        link.poll(0.1)
+        reports.look()
+
+
+def said(caplog, event):
+    return [record.fields for record in caplog.records if record.getMessage() == event]
+
+
+def test_an_open_transaction_is_a_warning_that_names_it_and_its_end_is_told(
+    topics, group, kafka, kafka_prefix, caplog
+):
+    caplog.set_level("INFO", logger="streamgp.worker")
+    events, feeder = kafka_prefix + "events", kafka_prefix + "feeder"
+    write(topics, *numbered("events", 4), *numbered("events", 3, partition=1))
+    with linked(topics, group) as link:
+        reports = ProgressReports(link, Journal(None))
+        copy_all(link, 7)
+        with open_transaction(kafka, feeder, events):
+            write(topics, *numbered("events", 5, start=10))
+            watched(link, reports, lambda: said(caplog, "stuck"))
+            [stuck] = said(caplog, "stuck")
+            assert (stuck["topic"], stuck["partition"], stuck["offset"]) == (events, 0, 4)
+            assert stuck["waiting"] == 6
+            assert stuck["still_s"] >= 2
+            assert f"open transaction of transactional id '{feeder}' (producer " in stuck["reason"]
+            assert " since 20" in stuck["reason"]
+            assert stuck["reason"].endswith("holds back everything from offset 4 on")
+            watched(link, reports, lambda: True)
+            assert len(said(caplog, "stuck")) == 1
+        records = poll(link, 5)
+        assert [r.value for r in records] == [b"%d" % i for i in range(10, 15)]
+        watched(link, reports, lambda: said(caplog, "progressing"))
+    assert said(caplog, "progressing") == [{"topic": events, "partition": 0}]
+
+
+def test_a_stall_is_told_again_now_and_then(
+    topics, group, kafka, kafka_prefix, caplog, monkeypatch
+):
+    monkeypatch.setattr(progress, "REPEAT_S", 1.0)
+    with (
+        linked(topics, group) as link,
+        open_transaction(kafka, kafka_prefix + "feeder", kafka_prefix + "answers"),
+    ):
+        reports = ProgressReports(link, Journal(None))
+        watched(link, reports, lambda: len(said(caplog, "stuck")) >= 2)
+
+
+def test_a_partition_that_waits_for_a_slow_worker_is_not_stuck(topics, group, caplog):
+    write(topics, *numbered("events", 30))
+    with linked(topics, group, max_records=1) as link:
+        reports = ProgressReports(link, Journal(None))
+        until = time.monotonic() + 4.0
+        while time.monotonic() < until:
+            link.poll(0.1)
+            link.commit([])
+            reports.look()
+            time.sleep(0.2)
+    assert said(caplog, "stuck") == []
+
+
+def test_an_idle_worker_is_not_stuck_behind_what_was_aborted(
+    topics, group, kafka, kafka_prefix, caplog
+):
+    with linked(topics, group) as link:
+        reports = ProgressReports(link, Journal(None))
+        with open_transaction(kafka, kafka_prefix + "feeder", kafka_prefix + "events"):
+            pass
+        until = time.monotonic() + 4.0
+        watched(link, reports, lambda: time.monotonic() > until)
+    assert said(caplog, "stuck") == []
+
+
+def test_obstacles_are_those_of_partitions_that_are_held_back(topics, kafka, kafka_prefix):
+    assert topics.obstacles([("events", 0), ("events", 1)]) == {}
+    with open_transaction(kafka, kafka_prefix + "feeder", kafka_prefix + "events", partition=1):
+        [(place, obstacle)] = topics.obstacles([("events", 0), ("events", 1)]).items()
+    assert place == ("events", 1)
+    assert obstacle.offset == 0
+    assert time.time() - 30.0 < obstacle.since < time.time() + 1.0
