@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from connectors.files.layout import changed, check_end, count_lines, in_words
@@ -28,7 +28,7 @@ from connectors.files.positions import (
     write_position,
 )
 from connectors.files.streams import FileReader, FileWriter
-from connectors.records import LinkError, RefusedError, TopicName
+from connectors.records import ALL_TOPICS, LinkError, RefusedError, TopicName
 
 
 class FileTopics:
@@ -138,6 +138,10 @@ class FileTopics:
     def identity(self) -> str:
         """Return what was drawn when the topics were made."""
         return read_position(self.directory).identity
+
+    def names(self) -> Mapping[TopicName, str]:
+        """Return the names that the topics have everywhere; `LOGS` has those of their files."""
+        return {name: name for name in ALL_TOPICS}
 
     def n_partitions(self) -> int:
         """Return 1."""

@@ -8,11 +8,11 @@ over, as memory may be ahead of the topics.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from time import perf_counter
 
-from connectors.records import Link, Outgoing, Record
+from connectors.records import Link, Outgoing, Record, TopicName
 from connectors.storage.snapshots import StateDirectory, StateError
 from connectors.waking import WakingClock
 from connectors.worker.batch import Batch
@@ -45,6 +45,8 @@ class Session:
         Tells the time.
     recent
         Of the last inputs, which could not be used; belongs to the worker.
+    names
+        What the topics are called on the broker.
 
     """
 
@@ -60,12 +62,14 @@ class Session:
         state: StateDirectory | None,
         clock: Callable[[], float],
         recent: deque[bool],
+        names: Mapping[TopicName, str],
     ) -> None:
         self._link = link
         self._loops = loops
         self._settings = settings
         self._clock = clock
         self._recent = recent
+        self._names = names
         self._generation = -1
         self._partitions: dict[int, Partition] = {}
         self._journal = Journal(state)
@@ -85,6 +89,7 @@ class Session:
             self._partitions,
             self._loops,
             self._settings.group,
+            self._names,
             self._restorer.scanned,
             self._clock(),
         )

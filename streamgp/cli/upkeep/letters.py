@@ -210,7 +210,9 @@ def _number_of(record: Record) -> str:
 
 def _source_of(letter: Letter) -> str:
     return (
-        "a timer" if letter.topic is None else f"{letter.topic} {letter.partition}:{letter.offset}"
+        "a timer"
+        if letter.name is None
+        else f"{printable(letter.name)} {letter.partition}:{letter.offset}"
     )
 
 
