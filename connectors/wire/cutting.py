@@ -25,8 +25,8 @@ _AROUND = 8  # of each header, the lengths of its name and its value
 def cut(cause: Record) -> tuple[Record, Sequence[tuple[str, bytes]]]:
     """Return what a dead letter keeps of its cause, and the headers that say what it does not.
 
-    Of more than 16 MiB, or of what was cut when it was read, a key and a value keep their first MiB, and of the headers those that fit
-    into one more are left.
+    Of more than 16 MiB, or of what was cut when it was read, a key and a value keep their first
+    MiB, and of the headers those that fit into one more are left.
 
     Examples
     --------

@@ -46,6 +46,8 @@ class Batch:
     ----------
     touched
         Partitions whose loops have changed.
+    labels
+        Labels beyond ASCII that came with events and answers, and in which record.
 
     """
 
@@ -67,6 +69,7 @@ class Batch:
         self._results = Results(source_of(group), keyed=loops.keyed, names=names)
         self._nulls = TakingBack(loops, self._results, scan, now)
         self.touched: set[int] = set()
+        self.labels: list[tuple[Record, str]] = []
 
     @property
     def counts(self) -> Counter[str]:
@@ -112,6 +115,9 @@ class Batch:
         inbound = read(record, keyed=self._loops.keyed)
         if inbound is None:
             return
+        y = getattr(inbound.message, "y", None)
+        if isinstance(y, str) and not y.isascii():
+            self.labels.append((record, y))
         loops = partition.loops
         match inbound.message:
             case Event() as event:

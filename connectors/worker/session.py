@@ -22,6 +22,7 @@ from connectors.worker.partition import Partition
 from connectors.worker.restoring import Restorer
 from connectors.worker.saving import Saver
 from connectors.worker.settings import WorkerSettings, check_share
+from streamgp.printable import HiddenLabels, hidden_characters
 
 LONGEST_WAIT_S = 1.0
 _QUIET_S = 60.0
@@ -70,6 +71,7 @@ class Session:
         self._clock = clock
         self._recent = recent
         self._names = names
+        self._hidden = HiddenLabels()
         self._generation = -1
         self._partitions: dict[int, Partition] = {}
         self._journal = Journal(state)
@@ -128,7 +130,21 @@ class Session:
             self._report(batch.counts, records, start, worked)
         for number in batch.forgotten_in:  # it must not wait in an old snapshot
             self._saver.save_at_once(number)
+        self._warn_of_hidden(batch.labels)
         check_share(self._recent, batch.verdicts, self._settings.max_bad_share)
+
+    def _warn_of_hidden(self, labels: Sequence[tuple[Record, str]]) -> None:
+        """Say the first time where a label holds characters that cannot be seen, not which."""
+        for record, label in labels:
+            if self._hidden.is_new(label):
+                self._journal.warning(
+                    "hidden-characters",
+                    topic=self._names.get(record.topic, record.topic),
+                    partition=record.partition,
+                    offset=record.offset,
+                    characters=hidden_characters(label)[:5],
+                    consequence="a label may look like another one",
+                )
 
     def _answers_come(self, records: Sequence[Record]) -> bool:
         """Return whether answers wait to be read that may have been given long ago.

@@ -240,4 +240,5 @@ def _as_text(data: bytes) -> str | None:
         text = data.decode()
     except UnicodeDecodeError:
         return None
-    return text if all(c.isprintable() or c in "\n\t" for c in text) else None
+    lines = text.replace("\t", " ").split("\n")
+    return text if all(printable(line) == line for line in lines) else None

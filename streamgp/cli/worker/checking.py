@@ -26,7 +26,7 @@ from streamgp.cli.deployment.deployed import damage, load_deployed, open_topics
 from streamgp.cli.deployment.readiness import build_loops, check_creation, topic_problems
 from streamgp.cli.exit_codes import DONE, WRONG_USE
 from streamgp.cli.terminal import progress
-from streamgp.cli.wording import number
+from streamgp.cli.wording import number, printable
 
 Verdict: TypeAlias = Literal["ok", "warning", "wrong"]
 _CONFIGURATION_KEY = b"\x1fconfiguration"
@@ -62,7 +62,7 @@ def check_deployment(
     for finding in findings(
         config_file, broker=broker, timeout_s=timeout_s, create_topics=create_topics
     ):
-        text = " ".join(finding.text.split())
+        text = printable(" ".join(finding.text.split()))
         click.echo(f"{finding.verdict:<8} {finding.what + ':':<15} {text}")
         if finding.verdict == "wrong":
             status = WRONG_USE

@@ -28,6 +28,7 @@ def topics(tmp_path: Path) -> Path:
 def run(topics: Path, *, until: str) -> list[dict[str, object]]:
     """Run a worker until an event with this name is predicted; return its log."""
     worker = Process(topics.parent / "worker.toml", "--create-topics", "--log-format", "json")
+    worker.wait_for("started")
     predictions, deadline = topics / "predictions.jsonl", time.monotonic() + PATIENCE_S
     while not (predictions.exists() and f'"{until}"' in predictions.read_text()):
         assert worker.process.poll() is None, worker.end()
@@ -85,4 +86,3 @@ def test_the_longest_line_that_is_kept_as_it_is_can_be_listed_whatever_it_holds(
     run(topics, until="after")
     assert (topics / "dead-letters.jsonl").stat().st_size < 24 * MIB
     assert "1 dead letter" in dead_letters(topics, "list")
-    run(topics, until="after")
