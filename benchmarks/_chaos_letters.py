@@ -65,7 +65,8 @@ class Letters:
         if "dlq.topic" not in headers:
             self._found[None].append(letter)
             return
-        where = (headers[f"dlq.{name}"].decode() for name in ("topic", "partition", "offset"))
+        role = "role" if "dlq.role" in headers else "topic"
+        where = (headers[f"dlq.{name}"].decode() for name in (role, "partition", "offset"))
         topic, partition, offset = where
         self._found[topic, int(partition), int(offset)].append(letter)
 

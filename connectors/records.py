@@ -36,6 +36,22 @@ class Misnamed(str):
 
 
 # Structs and no dataclasses: thousands are made a second, and these are made five times as fast.
+class Whole(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a value of which only the beginning was read.
+
+    Parameters
+    ----------
+    size
+        How many bytes there were.
+    sha256
+        Their SHA-256, in hexadecimal digits.
+
+    """
+
+    size: int
+    sha256: str
+
+
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """One record as it lies in a topic.
 
@@ -49,6 +65,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
         Names with their bytes; a name that is none is `Misnamed`.
     at
         When the broker, or whoever produced it, stamped it; POSIX seconds.
+    whole
+        What the value was before it was cut; None where it is all there.
 
     """
 
@@ -59,6 +77,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     value: bytes | None
     headers: Headers = ()
     at: float
+    whole: Whole | None = None
 
 
 class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
@@ -349,6 +368,10 @@ class Topics(Protocol):
 
     def identity(self) -> str:
         """Return what tells these topics from others that had the same names before."""
+        ...
+
+    def names(self) -> Mapping[TopicName, str]:
+        """Return what each topic is called on the broker."""
         ...
 
     def n_partitions(self) -> int:

@@ -14,9 +14,8 @@ import sys
 import time
 from collections.abc import Iterator
 
-from streamgp.datasets import WiFiRooms
+from streamgp.cli.replay.room_log import named_readings
 
-ROOMS = ("kitchen", "hall", "study", "bedroom")
 # Of four partitions these names take 3, 2, 1 and 1: two workers have two phones each.
 PHONES = ("phone-1", "phone-2", "phone-3", "phone-4")
 STEP_S = 15.0
@@ -24,14 +23,14 @@ STEP_S = 15.0
 
 def rows(now: float) -> Iterator[dict[str, object]]:
     """Return the readings in order, the last of them at a given time."""
-    readings = list(WiFiRooms())
+    readings = list(named_readings())
     start = now - STEP_S * (len(readings) - 1)
     for n, (x, room) in enumerate(readings):
         yield {
             "time": round(start + STEP_S * n, 3),
             "phone": PHONES[n % len(PHONES)],
             **x,
-            "room": ROOMS[room - 1],
+            "room": room,
         }
 
 

@@ -11,6 +11,7 @@ from connectors.files.logs import Tail
 from connectors.records import TopicName
 from connectors.storage.snapshots import new_part, sync_directory
 from connectors.wire.record_lines import from_line
+from streamgp.private_files import private
 
 DELETE_RETENTION_S = 86_400.0
 """How long it can be read that a key is gone, as with Kafka. A snapshot of what the topics said
@@ -70,7 +71,7 @@ def compact(path: Path, topic: TopicName, end: int, *, now: float) -> int:
     layout = Layout(first=end + 1, end=end + 1 + sum(sizes.values()))
     try:
         with new_part(path) as part:
-            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            descriptor = private(str(part), os.O_WRONLY | os.O_CREAT | os.O_EXCL)
             with open(descriptor, "wb") as file:
                 file.write(layout.to_line())
                 for offset, line in _lines(path, end):

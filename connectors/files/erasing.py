@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from connectors.storage.snapshots import new_part, state_error, sync_directory
+from streamgp.private_files import private
 
 
 def count_lines(path: str | Path, keys: Collection[str]) -> int:
@@ -70,7 +71,7 @@ def remove_lines(path: str | Path, keys: Collection[str], size: int) -> int:
     path = Path(path)
     try:
         with new_part(path) as part:
-            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            descriptor = private(str(part), os.O_WRONLY | os.O_CREAT | os.O_EXCL)
             with open(descriptor, "wb") as file:
                 os.fchmod(descriptor, path.stat().st_mode & 0o777)
                 for line, is_theirs in _lines(path, size, keys):

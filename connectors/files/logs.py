@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 from io import FileIO
@@ -9,14 +10,21 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from connectors.files.layout import changed, layout_of, opened, too_short
-from connectors.records import LinkError, Record, TopicName
-from connectors.wire.record_lines import from_line
+from connectors.files.positions import INPUT_LOGS
+from connectors.records import Record, TopicName, Whole
+from connectors.wire.codec import MAX_BYTES, MAX_INPUT_BYTES
+from connectors.wire.record_lines import Line, from_line
 
 LONGEST_LINE = 1 << 26
-"""More bytes without the end of a line are no record."""
+"""More bytes without the end of a line are no record of a worker."""
+LONGEST_INPUT = MAX_BYTES
+"""Of a longer line that others have written the beginning is read: no such input can be used."""
 STEP_S = 0.05
 """How often it is looked whether a file has grown."""
 _CHUNK = 1 << 20
+_SKIMMED = 1 << 26
+"""How much of a line that is too long is read at a time, so that a worker still hears signals."""
+_INPUT_FILES = frozenset(INPUT_LOGS.values())
 
 
 class Tail:
@@ -37,6 +45,8 @@ class Tail:
         When the file was last written to before its lines were read, POSIX seconds.
     compacted_end
         The offset behind what was compacted, as of the last reading; 0 if nothing was.
+    cut
+        Of the lines read last, which are only the beginning of one, by offset.
 
     Examples
     --------
@@ -52,6 +62,7 @@ class Tail:
 
     # _buffer    bytes read and not yet given away, from `offset` on
     # _aligned   whether `offset` is known to be the beginning of a line
+    # _long      the line at `offset`, as far as it was read, if it is too long; None otherwise
 
     def __init__(self, path: Path, start: int = 0) -> None:
         self.path = path
@@ -60,9 +71,13 @@ class Tail:
         self.compacted_end = 0
         self._buffer = b""
         self._aligned = start == 0
+        self._long: _LongLine | None = None
+        self.cut: dict[int, Whole] = {}
 
     def read(self, most: int, end: int | None = None) -> list[tuple[int, bytes]]:
         """Return the next lines with their offsets, without their ends; blank ones are left out.
+
+        Of an input that is too long it returns the beginning, once it has an end; see `cut`.
 
         Parameters
         ----------
@@ -78,10 +93,17 @@ class Tail:
 
         """
         lines: list[tuple[int, bytes]] = []
+        self.cut = {}
         first = self.offset
         while len(lines) < most and self.offset - first < _CHUNK:
             if not self._buffer and not self._fill(end):
                 break
+            if self._long is not None:
+                lines.append((self.offset, self._long.head))
+                self.cut[self.offset] = self._long.whole()
+                self.offset += self._long.size + 1
+                self._long = None
+                continue
             start = 0
             while len(lines) < most and (stop := self._buffer.find(b"\n", start)) >= 0:
                 line = self._buffer[start:stop]
@@ -93,7 +115,7 @@ class Tail:
         return lines
 
     def _fill(self, end: int | None) -> bool:
-        """Read on up to the last end of a line; return whether there was one."""
+        """Read on up to the last end of a line, or of one that is too long; return whether."""
         with opened(self.path) as file:
             layout = layout_of(self.path, file)
             self.compacted_end = layout.end
@@ -111,17 +133,80 @@ class Tail:
                 self._aligned = True
             elif place > layout.header and os.pread(file.fileno(), 1, place - 1) != b"\n":
                 raise changed(self.path, f"no line begins at byte {place}")
-            self._buffer = _whole_lines(self.path, file, place, stop)
             self.offset = layout.offset(place)
             self.modified_at = status.st_mtime
-        return bool(self._buffer)
+            if self._long is None:
+                is_input = self.path.name in _INPUT_FILES
+                longest = LONGEST_INPUT if is_input else LONGEST_LINE
+                whole = _whole_lines(file, place, stop, longest)
+                if whole is not None:
+                    self._buffer = whole
+                    return bool(whole)
+                if not is_input:
+                    raise changed(
+                        self.path,
+                        f"no worker has written the line of more than {longest} bytes at byte "
+                        f"{place}",
+                    )
+                self._long = _LongLine()
+            return self._long.read_on(file, place, stop)
+
+
+class _LongLine:
+    """A line that is too long for an input, read piece by piece.
+
+    Attributes
+    ----------
+    head
+        Its beginning, as much as dead letters keep.
+    size
+        How many bytes of it were read.
+
+    """
+
+    def __init__(self) -> None:
+        self.head = b""
+        self.size = 0
+        self._hash = hashlib.sha256()
+
+    def read_on(self, file: FileIO, place: int, stop: int) -> bool:
+        """Read what there is of it, up to a limit; return whether it has ended.
+
+        Parameters
+        ----------
+        file
+            Where it lies.
+        place
+            The byte at which it begins.
+        stop
+            The byte up to which may be read.
+
+        """
+        stop = min(stop, place + self.size + _SKIMMED)
+        while place + self.size < stop:
+            data = os.pread(file.fileno(), min(_CHUNK, stop - place - self.size), place + self.size)
+            if not data:
+                break
+            found = data.find(b"\n")
+            data = data if found < 0 else data[:found]
+            self.head += data[: MAX_INPUT_BYTES - len(self.head)]
+            self.size += len(data)
+            self._hash.update(data)
+            if found >= 0:
+                return True
+        return False
+
+    def whole(self) -> Whole:
+        """Return what is known of it."""
+        return Whole(size=self.size, sha256=self._hash.hexdigest())
 
 
 def next_records(topic: TopicName, tail: Tail, most: int, end: int | None = None) -> list[Record]:
     """Return the next records of a file."""
     records = []
     for offset, text in tail.read(most, end):
-        line = from_line(topic, text)
+        whole = tail.cut.get(offset)
+        line = Line(key=None, value=text) if whole is not None else from_line(topic, text)
         if line is not None:
             records.append(
                 Record(
@@ -132,6 +217,7 @@ def next_records(topic: TopicName, tail: Tail, most: int, end: int | None = None
                     value=line.value,
                     headers=line.headers,
                     at=tail.modified_at if line.at is None else line.at,
+                    whole=whole,
                 )
             )
     return records
@@ -145,18 +231,19 @@ def wait_for(read: Callable[[], list[Record]], timeout_s: float) -> list[Record]
     return records
 
 
-def _whole_lines(path: Path, file: FileIO, place: int, stop: int) -> bytes:
-    """Return some of the lines between two bytes, at least one if there is one."""
+def _whole_lines(file: FileIO, place: int, stop: int, longest: int) -> bytes | None:
+    """Return some of the lines between two bytes, at least one if there is one.
+
+    None if the first of them has more bytes than allowed.
+    """
     wanted = _CHUNK
     while True:
         data = os.pread(file.fileno(), min(wanted, stop - place), place)
         whole = data[: data.rfind(b"\n") + 1]
         if whole or len(data) < wanted:
             return whole
-        if wanted >= LONGEST_LINE:
-            raise LinkError(
-                f"{path} has a line of more than {LONGEST_LINE} bytes at byte {place}; take it out"
-            )
+        if wanted >= longest:
+            return None
         wanted *= 2
 
 

@@ -29,6 +29,7 @@ from streamgp.interactive.messages import (
     Prediction,
     Rejected,
 )
+from streamgp.private_files import make_directory, private
 
 FILES: dict[type, str] = {
     Prediction: "predictions.jsonl",
@@ -52,7 +53,7 @@ class MessageFiles:
     ----------
     directory
         Where the files are written; created if it is not there. All files are created at once, so
-        that an empty one says that there was nothing to say.
+        that an empty one says that there was nothing to say. What is created is its owner's alone.
     sizes
         What `sync` returned, to go on from there: what was written afterwards is cut off.
 
@@ -77,7 +78,7 @@ class MessageFiles:
         self.directory = Path(directory)
         self._files: dict[str, IO[bytes]] = {}
         try:
-            self.directory.mkdir(parents=True, exist_ok=True)
+            make_directory(self.directory)
             for name in dict.fromkeys(FILES.values()):
                 path = self.directory / name
                 self._files[name] = _create(path) if sizes is None else _go_on(path, sizes[name])
@@ -139,7 +140,7 @@ def alone_in(directory: str | Path) -> Iterator[None]:
 
     """
     try:
-        Path(directory).mkdir(parents=True, exist_ok=True)
+        make_directory(directory)
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
         raise _in_words(error) from None
@@ -173,7 +174,7 @@ def _in_words(error: OSError) -> ValueError:
 
 
 def _create(path: Path) -> IO[bytes]:
-    return open(path, "wb", _BUFFER)
+    return open(path, "wb", _BUFFER, opener=private)
 
 
 def _go_on(path: Path, size: int) -> IO[bytes]:

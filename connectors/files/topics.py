@@ -28,7 +28,16 @@ from connectors.files.positions import (
     write_position,
 )
 from connectors.files.streams import FileReader, FileWriter
-from connectors.records import Backlog, LinkError, Obstacle, Place, RefusedError, TopicName
+from connectors.records import (
+    ALL_TOPICS,
+    Backlog,
+    LinkError,
+    Obstacle,
+    Place,
+    RefusedError,
+    TopicName,
+)
+from streamgp.private_files import make_directory, private
 
 
 class FileTopics:
@@ -94,7 +103,7 @@ class FileTopics:
         made = []
         try:
             if not self.directory.is_dir():
-                self.directory.mkdir(mode=0o700, parents=True)
+                make_directory(self.directory)
                 made.append(f"made {self.directory}")
             if not (self.directory / POSITION).exists():
                 made += self._begin()
@@ -102,7 +111,7 @@ class FileTopics:
                 path = self.directory / name
                 # One that held something is not made again: that would hide that it is lost.
                 if not path.exists() and name not in self._named_by_position():
-                    os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+                    os.close(private(str(path), os.O_WRONLY | os.O_CREAT))
                     made.append(f"made {path}")
         except OSError as error:
             raise in_words(f"cannot make topics in {self.directory}", error) from error
@@ -138,6 +147,10 @@ class FileTopics:
     def identity(self) -> str:
         """Return what was drawn when the topics were made."""
         return read_position(self.directory).identity
+
+    def names(self) -> Mapping[TopicName, str]:
+        """Return the names that the topics have everywhere; `LOGS` has those of their files."""
+        return {name: name for name in ALL_TOPICS}
 
     def n_partitions(self) -> int:
         """Return 1."""

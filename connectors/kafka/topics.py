@@ -114,6 +114,10 @@ class KafkaTopics:
         """Return the numbers that the broker drew for the topics when they were made."""
         return self._administration.identity()
 
+    def names(self) -> Mapping[TopicName, str]:
+        """Return what the topics are called on the cluster."""
+        return dict(self._names)
+
     def n_partitions(self) -> int:
         """Return the number of partitions of the inputs."""
         return self._administration.counts(["events"])["events"]

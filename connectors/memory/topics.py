@@ -14,7 +14,16 @@ from time import monotonic
 
 from connectors.memory.link import Group, MemoryLink
 from connectors.memory.logs import Logs
-from connectors.records import Backlog, LinkError, Obstacle, Outgoing, Place, Record, TopicName
+from connectors.records import (
+    ALL_TOPICS,
+    Backlog,
+    LinkError,
+    Obstacle,
+    Outgoing,
+    Place,
+    Record,
+    TopicName,
+)
 from streamgp.arguments import check_whole
 
 _MANY = 500
@@ -88,6 +97,10 @@ class MemoryTopics:
     def identity(self) -> str:
         """Return the number of this object within the process."""
         return str(id(self))
+
+    def names(self) -> Mapping[TopicName, str]:
+        """Return the names that the topics have everywhere."""
+        return {name: name for name in ALL_TOPICS}
 
     def n_partitions(self) -> int:
         """Return the number of partitions of each topic."""

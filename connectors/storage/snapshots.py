@@ -17,6 +17,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
+from streamgp.private_files import DIRECTORY_MODE, FILE_MODE, private
+
 _LOCK = "lock"
 _ADVICE = {
     errno.ENOSPC: "free some space",
@@ -37,7 +39,7 @@ class InUseError(StateError):
     """A directory that another process uses."""
 
 
-def write_snapshot(path: str | Path, data: bytes, *, mode: int = 0o600) -> None:
+def write_snapshot(path: str | Path, data: bytes, *, mode: int = FILE_MODE) -> None:
     """Write a file such that a crash at any moment leaves the old one or the new one, whole.
 
     The bytes go to a temporary file beside it, are forced to the disk, and take the old file's
@@ -135,7 +137,7 @@ class StateDirectory:
         self.path = Path(path)
         try:
             _create(self.path)
-            self._lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+            self._lock = private(str(self.path / _LOCK), os.O_RDWR | os.O_CREAT)
         except (FileExistsError, NotADirectoryError) as error:
             raise StateError(
                 f"state must be kept in a directory, but {what_is_there(error)}; name another place"
@@ -252,5 +254,5 @@ def _create(path: Path) -> None:
     if path.is_dir():
         return
     _create(path.parent)
-    path.mkdir(mode=0o700, exist_ok=True)
+    path.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
     sync_directory(path.parent)

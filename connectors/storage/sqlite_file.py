@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from connectors.storage.snapshots import StateError, new_part, state_error, sync_directory
+from streamgp.private_files import private
 
 CACHE_KIB = 8192
 _APPLICATION = 0x73677031  # "sgp1" in the header of the file
@@ -64,7 +65,7 @@ class SqliteFile:
                 pass  # a crash may have left one behind
             # Only if it is not there: closing a file ends the locks of its process, SQLite's too.
             with suppress(FileExistsError):
-                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+                os.close(private(str(self.path), os.O_RDWR | os.O_CREAT | os.O_EXCL))
         except OSError as error:
             raise state_error(f"cannot open {self.path}", error) from error
         self._connect()
@@ -103,7 +104,7 @@ class SqliteFile:
         self.rows("COMMIT")
         try:
             with new_part(self.path) as part:
-                descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+                descriptor = private(str(part), os.O_RDWR | os.O_CREAT | os.O_EXCL)
                 try:
                     self.rows("VACUUM INTO ?", (os.fspath(part),))
                     os.fsync(descriptor)

@@ -7,6 +7,7 @@ size can be used, and it must not keep the worker from the next one either: the 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 
 from msgspec.structs import replace
@@ -16,29 +17,34 @@ from connectors.wire.codec import MAX_BYTES, MAX_INPUT_BYTES
 
 CUT = "dlq.truncated"
 """The header that says how many bytes there were."""
+DIGEST = "dlq.sha256"
+"""The header that tells the whole value from others, in hexadecimal digits."""
 _AROUND = 8  # of each header, the lengths of its name and its value
 
 
 def cut(cause: Record) -> tuple[Record, Sequence[tuple[str, bytes]]]:
-    """Return what a dead letter keeps of its cause, and the header that says what it does not.
+    """Return what a dead letter keeps of its cause, and the headers that say what it does not.
 
-    Of more than 16 MiB a key and a value keep their first MiB, and of the headers those that fit
-    into one more are left.
+    Of more than 16 MiB, or of what was cut when it was read, a key and a value keep their first
+    MiB, and of the headers those that fit into one more are left.
 
     Examples
     --------
     >>> value = b"?" * 2**24
     >>> large = Record(topic="events", partition=0, offset=7, key=b"ann", value=value, at=0.0)
     >>> kept, more = cut(large)
-    >>> kept.key, len(kept.value), more
-    (b'ann', 1048576, [('dlq.truncated', b'16777219')])
+    >>> kept.key, len(kept.value), more[0], more[1][1][:8]
+    (b'ann', 1048576, ('dlq.truncated', b'16777219'), b'c22586fb')
     >>> cut(kept) == (kept, [])
     True
 
     """
-    size = size_of(cause)
+    size = size_of(cause) if cause.whole is None else cause.whole.size
     if size <= MAX_BYTES:
         return cause, []
+    digest = None if cause.value is None else hashlib.sha256(cause.value).hexdigest()
+    if cause.whole is not None:
+        digest = cause.whole.sha256
     headers: list[tuple[str, bytes]] = []
     left = MAX_INPUT_BYTES
     for header in cause.headers:
@@ -50,8 +56,10 @@ def cut(cause: Record) -> tuple[Record, Sequence[tuple[str, bytes]]]:
         key=None if cause.key is None else cause.key[:MAX_INPUT_BYTES],
         value=None if cause.value is None else cause.value[:MAX_INPUT_BYTES],
         headers=headers,
+        whole=None,
     )
-    return kept, [(CUT, b"%d" % size)]
+    told = [] if digest is None else [(DIGEST, digest.encode())]
+    return kept, [(CUT, b"%d" % size), *told]
 
 
 def check_whole(letter: Record) -> None:

@@ -3,13 +3,17 @@
 An input that cannot be used goes to `dead-letters` byte for byte, with headers that say where it
 lay and what was wrong, so that it can be looked at, and sent again once the cause is gone:
 
-    dlq.topic, dlq.partition, dlq.offset   where it lay; missing where a timer was the cause
+    dlq.topic, dlq.partition, dlq.offset   where it lay, by the name that the topic has on the
+                                           broker; missing where a timer was the cause
+    dlq.role                               events, answers or consensus; only where the topic has
+                                           another name
     dlq.stage                              how far it came: decode, correlate or learn; where the
                                            learner or a rule failed over it, predict, ask,
                                            challenge, learn, review or encode
     dlq.error                              what was wrong, one line
     dlq.at                                 when, RFC 3339
     dlq.truncated                          only of an input too large to be kept: its bytes
+    dlq.sha256                             only there: of its whole value
 
 """
 
@@ -17,13 +21,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from connectors.records import ALL_TOPICS, Outgoing, Record, TopicName
+from connectors.records import WORKER_INPUTS, Headers, Outgoing, Record, TopicName
 from connectors.wire.cloudevents import posix_seconds
 from connectors.wire.cutting import check_whole
 from streamgp.interactive.messages import Answer, Rejected
 
 _OURS = frozenset(
-    f"dlq.{what}" for what in ("topic", "partition", "offset", "stage", "error", "at", "truncated")
+    f"dlq.{what}"
+    for what in (
+        *("topic", "role", "partition", "offset"),
+        *("stage", "error", "at", "truncated", "sha256"),
+    )
 )
 
 
@@ -49,6 +57,9 @@ class Letter:
     ----------
     topic, partition, offset
         Where the input lay; None where a timer was the cause.
+    name
+        What that topic was called on the broker; of letters that older workers have written, the
+        same as `topic`.
     stage
         How far it came: `decode`, `correlate` or `learn`, or the stage of a `Rejected`.
     error
@@ -61,6 +72,7 @@ class Letter:
     """
 
     topic: TopicName | None
+    name: str | None
     partition: int | None
     offset: int | None
     stage: str
@@ -98,9 +110,11 @@ def letter_of(record: Record) -> Letter:
     found = {name: value for name, value in record.headers if name in _OURS}
     try:
         texts = {name.removeprefix("dlq."): value.decode() for name, value in found.items()}
-        topic = _topic(texts["topic"]) if "topic" in texts else None
+        name = texts.get("topic")
+        topic = None if name is None else _topic(texts.get("role", name))
         return Letter(
             topic=topic,
+            name=name,
             partition=None if topic is None else int(texts["partition"]),
             offset=None if topic is None else int(texts["offset"]),
             stage=texts["stage"],
@@ -143,11 +157,39 @@ def resend(record: Record) -> Outgoing:
     )
 
 
-def _topic(name: str) -> TopicName:
-    for topic in ALL_TOPICS:
-        if topic == name:
+def place(cause: Record, name: str) -> Headers:
+    """Return the headers that say where an input lay.
+
+    Parameters
+    ----------
+    cause
+        The input.
+    name
+        What its topic is called on the broker.
+
+    Examples
+    --------
+    >>> bad = Record(topic="events", partition=3, offset=17, key=b"ann", value=b"?", at=60.0)
+    >>> [text for _, text in place(bad, "rooms.events")]
+    [b'rooms.events', b'events', b'3', b'17']
+    >>> place(bad, "events")
+    [('dlq.topic', b'events'), ('dlq.partition', b'3'), ('dlq.offset', b'17')]
+
+    """
+    role = [] if name == cause.topic else [("dlq.role", cause.topic.encode())]
+    return [
+        ("dlq.topic", name.encode()),
+        *role,
+        ("dlq.partition", b"%d" % cause.partition),
+        ("dlq.offset", b"%d" % cause.offset),
+    ]
+
+
+def _topic(role: str) -> TopicName:
+    for topic in WORKER_INPUTS:
+        if topic == role:
             return topic
-    raise ValueError(f"dlq.topic must be one of {', '.join(ALL_TOPICS)}, got {name!r}")
+    raise ValueError(f"dlq.role must be one of {', '.join(WORKER_INPUTS)}, got {role!r}")
 
 
 def original_headers(record: Record) -> list[tuple[str, bytes]]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from connectors.records import Headers, Misnamed, Record, TopicName
 from connectors.wire.cloudevents import EARLIEST, LATEST, type_of
-from connectors.wire.codec import TAGS, DecodeError, decode_input
+from connectors.wire.codec import MAX_INPUT_BYTES, TAGS, DecodeError, decode_input
 from connectors.wire.names import MAX_NAME, flaw_of_name, key_of, text_of
 from connectors.wire.statelog import ERASED_BY, SEPARATOR
 from streamgp.interactive.messages import Input, Rejected
@@ -149,6 +149,10 @@ def _input(record: Record, value: bytes, key: str | None) -> Input:
     announced = type_of(record.headers)
     if announced is not None and announced not in accepted:
         raise DecodeError(_misplaced(record.topic, announced))
+    if record.whole is not None:
+        raise DecodeError(
+            f"message must have at most {MAX_INPUT_BYTES} bytes, got {record.whole.size}"
+        )
     message = decode_input(
         value, announced or accepted[0], name=_place(record), key=key, at=record.at
     )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from connectors.records import Outgoing, Record, TopicName
 from connectors.wire.cloudevents import headers, rfc3339
 from connectors.wire.codec import TAGS, encode
 from connectors.wire.cutting import cut
-from connectors.wire.dead_letters import original_headers
+from connectors.wire.dead_letters import original_headers, place
 from connectors.wire.refusals import one_line
 from connectors.wire.statelog import ERASED_BY, consensus_key
 from streamgp.interactive.messages import (
@@ -64,6 +64,8 @@ class Outbox:
         Who writes: `/streamgp/<group>` or `/streamgp/<program>`.
     keyed
         Whether each key has a loop of its own. Then every message needs a key.
+    names
+        What the topics are called on the broker; one left out is called what it is.
 
     Examples
     --------
@@ -74,9 +76,12 @@ class Outbox:
 
     """
 
-    def __init__(self, source: str, *, keyed: bool) -> None:
+    def __init__(
+        self, source: str, *, keyed: bool, names: Mapping[TopicName, str] | None = None
+    ) -> None:
         self._source = source.encode()
         self._keyed = keyed
+        self._names = dict(names or {})
 
     def message(self, message: Input | Message, partition: int | None) -> Outgoing:
         """Return the record of a message; a `Cancel` is one that the loop says.
@@ -170,15 +175,15 @@ class Outbox:
                 headers=[*about, *verdict],
             )
         cause, cut_off = cut(cause)
-        place = [
-            ("dlq.topic", cause.topic.encode()),
-            ("dlq.partition", b"%d" % cause.partition),
-            ("dlq.offset", b"%d" % cause.offset),
-        ]
         return Outgoing(
             topic="dead-letters",
             partition=partition,
             key=cause.key,
             value=cause.value,
-            headers=[*original_headers(cause), *place, *verdict, *cut_off],
+            headers=[
+                *original_headers(cause),
+                *place(cause, self._names.get(cause.topic, cause.topic)),
+                *verdict,
+                *cut_off,
+            ],
         )

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TypeAlias
 
 import msgspec
 
 from connectors.records import Headers, Outgoing, TopicName
+from connectors.wire.codec import MAX_INPUT_BYTES
 from connectors.wire.statelog import SEPARATOR
 
 COMPACTED_MARK = b'{"compacted":'
@@ -211,10 +213,13 @@ def _follow(headers: Headers, value: bytes) -> bool:
 
 
 def _piece(data: bytes) -> Piece:
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return Base64(base64.b64encode(data).decode())
+    with suppress(UnicodeDecodeError):
+        text = data.decode()
+        # A control character takes six bytes: a dead letter of many of them must stay a line that
+        # can be read.
+        if len(data) <= MAX_INPUT_BYTES or len(_encoder.encode(text)) <= 2 * len(data):
+            return text
+    return Base64(base64.b64encode(data).decode())
 
 
 def _data(piece: Piece) -> bytes:

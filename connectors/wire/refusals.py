@@ -16,6 +16,7 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 
 from connectors.wire.scalars import LARGEST, SMALLEST
+from streamgp.printable import printable
 
 _LONGEST = 500
 _NOWHERE = object()
@@ -33,9 +34,7 @@ def one_line(text: str) -> str:
 
     """
     text = cut(text, _LONGEST)
-    if text.isprintable():
-        return text
-    return cut("".join(c if c.isprintable() else repr(c)[1:-1] for c in text), _LONGEST)
+    return cut(printable(text), _LONGEST)
 
 
 def cut(text: str, most: int = 80) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from connectors.records import Outgoing, Record
+from connectors.records import Outgoing, Record, TopicName
 from connectors.wire.history import History
 from connectors.wire.inbox import Inbound, TakenBack, read
 from connectors.wire.statelog import CONFIGURATION
@@ -35,6 +35,8 @@ class Batch:
         What they are made of.
     group
         Names the source of the records written.
+    names
+        What the topics are called on the broker.
     scan
         Returns everything that the topics hold of one partition; needed to forget a key.
     now
@@ -44,6 +46,8 @@ class Batch:
     ----------
     touched
         Partitions whose loops have changed.
+    labels
+        Labels beyond ASCII that came with events and answers, and in which record.
 
     """
 
@@ -54,6 +58,7 @@ class Batch:
         partitions: Mapping[int, Partition],
         loops: LoopSettings,
         group: str,
+        names: Mapping[TopicName, str],
         scan: Callable[[int], History],
         now: float,
     ) -> None:
@@ -61,9 +66,10 @@ class Batch:
         self._loops = loops
         self._group = group
         self._now = now
-        self._results = Results(source_of(group), keyed=loops.keyed)
+        self._results = Results(source_of(group), keyed=loops.keyed, names=names)
         self._nulls = TakingBack(loops, self._results, scan, now)
         self.touched: set[int] = set()
+        self.labels: list[tuple[Record, str]] = []
 
     @property
     def counts(self) -> Counter[str]:
@@ -114,6 +120,9 @@ class Batch:
         inbound = read(record, keyed=self._loops.keyed)
         if inbound is None:
             return
+        y = getattr(inbound.message, "y", None)
+        if isinstance(y, str) and not y.isascii():
+            self.labels.append((record, y))
         loops = partition.loops
         match inbound.message:
             case Event() as event:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from connectors.records import Outgoing, Record
+from connectors.records import Outgoing, Record, TopicName
 from connectors.wire import statelog
 from connectors.wire.dead_letters import is_dropped
 from connectors.wire.inbox import Inbound, TakenBack
@@ -45,6 +45,8 @@ class Results:
         Who writes.
     keyed
         Whether each key has a loop of its own.
+    names
+        What the topics are called on the broker.
 
     Attributes
     ----------
@@ -59,13 +61,13 @@ class Results:
 
     """
 
-    def __init__(self, source: str, *, keyed: bool) -> None:
+    def __init__(self, source: str, *, keyed: bool, names: Mapping[TopicName, str]) -> None:
         self.out: list[Outgoing] = []
         self.counts: Counter[str] = Counter()
         self.verdicts: list[bool] = []
         self.failures: list[tuple[Record | None, Rejected]] = []
         self._keyed = keyed
-        self._outbox = Outbox(source, keyed=keyed)
+        self._outbox = Outbox(source, keyed=keyed, names=names)
 
     def take(
         self, partition: Partition, messages: Iterable[Message], inbound: Inbound | None

@@ -8,11 +8,11 @@ over, as memory may be ahead of the topics.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from time import perf_counter
 
-from connectors.records import Link, Outgoing, Record
+from connectors.records import Link, Outgoing, Record, TopicName
 from connectors.storage.snapshots import StateDirectory, StateError
 from connectors.waking import WakingClock
 from connectors.worker.batch import Batch
@@ -24,6 +24,7 @@ from connectors.worker.restoring import Restorer
 from connectors.worker.saving import Saver
 from connectors.worker.settings import WorkerSettings, check_share
 from streamgp.interactive.messages import Rejected
+from streamgp.printable import HiddenLabels, hidden_characters
 
 LONGEST_WAIT_S = 1.0
 _QUIET_S = 60.0
@@ -49,6 +50,8 @@ class Session:
         Tells the time.
     recent
         Of the last inputs, which could not be used; belongs to the worker.
+    names
+        What the topics are called on the broker.
 
     """
 
@@ -64,12 +67,15 @@ class Session:
         state: StateDirectory | None,
         clock: Callable[[], float],
         recent: deque[bool],
+        names: Mapping[TopicName, str],
     ) -> None:
         self._link = link
         self._loops = loops
         self._settings = settings
         self._clock = clock
         self._recent = recent
+        self._names = names
+        self._hidden = HiddenLabels()
         self._generation = -1
         self._partitions: dict[int, Partition] = {}
         self._journal = Journal(state)
@@ -93,6 +99,7 @@ class Session:
             self._partitions,
             self._loops,
             self._settings.group,
+            self._names,
             self._restorer.scanned,
             self._clock(),
         )
@@ -132,7 +139,21 @@ class Session:
         self._tell_failures(batch.failures)
         for number in batch.forgotten_in:  # it must not wait in an old snapshot
             self._saver.save_at_once(number)
+        self._warn_of_hidden(batch.labels)
         check_share(self._recent, batch.verdicts, self._settings.max_bad_share)
+
+    def _warn_of_hidden(self, labels: Sequence[tuple[Record, str]]) -> None:
+        """Say the first time where a label holds characters that cannot be seen, not which."""
+        for record, label in labels:
+            if self._hidden.is_new(label):
+                self._journal.warning(
+                    "hidden-characters",
+                    topic=self._names.get(record.topic, record.topic),
+                    partition=record.partition,
+                    offset=record.offset,
+                    characters=hidden_characters(label)[:5],
+                    consequence="a label may look like another one",
+                )
 
     def _answers_come(self, records: Sequence[Record]) -> bool:
         """Return whether answers wait to be read that may have been given long ago.

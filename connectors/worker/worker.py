@@ -106,7 +106,15 @@ class Worker:
         link = self._topics.link(
             group=settings.group, instance=settings.instance, max_records=settings.batch
         )
-        session = Session(link, self._loops, settings, self._state, self._clock, self._recent)
+        session = Session(
+            link,
+            self._loops,
+            settings,
+            self._state,
+            self._clock,
+            self._recent,
+            self._topics.names(),
+        )
         is_stopped = False
         try:
             while not should_stop():

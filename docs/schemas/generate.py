@@ -236,13 +236,15 @@ def headers(heading: str, text: str) -> Schema:
         "ce_id": {"pattern": "^[A-Za-z0-9_.~%-]*/"},
         "ce_time": time,
         "content-type": {"const": "application/json"},
-        "dlq.topic": {"enum": ["events", "answers", "consensus"]},
+        "dlq.topic": {"minLength": 1},
+        "dlq.role": {"enum": ["events", "answers", "consensus"]},
         "dlq.partition": number,
         "dlq.offset": number,
         "dlq.stage": {"enum": ["decode", "correlate", "learn"]},
         "dlq.error": {"maxLength": 500},
         "dlq.at": time,
         "dlq.truncated": number,
+        "dlq.sha256": {"pattern": "^[0-9a-f]{64}$"},
     }
     names = [name for name in described if name in rules]
     found: Schema = {
@@ -254,9 +256,13 @@ def headers(heading: str, text: str) -> Schema:
         "required": names,
     }
     if "dlq.topic" in names:
-        place = names[:3]
-        found["required"] = [name for name in names[3:] if name != "dlq.truncated"]
-        found["dependentRequired"] = {name: [n for n in place if n != name] for name in place}
+        place = ["dlq.topic", "dlq.partition", "dlq.offset"]
+        found["required"] = ["dlq.stage", "dlq.error", "dlq.at"]
+        found["dependentRequired"] = {
+            **{name: [n for n in place if n != name] for name in place},
+            "dlq.role": place,
+            "dlq.sha256": ["dlq.truncated"],
+        }
     return found
 
 

@@ -119,6 +119,7 @@ def cli() -> None:
     \b
     See it at work:               streamgp demo
     Replay a log of your own:     streamgp replay log.csv --label activity
+    Or try a recorded one:        streamgp demo --write rooms.csv
     Change how it works:          streamgp init > streamgp.toml
                                   streamgp replay log.csv --label activity \\
                                       --config streamgp.toml

@@ -13,6 +13,8 @@ from typing import Any, TextIO, TypeAlias, cast
 
 import click
 
+from streamgp.printable import printable
+
 Show: TypeAlias = Callable[[str, float], None]
 
 # rich takes a lock for every update; a bar need not move more often than this.
@@ -78,9 +80,12 @@ def steady(stream: TextIO) -> TextIO:
 
 
 def tell(line: str) -> None:
-    """Write a line to stderr; where nobody can read it any more, that is no error."""
+    """Write a line to stderr; where nobody can read it any more, that is no error.
+
+    It may quote what comes from outside: a path, a column, a reason.
+    """
     with contextlib.suppress(OSError):
-        click.echo(line, err=True)
+        click.echo(printable(line), err=True)
 
 
 def confirm(question: str) -> bool:
@@ -94,7 +99,7 @@ def confirm(question: str) -> bool:
     """
     if sys.stdin is None:
         raise click.ClickException(f"nobody is there to be asked: {question} Give --yes")
-    click.echo(f"{question} [y/N]: ", nl=False)
+    click.echo(f"{printable(question)} [y/N]: ", nl=False)
     answer = sys.stdin.readline()
     if not answer.endswith("\n") or not sys.stdin.isatty():
         click.echo()

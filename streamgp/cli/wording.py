@@ -5,20 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+from streamgp.printable import printable as printable
+
 _SPANS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
-
-
-def printable(text: str) -> str:
-    """Return a text from outside such that it cannot do anything to a terminal.
-
-    Examples
-    --------
-    >>> printable("ann\\x1b[2J")
-    'ann�[2J'
-
-    """
-    return "".join(c if c.isprintable() else _REPLACEMENT for c in text)
 
 
 def number(n: int, what: str, several: str | None = None) -> str:

@@ -146,6 +146,11 @@ class Judge:
             self._pending.pop(name, None)
 
     @property
+    def n_known(self) -> int:
+        """Events whose truth is known."""
+        return len(self._truths)
+
+    @property
     def n_learned(self) -> int:
         """Events whose label is in the log now."""
         return len(self._held)

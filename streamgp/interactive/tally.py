@@ -207,7 +207,10 @@ class Tally(Judge):
         return self.n_asked / self.n_events if self.n_events else None
 
     def summary(self) -> dict[str, Any]:
-        """Return all counts and rates as plain JSON values, in a fixed order."""
+        """Return all counts and rates as plain JSON values, in a fixed order.
+
+        None stands where nothing could be counted since no truth is known.
+        """
         names = (
             "n_events",
             "n_scored",
@@ -227,7 +230,16 @@ class Tally(Judge):
             "wrong_kept",
             "label_rate",
         )
-        return {name: getattr(self, name) for name in names}
+        # A count of nothing that could be judged is no 0: nobody knows.
+        unknown = set() if self.is_judged else {"n_repaired", "n_spoiled"}
+        if self.n_learned and not self.n_judged:
+            unknown.add("n_wrong_kept")
+        return {name: None if name in unknown else getattr(self, name) for name in names}
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether it is known what challenges did: of one of them the truth, or there were none."""
+        return self.challenge_precision is not None or not self.n_challenges
 
     def state(self) -> State:
         """Return all counts and what later ones depend on; no truths, see `Judge.state`."""

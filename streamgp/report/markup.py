@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TypeAlias
 
+from streamgp.printable import printable
+
 N_SHOWN = 60
 """Characters of a text that are shown."""
 
@@ -22,9 +24,6 @@ N_ROWS = 200
 
 # They have no end tag.
 _VOID = frozenset(("meta", "input"))
-
-# Without ink, but parts of emoji and of words in some scripts.
-_JOINERS = "\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"
 
 
 class Html(str):
@@ -176,10 +175,3 @@ def cut(text: str, n: int) -> str:
 
     """
     return text if len(text) <= n else text[: n - 1] + "…"
-
-
-def printable(text: str) -> str:
-    """Replace what does not print, such as control characters and changes of direction."""
-    return "".join(
-        c if c.isprintable() or c in _JOINERS else "\N{REPLACEMENT CHARACTER}" for c in text
-    )

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
+from streamgp.printable import printable
 from streamgp.report.challenges import challenges
 from streamgp.report.confidence import confidence, distributions
 from streamgp.report.confusion import confusion_table
@@ -22,11 +23,10 @@ from streamgp.report.markup import (
     facts_list,
     foreign,
     join,
-    printable,
     table,
 )
 from streamgp.report.numbers import amount, count, percent
-from streamgp.report.run import Progress, Run
+from streamgp.report.run import Counts, Progress, Run
 from streamgp.report.svg import Line, chart
 
 # Should a text ever slip through as markup, it still runs nothing and loads nothing.
@@ -112,16 +112,26 @@ def _facts(run: Run) -> Html:
         ("Events", count(r.n_events), f"{count(r.n_rejected)} rejected"),
         *_scores(run),
         ("Labels asked", count(r.n_asked), f"for {percent(share)} of the events"),
-        ("Challenges", count(r.n_challenges), f"{r.n_repaired} repaired, {r.n_spoiled} spoiled"),
+        ("Challenges", count(r.n_challenges), _what_they_did(r)),
         ("Challenge precision", percent(r.challenge_precision), "of them contested a wrong label"),
         ("Challenge recall", percent(r.challenge_recall), "of the wrong labels were challenged"),
         (
             "Wrong labels kept",
             percent(r.wrong_kept),
-            f"{r.n_wrong_kept} among {r.n_learned} learned",
+            f"{_known(r.n_wrong_kept)} among {r.n_learned} learned",
         ),
     ]
     return facts_list(facts)
+
+
+def _what_they_did(r: Counts) -> str:
+    if r.n_repaired is None:
+        return "not known what they repaired or spoiled"
+    return f"{r.n_repaired} repaired, {r.n_spoiled} spoiled"
+
+
+def _known(n: int | None) -> str:
+    return "not known how many" if n is None else str(n)
 
 
 def _scores(run: Run) -> list[tuple[str, str, str]]:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from streamgp.private_files import private
+
 PICTURE_FORMATS = ("png", "svg", "pdf")
 
 _LINE_STYLES = ("-", "--", "-.", ":")
@@ -22,7 +24,7 @@ class Curve:
     n_events
         Events predicted so far.
     accuracy
-        Share of them predicted right, between 0 and 1.
+        Share of them predicted right, between 0 and 1; nan where that is not known.
     questions
         Label requests and challenges sent so far.
 
@@ -77,4 +79,5 @@ def draw_curves(curves: Sequence[Curve], path: Path, *, title: str) -> None:
         axes.grid(alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
     figure.suptitle(title)
-    figure.savefig(path, dpi=120)
+    with open(path, "wb", opener=private) as file:
+        figure.savefig(file, format=path.suffix.removeprefix(".").lower(), dpi=120)

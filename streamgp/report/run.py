@@ -23,7 +23,7 @@ Outcome: TypeAlias = Literal["revised", "upheld", "declined", "expired", "cancel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Counts and rates of a run, or of one key; a rate is None where nothing could be counted.
+    """Counts and rates of a run, or of one key; None where nothing could be counted.
 
     Where targets are numbers, `mae` and `nmse` stand in place of `accuracy` and `macro_f1`.
     """
@@ -43,9 +43,9 @@ class Counts:
     n_expired: int
     n_rejected: int
     n_learned: int
-    n_repaired: int
-    n_spoiled: int
-    n_wrong_kept: int
+    n_repaired: int | None
+    n_spoiled: int | None
+    n_wrong_kept: int | None
     wrong_kept: float | None
 
 

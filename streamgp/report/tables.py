@@ -6,6 +6,8 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from streamgp.printable import printable
+
 MINIMAL_WIDTH = 80
 
 
@@ -100,7 +102,7 @@ def table(
     from rich.text import Text
 
     grid = Table(box=box.SIMPLE_HEAD, padding=0, show_edge=False)
-    grid.add_column(first, overflow="fold")
+    grid.add_column(Text(printable(first)), overflow="fold")
     for title in (*(_NUMBER_SCORES if numbers else _SCORES), *_TITLES):
         grid.add_column(title, justify="right", no_wrap=True, vertical="bottom")
     for row in rows:
@@ -108,9 +110,9 @@ def table(
         scores = [_significant(row.mae), _fixed(row.nmse, 3)]
         if not numbers:
             scores = [_fixed(row.accuracy, 3), _fixed(row.macro_f1, 3)]
-        grid.add_row(Text(row.name), *scores, *_cells(row))
+        grid.add_row(Text(printable(row.name)), *scores, *_cells(row))
     # A long key makes the table wider; it is never cut.
-    longest = max((len(word) for row in rows for word in row.name.split()), default=0)
+    longest = max((len(word) for row in rows for word in printable(row.name).split()), default=0)
     width = max(width, MINIMAL_WIDTH, longest + _WIDTH_OF_NUMBERS)
     out = io.StringIO()
     console = Console(file=out, width=width, color_system=None, emoji=False)

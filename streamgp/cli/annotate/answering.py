@@ -15,6 +15,7 @@ from streamgp.cli.annotate.live_desk import LOOK_S, LiveDesk, Sitting
 from streamgp.cli.annotate.question import View
 from streamgp.cli.wording import printable
 from streamgp.interactive.messages import CONFIDENCE, RESPONSE_S, Answer, Challenge, Request
+from streamgp.printable import HiddenLabels
 
 
 class Answering:
@@ -69,6 +70,7 @@ class Answering:
         self._clock = clock
         self._outbox = Outbox(SOURCE, keyed=sitting.keyed)
         self._choices = Choices()
+        self._hidden = HiddenLabels()
         self._question: Question | None = None
         self._note: str | None = None
         self._is_empty = True
@@ -133,7 +135,16 @@ class Answering:
             self._face.question_ended()
         if self._question is None:
             self._question = self._live.desk.next(now)
+            if self._question is not None:
+                self._warn_of_hidden(self._question.request)
         self._is_empty = self._question is None
+
+    def _warn_of_hidden(self, request: Request) -> None:
+        """Say it the first time that a label holds characters that cannot be seen."""
+        for label in self._live.desk.classes(request.key):
+            warning = self._hidden.warning(label)
+            if warning is not None:
+                self._note = warning if self._note is None else f"{self._note}\n{warning}"
 
     def _view(self) -> View:
         question, live = self._question, self._live

@@ -11,6 +11,8 @@ from codecs import getincrementaldecoder
 from contextlib import suppress
 from typing import Literal, NamedTuple
 
+from streamgp.printable import JOINERS
+
 _ESCAPE = "\x1b"
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|[^\[O\x1b])", re.DOTALL)
 _PASTE_BEGINS, _PASTE_ENDS = "\x1b[200~", "\x1b[201~"
@@ -90,7 +92,7 @@ class KeyParser:
             return Key("backspace"), 1
         if text[0] == "\x04":
             return Key("end"), 1
-        return (Key("text", text[0]) if text[0].isprintable() else None), 1
+        return (Key("text", text[0]) if text[0].isprintable() or text[0] in JOINERS else None), 1
 
 
 class Keys:

@@ -24,6 +24,7 @@ from streamgp.cli.annotate.commands import COMMANDS, Command, label_of_key, type
 from streamgp.cli.annotate.confidence import CONFIDENCES
 from streamgp.cli.annotate.keys import Key, Keys
 from streamgp.cli.annotate.stopwatch import Stopwatch
+from streamgp.printable import JOINERS
 
 if TYPE_CHECKING:
     from streamgp.cli.annotate.question import View
@@ -233,7 +234,7 @@ class ScreenFace:
     def _type(self, key: Key, typed: str, view: View) -> Command | None:
         """Take a key while a label is being typed."""
         if key.kind in ("text", "paste"):
-            self._typed = typed + "".join(c for c in key.text if c.isprintable())
+            self._typed = typed + "".join(c for c in key.text if c.isprintable() or c in JOINERS)
         elif key.kind == "backspace":
             self._typed = typed[:-1]
         elif key.kind == "escape":

@@ -9,6 +9,7 @@ import click
 
 from connectors.tables.logs import LogSource
 from streamgp.cli.configuration.settings import Config
+from streamgp.cli.terminal import tell
 
 N_REASONS_SHOWN = 5
 """Rows that cannot be read are many or few; of so many it is said why."""
@@ -33,13 +34,13 @@ class Notes:
     def __call__(self, line: str) -> None:
         self.lines.append(line)
         if self._shown:
-            click.echo(f"note: {line}", err=True)
+            tell(f"note: {line}")
 
     def show(self) -> None:
         """Show everything said so far."""
         self._shown = True
         for line in self.lines:
-            click.echo(f"note: {line}", err=True)
+            tell(f"note: {line}")
 
 
 def open_log(path: Path, config: Config, notes: Notes) -> LogSource:

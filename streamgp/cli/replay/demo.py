@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
+
+from streamgp.cli.option_types import path_to
 
 if TYPE_CHECKING:
     from streamgp.cli.replay.rooms import LearnerRun
@@ -40,7 +43,16 @@ Mondrian and adaptive random forest, in the same SkepticalClassifier.
     f"(pip install matplotlib).  [default: {DEFAULT_PICTURE}, if matplotlib is installed]",
 )
 @click.option("--no-picture", is_flag=True, help="Draw nothing.")
-def demo(seed: int, picture: Path | None, no_picture: bool) -> None:
+@click.option(
+    "--write",
+    callback=path_to("file"),
+    type=click.Path(),
+    metavar="FILE.csv",
+    help="Write the log to this file, - for standard output, and do nothing else: a log to try the "
+    "other commands on, with a column time (a reading every minute) and rooms by name. A file that "
+    "holds something else is left alone.",
+)
+def demo(seed: int, picture: Path | None, no_picture: bool, write: Path | None) -> None:
     """Watch five learners tell rooms apart, taught by a careless annotator.
 
     Replays a log that comes with the package: 2000 readings of 7 WiFi signal strengths in 4 rooms,
@@ -52,7 +64,14 @@ def demo(seed: int, picture: Path | None, no_picture: bool) -> None:
     Examples:
       streamgp demo
       streamgp demo --seed 7 --picture curves.svg
+      streamgp demo --write rooms.csv
     """
+    if write is not None:
+        _check_alone()
+        from streamgp.cli.replay.room_log import write_room_log
+
+        write_room_log(write)
+        return
     if picture is not None:
         _check_picture(picture, no_picture)
     from streamgp.cli.replay.rooms import LEARNERS, run_learners
@@ -69,6 +88,15 @@ def demo(seed: int, picture: Path | None, no_picture: bool) -> None:
     if len(runs) < len(LEARNERS) or any(run.interrupted for run in runs):
         click.echo("interrupted; the last learner did not see the whole log", err=True)
         click.get_current_context().exit(130)
+
+
+def _check_alone() -> None:
+    """Refuse options that would change nothing."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if name != "write" and context.get_parameter_source(name) == ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--write only writes the log; leave out {parameter.opts[0]}")
 
 
 def _check_picture(picture: Path, no_picture: bool) -> None:

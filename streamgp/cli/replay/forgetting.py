@@ -28,6 +28,7 @@ from streamgp.cli.replay.results import SUMMARY, counts_of, counts_of_keys, laid
 from streamgp.cli.replay.state import REPLAY, Cut, in_words, open_shelf, read, write
 from streamgp.interactive import KeyedLoops
 from streamgp.interactive.judge import Target
+from streamgp.printable import printable
 
 _NOT_TOUCHED = "the log itself and pages made by --report are not touched"
 
@@ -92,7 +93,7 @@ def _forget(state: StateDirectory, origin: State, cut: Cut, loops: KeyedLoops, k
     if files:
         _rewrite_summary(Path(origin["out"], SUMMARY), counter)
     write(state, origin, Cut(loop=rest, game=game, sizes=sizes if files else None))
-    return f"forgot {key!r}: {', '.join(what)}; {_NOT_TOUCHED}"
+    return f"forgot {printable(repr(key))}: {', '.join(what)}; {_NOT_TOUCHED}"
 
 
 def _key_of(text: str) -> str:

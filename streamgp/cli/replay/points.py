@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import nan
 from typing import Any
 
 from streamgp.base import State
@@ -65,11 +66,11 @@ class Points:
         return {name: [point[i] for point in self._kept] for i, name in enumerate(self._names)}
 
     def curve(self, name: str) -> Curve:
-        """Return the points as a curve to be drawn; before the first label nothing was right."""
+        """Return the points as a curve to be drawn; nothing where nothing could be scored yet."""
         return Curve(
             name=name,
             n_events=[n for n, _, _, _ in self._kept],
-            accuracy=[accuracy or 0.0 for _, accuracy, _, _ in self._kept],
+            accuracy=[nan if accuracy is None else accuracy for _, accuracy, _, _ in self._kept],
             questions=[n_asked + n_challenges for _, _, n_asked, n_challenges in self._kept],
         )
 

@@ -16,11 +16,12 @@ from streamgp.cli.configuration.settings import Config
 from streamgp.cli.replay.endpoints import EndingLog, ReplaySink, claim, open_files
 from streamgp.cli.replay.report import write_report
 from streamgp.cli.replay.results import SUMMARY, TIMING, results_text, write_results
-from streamgp.cli.replay.scenario import Game
+from streamgp.cli.replay.scenario import Game, Played
 from streamgp.cli.replay.state import Cut, Keeper, check_log, in_words
-from streamgp.cli.terminal import progress
+from streamgp.cli.terminal import progress, tell
 from streamgp.interactive import InteractiveLoop, KeyedLoops
 from streamgp.interactive.snapshot import INCONSISTENT
+from streamgp.printable import HiddenLabels
 
 
 def replay_log(
@@ -146,6 +147,7 @@ class _Replay:
             )
             if played.result.whole:
                 save.now()
+            _note_hidden(played, notes)
         self._seconds = perf_counter() - self._start
         if self._directory is not None:
             write_results(
@@ -170,18 +172,16 @@ class _Replay:
             assert self._directory is not None  # there is one wherever a page is wanted
             write_report(self._directory, report)
             click.echo(f"report: {report}")
-        click.echo(f"{played.result.n_events} events in {self._seconds:.1f} s", err=True)
+        tell(f"{played.result.n_events} events in {self._seconds:.1f} s")
         if self._log.error is not None:
-            click.echo(f"Error: {self._log.error} (what came before it is kept)", err=True)
+            tell(f"Error: {self._log.error} (what came before it is kept)")
             return 2
         if not played.tally.n_events and sink.n_rejected:
-            click.echo(
-                f"Error: no row of {self._path} could be read; see the reasons above", err=True
-            )
+            tell(f"Error: no row of {self._path} could be read; see the reasons above")
             return 2
         if played.result.interrupted:
             further = "; the same command goes on from here" if self._resumable else ""
-            click.echo(f"interrupted; what was done so far is kept{further}", err=True)
+            tell(f"interrupted; what was done so far is kept{further}")
             return 130
         return 0
 
@@ -227,10 +227,19 @@ def _go_on(game: Game, sink: ReplaySink, cut: Cut, on_event: Callable[[int], Non
         ) from None
 
 
+def _note_hidden(played: Played, notes: Notes) -> None:
+    """Say which labels hold characters that cannot be seen."""
+    met = HiddenLabels()
+    for label in played.tally.confusion.summary()["labels"]:
+        warning = met.warning(label)
+        if warning is not None:
+            notes(warning)
+
+
 def _say_what_was_rejected(sink: ReplaySink, out: Path | None) -> None:
     for _, reason in sink.reasons:
-        click.echo(reason, err=True)
+        tell(reason)
     more = sink.n_rejected - len(sink.reasons)
     if more:
         where = "; --out DIR writes them all" if out is None else ", see rejected.jsonl"
-        click.echo(f"and {more} more rejected{where}", err=True)
+        tell(f"and {more} more rejected{where}")

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from streamgp.private_files import make_directory, private
+
 
 def check_report(path: Path, *, out: Path | None, read: Sequence[Path]) -> None:
     """Say before the work, not after it, that a page cannot be written.
@@ -59,8 +61,9 @@ def write_report(directory: Path, path: Path) -> None:
 
     text = page(read_run(directory))
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", newline="\n")
+        make_directory(path.parent)
+        with open(path, "w", encoding="utf-8", newline="\n", opener=private) as file:
+            file.write(text)
     except OSError as error:
         raise click.ClickException(f"cannot write {path}: {error.strerror or error}") from None
 

@@ -21,6 +21,7 @@ from streamgp.cli.configuration.settings import Config, resolved
 from streamgp.cli.replay.points import Points
 from streamgp.cli.replay.scenario import Played, row_of
 from streamgp.interactive import Tally
+from streamgp.printable import printable
 from streamgp.report import table
 
 _WIDEST_KEY = 20
@@ -90,8 +91,13 @@ def write_results(
         "wall_s": wall_s,
     }
     for name, content in ((SUMMARY, summary), (TIMING, timing)):
-        # As open to others as the message files beside them.
-        write_snapshot(out / name, laid_out(content).encode(), mode=0o666)
+        write_snapshot(out / name, laid_out(content).encode(), mode=_mode(out))
+
+
+def _mode(out: Path) -> int:
+    """Return the permissions of the message files, for what is written beside them."""
+    first, *_ = FILES.values()
+    return (out / first).stat().st_mode & 0o777
 
 
 def counts_of(played: Counted) -> dict[str, Any]:
@@ -158,7 +164,7 @@ def results_text(config: Config, played: Played) -> str:
 
 def _on_one_line(key: str) -> str:
     """Return a key as it fits into a table: no line breaks, and not too long."""
-    plain = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in key)
+    plain = printable(key)
     return plain if len(plain) <= _WIDEST_KEY else plain[: _WIDEST_KEY - 1] + "…"
 
 
@@ -172,8 +178,34 @@ def _counts(played: Played) -> str:
     return (
         f"{tally.n_events} events, {tally.n_answered} answers, {tally.n_declined} declined, "
         f"{tally.n_expired} expired, {tally.n_rejected} rejected\n"
-        f"{tally.n_learned} labels learned; challenges repaired {tally.n_repaired} wrong ones "
-        f"and spoiled {tally.n_spoiled} right ones"
+        f"{tally.n_learned} labels learned; {_what_challenges_did(tally)}{_unmeasured(tally)}"
+    )
+
+
+def _what_challenges_did(tally: Tally) -> str:
+    if not tally.n_challenges:
+        return "none was challenged"
+    if not tally.is_judged:
+        return "of no challenged one it is known whether it was wrong"
+    return (
+        f"challenges repaired {tally.n_repaired} wrong ones and spoiled {tally.n_spoiled} right "
+        "ones"
+    )
+
+
+def _unmeasured(tally: Tally) -> str:
+    """Say what the measures are of, where that is not all events."""
+    measures = "accuracy and F1" if tally.target == "label" else "the errors"
+    if tally.n_known == tally.n_events:
+        return ""
+    if not tally.n_known:
+        return (
+            f"\nno event has a label: {measures}, challenge precision and wrong labels are not "
+            "measured"
+        )
+    return (
+        f"\n{tally.n_known} of the events have a label: by these {measures}, challenge precision "
+        "and wrong labels are measured"
     )
 
 

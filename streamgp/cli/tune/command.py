@@ -111,7 +111,7 @@ def _numbers(
     "is_comparison",
     is_flag=True,
     help="Replay the log with each FILE.toml, questions and challenges included, and show them "
-    "together. Nothing is searched.",
+    "together. Nothing is searched. All must have the same annotator: --annotator holds for all.",
 )
 @click.option(
     "--picture",
@@ -150,7 +150,8 @@ def tune(
       streamgp tune rooms.csv.gz --label room --annotator error_rate=0.2 --output best.toml
       streamgp replay rooms.csv.gz --config best.toml
       streamgp tune rooms.csv.gz --label room --noise-variances 0.01,1 --random 20
-      streamgp tune rooms.csv.gz --label room --compare old.toml best.toml --picture both.png
+      streamgp tune rooms.csv.gz --label room --annotator error_rate=0.2 \\
+          --compare old.toml best.toml --picture both.png
     """
     searching = {
         "--config": config_file,

@@ -11,7 +11,8 @@ import click
 
 from streamgp.cli.configuration import build
 from streamgp.cli.configuration.logs import Notes, open_log
-from streamgp.cli.configuration.settings import Config
+from streamgp.cli.configuration.settings import Annotator, Config
+from streamgp.cli.configuration.validation import shown
 from streamgp.cli.exit_codes import DONE, INTERRUPTED
 from streamgp.cli.replay.endpoints import EndingLog, ReplaySink
 from streamgp.cli.replay.scenario import Played, play
@@ -28,6 +29,92 @@ def check_picture(path: Path) -> None:
         raise click.ClickException(
             "--picture needs matplotlib; install it with: pip install matplotlib"
         )
+
+
+# A seed is chance, and a name is a name: with others the annotator is as good as before.
+_NO_MATTER = ("seed", "name")
+
+
+def check_alike(configs: Sequence[tuple[Path, Config]]) -> None:
+    """Refuse configurations whose results could not be compared, and say in what they differ.
+
+    Better answers alone would make the better result: all need the same annotator, and the same
+    labels of the same rows.
+
+    Parameters
+    ----------
+    configs
+        The configurations with what the command line says, each with its file.
+
+    Raises
+    ------
+    click.UsageError
+        If they differ in that.
+
+    """
+    (first, base), *others = configs
+    for file, config in others:
+        for what in ("label", "limit"):
+            values = [getattr(log, what) for log in (base.log, config.log)]
+            if values[0] != values[1]:
+                raise click.UsageError(
+                    f"{first} and {file} cannot be compared: {what} in section [log] is "
+                    f"{_told(values[0])} in one, {_told(values[1])} in the other; give --{what}, "
+                    "which then holds for all of them"
+                )
+        ours, theirs = _annotators(base), _annotators(config)
+        if ours.keys() != theirs.keys():
+            raise click.UsageError(
+                f"{first} and {file} cannot be compared: their labels come from unlike annotators, "
+                f"{_listed(ours)} and {_listed(theirs)}; write the same ones into both files"
+            )
+        for name, one in ours.items():
+            unlike = _unlike(one, theirs[name])
+            if unlike:
+                settings = ", ".join(
+                    f"{what} is {_told(getattr(one, what))} in one, "
+                    f"{_told(getattr(theirs[name], what))} in the other"
+                    for what in unlike
+                )
+                whose = f"name={name}," if name else ""
+                given = ",".join(
+                    f"{what}={_given(getattr(theirs[name], what), getattr(one, what))}"
+                    for what in unlike
+                )
+                raise click.UsageError(
+                    f"{first} and {file} cannot be compared: their labels come from unlike "
+                    f"annotators, {settings}; say who answers with --annotator, which then holds "
+                    f"for all of them, as in --annotator {whose}{given}"
+                )
+
+
+def _annotators(config: Config) -> dict[str, Annotator]:
+    """Return who answers, by name; of the only one that does not matter."""
+    return dict(config.annotators) or {"": config.annotator}
+
+
+def _unlike(one: Annotator, other: Annotator) -> list[str]:
+    return [
+        what
+        for what in Annotator.__struct_fields__
+        if what not in _NO_MATTER and getattr(one, what) != getattr(other, what)
+    ]
+
+
+def _listed(annotators: dict[str, Annotator]) -> str:
+    return "one" if "" in annotators else " and ".join(map(repr, annotators))
+
+
+def _told(value: object) -> str:
+    return "not given" if value is None else shown(value)
+
+
+def _given(value: object, other: object) -> str:
+    """Return a setting as `--annotator` reads it; the other one, if that is none."""
+    value = other if value is None else value
+    if isinstance(value, tuple):
+        return "|".join(map(str, value))
+    return str(value) if isinstance(value, str) else _told(value)
 
 
 def compare(path: Path, configs: Sequence[tuple[Path, Config]], *, picture: Path | None) -> int:
@@ -50,10 +137,13 @@ def compare(path: Path, configs: Sequence[tuple[Path, Config]], *, picture: Path
     ------
     ConfigError
         If a learner cannot be built.
+    click.UsageError
+        If the configurations have unlike annotators.
     click.ClickException
         If the log cannot be read or the picture cannot be written.
 
     """
+    check_alike(configs)
     for file, config in configs:  # before the first of them takes its time
         build.build_model(config, source=str(file))
         open_log(path, config, Notes()).close()

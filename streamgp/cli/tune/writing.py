@@ -13,6 +13,7 @@ import click
 import msgspec
 
 from streamgp.cli.configuration.settings import Config
+from streamgp.private_files import private
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -54,7 +55,8 @@ def write_configuration(path: Path, config: Config, *, comment: str) -> None:
 
     """
     try:
-        path.write_text(f"# {comment}\n{toml(config)}", encoding="utf-8", newline="\n")
+        with open(path, "w", encoding="utf-8", newline="\n", opener=private) as file:
+            file.write(f"# {comment}\n{toml(config)}")
     except OSError as error:
         raise click.ClickException(f"cannot write {path}: {error.strerror or error}") from None
 

@@ -20,7 +20,7 @@ from connectors.wire.statelog import SEPARATOR
 from connectors.worker.losses import RECOVER
 from streamgp.cli.deployment.visiting import Deployment, visit
 from streamgp.cli.terminal import confirm, progress
-from streamgp.cli.wording import number
+from streamgp.cli.wording import number, printable
 from streamgp.interactive.parts import HEAD
 
 NOT_YET = 3
@@ -141,6 +141,7 @@ def _forget(there: Deployment, reader: Reader, traces: Traces, *, yes: bool, wai
             f"state has no record of the {number(traces.n_labels, 'label')} of {traces.entity!r}: "
             f"it was deleted, emptied or cut, and no worker runs without; {RECOVER}"
         )
+    entity = printable(repr(traces.entity))
     n_state = len(traces.left) - traces.n_labels
     what = f"{number(traces.n_labels, 'label')} and {number(n_state, 'record')} of state"
     if not (yes or confirm(f"forget {traces.entity!r} ({what}) for good?")):
@@ -149,7 +150,7 @@ def _forget(there: Deployment, reader: Reader, traces: Traces, *, yes: bool, wai
     _write(there, traces.tell())
     if not there.n_workers():
         click.echo(
-            f"told: {traces.entity!r} will be forgotten when a worker runs; none does now\n"
+            f"told: {entity} will be forgotten when a worker runs; none does now\n"
             f"{_still_there(there)}"
         )
         raise click.exceptions.Exit(NOT_YET)
@@ -162,11 +163,11 @@ def _forget(there: Deployment, reader: Reader, traces: Traces, *, yes: bool, wai
     )
     if traces.left:
         click.echo(
-            f"told: the worker has not forgotten {traces.entity!r} after {wait_s:g} s; it will "
+            f"told: the worker has not forgotten {entity} after {wait_s:g} s; it will "
             f"when it gets there\n{_still_there(there)}"
         )
         raise click.exceptions.Exit(NOT_YET)
-    click.echo(f"forgot {traces.entity!r}: {what}\n{_still_there(there)}")
+    click.echo(f"forgot {entity}: {what}\n{_still_there(there)}")
 
 
 def _write(there: Deployment, record: Outgoing) -> None:

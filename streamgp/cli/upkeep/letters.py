@@ -210,7 +210,9 @@ def _number_of(record: Record) -> str:
 
 def _source_of(letter: Letter) -> str:
     return (
-        "a timer" if letter.topic is None else f"{letter.topic} {letter.partition}:{letter.offset}"
+        "a timer"
+        if letter.name is None
+        else f"{printable(letter.name)} {letter.partition}:{letter.offset}"
     )
 
 
@@ -238,4 +240,5 @@ def _as_text(data: bytes) -> str | None:
         text = data.decode()
     except UnicodeDecodeError:
         return None
-    return text if all(c.isprintable() or c in "\n\t" for c in text) else None
+    lines = text.replace("\t", " ").split("\n")
+    return text if all(printable(line) == line for line in lines) else None

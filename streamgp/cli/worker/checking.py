@@ -34,7 +34,7 @@ from streamgp.cli.deployment.losses import losses_of
 from streamgp.cli.deployment.readiness import build_loops, check_creation, topic_problems
 from streamgp.cli.exit_codes import DONE, NEEDS_OPERATOR, WRONG_USE
 from streamgp.cli.terminal import progress
-from streamgp.cli.wording import number
+from streamgp.cli.wording import number, printable
 from streamgp.environment import differences, differences_text
 
 Verdict: TypeAlias = Literal["ok", "warning", "alert", "wrong"]
@@ -71,7 +71,7 @@ def check_deployment(
     for finding in findings(
         config_file, broker=broker, timeout_s=timeout_s, create_topics=create_topics
     ):
-        text = " ".join(finding.text.split())
+        text = printable(" ".join(finding.text.split()))
         click.echo(f"{finding.verdict:<8} {finding.what + ':':<15} {text}")
         if finding.verdict == "wrong":
             status = WRONG_USE

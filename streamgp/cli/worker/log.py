@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from math import isfinite
 from typing import Any, Literal, TextIO, TypeAlias
 
+from streamgp.printable import printable
+
 LogFormat: TypeAlias = Literal["text", "json"]
 
 WORKER = logging.getLogger("streamgp.worker")
@@ -150,7 +152,8 @@ def _plain(value: Any) -> Any:
 
 def _shown(value: Any) -> str:
     if isinstance(value, str):
-        if value and value.isprintable() and not set(value) & set(' "='):
+        is_plain = printable(value) == value
+        if value and is_plain and not set(value) & set(' "='):
             return value
-        return json.dumps(value, ensure_ascii=not value.isprintable())
+        return json.dumps(value, ensure_ascii=not is_plain)
     return json.dumps(value, separators=(",", ":"))

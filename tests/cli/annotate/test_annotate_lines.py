@@ -14,6 +14,7 @@ from deskwork import Broken, Town, program
 from connectors.records import LinkError, RefusedError
 from streamgp.cli.annotate.command import login_name
 from streamgp.cli.annotate.line_face import LineFace, Lines
+from streamgp.printable import printable
 
 CONFIG = 'broker = "file://topics"\n'
 
@@ -248,3 +249,19 @@ def test_face_of_lines_holds_nothing() -> None:
     with LineFace(Lines(io.StringIO("")), out) as face:
         face.question_ended()
     assert out.getvalue() == ""
+
+
+def test_a_label_that_hides_something_is_written_out_and_warned_of_once(town: Town) -> None:
+    hidden = "d\u202een\u200b"
+    town.event("e4", 4.0)
+    town.work()
+    out = done(lines=f"n {hidden}\n1\nd\n")
+    shown = r"d\u202een\u200b"
+    warnings = [line for line in out if "holds what cannot be seen" in line]
+    assert warnings == [
+        f"label {shown} holds what cannot be seen (U+202E, U+200B); it may look like another one"
+    ]
+    assert f"event e1: {shown}" in out
+    assert f"1 {shown}" in [line.strip()[: len(shown) + 2] for line in out]
+    assert answers(town)[:2] == [("e1", hidden), ("e2", hidden)]
+    assert all(printable(line) == line for line in out)

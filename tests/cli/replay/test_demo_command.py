@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -199,3 +201,67 @@ def test_ctrl_c_shows_what_was_done_and_ends_with_130(monkeypatch: pytest.Monkey
     assert names[1] in result.stdout
     assert names[2] not in result.stdout
     assert "interrupted" in result.stderr
+
+
+# --- the log for oneself
+
+
+def test_the_log_is_written_once_and_whose_it_is_is_said(tmp_path: Path) -> None:
+    result = demo("--write", "rooms.csv")
+    assert (result.exit_code, result.stdout) == (0, "2000 readings in 4 rooms: rooms.csv\n")
+    assert "Rajen Bhatt" in result.stderr
+    assert "CC BY 4.0" in result.stderr
+    header, first, *_ = Path("rooms.csv").read_text().splitlines()
+    assert header == "time,wap1,wap2,wap3,wap4,wap5,wap6,wap7,room"
+    assert first == "0,-64,-56,-61,-66,-71,-82,-81,kitchen"
+    assert [path.name for path in tmp_path.iterdir()] == ["rooms.csv"]
+    assert demo("--write", "rooms.csv").exit_code == 0  # it is there already
+    written = demo("--write", "-")
+    assert written.stdout == Path("rooms.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (("own.csv",), "own.csv is there and holds something else; name another file"),
+        ((".",), ". is a directory; name a file"),
+        (("/dev/full",), "cannot write /dev/full: No space left on device"),
+        (
+            ("no/rooms.csv",),
+            "cannot write no/rooms.csv: No such file or directory; create its directory, or name "
+            "another place",
+        ),
+        (
+            ("own.csv/rooms.csv",),
+            "cannot write own.csv/rooms.csv: Not a directory; name another place",
+        ),
+        (
+            ("rooms.csv", "--seed", "3"),
+            "--write only writes the log; leave out --seed (see `cli demo --help`)",
+        ),
+        (
+            ("rooms.csv", "--no-picture"),
+            "--write only writes the log; leave out --no-picture (see `cli demo --help`)",
+        ),
+    ],
+)
+def test_a_log_that_cannot_be_written_is_one_line(arguments: tuple[str, ...], error: str) -> None:
+    own = Path("own.csv")
+    own.write_text("mine\n")
+    result = demo("--write", *arguments)
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"Error: {error}\n")
+    assert own.read_text() == "mine\n"
+    assert not Path("rooms.csv").exists()
+
+
+def test_the_log_goes_into_a_pipe_and_says_so_where_that_is_closed_or_full() -> None:
+    command = [sys.executable, "-c", "from streamgp.cli.main import main; main()", "demo"]
+    for redirect, status, error in (
+        (">&-", 2, "Error: standard output is closed; name a file\n"),
+        ("> /dev/full", 2, "Error: cannot write the results: No space left on device\n"),
+    ):
+        done = subprocess.run(
+            ["bash", "-c", f'"$@" --write - {redirect}', "bash", *command],
+            capture_output=True, text=True, check=False, timeout=120,
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (status, error)

@@ -26,6 +26,8 @@ from streamgp.cli.configuration.options import with_options
 from streamgp.cli.configuration.settings import Annotator, Config, Log
 from streamgp.cli.main import cli
 from streamgp.cli.replay import replaying
+from streamgp.interactive import Challenge, Event, LabelledExample, Tally
+from streamgp.printable import printable
 
 NAMES = {
     "predictions.jsonl",
@@ -531,7 +533,11 @@ def test_summary_may_be_read_by_whoever_may_read_the_messages(log: Path, tmp_pat
     out = tmp_path / "out"
     umask = os.umask(0o027)
     try:
-        assert replay(log, "--label", "room", "--ignore", "phone", "--out", out).exit_code == 0
+        command = (log, "--label", "room", "--ignore", "phone", "--out", out)
+        assert replay(*command).exit_code == 0
+        for path in out.glob("*.jsonl"):
+            path.chmod(0o640)
+        assert replay(*command).exit_code == 0
     finally:
         os.umask(umask)
     assert {oct(path.stat().st_mode & 0o777) for path in out.glob("*.json*")} == {"0o640"}
@@ -646,6 +652,89 @@ def test_keys_of_any_length_and_with_line_breaks_keep_the_table_in_shape(tmp_pat
     rows = [{"k": k, "a": i, "room": "x"} for i, k in enumerate(["two\nlines", "k" * 100])]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     result = CliRunner().invoke(cli, ["replay", str(path), "--label", "room", "--key", "k"])
-    assert "two\N{REPLACEMENT CHARACTER}lines" in result.stdout
+    assert r"two\nlines" in result.stdout
     assert "k" * 19 + "…" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+# --- what is measured, and what is not
+
+
+def log_with_labels(path: Path, *, every: int) -> Path:
+    """Write a log of which some rows have a label; none if `every` is 0."""
+    lines = rows(120)
+    for i, line in enumerate(lines):
+        if not every or i % every:
+            lines[i] = line[: line.rindex(",") + 1]
+    path.write_text("\n".join(["light,noise,phone,at,room", *lines]) + "\n")
+    return path
+
+
+def test_without_labels_nothing_is_said_to_be_measured(tmp_path: Path) -> None:
+    log, out = log_with_labels(tmp_path / "log.csv", every=0), tmp_path / "out"
+    page = tmp_path / "page.html"
+    result = replay(log, "--label", "room", "--ignore", "phone,at", "--out", out, "--report", page)
+    assert result.exit_code == 0, result.output
+    [row] = [line for line in result.stdout.splitlines() if line.startswith("skeptical GP")]
+    assert row.split()[2:-1] == ["-", "-", "120", "0", "-", "-"]
+    assert "no event has a label: accuracy and F1, challenge precision and wrong" in result.stdout
+    assert "spoiled" not in result.stdout
+    results = json.loads((out / "summary.json").read_text())["results"]
+    for name in ("accuracy", "macro_f1", "challenge_precision", "challenge_recall", "wrong_kept"):
+        assert results[name] is None
+    assert page.is_file()
+
+
+def test_with_some_labels_it_is_said_how_many_the_measures_are_of(tmp_path: Path) -> None:
+    log = log_with_labels(tmp_path / "log.csv", every=3)
+    result = replay(log, "--label", "room", "--ignore", "at", "--key", "phone")
+    assert "\n40 of the events have a label: by these accuracy and F1, challenge" in result.stdout
+
+
+def test_what_challenges_did_to_labels_of_unknown_truth_is_unknown() -> None:
+    tally = Tally()
+    tally.event(Event(event_id="e1", x={}, occurred_at=0.0))
+    assert tally.summary()["n_repaired"] == 0
+    tally.message(
+        Challenge(
+            request_id="e1/challenge", event_id="e1", requested_at=1.0, x={}, given="den",
+            suggested="hall", probability_wrong=0.9, reason="always", score=1.0, threshold=0.0,
+        )
+    )  # fmt: skip
+    learned = LabelledExample(
+        event_id="e1", sequence=1, x={}, y="hall", origin="revised", annotator="ann",
+        learned_at=2.0, probability_wrong=1.0,
+    )  # fmt: skip
+    tally.message(learned)
+    summary = tally.summary()
+    for name in ("n_repaired", "n_spoiled", "n_wrong_kept", "wrong_kept", "challenge_precision"):
+        assert summary[name] is None
+    assert (summary["n_challenges"], summary["n_learned"]) == (1, 1)
+
+
+# --- labels that hide something
+
+
+def test_a_label_that_hides_something_is_written_out_and_warned_of_and_kept(
+    tmp_path: Path,
+) -> None:
+    log, out, page = tmp_path / "log.csv", tmp_path / "out", tmp_path / "page.html"
+    hidden = "de\u200bn\u202e\x1b[31m"
+    text = "\n".join(["light,noise,phone,at,room", *rows(60)]).replace(",den", f",{hidden}")
+    log.write_text(text.replace(",a,", ",an\u2066n,") + "\n")
+    options = ("--label", "room", "--ignore", "at", "--key", "phone")
+    result = replay(log, *options, "--out", out, "--report", page)
+    assert result.exit_code == 0, result.output
+    shown = printable(hidden)
+    assert result.stderr.count("holds what cannot be seen") == 1
+    assert f"note: label {shown} holds what cannot be seen (U+200B, U+202E, U+001B)" in (
+        result.stderr
+    )
+    for text in (result.stdout, result.stderr):
+        assert [line for line in text.splitlines() if printable(line) != line] == []
+    assert not set("\u200b\u202e\u2066\x1b") & set(page.read_text())
+    assert shown in page.read_text()
+    assert r"an\u2066n" in result.stdout
+    assert hidden in {
+        json.loads(line)["y"] for line in (out / "consensus.jsonl").read_text().splitlines()
+    }

@@ -336,3 +336,46 @@ def test_comparison_of_a_damaged_log_shows_what_came_before(
 def test_comparison_without_a_usable_row_is_one_line(tmp_path: Path, two: list[Path]) -> None:
     log = write(tmp_path / "log.csv", ["inf,1,a,hall"] * 5)
     assert "no row of" in wrong(log, "--label", "room", "--compare", *two)
+
+
+# --- annotators that are not alike
+
+
+def test_configurations_with_unlike_annotators_are_not_compared(log: Path, tmp_path: Path) -> None:
+    default, best = tmp_path / "default.toml", tmp_path / "best.toml"
+    default.write_text(streamgp("init").stdout)
+    best.write_text("[annotator]\nerror_rate = 0.2\ndelay = 30.0\nseed = 7\n")
+    options = ("--label", "room", "--ignore", "phone", "--compare", default, best)
+    assert wrong(log, *options) == (
+        f"{default} and {best} cannot be compared: their labels come from unlike annotators, "
+        "error_rate is 0.0 in one, 0.2 in the other, delay is 0.0 in one, 30.0 in the other; say "
+        "who answers with --annotator, which then holds for all of them, as in --annotator "
+        "error_rate=0.2,delay=30.0 (see `cli tune --help`)"
+    )
+    assert "delay is" in wrong(log, *options, "--annotator", "error_rate=0.2")
+    result = tune(log, *options, "--annotator", "error_rate=0.2,delay=30.0")
+    assert result.exit_code == 0, result.output
+
+
+def test_one_annotator_is_not_compared_with_several(log: Path, tmp_path: Path) -> None:
+    several, one = tmp_path / "several.toml", tmp_path / "one.toml"
+    several.write_text("[annotators.ann]\nerror_rate = 0.2\n[annotators.bob]\n")
+    one.write_text("")
+    options = ("--label", "room", "--ignore", "phone", "--compare")
+    message = wrong(log, *options, several, one)
+    assert "'ann' and 'bob' and one; write the same ones into both files" in message
+    assert tune(log, *options, several, several).exit_code == 0
+
+
+@pytest.mark.parametrize("setting", ["limit = 50", 'label = "phone"'])
+def test_results_on_other_rows_or_labels_are_not_compared(
+    log: Path, tmp_path: Path, setting: str
+) -> None:
+    one, other = tmp_path / "one.toml", tmp_path / "other.toml"
+    one.write_text('[log]\nlabel = "room"\n')
+    label = "" if setting.startswith("label") else 'label = "room"\n'
+    other.write_text(f"[log]\n{label}{setting}\n")
+    name = setting.split()[0]
+    message = wrong(log, "--compare", one, other)
+    assert f"cannot be compared: {name} in section [log] is " in message
+    assert f"give --{name}, which then holds for all of them" in message

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from small_deployment import Small
 
-from connectors.records import Outgoing, Record
+from connectors.records import ALL_TOPICS, Outgoing, Record
 from connectors.wire.outbox import Outbox
 from streamgp.cli.upkeep.letters import moment_of
 from streamgp.interactive.messages import Answer, LabelledExample, Rejected
@@ -57,6 +57,19 @@ def test_list_says_where_why_and_how_far_but_not_what(small: Small) -> None:
     assert "unknown major version" in lines[2]
     assert end == "3 dead letters"
     assert "here" not in text
+
+
+def test_a_topic_is_listed_by_the_name_that_it_has_on_the_broker(small: Small) -> None:
+    names = {name: f"rooms.{name}" for name in ALL_TOPICS}
+    small.topics.names = lambda: names  # type: ignore[method-assign]
+    put_bad(small)
+    *lines, _ = small.done("dead-letters", LIST).splitlines()[1:]
+    assert [line.split()[3] for line in lines] == ["rooms.answers", "rooms.events", "rooms.events"]
+    text = small.done("dead-letters", "show", number_of(small, "major"))
+    assert "dlq.topic      rooms.events" in text.splitlines()
+    assert "dlq.role       events" in text.splitlines()
+    sent = small.done("dead-letters", "resend", number_of(small, "major"), "--yes")
+    assert "1 record: 1 to events" in sent
 
 
 def test_list_can_be_narrowed(small: Small) -> None:

@@ -1,4 +1,5 @@
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -18,7 +19,7 @@ from connectors.files import link as link_module
 from connectors.files.messages import alone_in
 from connectors.files.positions import OUTPUT_LOGS, read_position
 from connectors.files.topics import FileTopics
-from connectors.records import LinkError, Outgoing, RefusedError
+from connectors.records import LinkError, Outgoing, RefusedError, Whole
 from connectors.storage import snapshots
 
 NOW = 1_000_000_000.0
@@ -532,15 +533,47 @@ def test_a_damaged_line_of_what_was_learned_is_named(topics, directory):
         path.write_bytes(whole)
 
 
-def test_a_line_without_end_is_named(topics, directory, monkeypatch):
+def test_of_an_input_that_is_too_long_the_beginning_comes_with_its_size_and_digest(
+    topics, directory, monkeypatch
+):
+    monkeypatch.setattr(logs, "_CHUNK", 4)
+    monkeypatch.setattr(logs, "_SKIMMED", 24)
+    monkeypatch.setattr(logs, "LONGEST_INPUT", 16)
+    monkeypatch.setattr(logs, "MAX_INPUT_BYTES", 7)
+    events = directory / "events.jsonl"
+    long = b"." * 99 + b"?"
+    append(events, b"[1]\n" + long[:50])
+    link = join(topics)
+    assert [record for _ in range(8) for record in polled(link)] == [(0, b"[1]", None)]
+    assert link.lag()["events", 0] == 0
+    append(events, long[50:] + b"\n[2]\n")
+    found = [record for _ in range(8) for record in polled(link)]
+    whole = Whole(size=100, sha256=hashlib.sha256(long).hexdigest())
+    assert found == [(4, b".......", whole), (105, b"[2]", None)]
+    link.commit([])
+    link.close()
+    again = join(topics)
+    assert polled(again) == []
+    reader = topics.reader(["events"])
+    read = []
+    while not reader.caught_up:
+        read += [(record.offset, record.value, record.whole) for record in reader.poll(0.0)]
+    assert read == [(0, b"[1]", None), *found]
+
+
+def polled(link):
+    return [(record.offset, record.value, record.whole) for record in link.poll(0.0)]
+
+
+def test_a_line_that_is_too_long_for_a_worker_to_have_written_it_is_refused(
+    topics, directory, monkeypatch
+):
+    used(topics, directory)
     monkeypatch.setattr(logs, "_CHUNK", 4)
     monkeypatch.setattr(logs, "LONGEST_LINE", 16)
-    append(directory / "events.jsonl", b"[1]\n" + b"." * 100)
-    link = join(topics)
-    assert len(link.poll(0.0)) == 1
-    match = r"events\.jsonl has a line of more than 16 bytes at byte 4; take it out$"
-    with pytest.raises(LinkError, match=match):
-        link.poll(0.0)
+    match = r"state\.jsonl was changed: no worker has written the line of more than 16 bytes at by"
+    with pytest.raises(RefusedError, match=match):
+        join(topics)
 
 
 def test_state_of_other_topics_is_named(topics):

@@ -1,5 +1,6 @@
 """What any producer may write, and what a disk may spoil: it is used, put aside, or told."""
 
+import hashlib
 import json
 import logging
 import struct
@@ -113,6 +114,23 @@ def test_other_bytes_that_are_no_text_are_dead_letters_with_those_bytes(
     assert len(read(topics, "predictions")) == 1
 
 
+# --- names of topics
+
+
+def test_a_dead_letter_names_the_topic_of_the_cluster_and_its_role(topics, kafka_prefix):
+    write(topics, out("events", b"?"), out("answers", b"?"))
+    work(topics, kafka_prefix + "g")
+    found = {dict(r.headers)["dlq.role"]: r for r in read_records(topics, "dead-letters")}
+    assert found.keys() == {b"events", b"answers"}
+    for role, record in found.items():
+        name = topics.names()[role.decode()]
+        assert name.startswith(kafka_prefix)
+        assert dict(record.headers)["dlq.topic"] == name.encode()
+        letter = letter_of(record)
+        assert (letter.topic, letter.name) == (role.decode(), name)
+        assert resend(record).topic == role.decode()
+
+
 # --- size
 
 
@@ -131,6 +149,8 @@ def test_an_input_larger_than_any_topic_of_ours_takes_is_a_dead_letter(kafka, ka
         [letter] = read_records(topics, "dead-letters")
         assert (letter.key, letter.value) == (b"ann", b"x" * 2**20)
         assert dict(letter.headers)["dlq.truncated"] == b"20971523"
+        digest = hashlib.sha256(b"x" * (20 * 2**20)).hexdigest()
+        assert dict(letter.headers)["dlq.sha256"] == digest.encode()
         assert len(read(topics, "predictions")) == 1
 
 

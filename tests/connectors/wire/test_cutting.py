@@ -1,11 +1,13 @@
 """An input of any size becomes a dead letter that every broker takes; what was cut is not sent."""
 
+import hashlib
+
 import pytest
 from msgspec.structs import replace
 
 from connectors.kafka.transaction import check_sizes
 from connectors.records import Record
-from connectors.wire.cutting import CUT, cut, size_of
+from connectors.wire.cutting import CUT, DIGEST, cut, size_of
 from connectors.wire.dead_letters import letter_of, resend
 from connectors.wire.outbox import Outbox
 from streamgp.interactive.messages import Rejected
@@ -36,7 +38,7 @@ def test_an_input_of_16_mib_is_kept_byte_for_byte():
     assert (found.key, found.value) == (b"ann", largest.value[22:])
     assert CUT not in dict(found.headers)
     assert resend(found).value == found.value
-    assert cut(replace(largest, value=largest.value + b"x"))[1] == [(CUT, b"16777217")]
+    assert cut(replace(largest, value=largest.value + b"x"))[1][0] == (CUT, b"16777217")
 
 
 @pytest.mark.parametrize(
@@ -58,6 +60,10 @@ def test_an_input_of_any_size_becomes_a_letter_that_every_topic_takes(large):
     assert found.value == (None if large.value is None else large.value[:MIB])
     headers = dict(found.headers)
     assert headers[CUT] == b"%d" % size_of(large)
+    if large.value is None:
+        assert DIGEST not in headers
+    else:
+        assert headers[DIGEST] == hashlib.sha256(large.value).hexdigest().encode()
     read = letter_of(found)
     assert (read.topic, read.offset, read.stage) == ("events", 17, "decode")
 

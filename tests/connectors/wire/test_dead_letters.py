@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import get_args
 
 import pytest
+from msgspec.structs import replace as replace_record
 
 from connectors.records import Outgoing, Record
 from connectors.wire.codec import encode
@@ -58,12 +59,35 @@ def test_a_dead_letter_is_the_original_with_headers_that_say_why():
 def test_a_dead_letter_can_be_read_and_sent_again_as_it_was():
     dead = lying(outbox.dead_letter(malformed(), bad, 3))
     assert letter_of(dead) == Letter(
-        topic="events", partition=3, offset=17, stage="decode", error="why", at=NOW + 0.25,
+        topic="events", name="events", partition=3, offset=17, stage="decode", error="why",
+        at=NOW + 0.25,
         key=bad.key, value=bad.value,
     )  # fmt: skip
     assert resend(dead) == Outgoing(
         topic="events", partition=None, key=bad.key, value=bad.value, headers=HEADERS
     )
+
+
+def test_a_dead_letter_names_its_topic_as_the_broker_does_and_its_role_beside():
+    theirs = replace_record(bad, headers=[*HEADERS, ("dlq.role", b"state")])
+    of_rooms = Outbox("/streamgp/rooms", keyed=True, names={"events": "rooms.events"})
+    dead = of_rooms.dead_letter(malformed(), theirs, 3)
+    assert dead.headers[len(HEADERS) :][:4] == [
+        ("dlq.topic", b"rooms.events"),
+        ("dlq.role", b"events"),
+        ("dlq.partition", b"3"),
+        ("dlq.offset", b"17"),
+    ]
+    letter = letter_of(lying(dead))
+    assert (letter.topic, letter.name) == ("events", "rooms.events")
+    assert resend(lying(dead)).topic == "events"
+    assert list(resend(lying(dead)).headers) == HEADERS
+
+
+def test_a_topic_that_has_the_name_of_another_role_is_read_by_its_role():
+    crossed = Outbox("/streamgp/rooms", keyed=True, names={"events": "answers"})
+    letter = letter_of(lying(crossed.dead_letter(malformed(), bad, 3)))
+    assert (letter.topic, letter.name) == ("events", "answers")
 
 
 def test_a_dead_letter_that_is_refused_again_has_its_headers_once():
@@ -126,6 +150,7 @@ def test_the_error_is_one_line_whatever_the_reason_quotes():
         {"dlq.stage": None},
         {"dlq.at": b"yesterday"},
         {"dlq.topic": b"elsewhere"},
+        {"dlq.topic": b"rooms.events", "dlq.role": b"state"},
         {"dlq.partition": None},
         {"dlq.offset": b"first"},
         {"dlq.error": b"\xff"},

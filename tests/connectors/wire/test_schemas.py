@@ -102,7 +102,8 @@ def test_every_record_that_is_written_is_accepted_with_its_headers(out):
         {"content-type": "text/plain"},
         {"dlq.stage": "think"},
         {"dlq.topic": "events", "dlq.partition": "3"},
-        {"dlq.topic": "state", "dlq.partition": "3", "dlq.offset": "0"},
+        {"dlq.topic": "rooms", "dlq.role": "state", "dlq.partition": "3", "dlq.offset": "0"},
+        {"dlq.role": "events"},
         {"dlq.topic": "events", "dlq.partition": "3", "dlq.offset": "-1"},
     ],
 )

@@ -250,6 +250,23 @@ def logged(caplog):
     return lambda name: [r.fields for r in caplog.records if r.getMessage() == name]
 
 
+def test_a_label_that_hides_something_is_logged_once_without_the_label(logged):
+    topics = MemoryTopics()
+    hidden = "kit\u200bchen"
+    put(topics, event(1, y=hidden), event(2, y=hidden), event(3, y="küche"))
+    work(topics)
+    assert logged("hidden-characters") == [
+        {
+            "topic": "events",
+            "partition": 0,
+            "offset": 0,
+            "characters": ["U+200B"],
+            "consequence": "a label may look like another one",
+        }
+    ]
+    assert next(line.y for line in said(topics, "consensus")) == hidden
+
+
 def test_a_restart_goes_on_from_the_snapshot_with_the_same_words(tmp_path, logged):
     with_disk, without = MemoryTopics(), MemoryTopics()
     for i in range(6):
