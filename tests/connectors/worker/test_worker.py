@@ -28,6 +28,8 @@ from connectors.memory.topics import MemoryTopics
 from connectors.records import LinkError
 from connectors.storage.snapshots import StateDirectory, StateError
 from connectors.wire.codec import decode
+from connectors.wire.dead_letters import letter_of
+from connectors.wire.outbox import Outbox
 from connectors.worker.agreement import ChangedConfigurationError, UnfitTopicsError
 from connectors.worker.partition import MAX_AGE_S
 from connectors.worker.worker import TooManyBadError
@@ -164,18 +166,56 @@ def test_too_many_bad_inputs_end_the_worker_after_they_are_dead_letters():
 class _Explosive(type(isgp())):
     """A learner with a fault of its own."""
 
+    error: Exception = ZeroDivisionError("a fault")
+
     def predict_proba_one(self, x, **options):
         if x.get("light") == 13.0:
-            raise ZeroDivisionError("a fault")
+            raise self.error
         return super().predict_proba_one(x, **options)
 
 
-def test_a_learner_that_raises_ends_the_worker_with_nothing_committed():
+class _Exhausted(_Explosive):
+    error = MemoryError("none left")
+
+
+def test_an_input_over_which_a_learner_raises_is_a_dead_letter_and_the_next_one_is_predicted():
     topics = MemoryTopics()
-    plain = isgp(seed=1)
-    model = _Explosive(plain.model, seed=1)
+    model = _Explosive(isgp(seed=1).model, seed=1)
+    put(topics, event(1), event(2, x={"light": 13.0}), event(3))
+    work(topics, model=model)
+    assert [m.event_id for m in said(topics, "predictions")] == ["e1", "e3"]
+    [letter] = everything(topics, "dead-letters")
+    found = letter_of(letter)
+    assert (found.offset, found.stage, found.error) == (1, "predict", "ZeroDivisionError: a fault")
+    assert letter.value == everything(topics, "events")[1].value
+    assert sum(topics.lags(GROUP).values()) == 0
+
+
+def test_an_input_whose_messages_cannot_be_written_is_undone(monkeypatch):
+    topics, calm = MemoryTopics(), MemoryTopics()
+    written = Outbox.message
+
+    def message(self, said, partition):
+        if getattr(said, "event_id", None) == "e2":
+            raise ValueError("message must have at most 16777216 bytes, got more")
+        return written(self, said, partition)
+
+    put(topics, event(1), event(2), event(3))
+    put(calm, event(1), event(3))
+    with monkeypatch.context() as patch:
+        patch.setattr(Outbox, "message", message)
+        work(topics)
+    work(calm)
+    [letter] = everything(topics, "dead-letters")
+    assert letter_of(letter).stage == "encode"
+    assert said(topics, "predictions") == said(calm, "predictions")
+
+
+def test_that_no_memory_is_left_ends_the_worker_with_nothing_committed():
+    topics = MemoryTopics()
+    model = _Exhausted(isgp(seed=1).model, seed=1)
     put(topics, event(1), event(2, x={"light": 13.0}))
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(MemoryError):
         work(topics, model=model)
     assert everything(topics, "predictions", "state", "dead-letters") == []
     assert sum(topics.lags(GROUP).values()) == 2
