@@ -1,4 +1,4 @@
-"""One BLAS thread, as where a learner shares a machine with others."""
+"""The BLAS that benchmarks run on: one thread, as where a learner shares a machine; its kernels."""
 
 from __future__ import annotations
 
@@ -18,3 +18,17 @@ def one_thread() -> Iterator[str]:
         return
     with threadpoolctl.threadpool_limits(1, user_api="blas"):
         yield f"{variable}, and threadpoolctl"
+
+
+def kernels() -> str:
+    """Return for which processors the kernels are that OpenBLAS has picked, such as `"SkylakeX"`.
+
+    `"unknown"` without threadpoolctl, or with another BLAS. `OPENBLAS_CORETYPE` picks others.
+
+    """
+    try:
+        import threadpoolctl
+    except ModuleNotFoundError:
+        return "unknown"
+    found = {library.get("architecture") for library in threadpoolctl.threadpool_info()}
+    return ", ".join(sorted(found - {None})) or "unknown"
