@@ -132,12 +132,12 @@ _OTHER = Limits(
     inverse_per_step=7.0,
     replay_ms=30.0,
 )
-_WITH_AVX512 = ("SkylakeX", "Cooperlake", "SapphireRapids")
+_WITH_AVX512 = frozenset({"SkylakeX", "Cooperlake", "SapphireRapids"})
 
 
 def limits_for(kernels: str) -> Limits:
     """Return the limits for kernels of OpenBLAS, by their name."""
-    return _AVX512 if kernels in _WITH_AVX512 else _OTHER
+    return _AVX512 if _WITH_AVX512.issuperset(kernels.split(", ")) else _OTHER
 
 
 def main(argv: list[str] | None = None) -> int:

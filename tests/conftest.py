@@ -61,7 +61,14 @@ def mind_the_client(config):
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run what needs a broker last: what is wrong elsewhere is said sooner."""
     needing = {"kafka", "broker_of_ones_own"}
-    items.sort(key=lambda item: not needing.isdisjoint(getattr(item, "fixturenames", ())))
+
+    def needs_broker(item: pytest.Item) -> bool:
+        return not needing.isdisjoint(getattr(item, "fixturenames", ()))
+
+    items.sort(key=needs_broker)
+    for item in items:
+        if needs_broker(item):
+            item.add_marker(pytest.mark.timeout(900.0))  # the first one may have to fetch the jars
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from kafka_broker import Unavailable, _cache
 
 TESTS = Path(__file__).parent
 OF_SIGNALS = (
@@ -46,3 +47,10 @@ def test_signals_arrive_in_tests_though_the_runner_ignores_or_blocks_them(spoil)
 
 def test_every_test_has_a_deadline(pytestconfig) -> None:
     assert 0.0 < float(pytestconfig.getini("timeout")) <= 600.0
+
+
+def test_without_a_folder_for_the_jars_of_the_broker_there_is_none(tmp_path, monkeypatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(Unavailable, match=r"no folder for the broker's jars: .* XDG_CACHE_HOME"):
+        _cache()
