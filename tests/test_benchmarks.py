@@ -105,22 +105,27 @@ def test_gp_speed_compares_precisions_batches_and_replays_on_arrays(tmp_path, ca
 def test_gp_speed_decides_on_what_is_nearly_reached_only_if_measured_long():
     rows = [{"points": n, "single_per_reading": 0.7} for n in (1000, 3000, 6000)]
     quick, full = (gp_speed.Plan(steps={}, arrays={}, decisive=d) for d in (False, True))
-    limits = gp_speed.limits_for("SkylakeX")
+    limits = gp_speed.limits_for("Intel", "SkylakeX")
     assert gp_speed._accepted(rows, quick, limits) == []
     assert [a.ok for a in gp_speed._accepted(rows, full, limits)] == [False, False]
 
 
-def test_limits_of_gp_speed_are_those_of_the_kernels_that_blas_has_picked():
-    row = {"points": 1000, "step_per_reading": 1.8, "inverse_per_step": 11.0, "step_per_dtpsv": 1.0}
-    plan = gp_speed.Plan(steps={}, arrays={})
-    found = {}
-    for picked in ("SkylakeX", "Zen"):
-        first, _ = gp_speed._accepted([row], plan, gp_speed.limits_for(picked))
-        found[picked] = (first.name, first.ok)
-    assert found == {
-        "SkylakeX": ("step / one reading at 1000 points, AVX-512 kernels (at most)", False),
-        "Zen": ("step / one reading at 1000 points, kernels without AVX-512 (at most)", True),
-    }
+@pytest.mark.parametrize(
+    ("processor", "kernels", "name", "ok"),
+    [
+        ("Intel(R) Xeon(R) Processor", "SkylakeX", "Intel with AVX-512", False),
+        ("Intel(R) Xeon(R) Processor", "Haswell, SkylakeX", "not Intel with AVX-512", True),
+        ("AMD EPYC 7763 64-Core Processor", "Zen", "not Intel with AVX-512", True),
+        ("AMD EPYC 9654 96-Core Processor", "SkylakeX", "not Intel with AVX-512", True),
+        ("", "unknown", "not Intel with AVX-512", True),
+    ],
+)
+def test_limits_of_gp_speed_name_the_processors_that_they_hold_for(processor, kernels, name, ok):
+    row = {"points": 1000, "step_per_reading": 1.8, "inverse_per_step": 11.0}
+    limits = gp_speed.limits_for(processor, kernels)
+    first, _ = gp_speed._accepted_step(row, limits)
+    assert first.name == f"step / one reading at 1000 points, {name} (at most)"
+    assert first.ok is ok
 
 
 def test_the_explicit_inverse_predicts_what_the_classifier_predicts():
