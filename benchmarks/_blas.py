@@ -1,4 +1,4 @@
-"""One BLAS thread, as where a learner shares a machine with others."""
+"""The BLAS that benchmarks run on: one thread, as where a learner shares a machine; its kernels."""
 
 from __future__ import annotations
 
@@ -16,3 +16,11 @@ def one_thread() -> Iterator[str]:
     with threadpool_limits(1, user_api="blas"):
         here = environment()
         yield f"{here['blas']}, kernel {here['blas_kernel']}"
+
+
+def kernels() -> str:
+    """Return for which processors the kernels are that the BLAS has picked, such as `"SkylakeX"`.
+
+    `OPENBLAS_CORETYPE` picks others.
+    """
+    return environment()["blas_kernel"]

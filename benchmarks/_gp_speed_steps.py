@@ -39,6 +39,7 @@ class _Durations:
     solve: list[float] = field(default_factory=list)
     undisturbed: list[float] = field(default_factory=list)
     inverse: list[float] = field(default_factory=list)
+    n_bytes: int = 0  # of the factor, when it was last read
 
     def row(self, n: int) -> Row:
         """Return medians in microseconds, and ratios."""
@@ -52,6 +53,7 @@ class _Durations:
             "learn_us": 1e6 * median(self.learn),
             "step_us": 1e6 * step,
             "reading_us": 1e6 * read,
+            "reading_gb_per_s": 1e-9 * self.n_bytes / read,
             "step_before_dtpsv_us": 1e6 * median(self.before_solve),
             "dtpsv_us": 1e6 * solve,
             "undisturbed_step_us": 1e6 * undisturbed,
@@ -145,6 +147,7 @@ def _time_with_readings(learner: GPClassifier, events: Events, durations: _Durat
         for part in parts:
             ddot(part, part)
         durations.read.append(clock() - t0)
+        durations.n_bytes = sum(part.nbytes for part in parts)
 
 
 def _factor(learner: GPClassifier) -> list[Array]:

@@ -197,12 +197,13 @@ def _machine() -> dict[str, Any]:
     return {
         "system": platform.system(),
         "architecture": platform.machine(),
-        "processor": _processor(),
+        "processor": processor(),
         "cores": os.cpu_count(),
     }
 
 
-def _processor() -> str:
+def processor() -> str:
+    """Return the name that the processor gives itself."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -19,9 +19,25 @@ settings.register_profile("search", deadline=None, max_examples=2000)
 settings.load_profile("ci")
 
 
-# Background jobs of scripts ignore Ctrl-C, and so would the programs that tests end by it.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+def restore_signals():
+    """Handle signals that the runner was started to ignore, or with blocked, as tests expect it.
+
+    `nohup` ignores SIGHUP, the background job of a script SIGINT; programs inherit that, and so
+    would those that tests end by signals. A signal with a handler is not inherited as ignored, even
+    if the handler does nothing: programs get the default, and the runner goes on ignoring it.
+
+    """
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # what handles Ctrl-C replaces this one
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:  # no program would have an exit status
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT, signal.SIGTSTP, signal.SIGCONT):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
+
+
+restore_signals()
 
 
 def start_broker(**options):
@@ -45,7 +61,14 @@ def mind_the_client(config):
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run what needs a broker last: what is wrong elsewhere is said sooner."""
     needing = {"kafka", "broker_of_ones_own"}
-    items.sort(key=lambda item: not needing.isdisjoint(getattr(item, "fixturenames", ())))
+
+    def needs_broker(item: pytest.Item) -> bool:
+        return not needing.isdisjoint(getattr(item, "fixturenames", ()))
+
+    items.sort(key=needs_broker)
+    for item in items:
+        if needs_broker(item):
+            item.add_marker(pytest.mark.timeout(900.0))  # the first one may have to fetch the jars
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -273,14 +273,13 @@ def _write(path: Path, properties: Mapping[str, str]) -> None:
 def jars() -> Path:
     """Return the folder with the broker's jars; Maven fills it the first time."""
     version = re.findall(r"<version>(\d.*?)</version>", POM.read_text())[1]
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "streamgp-tests"
+    cache = _cache()
     home = cache / f"kafka-{version}"
     if home.is_dir():
         return home
     maven = shutil.which("mvn")
     if maven is None:
         raise Unavailable(INSTALL)
-    cache.mkdir(parents=True, exist_ok=True)
     with (cache / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two runs at once: the second finds what the first made
         if home.is_dir():
@@ -306,6 +305,20 @@ def jars() -> Path:
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
     return home
+
+
+def _cache() -> Path:
+    """Return a folder that outlasts the tests; there may be no home, or none to write to."""
+    try:
+        caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        cache = caches / "streamgp-tests"
+        cache.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError) as error:
+        raise Unavailable(
+            f"There is no folder for the broker's jars: {error}; name one in XDG_CACHE_HOME, or a "
+            "broker in STREAMGP_TEST_KAFKA"
+        ) from error
+    return cache
 
 
 def _java() -> str:

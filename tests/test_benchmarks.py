@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import re
 import sys
 from functools import partial
 from itertools import pairwise
@@ -66,7 +67,7 @@ def test_wifi_shows_all_learners_and_widens_the_limits_of_a_quick_run(tmp_path):
     assert "300 widened by 2 standard errors" in labels["name"]
 
 
-def test_gp_speed_compares_steps_solves_readings_and_inverses(tmp_path):
+def test_gp_speed_compares_steps_solves_readings_and_inverses(tmp_path, capsys):
     plan = gp_speed.Plan(steps={50: (4, 2), 500: (4, 1)}, arrays={}, n_replayed=40, n_events=40)
     small = partial(gp_speed.measure, plan=plan)
     result, _ = document(tmp_path, "gp_speed", small, "--quick")
@@ -74,7 +75,10 @@ def test_gp_speed_compares_steps_solves_readings_and_inverses(tmp_path):
     steps = [row for row in result["rows"] if "step_us" in row]
     assert [row["points"] for row in steps] == [50, 500]
     assert all(value > 0 for row in steps for value in row.values())
-    assert result["acceptance"][0]["name"] == "explicit inverse / step at 500 points (at least)"
+    name = result["acceptance"][0]["name"]
+    assert re.fullmatch(r"explicit inverse / step at 500 points, .*AVX-512.* \(at least\)", name)
+    printed = capsys.readouterr().out
+    assert re.search(r"Its kernels: \w+\.\nOne core reads 1 MB at [\d.]+ GB/s\.$", printed, re.M)
 
 
 def test_gp_speed_compares_precisions_batches_and_replays_on_arrays(tmp_path, capsys):
@@ -101,8 +105,27 @@ def test_gp_speed_compares_precisions_batches_and_replays_on_arrays(tmp_path, ca
 def test_gp_speed_decides_on_what_is_nearly_reached_only_if_measured_long():
     rows = [{"points": n, "single_per_reading": 0.7} for n in (1000, 3000, 6000)]
     quick, full = (gp_speed.Plan(steps={}, arrays={}, decisive=d) for d in (False, True))
-    assert gp_speed._accepted(rows, quick) == []
-    assert [a.ok for a in gp_speed._accepted(rows, full)] == [False, False]
+    limits = gp_speed.limits_for("Intel", "SkylakeX")
+    assert gp_speed._accepted(rows, quick, limits) == []
+    assert [a.ok for a in gp_speed._accepted(rows, full, limits)] == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("processor", "kernels", "name", "ok"),
+    [
+        ("Intel(R) Xeon(R) Processor", "SkylakeX", "Intel with AVX-512", False),
+        ("Intel(R) Xeon(R) Processor", "Haswell, SkylakeX", "not Intel with AVX-512", True),
+        ("AMD EPYC 7763 64-Core Processor", "Zen", "not Intel with AVX-512", True),
+        ("AMD EPYC 9654 96-Core Processor", "SkylakeX", "not Intel with AVX-512", True),
+        ("", "unknown", "not Intel with AVX-512", True),
+    ],
+)
+def test_limits_of_gp_speed_name_the_processors_that_they_hold_for(processor, kernels, name, ok):
+    row = {"points": 1000, "step_per_reading": 1.8, "inverse_per_step": 11.0}
+    limits = gp_speed.limits_for(processor, kernels)
+    first, _ = gp_speed._accepted_step(row, limits)
+    assert first.name == f"step / one reading at 1000 points, {name} (at most)"
+    assert first.ok is ok
 
 
 def test_the_explicit_inverse_predicts_what_the_classifier_predicts():

@@ -5,6 +5,7 @@ import importlib.util
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -86,7 +87,7 @@ def test_the_label_has_the_version_of_the_package():
 @pytest.mark.parametrize("age_s", [0.0, 50.0, 90.0, None])
 def test_a_worker_is_healthy_if_it_was_alive_within_the_last_minute(tmp_path, age_s):
     [check] = all_of("HEALTHCHECK")
-    command = check.partition(" CMD ")[2].replace("/var/lib/streamgp", str(tmp_path))
+    command = check.partition(" CMD ")[2].replace("/var/lib/streamgp", shlex.quote(str(tmp_path)))
     if age_s is not None:
         alive = tmp_path / "worker-1-0" / "alive"
         alive.parent.mkdir()

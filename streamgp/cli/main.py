@@ -199,15 +199,19 @@ def _fix_hashes() -> None:
 
 def _flush_quietly() -> None:
     """Write out what is left; a reader that has gone (`| head`) is told by the status alone."""
-    if sys.stdout is None:  # closed by the shell: `>&-`
-        return
-    try:
-        sys.stdout.flush()
-    except OSError as error:
-        # The interpreter flushes once more at exit; give it something that takes the bytes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if isinstance(error, BrokenPipeError):
-            sys.exit(UNREAD)
+    unread = False
+    for stream in (sys.stdout, sys.stderr):
+        if stream is None:  # closed by the shell: `>&-`
+            continue
+        try:
+            stream.flush()
+        except OSError as error:
+            # The interpreter flushes once more at exit, and would end with 120, as where a terminal
+            # was closed; give it something that takes the bytes.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            unread = unread or (stream is sys.stdout and isinstance(error, BrokenPipeError))
+    if unread:
+        sys.exit(UNREAD)
 
 
 if __name__ == "__main__":

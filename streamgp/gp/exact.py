@@ -186,9 +186,13 @@ class ExactGP:
         """
         _, rows, _, V, means, variances = zip(*map(self._solve, X), strict=True)
         C = self.kernel.matrix(np.array(rows))
-        solved = np.array(V, float)
+        # Of even length, so that all begin alike in memory: some kernels of BLAS add up from where
+        # a vector is aligned.
+        solved = np.empty((len(V), self.n + self.n % 2))[:, : self.n]
+        solved[:] = V
         for i, v in enumerate(solved):
-            C[i] -= np.vecdot(solved, v)
+            C[i, :i] -= np.vecdot(solved[:i], v)
+            C[:i, i] = C[i, :i]
         np.fill_diagonal(C, variances)
         return np.array(means), C
 

@@ -168,13 +168,13 @@ class PackedCholesky:
         self.n = n
 
     def row(self, i: int) -> tuple[Array, float]:
-        """Return row `i` as it was appended: `v` of shape (i,) and the diagonal `d`."""
+        """Return row `i` as it was appended: `v` of shape (i,), a copy, and the diagonal `d`."""
         block = next(b for b in reversed(self._blocks) if b.start <= i)
         r = i - block.start
         offset = r * (r + 1) // 2
         stored = block.triangle[offset : offset + r]
-        if block.start:
-            stored = np.concatenate([block.panel[r], stored])
+        # Aligned in memory as `v` was: some kernels of BLAS add up from where a vector is aligned.
+        stored = np.concatenate([block.panel[r], stored]) if block.start else stored.copy()
         return stored, float(block.triangle[offset + r])
 
     def diagonal(self) -> Array:

@@ -120,7 +120,10 @@ class PoolPosterior:
         """Observe the functions, -1 or +1 each, as `codes` of shape (m,) at point `i`."""
         c = self.covariances[i]
         std = math.sqrt(c[i] + self.noise_variance)
-        # Halves of c c' / v whose products commute: the matrix stays symmetric to the last bit.
+        # Half of c c' / v. Row i stands for column i below: the two differ by roundings at most, as
+        # a BLAS may round the product at (j, k) and that at (k, j) in two ways, and no step makes
+        # more of the difference. Without BLAS they would be equal, and a step take four times as
+        # long.
         half: Array = c / std
         gaps = (np.append(1.0, codes) - self._means[:, i]) / std
         self._means += gaps[:, None] * half  # f += c(., i) (y - f_i) / v

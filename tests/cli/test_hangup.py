@@ -18,7 +18,8 @@ import pytest
 from connectors.files.topics import FileTopics
 
 MAIN = "from streamgp.cli.main import main; main()"
-ENVIRONMENT = {**os.environ, "PYTHONHASHSEED": "0", "TERM": "xterm"}
+# Buffered, as streams are where nothing else is set: what could not be written is written at exit.
+ENVIRONMENT = {**os.environ, "PYTHONHASHSEED": "0", "TERM": "xterm", "PYTHONUNBUFFERED": ""}
 LOG = "time,light,room\n" + "".join(f"{i},{i % 7},den\n" for i in range(10_000))
 COMMANDS = {
     "annotate w.toml --as ann": ("no question is open", 0),

@@ -7,7 +7,8 @@ import os
 import select
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -37,20 +38,31 @@ class Process:
 
     def wait_for(self, event: str) -> None:
         """Return when something has been logged."""
-        assert self.process.stderr is not None
-        while f'"event":"{event}"'.encode() not in self._log:
-            ready, _, _ = select.select([self.process.stderr], [], [], _PATIENCE_S)
-            assert ready, f"no {event!r} in time; {self._log!r}"
-            data = os.read(self.process.stderr.fileno(), 65536)
-            assert data, f"ended before {event!r}; {self._log!r}"
-            self._log += data
+        with self._killed_if_in_vain():
+            assert self.process.stderr is not None
+            while f'"event":"{event}"'.encode() not in self._log:
+                ready, _, _ = select.select([self.process.stderr], [], [], _PATIENCE_S)
+                assert ready, f"no {event!r} in time; {self._log!r}"
+                data = os.read(self.process.stderr.fileno(), 65536)
+                assert data, f"ended before {event!r}; {self._log!r}"
+                self._log += data
 
     def end(self) -> tuple[int, list[dict[str, Any]]]:
         """Wait for the end, and return the status and the log."""
         assert self.process.stderr is not None
-        status = self.process.wait(_PATIENCE_S)
+        with self._killed_if_in_vain():
+            status = self.process.wait(_PATIENCE_S)
         log = self._log + self.process.stderr.read()
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             assert stream is not None
             stream.close()
         return status, [json.loads(line) for line in log.splitlines()]
+
+    @contextmanager
+    def _killed_if_in_vain(self) -> Iterator[None]:
+        """Leave no worker behind that a test has waited for too long."""
+        try:
+            yield
+        except BaseException:
+            self.process.kill()
+            raise

@@ -87,7 +87,7 @@ def test_damage_gives_a_clear_error_and_costs_little(snapshots, damage, which):
     rng = random.Random(which)
     whole = snapshots[which]
     tracemalloc.start()
-    start = time.perf_counter()
+    start = time.process_time()  # whatever else the machine does
     n_restored = 0
     for _ in range(N // 4):
         data = damage(whole, rng)
@@ -99,6 +99,6 @@ def test_damage_gives_a_clear_error_and_costs_little(snapshots, damage, which):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 30e6
-    assert time.perf_counter() - start < 120.0  # none of them hangs
+    assert time.process_time() - start < 120.0  # of all; one that hangs meets its deadline
     if damage is damaged:
         assert n_restored == 0

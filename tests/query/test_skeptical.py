@@ -577,7 +577,7 @@ def test_a_relabelled_example_survives_the_next_rebuild():
         other.observe_one(x)
         if i != 6:
             other.settle_one(x, "new" if i == 5 else y, given=y, challenged=True)
-    assert answers(one) == answers(other)
+    assert close(answers(one), answers(other))  # the classes came in another order
 
 
 @pytest.mark.parametrize("method", ["relabel_one", "forget_one"])

@@ -472,6 +472,27 @@ def test_signal_ends_it_with_0(number: signal.Signals, config: Path) -> None:
     ]
 
 
+NOHUP = """
+import signal
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+"""
+
+
+def test_signals_ignored_from_the_start_do_not_end_it(config: Path) -> None:
+    """As under `nohup`, and as the background job of a script."""
+    process = Process(config, "--broker", "memory://", code=NOHUP)
+    process.wait_for("assigned")
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        process.process.send_signal(number)
+    status, log = process.end()
+    assert status == exit_codes.DONE
+    assert [(line["event"], line["signal"]) for line in log[-2:]] == [
+        ("stopping", "SIGTERM"),
+        ("stopped", "SIGTERM"),
+    ]
+
+
 BUSY = """
 import time
 from connectors.worker.worker import Worker

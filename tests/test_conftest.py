@@ -1,0 +1,56 @@
+"""The tests run alike wherever they are started, and none of them waits for ever."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from kafka_broker import Unavailable, _cache
+
+TESTS = Path(__file__).parent
+OF_SIGNALS = (
+    "cli/test_stopping.py",
+    "cli/test_hangup.py::test_hangup_ends_it_in_order[signalled-run w.toml]",
+)
+SENT = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+
+
+def ignore_signals() -> None:
+    """Leave a program with what `nohup`, scripts and careless supervisors leave it with."""
+    for number in (*SENT, signal.SIGQUIT, signal.SIGCHLD, signal.SIGTSTP, signal.SIGCONT):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def block_signals() -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, (*SENT, signal.SIGALRM, signal.SIGCHLD))
+
+
+@pytest.mark.parametrize("spoil", [ignore_signals, block_signals])
+def test_signals_arrive_in_tests_though_the_runner_ignores_or_blocks_them(spoil) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--timeout=30"]
+        + [str(TESTS / name) for name in OF_SIGNALS],
+        cwd=TESTS.parent,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120.0,
+        check=False,
+        preexec_fn=spoil,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_every_test_has_a_deadline(pytestconfig) -> None:
+    assert 0.0 < float(pytestconfig.getini("timeout")) <= 600.0
+
+
+def test_without_a_folder_for_the_jars_of_the_broker_there_is_none(tmp_path, monkeypatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(Unavailable, match=r"no folder for the broker's jars: .* XDG_CACHE_HOME"):
+        _cache()
