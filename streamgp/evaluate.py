@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import time
+import warnings
 from collections import UserList
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from streamgp.interactive import (
     InteractiveLoop,
     LabelRequest,
     Prediction,
+    Rejected,
     SimulatedAnnotator,
     SimulatedMeasurer,
     Tally,
@@ -168,6 +170,11 @@ def interactive_val_score(
     -------
     The metric, and counts of questions and answers.
 
+    Warns
+    -----
+    RuntimeWarning
+        If the model raised an error over an input: that was rejected, and changed nothing.
+
     Examples
     --------
     >>> from river import metrics
@@ -221,6 +228,13 @@ def interactive_val_score(
         if print_every and n % print_every == 0:
             report(n)
     game.finish()
+    if game.failures:
+        warnings.warn(
+            f"the model failed over {len(game.failures)} of the inputs, which were rejected; the "
+            f"first time with {game.failures[0]}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     if print_every and n > print_every and n % print_every:
         report(n)
     counts = game.tally.summary()
@@ -241,6 +255,7 @@ class _Game:
         target: Target,
     ) -> None:
         self.tally = Tally(target)
+        self.failures: list[str] = []
         self._loop = loop
         self._queue = AnswerQueue(annotator)
         self._metric = metric
@@ -284,6 +299,8 @@ class _Game:
                 self._score(message)
             elif isinstance(message, LabelRequest | Challenge):
                 self._queue.ask(message, now)
+            elif isinstance(message, Rejected) and message.fault == "failed":
+                self.failures.append(message.reason)
 
     def _score(self, prediction: Prediction) -> None:
         if self._truth is None or prediction.y is None:

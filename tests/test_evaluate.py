@@ -467,3 +467,17 @@ def test_an_ordinary_regressor_is_asked_always_and_never_challenges():
     model = preprocessing.StandardScaler() | linear_model.LinearRegression()
     result = interactive_val_score(data, model, metrics.RMSE())
     assert (result.n_asked, result.n_challenges, result.wrong_kept) == (60, 0, 0.0)
+
+
+def test_a_model_that_fails_over_an_event_is_told_of_and_the_others_are_scored():
+    class Faulty(type(isgp())):
+        def query_one(self, x, **options):
+            if x["u"] == 3.0:
+                raise ZeroDivisionError("by what?")
+            return super().query_one(x, **options)
+
+    stream = [({"u": float(n)}, "ab"[n % 2]) for n in range(6)]
+    model = Faulty(isgp().model, seed=1)
+    with pytest.warns(RuntimeWarning, match="failed over 1 of the inputs.* ZeroDivisionError: by"):
+        result = interactive_val_score(stream, model, metrics.Accuracy())
+    assert (result.n_events, result.n_rejected) == (6, 1)

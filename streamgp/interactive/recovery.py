@@ -53,7 +53,7 @@ _STAGES: dict[str, Stage] = {
     "look_through": "review",
 }
 
-
+# Those that may refuse what they are given, with a ValueError or TypeError.
 _REFUSING = frozenset(("observe_one", "settle_one", "relabel_one"))
 
 
