@@ -632,7 +632,10 @@ class InteractiveLoop(LoopState):
         This is the one place where any error is caught: a learner, a rule or a budget of somebody
         may raise whatever there is, and one record must not end the work on all others.
         """
-        if not (self._moderator.journal.may_try() or always):
+        journal = self._moderator.journal
+        credit = journal.credit
+        if not (journal.may_try() or always):
+            self._changed = True  # credit is state
             reason = (
                 "not tried, as too many inputs of this key have failed; of further ones every "
                 "tenth is tried until one does not fail"
@@ -647,7 +650,7 @@ class InteractiveLoop(LoopState):
             raise
         except Exception as error:
             self._rollback.undo()
-            self._last, self._changed = None, changed
+            self._last, self._changed = None, changed or journal.credit != credit
             if isinstance(error, _RefusedError):
                 flaw = rejected(given.subject, given.key, "malformed", str(error), given.at)
                 return [*given.before, flaw]

@@ -120,3 +120,23 @@ def test_labels_that_are_numbers_have_a_range(y, is_taken):
     assert isinstance(messages[-1], LabelledExample) == is_taken
     if not is_taken:
         assert messages[0].reason.startswith("a label must be at most 1e+100 in size, got ")
+
+
+@pytest.mark.parametrize("n_failures", [1, 9, 10, 11, 15])
+def test_a_loop_made_of_what_was_published_refuses_the_same_inputs(monkeypatch, n_failures):
+    def query_one(*_, **__):
+        raise RuntimeError("broken")
+
+    loop = InteractiveLoop(isgp(seed=1), expires_after_s=30.0)
+    loop.on_event(event(0), 0.0)
+    parts = loop.changes()
+    with monkeypatch.context() as patch:
+        patch.setattr(loop.model, "query_one", query_one)
+        for number in range(1, 1 + n_failures):
+            [rejected] = loop.on_event(event(number), float(number))
+            assert (rejected.stage is None) == (number > 10 and number != 12)
+            parts |= loop.changes()
+    again = InteractiveLoop.from_parts(parts, [], isgp(seed=1), expires_after_s=30.0)
+    for number in range(100, 130):
+        told = [one.on_event(event(number), float(number)) for one in (loop, again)]
+        assert told[0] == told[1]
