@@ -15,6 +15,7 @@ from math import isfinite
 from typing import Any
 
 from streamgp.base import Label
+from streamgp.interactive.border import LARGEST_LABEL
 
 _INTEGER = re.compile(r"[+-]?(?:0|[1-9][0-9]{0,17})")
 _LARGEST = 2**63 - 1
@@ -192,6 +193,7 @@ def label_of(cell: Any) -> Label | None:
     if isinstance(cell, int) and abs(cell) <= _LARGEST:
         return cell
     if isinstance(cell, float) and isfinite(cell):
+        _check_range(cell)
         return int(cell) if cell.is_integer() and abs(cell) <= 2**53 else cell
     raise ValueError(f"must be a label (text, integer or boolean), got {cell!r:.60}")
 
@@ -206,12 +208,23 @@ def target_of(cell: Any) -> float | None:
     >>> target_of("warm")
     Traceback (most recent call last):
     ValueError: must be a number, got 'warm'
+    >>> target_of("1e155")
+    Traceback (most recent call last):
+    ValueError: must be at most 1e+100 in size, got 1e+155
 
     """
     if isinstance(cell, bool) or (isinstance(cell, str) and cell.strip().lower() in _BOOLEANS):
         raise ValueError(f"must be a number, got {cell!r:.60}")
     number = number_of(cell)
-    return None if number is None else float(number)
+    if number is None:
+        return None
+    _check_range(number)
+    return float(number)
+
+
+def _check_range(number: float) -> None:
+    if abs(number) > LARGEST_LABEL:
+        raise ValueError(f"must be at most {LARGEST_LABEL:.0e} in size, got {number!r}")
 
 
 def key_of(cell: Any) -> str:

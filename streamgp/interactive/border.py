@@ -136,7 +136,7 @@ def flaw_of_event(event: Event) -> str | None:
         return f"x must be a mapping from feature names to values, got {event.x!r}"
     if not is_time(event.occurred_at):
         return _no_time("occurred_at", event.occurred_at)
-    return None if event.y is None else _flaw_of_label(event.y)
+    return None if event.y is None else flaw_of_label(event.y)
 
 
 def flaw_of_answer(answer: Answer) -> str | None:
@@ -174,7 +174,7 @@ def flaw_of_answer(answer: Answer) -> str | None:
             return f"std must be at most {LARGEST_LABEL:.0e}, got {answer.std!r}"
         if isinstance(answer.y, bool | str | None):
             return f"std is for numbers, got {answer.std!r} for the label {answer.y!r}"
-    return None if answer.y is None else _flaw_of_label(answer.y)
+    return None if answer.y is None else flaw_of_label(answer.y)
 
 
 def flaw_of_keeping(x: object) -> str | None:
@@ -246,7 +246,8 @@ def _no_time(name: str, value: object) -> str:
     return f"{name} must be a finite number of seconds, got {value!r}"
 
 
-def _flaw_of_label(y: object) -> str | None:
+def flaw_of_label(y: object) -> str | None:
+    """Say why a value is no label, or None."""
     try:
         as_label(y)
     except ValueError as error:

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from streamgp.interactive.annotators import resumable
+from streamgp.interactive.border import flaw_of_label
 from streamgp.interactive.messages import Answer
 
 if TYPE_CHECKING:
@@ -58,8 +59,11 @@ class AnswerQueue:
         return len(self._waiting)
 
     def see(self, event: Event) -> None:
-        """Show an event with its truth to the annotator, before anything is asked about it."""
-        if event.truth is not None:
+        """Show an event to the annotator, before anything is asked about it.
+
+        Of a truth that is no label nobody can say it, and the annotator declines.
+        """
+        if event.truth is not None and flaw_of_label(event.truth) is None:
             self._truths[event.key, event.event_id] = event.truth
             self.annotator.see(event.truth)
 

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgp.interactive import Answer, AnswerQueue, Event, LabelRequest, SimulatedAnnotator
+from streamgp.interactive import (
+    Answer,
+    AnswerQueue,
+    Event,
+    LabelRequest,
+    SimulatedAnnotator,
+    SimulatedMeasurer,
+)
 
 
 def request(event_id, key=None):
@@ -156,3 +163,11 @@ def test_queue_whose_annotator_cannot_be_saved_cannot_be_saved():
         AnswerQueue(Clerk()).state()
     with pytest.raises(TypeError, match=message):
         AnswerQueue(Clerk()).load_state({"annotator": {}})
+
+
+def test_what_is_no_label_is_nothing_that_an_annotator_can_say():
+    queue = AnswerQueue(SimulatedMeasurer(seed=1))
+    queue.see(Event(event_id="e1", x={}, occurred_at=0.0, truth=1e155))
+    queue.ask(request("e1"), 0.0)
+    [answer] = queue.due(0.0)
+    assert answer.declined
