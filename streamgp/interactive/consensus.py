@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from streamgp.base import Example, Neighbour
     from streamgp.interactive.messages import Event
     from streamgp.interactive.records import Record, Word
-    from streamgp.interactive.recovery import CallJournal
+    from streamgp.interactive.rollback import CallJournal
 
 
 class Consensus:

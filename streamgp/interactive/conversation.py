@@ -17,7 +17,7 @@ from streamgp.interactive.learner import SkepticalLearner, as_asking_back, as_re
 from streamgp.interactive.memory import Memory
 from streamgp.interactive.messages import Answer, Cancel, Expired, LabelRequest, Message, Origin
 from streamgp.interactive.records import Question, Record, Word
-from streamgp.interactive.recovery import CallJournal
+from streamgp.interactive.rollback import CallJournal
 from streamgp.interactive.total import TotalBudget
 from streamgp.signatures import taken
 

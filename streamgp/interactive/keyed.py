@@ -277,6 +277,7 @@ class KeyedLoops:
 
     def forget(self, key: str | None) -> bool:
         """Forget a key with all it said and learned, for good; False if there is no such key."""
+        self._last = None
         if self._changes is not None:
             loop = self._residents.look_up(key)
             if loop is not None:
@@ -309,6 +310,7 @@ class KeyedLoops:
         """
         if self._changes is None:
             raise ValueError("changes are not kept; make the loops with keep_changes=True")
+        self._last = None  # what is published stands
         found = self._changes.take(self._residents.ready)
         change = None if self._total is None else self._total.change()
         if change is not None:
@@ -369,6 +371,7 @@ class KeyedLoops:
         """
         if not parts:
             return
+        self._last = None
         residents = self._residents
         known = residents.look_up(key)
         loop = residents.caught_up(known, parts, log)

@@ -177,9 +177,9 @@ from streamgp.interactive.messages import (
     Stage,
 )
 from streamgp.interactive.records import Record, Word
-from streamgp.interactive.recovery import stage_of
 from streamgp.interactive.reservoir import ask_back
 from streamgp.interactive.reviewing import look_through
+from streamgp.interactive.rollback import stage_of
 
 __all__ = ["InteractiveLoop", "SkepticalLearner"]
 
@@ -504,6 +504,10 @@ class InteractiveLoop(LoopState):
             always=True,
         )
 
+    def keep_last(self) -> None:
+        """Let the last input stand: `reject_last` does not undo it any more."""
+        self._last = None
+
     def reject_last(self, error: Exception, stage: Stage | None = None) -> list[Message] | None:
         """Undo the last input, as it has failed later on, where its messages were encoded.
 
@@ -601,7 +605,7 @@ class InteractiveLoop(LoopState):
         return self._moderator.erase(record, now)
 
     def _expire(self, record: Record, now: float) -> list[Message]:
-        """End an open request; nobody sent anything that could be rejected instead."""
+        """End an open request; no input is there that could be rejected instead."""
         self._note(record)
         self._rollback.begin()
         self._rollback.touch(record)
@@ -629,15 +633,15 @@ class InteractiveLoop(LoopState):
     ) -> list[Message]:
         """Do what an input says; whatever it makes fail, all is as it was before the input.
 
-        This is the one place where any error is caught: a learner, a rule or a budget of somebody
-        may raise whatever there is, and one record must not end the work on all others.
+        This is the one place where any error is caught: a learner, a rule or a budget of a user's
+        own may raise any error, and one record must not end the work on all others.
         """
         journal = self._moderator.journal
         credit = journal.credit
         if not (journal.may_try() or always):
             self._changed = True  # credit is state
             reason = (
-                "not tried, as too many inputs of this key have failed; of further ones every "
+                "not tried, as too many inputs of this learner have failed; of further ones every "
                 "tenth is tried until one does not fail"
             )
             key = given.key
@@ -645,7 +649,9 @@ class InteractiveLoop(LoopState):
         self._rollback.begin()
         self._last, changed = given, self._changed
         try:
-            return [*given.before, *work()]
+            messages = [*given.before, *work()]
+            self._changed = self._changed or journal.credit != credit
+            return messages
         except MemoryError:
             raise
         except Exception as error:

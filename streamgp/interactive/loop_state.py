@@ -18,7 +18,7 @@ from streamgp.interactive.memory import Memory
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.parts import HEAD, Published, take_up
 from streamgp.interactive.records import Record
-from streamgp.interactive.recovery import CallJournal, Rollback
+from streamgp.interactive.rollback import CallJournal, Rollback
 from streamgp.interactive.saving import KIND, check_resumable, load, save
 from streamgp.interactive.snapshot import INCONSISTENT, Snapshot, SnapshotError
 from streamgp.interactive.total import TotalBudget
@@ -188,6 +188,7 @@ class LoopState:
         [['e1', 'asked'], ['e2', 'cancelled']]
 
         """
+        self._last = None  # what is published stands
         if not self._changed:
             return {}
         check_resumable(self.model)

@@ -68,6 +68,7 @@ class OneLoop:
             check_now(now)
             flaw = flaw_of_keeping(event.x)
             if flaw is not None:
+                self.loop.keep_last()
                 return [rejected(event.event_id, event.key, "malformed", flaw, now)]
         return self.loop.on_event(event, now, written_at=written_at)
 

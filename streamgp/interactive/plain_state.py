@@ -16,7 +16,7 @@ from streamgp.interactive.memory import Memory
 from streamgp.interactive.messages import Event
 from streamgp.interactive.pages import PlainRecord
 from streamgp.interactive.records import Question, Record, Word
-from streamgp.interactive.recovery import FULL_CREDIT
+from streamgp.interactive.rollback import FULL_CREDIT
 from streamgp.plain import features_of, plain_features
 
 

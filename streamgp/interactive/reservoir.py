@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from streamgp.interactive.learner import AskingBackLearner
 from streamgp.interactive.memory import Memory
 from streamgp.interactive.messages import LabelRequest
-from streamgp.interactive.recovery import Rollback
+from streamgp.interactive.rollback import Rollback
 
 if TYPE_CHECKING:
     from streamgp.interactive.conversation import Moderator

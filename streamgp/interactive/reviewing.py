@@ -12,7 +12,7 @@ from streamgp.interactive.conversation import Moderator
 from streamgp.interactive.learner import ReviewingLearner
 from streamgp.interactive.memory import Memory
 from streamgp.interactive.messages import Challenge
-from streamgp.interactive.recovery import Rollback
+from streamgp.interactive.rollback import Rollback
 
 if TYPE_CHECKING:
     from streamgp.interactive.records import Record

@@ -371,9 +371,12 @@ class TaughtLearner(ABC, Generic[B]):
             for example in self._examples.values():
                 try:
                     self._teach(learner, example)
-                except (ValueError, TypeError):
-                    # With other statistics an example can repeat an earlier one, or be too large;
-                    # it stays on record.
+                except MemoryError:
+                    raise
+                except Exception:
+                    # With other statistics an example can repeat an earlier one, be too large, or
+                    # be more than a learner can bear; it stays on record. One that ended the
+                    # rebuild would be met again at every later event.
                     self._passed_over = True
             self.learner = learner
             if self._state() == state:

@@ -10,11 +10,10 @@ saved after every `SAVE_EVERY` calls that change it, and the calls since then ar
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
-
-import msgspec
 
 from streamgp.interactive.messages import Stage
 from streamgp.interactive.records import Record
@@ -34,10 +33,10 @@ FULL_CREDIT: Final = 100
 REBUILD: Final = 10
 """A rebuild of the model costs `REBUILD` of the credit of a loop; every input earns 1 of it back.
 Ten rebuilds in a row are free, and of records that fail one after the other every tenth is tried:
-whoever sends them does not decide how much a worker computes."""
+their sender does not decide how much a worker computes."""
 
-# What was being done, by the function that was at it. Read off the traceback: while nothing fails
-# this costs nothing.
+# What was being done, by the name of the function that did it. It is read off the traceback, which
+# costs nothing while nothing fails.
 _STAGES: dict[str, Stage] = {
     "observe_one": "predict",
     "guess": "predict",
@@ -117,7 +116,7 @@ class CallJournal:
     def __init__(self, model: Any) -> None:
         self._model = model
         self._can_save = all(hasattr(model, name) for name in ("state", "examples", "reset_to"))
-        self._saved: tuple[bytes, list[Example]] | None = None
+        self._saved: tuple[str, list[Example]] | None = None
         self._calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
         self._mark = 0
         self.credit = FULL_CREDIT
@@ -162,13 +161,15 @@ class CallJournal:
             return
         self.credit = max(0, self.credit - REBUILD)
         state, examples = self._saved
-        self._model.reset_to(msgspec.json.decode(state), examples)
+        self._model.reset_to(json.loads(state), examples)
         for name, args, kwargs in self._calls:
             getattr(self._model, name)(*args, **kwargs)
 
     def _save(self) -> None:
         try:
-            self._saved = msgspec.json.encode(self._model.state()), self._model.examples()
+            # Refuses what is not finite, which JSON cannot hold.
+            state = json.dumps(self._model.state(), allow_nan=False)
+            self._saved = state, self._model.examples()
         except (TypeError, ValueError):  # a budget or a learner in it has no state to save
             self._can_save = False
             self._saved = None

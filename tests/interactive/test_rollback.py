@@ -1,10 +1,28 @@
 """The journal of calls that change a model, and inputs that are undone after they were taken."""
 
+from dataclasses import replace
+
 import pytest
+from river.naive_bayes import GaussianNB
 
 from streamgp import GPClassifier, GPRegressor, SkepticalClassifier, SkepticalRegressor, isgp
-from streamgp.interactive import Event, InteractiveLoop, KeyedLoops, LabelledExample, Prediction
-from streamgp.interactive.recovery import FULL_CREDIT, REBUILD, SAVE_EVERY, CallJournal
+from streamgp.interactive import (
+    Event,
+    InteractiveLoop,
+    KeyedLoops,
+    LabelledExample,
+    Prediction,
+    consensus,
+    guess,
+    reservoir,
+    reviewing,
+    rollback,
+)
+from streamgp.interactive.one_loop import OneLoop
+from streamgp.interactive.rollback import FULL_CREDIT, REBUILD, SAVE_EVERY, CallJournal
+from streamgp.query import AlwaysAsk
+from streamgp.query.looking_back import LookingBack
+from streamgp.query.wrapper import Skeptical
 
 
 def event(number, key=None, y=None):
@@ -140,3 +158,44 @@ def test_a_loop_made_of_what_was_published_refuses_the_same_inputs(monkeypatch, 
     for number in range(100, 130):
         told = [one.on_event(event(number), float(number)) for one in (loop, again)]
         assert told[0] == told[1]
+
+
+def test_every_function_that_names_a_stage_is_there():
+    methods = vars(SkepticalClassifier) | vars(LookingBack) | vars(Skeptical)
+    loop = vars(consensus.Consensus) | vars(guess) | vars(reservoir) | vars(reviewing)
+    assert set(rollback._STAGES) <= methods.keys() | loop.keys()
+
+
+def test_what_was_published_is_not_undone():
+    loop = taught()
+    loop.on_event(event(100), 100.0)
+    loop.changes()
+    assert loop.reject_last(ValueError("too long"), "encode") is None
+    assert loop.knows("e100")
+
+
+def test_a_malformed_event_undoes_no_earlier_one_where_one_loop_serves_all():
+    loop = OneLoop(isgp(seed=1))
+    loop.on_event(event(1, key="ann"), 1.0)
+    [rejected] = loop.on_event(replace(event(2), x={("u", 1): 0.5}), 2.0)
+    assert rejected.fault == "malformed"
+    assert loop.reject_last(ValueError("too long"), "encode") is None
+    assert loop.knows("ann", "e1")
+
+
+def test_an_example_that_a_rebuild_cannot_bear_is_passed_over():
+    """Without that no later event of the key could be predicted any more."""
+    loop = InteractiveLoop(SkepticalClassifier(Brittle(), AlwaysAsk(), warm_up=8, seed=1))
+    for number in range(40):
+        x = {"u": 10.0 if number == 0 else 0.01 * number}
+        one = Event(event_id=f"e{number}", x=x, occurred_at=float(number), y="ab"[number % 2])
+        assert isinstance(loop.on_event(one, float(number))[0], Prediction)
+
+
+class Brittle(GaussianNB):
+    """Fails over features that are far from the others."""
+
+    def learn_one(self, x, y):
+        if abs(x["u"]) > 2.0:
+            raise RuntimeError("too far")
+        super().learn_one(x, y)
