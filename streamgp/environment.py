@@ -168,7 +168,12 @@ def _found() -> tuple[dict[str, str], Sequence[Any]]:
 
 
 def _blas_libraries() -> Sequence[Any]:
-    """Return what controls the BLAS libraries of numpy and scipy, in this order."""
+    """Return what controls the BLAS libraries of numpy and scipy, in this order.
+
+    Where none lies beside them (conda, packages of a Linux distribution), it cannot be told which
+    they are linked with: these are then all that are loaded at the first call, so that a package
+    imported before, with a BLAS of its own, shows as a difference.
+    """
     import numpy
     import scipy.linalg
     from threadpoolctl import ThreadpoolController

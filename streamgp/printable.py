@@ -5,20 +5,32 @@ the direction of writing that make one word look like another, characters withou
 labels look the same. The data keep them; what is shown has `\\u202e` in their place.
 
 Some characters without ink are part of ordinary text, and stay where they are: the joiners of
-emoji, of Persian and of the scripts of India, and the selector that makes a symbol an emoji.
+emoji, of Persian and of the scripts of India, the selector that makes a symbol an emoji, and the
+tags that make a black flag that of England, Scotland or Wales.
 Unicode says where they belong; anywhere else they are written out, too.
 
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator
 
 JOINERS = _JOINER, _NON_JOINER = "\N{ZERO WIDTH JOINER}", "\N{ZERO WIDTH NON-JOINER}"
 """Without ink, but parts of emoji and of words in some scripts."""
 _SELECTORS = "\N{VARIATION SELECTOR-15}\N{VARIATION SELECTOR-16}"
+_PICTURE = "\N{VARIATION SELECTOR-16}"
+_PICTURED = "\u203c\u2049\u2139\u3030\u303d"  # punctuation and a letter that are emoji, too
 _KEYCAP = "\N{COMBINING ENCLOSING KEYCAP}"
+# Unicode recommends these sequences of tags alone; of all others only the black flag is to be seen.
+_FLAG = re.compile(
+    "(?<=\U0001f3f4)\U000e0067\U000e0062(?:{})\U000e007f".format(
+        "|".join(
+            "".join(chr(0xE0000 + ord(c)) for c in country) for country in ("eng", "sct", "wls")
+        )
+    )
+)
 _VIRAMA = 9  # the combining class of the signs after which scripts of India join letters
 # Letters that are joined in writing.
 _CURSIVE = ("ARABIC LETTER", "SYRIAC LETTER", "NKO LETTER", "MONGOLIAN LETTER")
@@ -118,9 +130,10 @@ class HiddenLabels:
 def _looked_at(text: str) -> Iterator[tuple[str, bool]]:
     """Yield each character, and whether it may stand as it is."""
     before = ""  # what is seen before it; nothing at the beginning
+    tags = {i for flag in _FLAG.finditer(text) for i in range(*flag.span())}
     for i, c in enumerate(text):
         after = text[i + 1 : i + 2]
-        is_seen = _is_seen(c, before, after)
+        is_seen = i in tags or _is_seen(c, before, after)
         yield c, is_seen
         before = c if is_seen else ""
 
@@ -130,8 +143,9 @@ def _is_seen(c: str, before: str, after: str) -> bool:
         return _joins(c, before, after)
     if c in _SELECTORS:
         # After a symbol it chooses between a sign and a picture; of a digit it makes a key.
-        is_key = bool(before) and before in "0123456789#*" and after == _KEYCAP
-        return is_key or (bool(before) and unicodedata.category(before) in ("So", "Sm"))
+        is_key = before in "0123456789#*" and after == _KEYCAP
+        is_emoji = c == _PICTURE and before in _PICTURED
+        return bool(before) and (is_key or is_emoji or unicodedata.category(before) in ("So", "Sm"))
     if not c.isprintable() or any(first <= ord(c) <= last for first, last in _INKLESS):
         return False
     # An accent needs a letter to stand on: alone it would change what is printed before the text.

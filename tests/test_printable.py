@@ -26,6 +26,10 @@ INVISIBLE = [
     *("\u2800", "\u3000", "\u3164", "\ufeff", "\uffa0", "\ufff9", "\ud800", "\ue000"),
     *("\U000e0001", "\U000e0041", "\U000e0100", "\U0001d173", "\u0378"),
 ]
+FLAGS = [
+    "\U0001f3f4" + "".join(chr(0xE0000 + ord(c)) for c in country) + "\U000e007f"
+    for country in ("gbeng", "gbsct", "gbwls")
+]
 texts = st.text(
     st.one_of(
         st.characters(),
@@ -73,7 +77,8 @@ def test_what_cannot_be_seen_is_written_out(c: str) -> None:
         "\u0645\u06cc\u200c\u0634\u0648\u062f", "\u0915\u094d\u200d\u0937",
         "\u0915\u094d\u200c\u0937",
         "\U0001f469\u200d\U0001f4bb", "\U0001f469\U0001f3fd\u200d\u2695\ufe0f", "\u2764\ufe0f",
-        "\U0001f3f3\ufe0f\u200d\U0001f308", "1\ufe0f\u20e3", "C:\\temp 7 %",
+        "\U0001f3f3\ufe0f\u200d\U0001f308", "1\ufe0f\u20e3", "!\u203c\ufe0f",
+        "\u2049\ufe0f", "\u2139\ufe0f", "\u3030\ufe0f", *FLAGS, FLAGS[0] + FLAGS[1], "C:\\temp 7 %",
     ],
 )  # fmt: skip
 def test_ordinary_text_of_any_script_is_shown_as_it_is(text: str) -> None:
@@ -83,10 +88,29 @@ def test_ordinary_text_of_any_script_is_shown_as_it_is(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["a\u200db", "a\u200cb", "\u200dhall", "hall\u200d", "hall\ufe0f", "1\ufe0f", "\u0301hall"],
+    [
+        "a\u200db",
+        "a\u200cb",
+        "\u200dhall",
+        "hall\u200d",
+        "hall\ufe0f",
+        "1\ufe0f",
+        "\u203c\ufe0e",
+        "\u0301hall",
+    ],
 )
 def test_a_joiner_a_selector_or_an_accent_out_of_place_is_written_out(text: str) -> None:
     assert len(hidden_characters(text)) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [FLAGS[0][:-1], FLAGS[0][1:], "\U0001f3f3" + FLAGS[0][1:], FLAGS[0].replace("\U000e006e", "")],
+    ids=["without an end", "without a flag", "of another flag", "of no country"],
+)
+def test_tags_that_make_no_flag_are_written_out(text: str) -> None:
+    tags = {f"U+{ord(c):04X}" for c in text if ord(c) > 0xE0000}
+    assert set(hidden_characters(text)) == tags
 
 
 def test_a_label_is_warned_of_once_and_no_more_than_a_hundred_are() -> None:

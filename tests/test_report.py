@@ -85,6 +85,12 @@ def test_picture_is_written(tmp_path: Path, ending: str, start: bytes) -> None:
     assert path.read_bytes().startswith(start)
 
 
+def test_a_picture_without_an_ending_is_png(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    draw_curves(CURVES, tmp_path / "curves", title="Rooms")
+    assert (tmp_path / "curves").read_bytes().startswith(b"\x89PNG")
+
+
 def test_picture_that_cannot_be_written_raises(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     with pytest.raises(FileNotFoundError):

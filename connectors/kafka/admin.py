@@ -232,9 +232,15 @@ class Administration:
         found = self._ask("describe transactions", lambda client: open_transactions(client, roles))
         return {roles[partition]: obstacle for partition, obstacle in found.items()}
 
-    def remove_member(self, group: str, instance: str) -> None:
-        """Take a member with an instance name out of a group."""
-        members = [MemberToRemove(group_instance_id=instance, reason="streamgp worker was stopped")]
+    def remove_member(self, group: str, instance: str, number: str) -> None:
+        """Take a member out of a group, unless another one bears its instance name by now."""
+        members = [
+            MemberToRemove(
+                member_id=number,
+                group_instance_id=instance,
+                reason="streamgp worker was stopped",
+            )
+        ]
         self._ask(
             f"leave group {group}", lambda client: client.remove_group_members(group, members)
         )

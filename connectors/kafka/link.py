@@ -380,8 +380,9 @@ class KafkaLink:
         # Before the group gives the partitions to others, nothing more may come of them here.
         self._close_producer(self._timeouts.close_s / 3)
         self._member.close()
-        if leave:
-            self._administration.remove_member(self._group, self._instance)
+        ours = self._member.known_as
+        if leave and ours is not None:
+            self._administration.remove_member(self._group, self._instance, ours)
 
     def _close_producer(self, timeout_s: float) -> None:
         with suppress(*CLIENT_ERRORS):

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from threading import Event, Thread
 
 from connectors.kafka.admin import Administration
-from connectors.kafka.client import Connection
+from connectors.kafka.client import CLIENT_ERRORS, Connection
 from connectors.kafka.shapes import Shape, check_same
 from connectors.records import LinkError, RefusedError, TopicName
 
@@ -42,6 +42,7 @@ class TopicMonitor:
         names: Mapping[TopicName, str],
         shapes: Mapping[TopicName, Shape],
     ) -> None:
+        self._connection = connection
         self._administration = Administration(connection, names, partitions=1, replication=-1)
         self._names = names
         self._shapes = shapes
@@ -60,7 +61,7 @@ class TopicMonitor:
         RefusedError
             If a topic has another number of partitions.
         LinkError
-            If one was deleted, or deleted and made again.
+            If one was deleted, or deleted and made again, or if the topics cannot be watched.
 
         """
         if self._fault is not None:
@@ -80,13 +81,16 @@ class TopicMonitor:
 
     def _watch(self) -> None:
         while not self._is_over.wait(self._every_s):
-            self._look()
+            try:
+                self._look()
+            except Exception as error:  # or nobody would know that nothing is watched any more
+                self._fault = self._connection.said(error, "describe topics")
         self._administration.close()
 
     def _look(self) -> None:
         try:
             found = self._administration.shapes()
-        except LinkError:
+        except CLIENT_ERRORS:
             return  # the broker is away, and the worker will notice where that matters
         try:
             check_same(self._names, self._shapes, found)

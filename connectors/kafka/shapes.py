@@ -11,10 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from uuid import UUID
 
 from connectors.records import LinkError, RefusedError, TopicName
 
-_MARK = re.compile(r"topic=(\S+) partitions=(\d+)\Z")
+_MARK = re.compile(r"(?:topic=(\S+) )?partitions=(\d+)\Z")
+_NO_ID = str(UUID(int=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,7 @@ class Shape:
     Parameters
     ----------
     topic_id
-        The id that the broker drew when the topic was made.
+        The id that the broker drew when the topic was made; zeros of one that draws none.
     n_partitions
         Its number of partitions.
 
@@ -42,8 +44,18 @@ class Shape:
         >>> Shape("0S6oFzd3", 4).mark
         'topic=0S6oFzd3 partitions=4'
 
+        An id that no broker has drawn says nothing:
+
+        >>> Shape("00000000-0000-0000-0000-000000000000", 4).mark
+        'partitions=4'
+
         """
-        return f"topic={self.topic_id} partitions={self.n_partitions}"
+        partitions = f"partitions={self.n_partitions}"
+        return partitions if self.topic_id == _NO_ID else f"topic={self.topic_id} {partitions}"
+
+    def is_other(self, shape: Shape) -> bool:
+        """Return whether this is another topic, as far as the ids of both are known."""
+        return self.topic_id != shape.topic_id and _NO_ID not in (self.topic_id, shape.topic_id)
 
 
 def shape_of(mark: str) -> Shape | None:
@@ -58,7 +70,7 @@ def shape_of(mark: str) -> Shape | None:
 
     """
     found = _MARK.match(mark)
-    return None if found is None else Shape(found[1], int(found[2]))
+    return None if found is None else Shape(found[1] or _NO_ID, int(found[2]))
 
 
 def check_mark(called: str, then: Shape, now: Shape, group: str) -> None:
@@ -85,7 +97,7 @@ def check_mark(called: str, then: Shape, now: Shape, group: str) -> None:
     connectors.records.RefusedError: topic events has 6 partitions, but had 4 when group 'rooms' ...
 
     """
-    if then.topic_id != now.topic_id:
+    if now.is_other(then):
         raise RefusedError(
             f"topic {called} was deleted and made again, and group {group!r} has a position of the "
             "former one; say where to read on in the new one: kafka-consumer-groups.sh --group "
@@ -129,7 +141,7 @@ def check_same(
         called, found = names[name], now[name]
         if found is None:
             raise LinkError(f"topic {called} was deleted while this worker was at work")
-        if found.topic_id != before.topic_id:
+        if found.is_other(before):
             raise LinkError(
                 f"topic {called} was deleted and made again while this worker was at work"
             )

@@ -44,7 +44,7 @@ def draw_curves(curves: Sequence[Curve], path: Path, *, title: str) -> None:
     curves
         What to draw, in this order.
     path
-        File to write; its ending (png, svg, pdf) decides the format.
+        File to write; its ending (png, svg, pdf) decides the format; png without one.
     title
         Headline of the picture.
 
@@ -79,5 +79,6 @@ def draw_curves(curves: Sequence[Curve], path: Path, *, title: str) -> None:
         axes.grid(alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
     figure.suptitle(title)
+    ending = path.suffix.removeprefix(".").lower()
     with open(path, "wb", opener=private) as file:
-        figure.savefig(file, format=path.suffix.removeprefix(".").lower(), dpi=120)
+        figure.savefig(file, format=ending or "png", dpi=120)

@@ -1,5 +1,6 @@
 """Topics change under a worker: deleted, made anew, with more partitions, with records removed."""
 
+import threading
 import time
 
 import pytest
@@ -16,7 +17,9 @@ from kafka_cases import (
     write,
 )
 
+from connectors.kafka.admin import Administration
 from connectors.kafka.client import Connection, TopicPartition
+from connectors.kafka.shapes import Shape, check_mark, check_same, shape_of
 from connectors.records import ALL_TOPICS, Begun, LinkError, RefusedError
 
 QUICKLY_NOTICED = {"look_s": 0.3}
@@ -220,3 +223,64 @@ def committed_at(offset):
     from connectors.kafka.client import OffsetAndMetadata
 
     return OffsetAndMetadata(offset, "", -1)
+
+
+# --- brokers that draw no ids
+
+
+NONE = "00000000-0000-0000-0000-000000000000"
+
+
+@pytest.mark.parametrize("mark", [Shape(NONE, 4).mark, f"topic={NONE} partitions=4"])
+def test_a_position_without_an_id_belongs_to_the_topic_that_is_there(mark):
+    """A broker that draws ids since its upgrade has made no topic anew."""
+    then = shape_of(mark)
+    assert then == Shape(NONE, 4)
+    check_mark("events", then, Shape("drawn", 4), "rooms")
+    check_mark("events", Shape("drawn", 4), then, "rooms")
+    check_same({"events": "events"}, {"events": then}, {"events": Shape("drawn", 4)})
+    with pytest.raises(RefusedError, match="has 6 partitions, but had 4"):
+        check_mark("events", then, Shape("drawn", 6), "rooms")
+
+
+# --- a client that fails while topics are watched
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no"), ValueError("no"), LinkError("no")])
+def test_topics_are_watched_on_after_an_error_of_the_client(
+    topics, group, admin, kafka_prefix, monkeypatch, error
+):
+    failures = fail_once(monkeypatch, error)
+    with linked(topics, group) as link:
+        wait_for(failures)
+        delete(admin, kafka_prefix + "events")
+        assert "was deleted" in str(polled_to_its_end(link))
+
+
+def test_topics_that_cannot_be_watched_end_a_worker(topics, group, monkeypatch):
+    with linked(topics, group) as link:
+        fail_once(monkeypatch, KeyError("controller"))
+        error = polled_to_its_end(link)
+    assert type(error) is LinkError
+    assert "failed to describe topics: " in str(error)
+
+
+def fail_once(monkeypatch, error):
+    """Have the next look at the topics from another thread fail; return the failures."""
+    shapes, failures, here = Administration.shapes, [], threading.current_thread()
+
+    def failing(self, *names):
+        if threading.current_thread() is not here and not failures:
+            failures.append(error)
+            raise error
+        return shapes(self, *names)
+
+    monkeypatch.setattr(Administration, "shapes", failing)
+    return failures
+
+
+def wait_for(failures, timeout_s=10.0):
+    until = time.monotonic() + timeout_s
+    while not failures:
+        assert time.monotonic() < until
+        time.sleep(0.05)

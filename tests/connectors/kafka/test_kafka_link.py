@@ -39,6 +39,29 @@ def values(records):
     return [record.value for record in records]
 
 
+# --- leaving
+
+
+def test_a_worker_that_leaves_gives_its_place_up_at_once(topics, group):
+    with linked(topics, group) as link:
+        settle(link)
+        link.close(leave=True)
+        eventually(lambda: topics.n_members(group), 0, timeout_s=1.5)
+
+
+def test_a_worker_that_leaves_does_not_throw_its_successor_out(topics, group):
+    """It is stopped before it has noticed that another one bears its name."""
+    with linked(topics, group) as old:
+        settle(old)
+        with linked(topics, group) as new:
+            settle(new)
+            old.close(leave=True)
+            assert topics.n_members(group) == 1
+            write(topics, out("events", b"x"))
+            assert values(poll(new, 1)) == [b"x"]
+            new.commit([])
+
+
 # --- reading
 
 
