@@ -214,7 +214,7 @@ class Partition:
         self._files.drop()
 
     def heeded(self) -> dict[str, Any]:
-        """Return what of it was taken back by nulls: the record `forgotten` of the topic `state`."""
+        """Return the record `forgotten` of the topic `state`: what nulls have taken back."""
         value: dict[str, Any] = {"n": self.n_forgotten, "heeded": self.n_heeded}
         return {**value, "failed": dict(self.n_failed)} if self.n_failed else value
 
