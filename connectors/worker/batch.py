@@ -159,8 +159,7 @@ class Batch:
                 self._results.keep("", {CONFIGURATION: value}, number)
                 partition.note_signed(value)
             if is_heeded:
-                value = {"n": partition.n_forgotten, "heeded": partition.n_heeded}
-                self._results.keep("", {FORGOTTEN: value}, number)
+                self._results.keep("", {FORGOTTEN: partition.heeded()}, number)
             for key, parts in changed.items():
                 self._results.keep(self._loops.entity(key), parts, number)
             for entity, name, answer in early:

@@ -21,12 +21,11 @@ from streamgp.interactive.saving import examples_in
 FORGOTTEN = "forgotten"
 """Name of the record of a partition that says what of it was taken back by nulls."""
 
-Flaw: TypeAlias = Literal["headless", "behind", "doubled", "short", "empty"]
+Flaw: TypeAlias = Literal["headless", "behind", "doubled", "short"]
 """What is wrong with the records of one learner.
 
 `headless`: labelled examples without state. `behind`: the state ends before the examples do.
 `doubled`: examples with one number. `short`: fewer examples than the state says were learned.
-`empty`: none of them.
 """
 
 RECOVER = (
@@ -44,10 +43,12 @@ _TEXTS: dict[Flaw, str] = {
     "has lost its end",
     "doubled": "consensus has sequence numbers twice for {}: workers went on after state was lost",
     "short": "consensus holds fewer labelled examples of {} than state says were learned: "
-    "consensus was cut",
-    "empty": "consensus holds no labelled examples of {}, and state says that some were learned: "
-    "consensus was deleted, emptied or cut",
+    "consensus was cut, or labels were deleted and the nulls gone before a worker read them",
 }
+_EMPTY = (
+    "consensus holds no labelled examples of {}, and state says that some were learned: "
+    "consensus was deleted, emptied or cut"
+)
 
 
 class LostRecordsError(UnfitTopicsError):
@@ -93,7 +94,9 @@ class Losses:
     """
 
     # _n_heeded     offset up to which nulls of others are accounted for in the state
+    # _n_failed     by entity the nulls of others that could not be heeded
     # _n_learners   learners looked at
+    # _n_lines      lines of all of them
     # _is_unsigned  whether there is no record of which workers have worked on the partition
     def __init__(self, partition: int, history: History) -> None:
         self.partition = partition
@@ -106,7 +109,8 @@ class Losses:
         )
         forgotten = history.parts("").get(FORGOTTEN) or {}
         self._n_heeded = int(forgotten.get("heeded", 0))
-        self._n_learners = 0
+        self._n_failed = failed_in(forgotten)
+        self._n_learners = self._n_lines = 0
 
     def look(
         self, entity: str, parts: Mapping[str, Any], lines: Sequence[LabelledExample]
@@ -127,17 +131,26 @@ class Losses:
         if head is None and not lines:
             return None  # forgotten
         self._n_learners += 1
+        self._n_lines += len(lines)
         flaw = self._flaw(entity, head, lines)
         if flaw is not None:
             self.flaws[flaw] += 1
         return flaw
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the log is gone: no learner has a line, and some have learned.
+
+        One learner without lines shows no such thing: its labels may have been deleted on purpose.
+        """
+        return self.flaws["short"] > 0 and self._n_lines == 0
+
     def error(self) -> LostRecordsError | None:
         """Return what a worker ends with, None if nothing is missing."""
         if self.is_cut:
             text = "an earlier `streamgp recover` was cut; run it again"
-        elif self.flaws["empty"]:
-            text = f"{self._text('empty')}; {_BEGIN_ANEW}"
+        elif self.is_empty:
+            text = f"{self._text('short', _EMPTY)}; {_BEGIN_ANEW}"
         elif self._is_unsigned and self._n_learners:
             text = (
                 "consensus holds labelled examples, and state has no record of the workers that "
@@ -149,10 +162,10 @@ class Losses:
             return None
         return LostRecordsError(f"partition {self.partition}: {text}")
 
-    def _text(self, flaw: Flaw) -> str:
+    def _text(self, flaw: Flaw, text: str | None = None) -> str:
         # Logs name no key: it may be the name of a person.
         n, of = self.flaws[flaw], self._n_learners
-        return _TEXTS[flaw].format(f"{n} of {of} learner{'s' * (of != 1)}", "them")
+        return (text or _TEXTS[flaw]).format(f"{n} of {of} learner{'s' * (of != 1)}", "them")
 
     def _flaw(self, entity: str, head: Any, lines: Sequence[LabelledExample]) -> Flaw | None:
         if len({line.sequence for line in lines}) < len(lines):
@@ -165,12 +178,10 @@ class Losses:
         sequence, n_learned = counted
         if lines and lines[-1].sequence > sequence:
             return "behind"
-        # What others delete is missing in the log before a worker has read that.
-        n_pending = self._history.n_nulls(entity, self._n_heeded)
-        n_left = len(examples_in(lines)) + n_pending
-        if n_left >= n_learned:
-            return None
-        return "short" if lines else "empty"
+        # What others delete is missing in the log before a worker has read that, and for good where
+        # the learner could not forget it.
+        n_deleted = self._history.n_nulls(entity, self._n_heeded) + self._n_failed.get(entity, 0)
+        return "short" if len(examples_in(lines)) + n_deleted < n_learned else None
 
 
 def _counted(head: Any) -> tuple[int, int] | None:
@@ -182,6 +193,18 @@ def _counted(head: Any) -> tuple[int, int] | None:
         return None
     found = head.get("sequence"), head.get("learned")
     return found if all(isinstance(n, int) for n in found) else None  # type: ignore[return-value]
+
+
+def failed_in(forgotten: Mapping[str, Any]) -> dict[str, int]:
+    """Return how many nulls could not be heeded, by entity, as the record `forgotten` says it.
+
+    Examples
+    --------
+    >>> failed_in({"n": 0, "heeded": 7, "failed": {"ann": 1}}), failed_in({"n": 0, "heeded": 7})
+    ({'ann': 1}, {})
+
+    """
+    return {str(entity): int(n) for entity, n in (forgotten.get("failed") or {}).items()}
 
 
 def losses_in(partition: int, history: History) -> Losses:

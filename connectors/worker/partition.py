@@ -7,6 +7,7 @@ them from the start: a snapshot that does not fit, for whatever reason, is not u
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -23,7 +24,7 @@ from connectors.worker.agreement import (
 from connectors.worker.early import EarlyAnswers
 from connectors.worker.local import LocalFiles
 from connectors.worker.loop_settings import Loops, LoopSettings
-from connectors.worker.losses import FORGOTTEN, RECOVER, Losses
+from connectors.worker.losses import FORGOTTEN, RECOVER, Losses, failed_in
 from connectors.worker.revisions import Revisions
 from streamgp.environment import environment
 from streamgp.interactive.keyed import BUDGET, KeyedLoops
@@ -64,9 +65,12 @@ class Partition:
     starts
         How far all this holds what `state` and `consensus` say: the offsets to read on from.
     n_forgotten
-        How many keys were forgotten in this partition since its beginning.
+        A number that changes whenever a key is forgotten or state is recovered, and never comes
+        back: no snapshot from before can be merged.
     n_heeded
         The offset up to which was heeded what others have written into the topic `consensus`.
+    n_failed
+        By entity the nulls over which its learner has failed: it holds the labels still.
     is_signed
         Whether the topics say by which configuration and group, and in which numerical environment,
         the partition is worked on.
@@ -183,6 +187,7 @@ class Partition:
             "starts": dict(self.starts),
             "n_forgotten": self.n_forgotten,
             "n_heeded": self.n_heeded,
+            "n_failed": dict(self.n_failed),
             "early": self.early.state(),
             "revisions": self.revisions.state(),
         }
@@ -208,6 +213,11 @@ class Partition:
         """Let go and leave nothing on the disk: others go on with the partition."""
         self._files.drop()
 
+    def heeded(self) -> dict[str, Any]:
+        """Return the record `forgotten` of the topic `state`: what nulls have taken back."""
+        value: dict[str, Any] = {"n": self.n_forgotten, "heeded": self.n_heeded}
+        return {**value, "failed": dict(self.n_failed)} if self.n_failed else value
+
     # --- inside
 
     def _know_nothing(self) -> None:
@@ -216,6 +226,7 @@ class Partition:
         self.revisions = Revisions()
         self.starts: dict[TopicName, int] = {}
         self.n_forgotten = self.n_heeded = self._restored_to = 0
+        self.n_failed: Counter[str] = Counter()
         self.is_signed = False
         self.environment = None
 
@@ -238,26 +249,33 @@ class Partition:
             self.starts = {topic: int(body["starts"][topic]) for topic in body["starts"]}
             self.n_forgotten = int(body["n_forgotten"])
             self.n_heeded = int(body["n_heeded"])
+            self.n_failed = Counter(body["n_failed"])
         except (*INCONSISTENT, StateError) as error:
             raise SnapshotError(str(error)) from error
         self.environment = {} if snapshot.environment is None else snapshot.environment
         self.is_signed = self.environment == environment()
 
     def _bring_up(self, history: History) -> None:
-        # Beside a snapshot only what came later is there to look at.
-        losses = None if self.starts else Losses(self.number, history)
+        losses = Losses(self.number, history)
+        if (cut := losses.error()) is not None:  # no learner was looked at yet
+            raise cut
         configuration = history.configuration
-        if configuration is not None and not (losses is not None and losses.is_cut):
+        if configuration is not None:
             ours = self._settings.configuration
             check_signed(self.number, configuration, ours, self._group)
             self.note_signed(configuration)
         forgotten = history.parts("").get(FORGOTTEN) or {}
         n_forgotten = int(forgotten.get("n", self.n_forgotten))
         if self.starts and n_forgotten != self.n_forgotten:
-            # A key that was forgotten, and perhaps came again, cannot be merged.
-            raise SnapshotError("snapshot holds a key that was forgotten since")
+            # A key that was forgotten, and perhaps came again, cannot be merged, and neither can
+            # state that was made anew.
+            raise SnapshotError(
+                "snapshot holds a key that was forgotten since, or state was recovered since"
+            )
         self.n_forgotten = n_forgotten
         self.n_heeded = int(forgotten.get("heeded", self.n_heeded))
+        if forgotten:
+            self.n_failed = Counter(failed_in(forgotten))
         budget = history.parts("").get(BUDGET) if self._settings.total_budget is not None else None
         if budget is not None and isinstance(self.loops, KeyedLoops):
             self.loops.take_over_budget(budget)
@@ -268,13 +286,14 @@ class Partition:
                 if entity or name not in (FORGOTTEN, BUDGET)
             }
             lines = history.lines(entity)
-            if losses is not None and losses.look(entity, parts, lines) is not None:
+            # Beside a snapshot only what came later is there to look at.
+            if not self.starts and losses.look(entity, parts, lines) is not None:
                 continue
             if parts or lines:
                 self.loops.take_over(entity if self._settings.keyed else None, parts, lines)
             for line in lines:
                 self.revisions.note(entity, line)
-        if losses is not None and (lost := losses.error()) is not None:
+        if not self.starts and (lost := losses.error()) is not None:
             raise lost
         self.early.take_over(history.early())
         self._restored_to = max(history.ends.get("consensus", 0), self.starts.get("consensus", 0))

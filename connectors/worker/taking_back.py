@@ -134,7 +134,11 @@ class TakingBack:
         revision = what.revision or 0
         if partition.revisions.is_replaced(entity, what.event_id, revision):
             return []  # a corrected label was deleted, not the one that stands
-        return loops.withdraw(what.key, what.event_id, now, revision=revision)
+        messages = loops.withdraw(what.key, what.event_id, now, revision=revision)
+        if any(isinstance(m, Rejected) and m.fault == "failed" for m in messages):
+            # The learner holds what the log has lost: no later start may call that a loss.
+            partition.n_failed[entity] += 1
+        return messages
 
     def _forget(self, partition: Partition, key: str | None) -> list[Message]:
         """Take a key out of the loops, of what is to be written, and of the topics.
@@ -155,6 +159,7 @@ class TakingBack:
         ]
         partition.loops.forget(key)
         partition.revisions.forget(entity)
+        partition.n_failed.pop(entity, None)
         self._results.forget(entity, number)
         history = self._history(number)
         self._results.keep(entity, dict.fromkeys(history.names(entity)), number)

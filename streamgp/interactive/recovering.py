@@ -23,8 +23,9 @@ from streamgp.interactive.saving import Resumable, examples_in
 def renumbered(lines: Iterable[LabelledExample]) -> list[int]:
     """Return the numbers that lines of a log should have, given in the order of writing.
 
-    Numbers rise by the line. One that does, stays; one that does not (it was given a second time,
-    after the state was lost) becomes the next after that of the line before.
+    If each number is there once, all stay. If some were given a second time, after the state was
+    lost, numbers shall rise by the line: one that does, stays; one that does not becomes the next
+    after that of the line before.
 
     Examples
     --------
@@ -34,8 +35,14 @@ def renumbered(lines: Iterable[LabelledExample]) -> list[int]:
     ...     )
     >>> renumbered([line("a", 1), line("b", 3), line("c", 1), line("d", 2), line("e", 9)])
     [1, 3, 4, 5, 9]
+    >>> renumbered([line("a", 1), line("e", 9), line("b", 3)])
+    [1, 9, 3]
 
     """
+    lines = list(lines)
+    given = [line.sequence for line in lines]
+    if len(set(given)) == len(given):
+        return given
     numbers: list[int] = []
     last = 0
     for line in lines:

@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 
 from connectors.memory.topics import MemoryTopics
 from connectors.records import Outgoing, Record, TopicName
+from connectors.storage.snapshots import StateDirectory
 from connectors.wire.codec import DecodeError, decode, encode
 from connectors.worker import session
 from connectors.worker.worker import Worker, WorkerSettings
@@ -131,12 +132,15 @@ class Small:
 
     # --- programs
 
-    def worker(self, config_file: Path | None = None) -> Worker:
+    def worker(
+        self, config_file: Path | None = None, *, state: StateDirectory | None = None
+    ) -> Worker:
         path = config_file or self.config_file
         config = parse_worker(path.read_text(), source=str(path))
-        return Worker(self.topics, build_loops(config, source=str(path)), WorkerSettings())
+        loops = build_loops(config, source=str(path))
+        return Worker(self.topics, loops, WorkerSettings(), state=state)
 
-    def work(self, config_file: Path | None = None) -> None:
+    def work(self, config_file: Path | None = None, *, state: StateDirectory | None = None) -> None:
         """Run a worker until nothing waits."""
         seen = False
 
@@ -145,7 +149,7 @@ class Small:
             was, seen = seen, True
             return was and not any(self.topics.lags("streamgp").values())
 
-        self.worker(config_file).run(is_idle)
+        self.worker(config_file, state=state).run(is_idle)
 
     @contextmanager
     def working(self) -> Iterator[None]:

@@ -159,7 +159,7 @@ def _note_others(
     found: Iterable[Mapping[str, Any] | None], fingerprint: str, config_file: Path
 ) -> None:
     """Say so if the topics were not written by workers of this configuration."""
-    others = {str(each["fingerprint"]) for each in found if each is not None} - {fingerprint}
+    others = {str(each.get("fingerprint")) for each in found if each is not None} - {fingerprint}
     if BEING_REBUILT in others:
         click.echo("note: an earlier take-over was cut; this one can end it", err=True)
     elif others:

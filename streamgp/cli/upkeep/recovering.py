@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import time_ns
 from typing import Any
 
 import click
@@ -30,7 +31,7 @@ from connectors.worker.agreement import (
     source_of,
 )
 from connectors.worker.loop_settings import LoopSettings
-from connectors.worker.losses import Losses
+from connectors.worker.losses import FORGOTTEN, Losses
 from streamgp.cli.deployment.deployed import damage
 from streamgp.cli.deployment.learned import NO_LOOP, Learned, loops_in
 from streamgp.cli.deployment.losses import losses_of
@@ -122,7 +123,8 @@ def recover_state(config_file: Path, *, yes: bool, broker: str | None = None) ->
         configuration = signature(loops.configuration, there.group)
         cut = {**configuration, "fingerprint": BEING_RECOVERED}
         write_state(there, marks(list(broken), cut))
-        write_state(there, [*found.out, *marks(list(broken), configuration)])
+        outdated = _outdated({n: histories[n] for n in broken})
+        write_state(there, [*found.out, *outdated, *marks(list(broken), configuration)])
         click.echo(
             f"made the state of {number(found.n_learners, 'learner')} anew in "
             f"{number(len(broken), 'partition')}; now start the workers"
@@ -144,7 +146,7 @@ def _broken(
     """Return the partitions whose state must be made anew, and why."""
     for partition, history in histories.items():
         theirs = history.configuration or {}
-        ours = {} if not theirs or theirs["fingerprint"] == BEING_RECOVERED else loops.configuration
+        ours = {} if not theirs or _is_cut(theirs) else loops.configuration
         try:
             check_signed(partition, theirs, ours, there.group)
         except ValueError as error:
@@ -154,7 +156,7 @@ def _broken(
     for partition, history in histories.items():
         losses = lost.get(partition)
         if losses is not None:
-            if losses.flaws["empty"]:
+            if losses.is_empty:
                 raise click.ClickException(str(losses.error()))
             broken[partition] = str(losses.error())
         elif (flaw := _unfit(loops, partition, history)) is not None:
@@ -167,6 +169,25 @@ def _broken(
             "recover"
         )
     return broken
+
+
+def _is_cut(theirs: Mapping[str, Any]) -> bool:
+    return theirs.get("fingerprint") == BEING_RECOVERED
+
+
+def _outdated(histories: Mapping[int, History]) -> list[Outgoing]:
+    """Return the records that make workers drop the snapshots they took before.
+
+    The configuration is the same as before, and offsets do not tell: a snapshot would be merged
+    with what was made anew. The time is a number that no worker has counted to.
+    """
+    records = []
+    for partition, history in histories.items():
+        old = history.parts("").get(FORGOTTEN) or {}
+        n = max(int(old.get("n", 0)) + 1, time_ns() // 1_000_000)
+        value = {"heeded": 0, **old, "n": n}
+        records.append(statelog.state("", FORGOTTEN, value, partition))
+    return records
 
 
 def _unfit(loops: LoopSettings, partition: int, history: History) -> str | None:
@@ -207,13 +228,15 @@ def _recovered(histories: Mapping[int, History], loops: LoopSettings, group: str
                 replace(line, sequence=sequence)
                 for line, sequence in zip(written, renumbered(written), strict=True)
             ]
-            changed = [new for new, old in zip(lines, written, strict=True) if new != old]
+            kept = [new == old for new, old in zip(lines, written, strict=True)]
+            # All from the first one on that changes: they lie in the order of their numbers then.
+            rewritten = lines[kept.index(False) :] if False in kept else []
             parts = _made_anew(loops, loop, lines)
-            out += [outbox.message(line, loop.partition) for line in changed]
+            out += [outbox.message(line, loop.partition) for line in rewritten]
             out += _state(loop, parts, history.names(loop.entity))
             n_learners += 1
             n_examples += int(parts[HEAD]["learned"])
-            n_renumbered += len(changed)
+            n_renumbered += kept.count(False)
     return Recovered(
         out=out,
         n_learners=n_learners,

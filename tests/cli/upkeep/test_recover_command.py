@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_deployment import Small
+from small_deployment import OpenTopics, Small
 
 from connectors.files.topics import FileTopics
 from connectors.records import LinkError, Outgoing, RefusedError, TopicName
+from connectors.storage.snapshots import StateDirectory
 from connectors.wire import statelog
+from connectors.worker.agreement import BEING_RECOVERED
 from connectors.worker.losses import LostRecordsError
 from streamgp.interactive.messages import (
     Answer,
@@ -143,6 +145,23 @@ def test_a_consensus_topic_that_was_cut_is_refused(small: Small) -> None:
     assert n_learned(small, "ann") == N - 3
     with_labels(small, start=N, n=1, keys=("ann",))
     assert sequences(small, "ann") == list(range(4, N + 2))
+
+
+def test_a_learner_whose_only_label_is_gone_without_a_trace_is_recovered(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was deleted while no worker ran, and the null was dropped before one read it."""
+    monkeypatch.setattr(small, "topics", OpenTopics(1))
+    with_labels(small, n=1, keys=("once",))
+    with_labels(small)
+    for (name, _), records in small.topics._logs._records.items():
+        if name == "consensus":
+            records[:] = [r for r in records if not (r.key or b"").startswith(b"once\x1f")]
+    assert "fewer labelled examples of 1 of 3 learners" in refusal(small)
+    small.done("recover", "--yes")
+    assert (n_learned(small, "once"), n_learned(small, "ann")) == (0, N)
+    with_labels(small, start=N, n=1, keys=("once",))
+    assert sequences(small, "once") == [2]
 
 
 def test_a_consensus_topic_that_lost_its_end_is_refused(small: Small) -> None:
@@ -315,12 +334,12 @@ def test_numbers_given_twice_are_given_anew_in_the_order_of_writing(small: Small
     assert "5 lines of consensus whose number was given twice will be numbered anew" in text
     assert sequences(small, "ann") == list(range(1, N + 6))
     assert [line for line in lines(small) if line.sequence <= N] == first
+    in_order = [line.sequence for line in lines(small)]  # as the broker keeps them
+    assert in_order == sorted(in_order)
     assert n_learned(small, "ann") == N + 5
 
 
 def test_one_learner_for_all_is_recovered(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
-    from small_deployment import OpenTopics
-
     monkeypatch.setattr(small, "topics", OpenTopics(1))
     small.add("[worker]\nkeyed = false\n")
     small.put(*(small.event(f"{key}-{i}", key, y="hall") for key in ("ann", "bob") for i in (1, 2)))
@@ -414,6 +433,60 @@ def test_a_cut_recovery_stops_all_workers_until_it_is_repeated(
         small.done("recover", "--yes")
     assert (n_learned(small, "ann"), n_learned(small, "bob")) == (N, N)
     assert sequences(small, "ann") == list(range(1, N + 1))
+
+
+def fingerprinted(small: Small, value: dict[str, Any]) -> None:
+    """Let somebody write what no worker says of who works on each partition."""
+    writer = small.topics.writer("test")
+    for partition in {record.partition for record in small.records("state")}:
+        writer.send(statelog.state("", statelog.CONFIGURATION, value, partition))
+    writer.flush()
+
+
+def test_a_cut_recovery_is_told_also_beside_a_local_snapshot(small: Small) -> None:
+    with StateDirectory(small.path / "local") as local:
+        with_labels(small)
+        small.put(small.event("more", "ann"))
+        small.work(state=local)
+        fingerprinted(small, {"fingerprint": BEING_RECOVERED, "keyed": True, "group": "streamgp"})
+        with pytest.raises(LostRecordsError, match="`streamgp recover` was cut; run it again"):
+            small.work(state=local)
+
+
+def test_a_snapshot_from_before_a_recovery_is_not_used(
+    small: Small, caplog: pytest.LogCaptureFixture
+) -> None:
+    with StateDirectory(small.path / "local") as local:
+        with_labels(small)
+        small.put(*(small.event("asked", key) for key in ("ann", "bob")))
+        small.work(state=local)
+        old = {n: local.read(f"partition-{n}.snapshot") for n in partitions(small)}
+        lose_heads(small)
+        refusal(small)
+        small.done("recover", "--yes")
+        for n, data in old.items():
+            assert data is not None
+            local.write(f"partition-{n}.snapshot", data)
+        caplog.clear()
+        small.work(state=local)
+    assert any("state was recovered since" in str(vars(record)) for record in caplog.records)
+
+
+def lose_heads(small: Small) -> None:
+    for (name, _), records in small.topics._logs._records.items():
+        if name == "state":
+            records[:] = [r for r in records if not (r.key or b"").endswith(b"\x1fhead")]
+
+
+def test_a_foreign_configuration_is_told(small: Small) -> None:
+    with_labels(small)
+    fingerprinted(small, {"colour": "red"})
+    (small.path / "new.toml").write_text("warm_up = 0\n")
+    assert "worked on with another configuration" in small.wrong("recover", "--yes")
+    small.call("rebuild", "--learner", small.path / "new.toml")
+    assert "note: the workers did not learn as" in (
+        small.call("rebuild", "--learner", small.path / "new.toml").stderr
+    )
 
 
 def test_a_directory_of_topics_is_recovered(

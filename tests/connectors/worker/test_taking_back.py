@@ -21,6 +21,7 @@ from connectors.memory.topics import MemoryTopics
 from connectors.storage.snapshots import StateDirectory, StateError
 from connectors.wire.codec import encode
 from connectors.worker.agreement import UnfitTopicsError
+from streamgp import SkepticalClassifier, isgp
 from streamgp.interactive.messages import Answer, Cancel
 
 
@@ -231,6 +232,41 @@ def test_what_was_corrected_of_a_forgotten_key_leaves_no_trace(tmp_path):
         raw(topics, "consensus", key=b"ann", value=None)
         work(topics, state=state)
         assert b"e77" not in state.read("partition-0.snapshot")
+
+
+# --- what a learner cannot forget
+
+
+class Stubborn(SkepticalClassifier):
+    """Forgets nothing."""
+
+    def forget_one(self, event_id):
+        raise RuntimeError(f"{event_id} is not forgotten")
+
+
+def stubborn():
+    model = isgp(seed=1)
+    model.__class__ = Stubborn
+    return model
+
+
+@pytest.mark.parametrize("with_snapshot", [False, True])
+def test_a_null_that_failed_keeps_nobody_from_starting(tmp_path, with_snapshot):
+    topics = MemoryTopics()
+    kw = {"model": stubborn(), "clock": lambda: 50.0}
+    with StateDirectory(tmp_path / "state") as state:
+        put(topics, event(1, key="once", y="home"), event(1, key="other", y="work"))
+        work(topics, state=state if with_snapshot else None, **kw)
+        raw(topics, "consensus", key=b"once\x1fe1\x1f0", value=None)
+        work(topics, state=state if with_snapshot else None, **kw)
+    assert letters(topics) == ["RuntimeError: e1 is not forgotten"]
+    topics.compact()
+    put(topics, event(2, key="once"))
+    work(topics, **kw)
+    assert said(topics, "predictions")[-1].n_learned == 1
+    raw(topics, "consensus", key=b"once", value=None)
+    work(topics, **kw)
+    assert b"once" not in newest(topics, "state")[b"\x1fforgotten"]
 
 
 # --- what does nothing is told
