@@ -234,7 +234,10 @@ def test_reading_takes_constant_memory(tmp_path):
         (b'a,"b\n1,2\n', r"log\.csv has an unreadable header: unexpected end of data$"),
         (b'[{"a": 1}]', r"log\.csv is a JSON array; expected one JSON object on each line$"),
         (b"PAR1 and no more", r"log\.csv is not readable as Parquet: "),
-        (gzip.compress(CSV, mtime=0)[:8], r"log\.csv is damaged from the start: Compressed file ended bef"),
+        (
+            gzip.compress(CSV, mtime=0)[:8],
+            r"log\.csv is damaged from the start: Compressed file ended bef",
+        ),
         (zstd.compress(CSV)[:8], r"log\.csv is damaged from the start: Compressed file ended bef"),
         (b"\x1f\x8b" + b"junk" * 9, r"log\.csv is damaged from the start: Unknown compression m"),
         (b"\x28\xb5\x2f\xfd" + b"\xff" * 99, r"log\.csv is damaged from the start: Unable to dec"),
