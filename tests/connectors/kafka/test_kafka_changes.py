@@ -8,6 +8,7 @@ from kafka_cases import (
     QUICK,
     copy_all,
     error_of,
+    eventually,
     linked,
     numbered,
     opened,
@@ -131,7 +132,12 @@ def test_a_position_of_a_topic_that_was_deleted_is_refused(topics, group, admin,
     with linked(topics, group) as link:
         copy_all(link, 5)
     place = TopicPartition(kafka_prefix + "events", 0)
-    committed = admin.list_group_offsets({group: [place]})[group][place]
+
+    def position():
+        return admin.list_group_offsets({group: [place]})[group][place]
+
+    assert eventually(lambda: position().offset, 5) == 5
+    committed = position()
     made_again(admin, topics, kafka_prefix + "events")
     write(topics, *numbered("events", 30))
     time.sleep(QUICK["session_s"] + 1.0)  # positions of a group at work cannot be set
