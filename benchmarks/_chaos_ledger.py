@@ -41,6 +41,8 @@ class Ledger:
     ----------
     horizon_s
         How long events are remembered.
+    expires_after_s
+        How long a question waits after it was written; None for as long as its event.
     is_sampled
         Keys whose predictions are kept whole, with the features.
 
@@ -62,13 +64,20 @@ class Ledger:
     # _answers        in the order of each partition
     # _letters        what cannot be used, the dead letters, and what waits to be one
     # _hostile        hostile events as they were sent, by event
+    # _delays         seconds by which questions about an event were written after their own time
     def __init__(
-        self, *, horizon_s: float, is_sampled: Callable[[str], bool] = lambda _: True
+        self,
+        *,
+        horizon_s: float,
+        expires_after_s: float | None = None,
+        is_sampled: Callable[[str], bool] = lambda _: True,
     ) -> None:
         self.lines = Lines()
         self.predictions: dict[str, list[dict[str, Any]]] = defaultdict(list)
         self.features: dict[str, dict[str, dict[str, float]]] = defaultdict(dict)
         self._horizon_s = horizon_s
+        self._expires_after_s = expires_after_s
+        self._delays: dict[Name, float] = defaultdict(float)
         self._is_sampled = is_sampled
         self._events: dict[Name, _Event] = {}
         self._numbers: set[int] = set()
@@ -200,13 +209,19 @@ class Ledger:
     def _take_request(self, record: Record) -> None:
         value = _decode(record.value or b"")
         request_id = value["request_id"]
-        asked = self._asked[_key(record), _event_of(request_id)]
+        name = _key(record), _event_of(request_id)
+        asked = self._asked[name]
         if value["type"] == "expired":
             asked.expire(request_id, record.at)
         elif value["type"] == "label.cancel":
             asked.cancelled[request_id] += 1
         else:
-            asked.ask(request_id, value.get("expires_at"), record.at, value.get("given"))
+            expires_at = value.get("expires_at")
+            asked.ask(request_id, expires_at, record.at, value.get("given"))
+            if expires_at is not None and self._expires_after_s is not None:
+                # An event is remembered as much longer as a question about it was written late.
+                delay_s = expires_at - value["requested_at"] - self._expires_after_s
+                self._delays[name] = max(self._delays[name], delay_s)
 
     # --- judging
 
@@ -247,7 +262,7 @@ class Ledger:
             event_id = _event_of(value["request_id"]) if is_cancel else value["event_id"]
             name = _key(record), event_id
             event = self._events.get(name)
-            if event is None or self._is_forgotten(record, value, event):
+            if event is None or self._is_forgotten(record, value, event, self._delays[name]):
                 self._letters.expect(record)
                 continue
             if _is_hostile(record) and self._letters.has(record):
@@ -259,9 +274,11 @@ class Ledger:
                 self._letters.expect(record)
         return talks, n_answers
 
-    def _is_forgotten(self, record: Record, value: dict[str, Any], event: _Event) -> bool:
+    def _is_forgotten(
+        self, record: Record, value: dict[str, Any], event: _Event, delay_s: float
+    ) -> bool:
         """Whether an answer was read when its event was forgotten, as far as it is told when."""
-        end = event.occurred_at + self._horizon_s
+        end = event.occurred_at + self._horizon_s + delay_s
         return max(value.get("answered_at", end), self._letters.read_by(record)) > end
 
     def _longest_stall(self) -> float:

@@ -25,6 +25,7 @@ from streamgp.cli.exit_codes import LOST_BROKER
 
 GROUP = "chaos"
 _HORIZON_S = 120.0
+_EXPIRES_AFTER_S = 20.0
 _CONFIG = """\
 seed = {seed}
 warm_up = 0
@@ -39,7 +40,7 @@ rule = "at_most_per"
 n = 3
 span_s = 10.0
 [loop]
-expires_after_s = 20.0
+expires_after_s = {expires_after_s}
 answer_horizon_s = {horizon_s}
 max_keys = 23
 """
@@ -194,7 +195,11 @@ class Scene:
     def read(self) -> tuple[Ledger, StateOfTopics]:
         """Read all topics."""
         sample = {f"key-{n:03}" for n in range(0, 1000, _SAMPLE)}
-        ledger = Ledger(horizon_s=_HORIZON_S, is_sampled=sample.__contains__)
+        ledger = Ledger(
+            horizon_s=_HORIZON_S,
+            expires_after_s=_EXPIRES_AFTER_S,
+            is_sampled=sample.__contains__,
+        )
         state = StateOfTopics()
         reader = self._topics.reader(ALL_TOPICS)
         while not reader.caught_up:
@@ -221,6 +226,7 @@ class Scene:
                 group=GROUP,
                 state=self.state,
                 horizon_s=_HORIZON_S,
+                expires_after_s=_EXPIRES_AFTER_S,
             )
         )
         self.workers = Workers(self.config, self._n_workers, self._logs)

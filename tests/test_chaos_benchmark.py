@@ -189,7 +189,7 @@ def test_a_challenge_of_another_label_is_about_a_later_word():
 
 
 def judged(records, stopped_at):
-    ledger = Ledger(horizon_s=HORIZON_S)
+    ledger = Ledger(horizon_s=HORIZON_S, expires_after_s=EXPIRES_S)
     for record in records:
         ledger.take(record)
     return ledger.findings(stopped_at)
@@ -241,7 +241,7 @@ def replaced(run, record, other):
 
 
 def explained(records):
-    ledger = Ledger(horizon_s=HORIZON_S)
+    ledger = Ledger(horizon_s=HORIZON_S, expires_after_s=EXPIRES_S)
     for record in records:
         ledger.take(record)
     total = Counter()
