@@ -17,7 +17,7 @@ DONE = 0
 NEEDS_OPERATOR = 1  # of `streamgp check` alone
 WRONG_USE = 2
 TOO_MANY_BAD = 65
-LEARNER_FAILED = 70
+INTERNAL_ERROR = 70
 LOST_BROKER = 75
 FENCED = 76
 HUNG_UP = 129  # 128 + SIGHUP, as shells report it
@@ -29,7 +29,7 @@ MEANING: dict[int, str] = {
     DONE: "stopped by SIGTERM, SIGINT or SIGHUP; the last batch is committed",
     WRONG_USE: "wrong use, configuration or topics; starting again does not help",
     TOO_MANY_BAD: "too many inputs could not be used; look at the dead letters",
-    LEARNER_FAILED: "an error of streamgp itself; nothing of that batch is committed",
+    INTERNAL_ERROR: "an error of streamgp itself; nothing of that batch is committed",
     LOST_BROKER: "lost the broker or a transaction; nothing is lost, start again",
     FENCED: "another worker with the same instance name took over; do not start again",
     HUNG_UP: "a second SIGHUP; nothing of the last batch is committed",

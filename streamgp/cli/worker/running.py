@@ -110,7 +110,7 @@ def reason_of(error: Exception) -> tuple[int, dict[str, str]]:
                 "advice": "nothing is lost; start again",
             }
         case _:
-            return exit_codes.LEARNER_FAILED, {
+            return exit_codes.INTERNAL_ERROR, {
                 "reason": f"{type(error).__name__}: {reason}",
                 "raised_at": _raised_at(error),
                 "advice": "nothing of this batch was committed",

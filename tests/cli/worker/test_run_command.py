@@ -284,9 +284,9 @@ ENDS = [
     (TooManyBadError("600 of 1000"), exit_codes.TOO_MANY_BAD, "600 of 1000"),
     (LinkError("broker is gone"), exit_codes.LOST_BROKER, "broker is gone"),
     (FencedError("another worker"), exit_codes.FENCED, "another worker"),
-    (ZeroDivisionError("by\nzero"), exit_codes.LEARNER_FAILED, "ZeroDivisionError: by zero"),
-    (OSError(5, "Input/output error"), exit_codes.LEARNER_FAILED, "OSError: [Errno 5] Input"),
-    (MemoryError(), exit_codes.LEARNER_FAILED, "MemoryError"),
+    (ZeroDivisionError("by\nzero"), exit_codes.INTERNAL_ERROR, "ZeroDivisionError: by zero"),
+    (OSError(5, "Input/output error"), exit_codes.INTERNAL_ERROR, "OSError: [Errno 5] Input"),
+    (MemoryError(), exit_codes.INTERNAL_ERROR, "MemoryError"),
 ]
 
 
@@ -412,7 +412,7 @@ def test_log_holds_nothing_that_was_observed_or_said(config: Path, between_pipes
     assert "0.125" not in result.stderr
 
 
-def test_learner_that_raises_stops_the_worker_and_commits_nothing(
+def test_inputs_over_which_a_learner_raises_are_dead_letters_and_the_worker_goes_on(
     config: Path, between_pipes: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from streamgp.query import SkepticalClassifier
@@ -422,7 +422,22 @@ def test_learner_that_raises_stops_the_worker_and_commits_nothing(
 
     monkeypatch.setattr(SkepticalClassifier, "predict_proba_one", broken)
     result, said = between_pipes(config, KEYED, KEYED)
-    assert result.exit_code == exit_codes.LEARNER_FAILED
+    assert result.exit_code == exit_codes.DONE
+    assert said
+    for line in said:
+        assert (line["type"], line["stage"]) == ("dead-letter", "predict")
+        assert line["error"] == "ArithmeticError: no root"
+
+
+def test_an_error_of_the_worker_itself_stops_it_and_commits_nothing(
+    config: Path, between_pipes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ArithmeticError("no root")
+
+    monkeypatch.setattr("connectors.worker.batch.read", broken)
+    result, said = between_pipes(config, KEYED, KEYED)
+    assert result.exit_code == exit_codes.INTERNAL_ERROR
     assert failure(result) == "ArithmeticError: no root"
     assert said == []
 
