@@ -50,12 +50,13 @@ def start_broker(**options):
         pytest.skip(str(error))
 
 
+# The client of Kafka never closes a socket that could not connect.
+UNCLOSED = "ignore:Exception ignored in. <socket.socket:pytest.PytestUnraisableExceptionWarning"
+
+
 def mind_the_client(config):
-    """Let pass that the client of Kafka never closes a socket that could not connect."""
-    config.addinivalue_line(
-        "filterwarnings",
-        "ignore:Exception ignored in. <socket.socket:pytest.PytestUnraisableExceptionWarning",
-    )
+    """Let pass what the client leaves behind, also after the test that has used it."""
+    config.addinivalue_line("filterwarnings", UNCLOSED)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -69,6 +70,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if needs_broker(item):
             item.add_marker(pytest.mark.timeout(900.0))  # the first one may have to fetch the jars
+            # The filters of a test are set before its fixtures: the first one needs this, too.
+            item.add_marker(pytest.mark.filterwarnings(UNCLOSED))
 
 
 @pytest.fixture(scope="session", autouse=True)
