@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,12 +47,8 @@ def test_accuracy_is_null_before_anything_could_be_scored() -> None:
         "n_challenges": [0, 0],
     }
     curve = points.curve("gp")
-    assert (curve.name, curve.n_events, curve.accuracy, curve.questions) == (
-        "gp",
-        [1, 2],
-        [0.0, 0.0],
-        [0, 0],
-    )
+    assert (curve.name, curve.n_events, curve.questions) == ("gp", [1, 2], [0, 0])
+    assert all(math.isnan(accuracy) for accuracy in curve.accuracy)  # no point is drawn
 
 
 @given(st.integers(0, 60), st.integers(0, 60))
