@@ -228,10 +228,10 @@ def interactive_val_score(
         if print_every and n % print_every == 0:
             report(n)
     game.finish()
-    if game.failures:
+    if game.n_failed:
         warnings.warn(
-            f"the model failed over {len(game.failures)} of the inputs, which were rejected; the "
-            f"first time with {game.failures[0]}",
+            f"the model failed over {game.n_failed} of the inputs, which were rejected; the "
+            f"first time with {game.first_failure}",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -255,7 +255,8 @@ class _Game:
         target: Target,
     ) -> None:
         self.tally = Tally(target)
-        self.failures: list[str] = []
+        self.n_failed = 0
+        self.first_failure = ""
         self._loop = loop
         self._queue = AnswerQueue(annotator)
         self._metric = metric
@@ -300,7 +301,8 @@ class _Game:
             elif isinstance(message, LabelRequest | Challenge):
                 self._queue.ask(message, now)
             elif isinstance(message, Rejected) and message.fault == "failed":
-                self.failures.append(message.reason)
+                self.n_failed += 1
+                self.first_failure = self.first_failure or message.reason
 
     def _score(self, prediction: Prediction) -> None:
         if self._truth is None or prediction.y is None:

@@ -140,11 +140,7 @@ class Administration:
 
     def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return where partitions end, transactions that are still open included."""
-        asked = dict.fromkeys(partitions, OffsetSpec.LATEST)
-        found = self._ask(
-            "tell where topics end", lambda client: client.list_partition_offsets(asked)
-        )
-        return {partition: at.offset for partition, at in found.items()}
+        return self._offsets(partitions, OffsetSpec.LATEST, "tell where topics end")
 
     def shapes(self, names: Iterable[TopicName] = ALL_TOPICS) -> dict[TopicName, Shape | None]:
         """Return id and number of partitions of topics, None for one that is missing.
@@ -169,11 +165,7 @@ class Administration:
 
     def starts(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the first offsets that partitions still hold."""
-        asked = dict.fromkeys(partitions, OffsetSpec.EARLIEST)
-        found = self._ask(
-            "tell where topics begin", lambda client: client.list_partition_offsets(asked)
-        )
-        return {partition: at.offset for partition, at in found.items()}
+        return self._offsets(partitions, OffsetSpec.EARLIEST, "tell where topics begin")
 
     def backlog(self, group: str) -> dict[Place, Backlog]:
         """Return how far a group is in each input partition.
@@ -309,6 +301,13 @@ class Administration:
             "replication_factor": self._replication,
             "configs": wanted(name),
         }
+
+    def _offsets(
+        self, partitions: Iterable[TopicPartition], which: Any, doing: str
+    ) -> dict[TopicPartition, int]:
+        asked = dict.fromkeys(partitions, which)
+        found = self._ask(doing, lambda client: client.list_partition_offsets(asked))
+        return {partition: at.offset for partition, at in found.items()}
 
     def _ask(self, doing: str, call: Callable[[Any], _Answer]) -> _Answer:
         """Return an answer; ask again while the broker says that it will know soon."""

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from connectors.memory.topics import MemoryTopics
-from connectors.records import Outgoing, Record, TopicName
+from connectors.records import LinkError, Outgoing, Record, TopicName, Writer
 from connectors.storage.snapshots import StateDirectory
 from connectors.wire.codec import DecodeError, decode, encode
 from connectors.worker import session
@@ -53,6 +53,43 @@ class OpenTopics(MemoryTopics):
 
     def close(self) -> None:
         pass
+
+
+class Cut:
+    """Makes writers whose connection ends after so many records of all of them.
+
+    Attributes
+    ----------
+    n_left
+        How many records are still let through.
+
+    """
+
+    def __init__(self, writer_of: Callable[[str], Writer], n_left: int) -> None:
+        self.writer_of = writer_of
+        self.n_left = n_left
+
+    def __call__(self, program: str) -> Writer:
+        return _CutWriter(self, self.writer_of(program))
+
+
+class _CutWriter:
+    def __init__(self, cut: Cut, inner: Writer) -> None:
+        self.cut = cut
+        self.inner = inner
+
+    def send(self, record: Outgoing) -> None:
+        if self.cut.n_left == 0:
+            raise LinkError("broker is gone")
+        self.cut.n_left -= 1
+        self.inner.send(record)
+        self.inner.flush()
+
+    def flush(self) -> None:
+        self.inner.flush()
+
+    def close(self) -> None:
+        self.inner.close()
 
 
 class Small:

@@ -17,7 +17,7 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from connectors.records import Outgoing
+from connectors.records import Outgoing, Reader
 from connectors.wire import statelog
 from connectors.wire.history import History, HistoryError
 from connectors.wire.statelog import CONFIGURATION
@@ -93,11 +93,7 @@ def rebuild_learners(
         if not (yes or confirm(question)):
             click.echo("changed nothing")
             return
-        check_idle(there, "take over")
-        if reader.poll(_PATIENCE_S):
-            raise click.ClickException(
-                "a worker has learned something meanwhile; stop all workers, then run this again"
-            )
+        check_still_idle(there, reader, "take over")
         configuration = signature(
             {"fingerprint": configured(new, total), "keyed": config.worker.keyed}, there.group
         )
@@ -140,6 +136,15 @@ def check_idle(there: Deployment, doing: str) -> None:
         raise click.ClickException(
             f"{number(n, 'worker')} of group {there.group} still at work; stop them all, then "
             f"{doing} (one that was killed counts until the broker misses it)"
+        )
+
+
+def check_still_idle(there: Deployment, reader: Reader, doing: str) -> None:
+    """Refuse to write over what a worker has written since the topics were read."""
+    check_idle(there, doing)
+    if reader.poll(_PATIENCE_S):
+        raise click.ClickException(
+            "a worker has learned something meanwhile; stop all workers, then run this again"
         )
 
 

@@ -38,7 +38,7 @@ from streamgp.cli.deployment.losses import losses_of
 from streamgp.cli.deployment.readiness import build_loops
 from streamgp.cli.deployment.visiting import Deployment, all_of, visit
 from streamgp.cli.terminal import confirm, progress
-from streamgp.cli.upkeep.rebuilding import check_idle, marks, write_state
+from streamgp.cli.upkeep.rebuilding import check_idle, check_still_idle, marks, write_state
 from streamgp.cli.wording import number
 from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import LabelledExample
@@ -46,7 +46,6 @@ from streamgp.interactive.parts import HEAD
 from streamgp.interactive.recovering import recovered_parts, renumbered
 from streamgp.interactive.snapshot import SnapshotError
 
-_PATIENCE_S = 0.5
 _ABOUT = """\
 comes back: {n} with their sequence and revisions, and what was asked and challenged as far as it
   ended in a label; how often each annotator errs, from the answers that were challenged; the
@@ -114,12 +113,7 @@ def recover_state(config_file: Path, *, yes: bool, broker: str | None = None) ->
             if not (yes or confirm(question)):
                 click.echo("changed nothing")
                 return
-            check_idle(there, "recover")
-            if reader.poll(_PATIENCE_S):
-                raise click.ClickException(
-                    "a worker has written something meanwhile; stop all workers, then run this "
-                    "again"
-                )
+            check_still_idle(there, reader, "recover")
         configuration = signature(loops.configuration, there.group)
         cut = {**configuration, "fingerprint": BEING_RECOVERED}
         write_state(there, marks(list(broken), cut))

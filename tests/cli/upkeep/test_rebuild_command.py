@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_deployment import Small
+from small_deployment import Cut, Small
 
 from connectors.files.topics import FileTopics
-from connectors.records import LinkError, Outgoing
+from connectors.records import Outgoing
 from connectors.wire import statelog
 from connectors.wire.history import History
 from connectors.worker.agreement import ChangedConfigurationError
@@ -323,30 +323,9 @@ def test_cut_take_over_stops_all_workers_until_it_is_repeated(
     small: Small, monkeypatch: pytest.MonkeyPatch, n_written: int
 ) -> None:
     with_labels(small)
-    writer_of = small.topics.writer
-
-    class Cut:
-        """A writer whose connection ends after so many records."""
-
-        def __init__(self) -> None:
-            self.inner = writer_of("rebuild")
-
-        def send(self, record: Outgoing) -> None:
-            nonlocal n_written
-            if n_written == 0:
-                raise LinkError("broker is gone")
-            n_written -= 1
-            self.inner.send(record)
-            self.inner.flush()
-
-        def flush(self) -> None:
-            self.inner.flush()
-
-        def close(self) -> None:
-            self.inner.close()
-
+    cut = Cut(small.topics.writer, n_written)
     with monkeypatch.context() as patched:
-        patched.setattr(small.topics, "writer", lambda _program: Cut())
+        patched.setattr(small.topics, "writer", cut)
         result = small.call("rebuild", "--learner", new_file(small), "--take-over", "--yes")
     assert (result.exit_code, result.stderr) == (75, "Error: broker is gone\n")
     for config in (small.config_file, with_both(small)):

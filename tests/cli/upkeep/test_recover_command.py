@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_deployment import OpenTopics, Small
+from small_deployment import Cut, OpenTopics, Small
 
 from connectors.files.topics import FileTopics
-from connectors.records import LinkError, Outgoing, RefusedError, TopicName
+from connectors.records import Outgoing, RefusedError, TopicName
 from connectors.storage.snapshots import StateDirectory
 from connectors.wire import statelog
 from connectors.worker.agreement import BEING_RECOVERED
@@ -401,33 +401,11 @@ def test_a_cut_recovery_stops_all_workers_until_it_is_repeated(
 ) -> None:
     with_labels(small)
     lose(small, "state")
-    writer_of = small.topics.writer
-    n_left = n_written
-
-    class Cut:
-        """A writer whose connection ends after so many records."""
-
-        def __init__(self) -> None:
-            self.inner = writer_of("upkeep")
-
-        def send(self, record: Outgoing) -> None:
-            nonlocal n_left
-            if n_left == 0:
-                raise LinkError("broker is gone")
-            n_left -= 1
-            self.inner.send(record)
-            self.inner.flush()
-
-        def flush(self) -> None:
-            self.inner.flush()
-
-        def close(self) -> None:
-            self.inner.close()
-
+    cut = Cut(small.topics.writer, n_written)
     with monkeypatch.context() as patched:
-        patched.setattr(small.topics, "writer", lambda _program: Cut())
+        patched.setattr(small.topics, "writer", cut)
         result = small.call("recover", "--yes")
-    if n_left == 0 and result.exit_code:
+    if cut.n_left == 0 and result.exit_code:
         assert (result.exit_code, result.stderr) == (75, "Error: broker is gone\n")
         assert "run it again" in refusal(small) or "no record of the workers" in refusal(small)
         small.done("recover", "--yes")
