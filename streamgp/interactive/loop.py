@@ -179,7 +179,7 @@ from streamgp.interactive.messages import (
 from streamgp.interactive.records import Record, Word
 from streamgp.interactive.reservoir import ask_back
 from streamgp.interactive.reviewing import look_through
-from streamgp.interactive.rollback import stage_of
+from streamgp.interactive.rollback import reason_of, stage_of
 
 __all__ = ["InteractiveLoop", "SkepticalLearner"]
 
@@ -668,7 +668,7 @@ class InteractiveLoop(LoopState):
             given.subject,
             given.key,
             "failed",
-            f"{type(error).__name__}: {error!s:.300}",
+            reason_of(error),
             given.at,
             stage or stage_of(error),
         )

@@ -79,6 +79,23 @@ def stage_of(error: BaseException) -> Stage:
     return "predict"
 
 
+def reason_of(error: Exception) -> str:
+    r"""Return type and text of an error, in words that can be written whatever the text holds.
+
+    Examples
+    --------
+    >>> print(reason_of(ZeroDivisionError("by what?")), reason_of(ValueError("half: \ud800")))
+    ZeroDivisionError: by what? ValueError: half: \ud800
+
+    """
+    try:
+        text = str(error)
+    except Exception:  # an error of a user's own may fail over its text, too
+        text = "its text cannot be read"
+    reason = f"{type(error).__name__}: {text:.300}"
+    return reason.encode(errors="backslashreplace").decode()
+
+
 class CallJournal:
     """The calls that have changed a model since it was saved.
 

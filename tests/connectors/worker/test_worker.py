@@ -191,6 +191,47 @@ def test_an_input_over_which_a_learner_raises_is_a_dead_letter_and_the_next_one_
     assert sum(topics.lags(GROUP).values()) == 0
 
 
+class _WordlessError(Exception):
+    def __str__(self):
+        raise ValueError("no words")
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (_WordlessError(), "_WordlessError: its text cannot be read"),
+        (
+            RuntimeError("half \ud800 a pair\nand \x1b[2J"),
+            "RuntimeError: half \\ud800 a pair\\nand ",
+        ),
+        (RuntimeError("x" * 10**6), "RuntimeError: xxx"),
+        (ExceptionGroup("several", [ValueError("a"), KeyError("b")]), "ExceptionGroup: several"),
+        (StopIteration(), "StopIteration: "),
+    ],
+)
+def test_an_error_is_told_whatever_its_text_is_also_where_a_timer_brings_it_about(error, told):
+    class Faulty(type(isgp())):
+        def query_one(self, x, **options):
+            if x["light"] == 13.0:
+                raise error
+            return super().query_one(x, **options)
+
+        def note_unanswered(self, _now, **_options):
+            raise error
+
+    topics, now = MemoryTopics(), [0.0]
+    settings = {"model": Faulty(isgp().model, seed=1), "expires_after_s": 5.0}
+    put(topics, event(1), event(2, x={"light": 13.0}))
+    work(topics, clock=lambda: now[0], **settings)
+    now[0] = 30.0
+    put(topics, event(3, at=30.0))
+    work(topics, clock=lambda: now[0], **settings)
+    assert [m.event_id for m in said(topics, "predictions")] == ["e1", "e3"]
+    letters = [letter_of(record) for record in everything(topics, "dead-letters")]
+    assert [letter.offset for letter in letters] == [1, None]
+    assert all(letter.error.startswith(told) for letter in letters)
+
+
 def test_an_input_whose_messages_cannot_be_written_is_undone(monkeypatch):
     topics, calm = MemoryTopics(), MemoryTopics()
     written = Outbox.message
