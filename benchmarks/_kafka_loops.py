@@ -261,7 +261,9 @@ def _write_history(
                     n_learned += 1
             n += 1
         writer.flush()
-    loops.on_time(_LONG_AGO - 1.0)
+    for message in loops.on_time(_LONG_AGO - 1.0):  # challenges that nobody answered expire
+        if isinstance(message, LabelledExample):
+            writer.send(outbox.message(message, partitions[str(message.key)]))
     for name, parts in loops.changes().items():
         for part, value in parts.items():
             writer.send(statelog.state(str(name), part, value, partitions[str(name)]))

@@ -148,9 +148,7 @@ class Session:
             if self._hidden.is_new(label):
                 self._journal.warning(
                     "hidden-characters",
-                    topic=self._names.get(record.topic, record.topic),
-                    partition=record.partition,
-                    offset=record.offset,
+                    **self._place(record),
                     characters=hidden_characters(label)[:5],
                     consequence="a label may look like another one",
                 )
@@ -197,13 +195,18 @@ class Session:
 
     # --- telling and waiting
 
+    def _place(self, record: Record) -> dict[str, str | int]:
+        """Return where a record lies on the broker, as fields of a line of the log."""
+        called = self._names.get(record.topic, record.topic)
+        return {"topic": called, "partition": record.partition, "offset": record.offset}
+
     def _tell_failures(self, failures: Sequence[tuple[Record | None, Rejected]]) -> None:
         """Say over which inputs something failed; the dead letters have all of them."""
         for cause, rejected in failures[:_MOST_TOLD]:
             self._journal.warning(
                 "record-failed",
-                record=_place(cause),
-                key=rejected.key,
+                # No key: it may be the name of a person.
+                **({} if cause is None else self._place(cause)),
                 stage=rejected.stage,
                 reason=rejected.reason,
                 consequence="it is a dead letter; the learner is as it was before",
@@ -231,10 +234,3 @@ class Session:
             return LONGEST_WAIT_S
         # A request is open at its very deadline; a millisecond later it is not.
         return min(LONGEST_WAIT_S, max(0.0, due - self._clock() + 1e-3))
-
-
-def _place(record: Record | None) -> str:
-    """Return where a record lies, as dead letters name it; a timer has none."""
-    if record is None:
-        return "a timer"
-    return f"{record.topic}:{record.partition}:{record.offset}"

@@ -331,6 +331,25 @@ def logged(caplog):
     return lambda name: [r.fields for r in caplog.records if r.getMessage() == name]
 
 
+def test_failures_are_told_by_where_the_records_lie_and_no_more_than_five_of_a_batch(logged):
+    topics = MemoryTopics()
+    put(topics, *[event(i, x={"light": 13.0}) for i in range(8)])
+    work(topics, model=_Explosive(isgp().model, seed=1))
+    *told, more = logged("record-failed")
+    assert more == {"more": 3}
+    assert told[0] == {
+        "topic": "events",
+        "partition": 0,
+        "offset": 0,
+        "stage": "predict",
+        "reason": "ZeroDivisionError: a fault",
+        "consequence": "it is a dead letter; the learner is as it was before",
+    }
+    assert [each["offset"] for each in told] == [0, 1, 2, 3, 4]
+    [batch] = logged("batch")
+    assert batch["failed"] == 8
+
+
 def test_a_label_that_hides_something_is_logged_once_without_the_label(logged):
     topics = MemoryTopics()
     hidden = "kit\u200bchen"
