@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from streamgp.environment import ONE_THREAD
+from streamgp.common.environment import ONE_THREAD
 
 # Read when numpy loads, so it has to stand here: all benchmarks run on one BLAS thread, as
 # `streamgp` itself does.

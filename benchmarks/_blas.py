@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from threadpoolctl import threadpool_limits
 
-from streamgp.environment import environment
+from streamgp.common.environment import environment
 
 
 @contextlib.contextmanager

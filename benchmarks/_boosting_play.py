@@ -15,9 +15,9 @@ from streamgp import (
     OnlineForestClassifier,
     OnlineGradientBoostingClassifier,
 )
-from streamgp.learners.boosted import FORESTS
+from streamgp.learners.boosting import FORESTS
+from streamgp.pool_learning import Round, active_learning_rounds
 from streamgp.query import AlwaysAsk
-from streamgp.rounds import Round, active_learning_rounds
 
 GB, CB = "GB", "CB"
 NORMALISED, LARGER, FOREST = "GB, normalised", "GB, larger trees", "forest, not boosted"

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks._egp_problems import as_points
 from streamgp.base import Array
-from streamgp.rounds import Pair
+from streamgp.pool_learning import Pair
 
 DIGITS = "digits"
 """Scikit-learn's copy, which needs no data."""

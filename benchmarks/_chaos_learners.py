@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from connectors.records import Record, TopicName
 from connectors.storage.snapshots import StateDirectory
-from connectors.wire.history import History
-from connectors.worker.agreement import UnfitTopicsError
-from connectors.worker.loop_settings import LoopSettings
+from connectors.topics import Record, TopicName
+from connectors.wire.state_records import History
+from connectors.worker.compatibility import UnfitTopicsError
 from connectors.worker.partition import Partition
+from connectors.worker.settings import LoopSettings
 
 _CLOSE = 1e-9
 _ENOUGH = 50

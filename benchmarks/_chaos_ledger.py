@@ -22,7 +22,7 @@ from benchmarks._chaos_letters import Letters
 from benchmarks._chaos_lines import Lines, Name
 from benchmarks._chaos_talks import Asked, Talk
 from benchmarks._chaos_traffic import HOSTILE_KEYS, HOSTILE_MARK, MARK
-from connectors.records import Record
+from connectors.topics import Record
 
 _decode = msgspec.json.decode
 

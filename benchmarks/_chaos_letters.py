@@ -15,9 +15,9 @@ from typing import TypeAlias
 import msgspec
 
 from benchmarks._chaos_ends import GRACE_S
-from connectors.records import Record
-from connectors.wire.statelog import EARLY, split_key
-from connectors.worker.early import PATIENCE_S
+from connectors.topics import Record
+from connectors.wire.state_records import EARLY, split_key
+from connectors.worker.early_answers import PATIENCE_S
 
 Place: TypeAlias = tuple[str, int, int]
 """Topic, partition and offset."""

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from benchmarks._chaos_talks import Talk
-from connectors.records import Record
+from connectors.topics import Record
 
 Name: TypeAlias = tuple[str, str]
 """Key and event id."""

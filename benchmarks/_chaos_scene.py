@@ -20,8 +20,8 @@ from benchmarks._chaos_programs import Plan, Program, Workers
 from benchmarks._chaos_senders import N_PARTITIONS, topics_of
 from benchmarks._harness import progress
 from connectors.kafka.client import Connection
-from connectors.records import ALL_TOPICS, LinkError
-from streamgp.cli.exit_codes import LOST_BROKER
+from connectors.topics import ALL_TOPICS, LinkError
+from streamgp.apps.console import LOST_BROKER
 
 GROUP = "chaos"
 _HORIZON_S = 120.0

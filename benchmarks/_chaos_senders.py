@@ -22,8 +22,8 @@ import msgspec
 
 from benchmarks._chaos_traffic import CLASSES, MARK, Traffic
 from connectors.kafka.topics import KafkaTopics, Timeouts
-from connectors.records import LinkError, Outgoing, Reader, Record, Writer
-from streamgp.draws import uniform
+from connectors.topics import LinkError, Outgoing, Reader, Record, Writer
+from streamgp.common.counter_rng import uniform
 
 N_PARTITIONS = 4
 _TICK_S = 0.02

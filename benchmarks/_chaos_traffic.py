@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from connectors.records import Misnamed, Outgoing, TopicName
+from connectors.topics import Misnamed, Outgoing, TopicName
 from connectors.wire.codec import MAX_INPUT_BYTES
 
 MARK = b"chaos-bad"

@@ -11,8 +11,8 @@ from scipy.linalg import solve_triangular
 from benchmarks._egp_problems import Draw
 from streamgp.base import Array
 from streamgp.features import Columns
-from streamgp.gp.evidence_of_experts import FittedExperts
-from streamgp.gp.experts import Experts
+from streamgp.gp.expert_evidence import FittedExperts
+from streamgp.gp.linear_experts import Experts
 from streamgp.gp.random_features import RandomFeatures, median_distance
 from streamgp.kernels import SquaredExponential
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks._egp_problems import Draw, Problem
 from streamgp import EnsembleGPClassifier, EnsembleGPRegressor
-from streamgp.draws import uniform
+from streamgp.common.counter_rng import uniform
 from streamgp.metrics import NMSE, NPLL
 from streamgp.query import (
     KL,

@@ -16,9 +16,9 @@ from benchmarks._array_learners import kernel_for
 from benchmarks._array_streams import ArrayStream
 from benchmarks._harness import Row, progress
 from streamgp.base import Array
+from streamgp.gp.cholesky import MIN_NOISE_IN_SINGLE_PRECISION
 from streamgp.gp.exact import ExactGP
 from streamgp.gp.hyperparameters import Hyperparameters, predicted_before_learned
-from streamgp.gp.precision import MIN_NOISE_IN_SINGLE_PRECISION
 
 N_FEATURES = 20
 N_CLASSES = 10

@@ -16,7 +16,7 @@ from benchmarks._harness import Row, progress
 from benchmarks._inverse import InverseGPClassifier
 from streamgp import GPClassifier
 from streamgp.base import Array, Features, Label
-from streamgp.gp.numbered import NumberedGP
+from streamgp.gp.bounded import NumberedGP
 from streamgp.kernels import SquaredExponential
 from streamgp.learners.gp_classifier import LENGTH_SCALE_PER_ROOT_FEATURE
 

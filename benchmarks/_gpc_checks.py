@@ -12,7 +12,7 @@ from benchmarks._gpc_problems import annotator, noise
 from benchmarks._harness import Acceptance, Row, at_most
 from streamgp import PrivilegedGPClassifier
 from streamgp.base import Array
-from streamgp.gp.label_model import LabelledPoints, LabelModel, explain, log_evidence
+from streamgp.gp.latent_noise.model import LabelledPoints, LabelModel, explain, log_evidence
 from streamgp.kernels import SquaredExponential
 
 _STEP = 1e-4

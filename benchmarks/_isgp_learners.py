@@ -33,7 +33,7 @@ from streamgp.query import (
     SkepticalAsk,
     criteria,
 )
-from streamgp.query.rules import AskRule, ChallengeRule
+from streamgp.query.strategies import AskRule, ChallengeRule
 
 NEVER = "paper: never challenging"
 ISGP = "paper: ISGP"

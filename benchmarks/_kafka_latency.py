@@ -21,12 +21,12 @@ from benchmarks._kafka_loops import (
     taught,
     topics_of,
 )
-from connectors.records import Outgoing, Record
-from connectors.wire.cloudevents import posix_seconds
+from connectors.topics import Outgoing, Record
 from connectors.wire.codec import decode
-from connectors.wire.outbox import Outbox
+from connectors.wire.inbound import posix_seconds
+from connectors.wire.outbound import Outbox
 from connectors.worker.worker import Worker, WorkerSettings
-from streamgp.cli.worker.collecting import collect_seldom
+from streamgp.apps.worker.process import collect_seldom
 from streamgp.interactive.messages import Answer, LabelledExample, LabelRequest
 
 _WARM_UP_S = 2.0

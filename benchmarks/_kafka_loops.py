@@ -15,11 +15,11 @@ from kafka.structs import OffsetAndMetadata
 
 from connectors.kafka.client import Connection
 from connectors.kafka.topics import KafkaTopics
-from connectors.records import ALL_TOPICS, TopicName
-from connectors.wire import statelog
-from connectors.wire.cloudevents import headers
+from connectors.topics import ALL_TOPICS, TopicName
+from connectors.wire import state_records
 from connectors.wire.codec import encode
-from connectors.wire.outbox import Outbox
+from connectors.wire.inbound import headers
+from connectors.wire.outbound import Outbox
 from connectors.worker.worker import LoopSettings, Worker, WorkerSettings
 from streamgp import isgp
 from streamgp.base import Decision
@@ -266,10 +266,10 @@ def _write_history(
             writer.send(outbox.message(message, partitions[str(message.key)]))
     for name, parts in loops.changes().items():
         for part, value in parts.items():
-            writer.send(statelog.state(str(name), part, value, partitions[str(name)]))
+            writer.send(state_records.state(str(name), part, value, partitions[str(name)]))
     configuration = learners().configuration
     for partition in sorted(set(partitions.values())):
-        writer.send(statelog.state("", "configuration", configuration, partition))
+        writer.send(state_records.state("", "configuration", configuration, partition))
     writer.close()
 
 

@@ -23,7 +23,7 @@ from streamgp.query import (
     PaperChallenge,
     SkepticalAsk,
 )
-from streamgp.query.rules import ChallengeRule
+from streamgp.query.strategies import ChallengeRule
 
 DEFAULT = "default preset"
 FRUGAL = "default at ISGP's questions"

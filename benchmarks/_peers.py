@@ -16,7 +16,7 @@ from river.active import EntropySampler
 
 from streamgp.base import Array, Belief, Decision
 from streamgp.query import criteria
-from streamgp.query.rules import ONE_CLASS_RATE
+from streamgp.query.strategies import ONE_CLASS_RATE
 
 HAS_SKACTIVEML = importlib.util.find_spec("skactiveml") is not None
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks._pool_problems import NOISE_VARIANCE, Draw
 from streamgp.base import Array
-from streamgp.gp.pool import PoolPosterior
+from streamgp.gp.joint_posterior import PoolPosterior
 from streamgp.query.pool_criteria import assumed, hvar, l2fm, rkhs
 
 

@@ -22,7 +22,7 @@ from benchmarks import _logs
 from benchmarks._logs import MissingLogError
 from streamgp.base import Array
 from streamgp.kernels import SquaredExponential
-from streamgp.learners.settings import LENGTH_SCALE_PER_ROOT_FEATURE
+from streamgp.learners.gp_core import LENGTH_SCALE_PER_ROOT_FEATURE
 
 MOONS, CANCER, PAIR, DIGITS = "moons", "breast cancer", "digits 3 vs 8", "digits 10"
 WIFI, USPS_35, USPS_49 = "wifi rooms", "USPS 3 vs 5", "USPS 4 vs 9"

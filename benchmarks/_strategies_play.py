@@ -17,7 +17,7 @@ from benchmarks._logs import Log
 from benchmarks._strategies_rules import CONTENDERS, Setting
 from streamgp import GPClassifier, SimulatedAnnotator, SkepticalClassifier
 from streamgp.base import Belief
-from streamgp.draws import uniform
+from streamgp.common.counter_rng import uniform
 from streamgp.presets import MAX_POINTS
 from streamgp.query import NeverChallenge
 

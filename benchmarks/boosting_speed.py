@@ -42,7 +42,8 @@ from benchmarks._harness import (
 )
 from streamgp import ConfidenceBoostingClassifier, OnlineForestClassifier
 from streamgp.base import Array, Features, Label
-from streamgp.trees import grove, vectorised
+from streamgp.trees import forest as grove
+from streamgp.trees import numpy_backend
 
 OWN = "ConfidenceBoostingClassifier"
 FOREST = "OnlineForestClassifier"
@@ -153,7 +154,7 @@ def _grown_by(way: str) -> AbstractContextManager[Any]:
     """Let trees grow in one of the two ways."""
     if way == "numba":
         return nullcontext()
-    return patch.object(grove, "fastest", lambda: vectorised)
+    return patch.object(grove, "fastest", lambda: numpy_backend)
 
 
 def _warm_up(seed: int) -> None:

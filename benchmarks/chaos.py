@@ -54,8 +54,7 @@ from benchmarks._chaos_scene import Scene
 from benchmarks._chaos_senders import N_PARTITIONS
 from benchmarks._chaos_traffic import HOSTILE_SHARE
 from benchmarks._harness import Options, Outcome, Row, at_least, at_most, progress, run
-from streamgp.cli.deployment.deployed import load_deployed
-from streamgp.cli.deployment.readiness import build_loops
+from streamgp.apps.deployment.deployment import build_loops, load_deployed
 
 _LEAVE_S = 60.0
 _MUST_BE_ZERO = (

@@ -26,8 +26,8 @@ from benchmarks._harness import Acceptance, Options, Outcome, Row, at_least, at_
 from benchmarks._logs import MissingLogError
 from streamgp import GPClassifier
 from streamgp.base import Array
-from streamgp.learners.settings import Learn
-from streamgp.learners.tuning import FIRST_FIT
+from streamgp.learners.gp_core import Learn
+from streamgp.learners.gp_tuning import FIRST_FIT
 
 _LOGS = ("pendigits", "letter", "usps", "dna", "wisdm", "wifi_rooms", "occupancy", "elec2")
 # Of all logs: how many have to gain, and how many points may be lost on any.

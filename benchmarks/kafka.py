@@ -47,7 +47,7 @@ from benchmarks._kafka_loops import (
     topics_of,
     worker_rate,
 )
-from streamgp.cli.worker.collecting import collect_seldom
+from streamgp.apps.worker.process import collect_seldom
 
 _BATCH = 1000
 

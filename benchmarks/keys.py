@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks._harness import Options, Outcome, at_least, at_most, progress, run
-from connectors.storage.shelf import SqliteShelf
+from connectors.storage.sqlite import SqliteShelf
 from streamgp import InteractiveLoop, KeyedLoops, SkepticalClassifier, isgp
 from streamgp.interactive import Event
 

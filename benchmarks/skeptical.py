@@ -44,7 +44,7 @@ from streamgp.query import (
     SkepticalChallenge,
     criteria,
 )
-from streamgp.query.rules import AskRule, ChallengeRule
+from streamgp.query.strategies import AskRule, ChallengeRule
 
 _ERROR_RATE = 0.2
 _ISGP = "isgp()"

@@ -24,7 +24,7 @@ from benchmarks._harness import (
     standard_error,
 )
 from benchmarks._harness import Row as Line
-from streamgp.cli.replay.rooms import LEARNERS, run_learners
+from streamgp.apps.replay.demo import LEARNERS, run_learners
 from streamgp.query import SkepticalClassifier
 from streamgp.report import Row
 

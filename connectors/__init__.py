@@ -12,40 +12,39 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from connectors.broker import Broker, Received, Sink, Source, open_broker
-    from connectors.files.messages import MessageFiles, read_messages
-    from connectors.memory.messages import MemoryBroker
+    from connectors.jsonl import MessageFiles, read_messages
+    from connectors.memory_broker import MemoryBroker
     from connectors.runner import RunResult, run
-    from connectors.storage.shelf import SqliteShelf
     from connectors.storage.snapshots import (
         StateDirectory,
         StateError,
         read_snapshot,
         write_snapshot,
     )
-    from connectors.tables.annotated import AnnotatedLog
-    from connectors.tables.logs import LogSource
-    from connectors.tables.streams import TableError
+    from connectors.storage.sqlite import SqliteShelf
+    from connectors.tables.compression import TableError
+    from connectors.tables.log_source import AnnotatedLog, LogSource
     from connectors.wire.codec import DecodeError, decode, encode
 
 _HOMES = {
-    "AnnotatedLog": "connectors.tables.annotated",
+    "AnnotatedLog": "connectors.tables.log_source",
     "Broker": "connectors.broker",
     "DecodeError": "connectors.wire.codec",
-    "LogSource": "connectors.tables.logs",
-    "MemoryBroker": "connectors.memory.messages",
-    "MessageFiles": "connectors.files.messages",
+    "LogSource": "connectors.tables.log_source",
+    "MemoryBroker": "connectors.memory_broker",
+    "MessageFiles": "connectors.jsonl",
     "Received": "connectors.broker",
     "RunResult": "connectors.runner",
     "Sink": "connectors.broker",
     "Source": "connectors.broker",
-    "SqliteShelf": "connectors.storage.shelf",
+    "SqliteShelf": "connectors.storage.sqlite",
     "StateDirectory": "connectors.storage.snapshots",
     "StateError": "connectors.storage.snapshots",
-    "TableError": "connectors.tables.streams",
+    "TableError": "connectors.tables.compression",
     "decode": "connectors.wire.codec",
     "encode": "connectors.wire.codec",
     "open_broker": "connectors.broker",
-    "read_messages": "connectors.files.messages",
+    "read_messages": "connectors.jsonl",
     "read_snapshot": "connectors.storage.snapshots",
     "run": "connectors.runner",
     "write_snapshot": "connectors.storage.snapshots",

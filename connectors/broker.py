@@ -150,11 +150,11 @@ def open_broker(url: str) -> Broker:
 
     """
     if url == "memory://":
-        from connectors.memory.messages import MemoryBroker
+        from connectors.memory_broker import MemoryBroker
 
         return MemoryBroker()
     if url.startswith("kafka://"):
-        from connectors.kafka.messages import KafkaBroker
+        from connectors.kafka.broker import KafkaBroker
 
         return KafkaBroker(url.removeprefix("kafka://"))
     raise ValueError(f"broker must be 'memory://' or 'kafka://HOST:PORT,HOST:PORT', got {url!r}")

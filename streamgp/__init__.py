@@ -15,58 +15,56 @@ if TYPE_CHECKING:
     from streamgp import budgets, datasets, kernels, metrics, query
     from streamgp.base import Decision, Posterior
     from streamgp.evaluate import InteractiveResult, interactive_val_score
-    from streamgp.gp.packed import NotPositiveDefiniteError
-    from streamgp.interactive import (
-        AnnotatorPanel,
-        InteractiveLoop,
-        KeyedLoops,
-        SimulatedAnnotator,
-        SimulatedMeasurer,
-        TiredAnnotator,
-    )
+    from streamgp.gp.cholesky import NotPositiveDefiniteError
+    from streamgp.interactive import InteractiveLoop, KeyedLoops
     from streamgp.learners.boosting import (
         ConfidenceBoostingClassifier,
         OnlineGradientBoostingClassifier,
     )
-    from streamgp.learners.ensemble_gp_classifier import EnsembleGPClassifier
-    from streamgp.learners.ensemble_gp_regressor import EnsembleGPRegressor
+    from streamgp.learners.ensemble_gp import EnsembleGPClassifier, EnsembleGPRegressor
     from streamgp.learners.forest import OnlineForestClassifier
     from streamgp.learners.gp_classifier import GPClassifier
     from streamgp.learners.gp_regressor import GPRegressor
     from streamgp.learners.privileged_gp import PrivilegedGPClassifier
+    from streamgp.pool_learning import active_learning_rounds
     from streamgp.presets import isgp, srf
     from streamgp.query.pool import PoolSampler
-    from streamgp.query.skeptical import SkepticalClassifier
-    from streamgp.query.skeptical_numbers import SkepticalRegressor
-    from streamgp.query.staged import StagedSkepticalClassifier
-    from streamgp.rounds import active_learning_rounds
+    from streamgp.query.skeptical_classifier import SkepticalClassifier
+    from streamgp.query.skeptical_regressor import SkepticalRegressor
+    from streamgp.query.three_stage import StagedSkepticalClassifier
+    from streamgp.simulation import (
+        AnnotatorPanel,
+        SimulatedAnnotator,
+        SimulatedMeasurer,
+        TiredAnnotator,
+    )
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "AnnotatorPanel": "streamgp.interactive",
+    "AnnotatorPanel": "streamgp.simulation",
     "ConfidenceBoostingClassifier": "streamgp.learners.boosting",
     "Decision": "streamgp.base",
     "Posterior": "streamgp.base",
-    "EnsembleGPClassifier": "streamgp.learners.ensemble_gp_classifier",
-    "EnsembleGPRegressor": "streamgp.learners.ensemble_gp_regressor",
+    "EnsembleGPClassifier": "streamgp.learners.ensemble_gp",
+    "EnsembleGPRegressor": "streamgp.learners.ensemble_gp",
     "GPClassifier": "streamgp.learners.gp_classifier",
     "GPRegressor": "streamgp.learners.gp_regressor",
     "InteractiveLoop": "streamgp.interactive",
     "InteractiveResult": "streamgp.evaluate",
     "KeyedLoops": "streamgp.interactive",
-    "NotPositiveDefiniteError": "streamgp.gp.packed",
+    "NotPositiveDefiniteError": "streamgp.gp.cholesky",
     "OnlineForestClassifier": "streamgp.learners.forest",
     "OnlineGradientBoostingClassifier": "streamgp.learners.boosting",
     "PoolSampler": "streamgp.query.pool",
     "PrivilegedGPClassifier": "streamgp.learners.privileged_gp",
-    "SimulatedAnnotator": "streamgp.interactive",
-    "SimulatedMeasurer": "streamgp.interactive",
-    "SkepticalClassifier": "streamgp.query.skeptical",
-    "SkepticalRegressor": "streamgp.query.skeptical_numbers",
-    "StagedSkepticalClassifier": "streamgp.query.staged",
-    "TiredAnnotator": "streamgp.interactive",
-    "active_learning_rounds": "streamgp.rounds",
+    "SimulatedAnnotator": "streamgp.simulation",
+    "SimulatedMeasurer": "streamgp.simulation",
+    "SkepticalClassifier": "streamgp.query.skeptical_classifier",
+    "SkepticalRegressor": "streamgp.query.skeptical_regressor",
+    "StagedSkepticalClassifier": "streamgp.query.three_stage",
+    "TiredAnnotator": "streamgp.simulation",
+    "active_learning_rounds": "streamgp.pool_learning",
     "interactive_val_score": "streamgp.evaluate",
     "isgp": "streamgp.presets",
     "srf": "streamgp.presets",

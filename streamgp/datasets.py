@@ -13,9 +13,9 @@ from typing import Any, Literal
 import numpy as np
 from river.datasets import base
 
-from streamgp.arguments import check_number, check_whole
 from streamgp.base import FeatureName
-from streamgp.draws import check_seed
+from streamgp.common.counter_rng import check_seed
+from streamgp.common.validation import check_number, check_whole
 
 __all__ = ["GaussianClasses", "WiFiRooms"]
 

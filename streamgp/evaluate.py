@@ -14,28 +14,27 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from streamgp.arguments import check_whole
+from streamgp.common.validation import check_whole
+from streamgp.evaluation import Tally
 from streamgp.interactive import (
-    AnswerQueue,
     Challenge,
     Event,
     InteractiveLoop,
     LabelRequest,
     Prediction,
     Rejected,
-    SimulatedAnnotator,
-    SimulatedMeasurer,
-    Tally,
 )
-from streamgp.learners.normal import Normal
+from streamgp.learners.predictive import Normal
 from streamgp.metrics import ConversationMetric, DistributionMetric
+from streamgp.simulation import AnswerQueue, SimulatedAnnotator, SimulatedMeasurer
 
 if TYPE_CHECKING:
     from river import metrics
 
     from streamgp.base import Features, Label
-    from streamgp.interactive import Annotator, Message
-    from streamgp.interactive.judge import Target
+    from streamgp.evaluation.tally import Target
+    from streamgp.interactive import Message
+    from streamgp.simulation import Annotator
 
 Moment: TypeAlias = "str | Callable[[dict[Any, Any]], float | dt.date] | None"
 

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg.blas import ddot
 
 from streamgp.base import Array, FeatureName, Features
-from streamgp.values import as_coordinate, is_missing, text_code
+from streamgp.common.feature_values import as_coordinate, is_missing, text_code
 
 
 class Columns:

@@ -6,9 +6,9 @@ from streamgp.base import Preset, check_preset
 from streamgp.kernels import SquaredExponential
 from streamgp.learners.forest import OnlineForestClassifier
 from streamgp.learners.gp_classifier import GPClassifier
-from streamgp.query.rules import PaperAsk, PaperChallenge, SkepticalAsk, SkepticalChallenge
-from streamgp.query.skeptical import SkepticalClassifier
-from streamgp.query.staged import StagedSkepticalClassifier
+from streamgp.query.skeptical_classifier import SkepticalClassifier
+from streamgp.query.strategies import PaperAsk, PaperChallenge, SkepticalAsk, SkepticalChallenge
+from streamgp.query.three_stage import StagedSkepticalClassifier
 
 # As many questions and as few errors as without a bound; 200 cost both: docs/bounded.md.
 MAX_POINTS = 500

@@ -12,10 +12,8 @@ import math
 from typing import Any, Protocol
 
 from streamgp.base import FeatureName, Features, Label, State
-from streamgp.moments import Moments
-from streamgp.plain import plain_name
-from streamgp.quartiles import Quartiles
-from streamgp.values import LARGEST, as_number, is_missing, is_number
+from streamgp.common.feature_values import LARGEST, as_number, is_missing, is_number, plain_name
+from streamgp.common.running_stats import Moments, Quartiles
 
 
 class Scaling(Protocol):

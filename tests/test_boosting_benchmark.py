@@ -25,7 +25,7 @@ from benchmarks import _harness as harness  # noqa: E402
 from benchmarks import boosting  # noqa: E402
 from benchmarks._logs import Log  # noqa: E402
 from streamgp import datasets  # noqa: E402
-from streamgp.rounds import PLANS, Round  # noqa: E402
+from streamgp.pool_learning import PLANS, Round  # noqa: E402
 
 PAIRS = [(game.GB, game.PASSIVE), (game.GB, game.ACTIVE)]
 PAIRS += [(game.CB, game.PASSIVE), (game.CB, game.ACTIVE)]

@@ -18,8 +18,7 @@ from benchmarks import _array_streams as streams  # noqa: E402
 from benchmarks import _harness as harness  # noqa: E402
 from benchmarks import bounded, drift  # noqa: E402
 from streamgp import GPClassifier  # noqa: E402
-from streamgp.gp.sparse import SparseGP  # noqa: E402
-from streamgp.gp.window import WindowGP  # noqa: E402
+from streamgp.gp.sparse import SparseGP, WindowGP  # noqa: E402
 
 
 def document(tmp_path, name, measure, *arguments):

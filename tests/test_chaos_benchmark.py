@@ -33,13 +33,13 @@ from benchmarks._chaos_traffic import (  # noqa: E402
     MARK,
     Traffic,
 )
-from connectors.memory.topics import MemoryTopics  # noqa: E402
-from connectors.records import ALL_TOPICS, Outgoing  # noqa: E402
+from connectors.memory import MemoryTopics  # noqa: E402
 from connectors.storage.snapshots import StateDirectory  # noqa: E402
+from connectors.topics import ALL_TOPICS, Outgoing  # noqa: E402
 from connectors.wire.codec import decode  # noqa: E402
-from connectors.wire.outbox import Outbox  # noqa: E402
-from connectors.worker.early import PATIENCE_S  # noqa: E402
-from connectors.worker.loop_settings import LoopSettings  # noqa: E402
+from connectors.wire.outbound import Outbox  # noqa: E402
+from connectors.worker.early_answers import PATIENCE_S  # noqa: E402
+from connectors.worker.settings import LoopSettings  # noqa: E402
 from connectors.worker.worker import Worker, WorkerSettings  # noqa: E402
 from streamgp import GPClassifier, SkepticalClassifier  # noqa: E402
 from streamgp.budgets import AtMostPer  # noqa: E402
@@ -388,7 +388,7 @@ class Forgotten(Stage):
 
 @pytest.fixture(params=[HORIZON_S - 1.0, HORIZON_S + 0.5], ids=["in time", "late"])
 def forgotten(request, tmp_path, monkeypatch):
-    monkeypatch.setattr("connectors.worker.session.LONGEST_WAIT_S", 0.0)
+    monkeypatch.setattr("connectors.worker.worker.LONGEST_WAIT_S", 0.0)
     return Forgotten(tmp_path, answered_s=request.param)
 
 

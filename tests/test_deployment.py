@@ -14,10 +14,10 @@ from kafka_broker import USERS
 import connectors
 import streamgp
 from connectors.kafka.topics import KafkaTopics, Security
-from connectors.records import ALL_TOPICS, COMPACTED, LinkError, Outgoing
-from streamgp.cli import exit_codes
-from streamgp.cli.configuration import config
+from connectors.topics import ALL_TOPICS, COMPACTED, LinkError, Outgoing
+from streamgp.apps import console
 from streamgp.cli.main import cli
+from streamgp.config import load
 
 GUIDE = Path(__file__).parents[1] / "docs" / "deployment.md"
 if not GUIDE.is_file():
@@ -56,7 +56,7 @@ def test_all_topics_are_listed_with_their_clean_up():
 
 def test_all_exit_statuses_but_those_of_a_second_signal_are_listed():
     listed = [int(row[0]) for row in rows(section("As a service"))]
-    assert listed == [s for s in exit_codes.MEANING if s < 128]
+    assert listed == [s for s in console.MEANING if s < 128]
 
 
 def test_the_service_is_started_again_where_that_helps():
@@ -65,7 +65,7 @@ def test_the_service_is_started_again_where_that_helps():
     parsed.optionxform = str
     parsed.read_string(unit)
     kept_down = {int(status) for status in parsed["Service"]["RestartPreventExitStatus"].split()}
-    assert kept_down == {s for s in exit_codes.MEANING if 0 < s < 128} - {exit_codes.LOST_BROKER}
+    assert kept_down == {s for s in console.MEANING if 0 < s < 128} - {console.LOST_BROKER}
 
 
 def logged():
@@ -90,7 +90,7 @@ def test_the_line_of_a_log_has_fields_that_exist():
 
 @pytest.mark.parametrize("block", blocks("toml"))
 def test_configurations_are_valid(block):
-    assert config.parse_worker(block, source="the guide").broker is not None
+    assert load.parse_worker(block, source="the guide").broker is not None
 
 
 COMMANDS = sorted(

@@ -25,10 +25,10 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 import streamgp
-from streamgp.cli.configuration.config import load_worker
-from streamgp.cli.deployment.deployed import load_deployed, open_topics
+from streamgp.apps.deployment.deployment import load_deployed, open_topics
+from streamgp.apps.replay.demo import ROOM_NAMES
 from streamgp.cli.main import cli
-from streamgp.cli.replay.room_log import ROOMS
+from streamgp.config.load import load_worker
 
 ROOT = Path(__file__).parents[1]
 DOCKER = ROOT / "docker"
@@ -286,7 +286,7 @@ def test_four_phones_go_through_four_rooms_and_not_into_the_future(tmp_path, cap
     assert "2000 readings of 4 phones" in capsys.readouterr().out
     with (tmp_path / "rooms.csv").open(encoding="utf-8") as file:
         table = list(csv.DictReader(file))
-    assert {row["room"] for row in table} == set(ROOMS)
+    assert {row["room"] for row in table} == set(ROOM_NAMES)
     for phone in rooms.PHONES:
         assert len([row for row in table if row["phone"] == phone]) == 500
     times = [float(row["time"]) for row in table]

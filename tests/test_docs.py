@@ -11,13 +11,14 @@ from msgspec import inspect
 
 from connectors import decode, encode
 from connectors.broker import INPUT_TOPIC, OUTPUT_TOPIC
-from connectors.files.messages import FILES
+from connectors.jsonl import FILES
 from connectors.wire.codec import TYPES
+from streamgp.apps import console
 from streamgp.base import Decision, Neighbour
-from streamgp.cli import exit_codes
-from streamgp.cli.configuration import config, settings, worker_settings
-from streamgp.cli.configuration.validation import expected as expected_words
-from streamgp.cli.configuration.validation import shown
+from streamgp.config import load, settings
+from streamgp.config import settings as worker_settings
+from streamgp.config.validation import expected as expected_words
+from streamgp.config.validation import shown
 from streamgp.interactive.messages import Fault, Origin
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -171,16 +172,16 @@ def test_configuration_lists_the_rules_and_their_settings(heading):
 
 def test_configuration_examples_are_valid():
     replay, worker, *others = re.findall(r"```toml\n(.*?)```", CONFIGURATION, re.S)
-    assert config.parse(replay, source="example").log.label == "room"
-    broker = config.parse_worker(worker, source="example").broker
+    assert load.parse(replay, source="example").log.label == "room"
+    broker = load.parse_worker(worker, source="example").broker
     assert broker.url == "kafka://host-1:9092,host-2:9092"
     for other in others:
-        config.parse_worker(other, source="example")
+        load.parse_worker(other, source="example")
 
 
 def test_configuration_lists_the_exit_statuses_of_a_worker():
     table = re.findall(r"^\| (\d+) \|", section(CONFIGURATION, "Exit status of a worker"), re.M)
-    assert [int(status) for status in table] == list(exit_codes.MEANING)
+    assert [int(status) for status in table] == list(console.MEANING)
 
 
 def test_configuration_lists_the_files_that_are_written():

@@ -41,7 +41,7 @@ from streamgp.metrics import (
     WrongLabelsKept,
 )
 from streamgp.query import AlwaysAsk, AlwaysChallenge, NeverChallenge
-from streamgp.query.skeptical import SkepticalClassifier
+from streamgp.query.skeptical_classifier import SkepticalClassifier
 
 
 def rooms(n=200, step=7):

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgp.common.feature_values import text_code
 from streamgp.features import Columns, ColumnsWithGaps
-from streamgp.values import text_code
 
 names = st.text(max_size=3)
 numbers = st.floats(-1e150, 1e150)

@@ -9,6 +9,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
 from streamgp import GPClassifier, datasets, interactive_val_score
+from streamgp.common.uncertainty import UNCERTAINTIES
 from streamgp.metrics import (
     Brier,
     CalibrationError,
@@ -16,7 +17,6 @@ from streamgp.metrics import (
     RightWrongAUC,
     Underconfidence,
 )
-from streamgp.uncertainty import UNCERTAINTIES
 
 ALL = [Brier, CalibrationError, Overconfidence, RightWrongAUC, Underconfidence]
 LABELS = ("hall", "den", "attic")

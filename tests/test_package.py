@@ -86,5 +86,5 @@ def test_a_star_import_of_the_datasets_brings_the_datasets():
 
 
 def test_the_kernels_the_gp_and_the_trees_know_no_river():
-    program = "import streamgp.gp.exact, streamgp.kernels, streamgp.trees.grove"
+    program = "import streamgp.gp.exact, streamgp.kernels, streamgp.trees.forest"
     assert "river" not in loaded_by(program)

@@ -25,7 +25,7 @@ from benchmarks._logs import read  # noqa: E402
 from benchmarks._peers import RiverAsk, SkactivemlAsk  # noqa: E402
 from streamgp import SkepticalClassifier, isgp  # noqa: E402
 from streamgp.base import Posterior  # noqa: E402
-from streamgp.query.rules import ONE_CLASS_RATE  # noqa: E402
+from streamgp.query.strategies import ONE_CLASS_RATE  # noqa: E402
 
 ZLIOBAITE = ("FixedUncertainty", "VariableUncertainty", "RandomVariableUncertainty", "Split")
 

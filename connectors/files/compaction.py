@@ -8,10 +8,10 @@ from pathlib import Path
 
 from connectors.files.layout import Layout, in_words
 from connectors.files.logs import Tail
-from connectors.records import TopicName
 from connectors.storage.snapshots import new_part, sync_directory
+from connectors.topics import TopicName
 from connectors.wire.record_lines import from_line
-from streamgp.private_files import private
+from streamgp.common.private_files import private
 
 DELETE_RETENTION_S = 86_400.0
 """How long it can be read that a key is gone, as with Kafka. A snapshot of what the topics said

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import msgspec
 
-from connectors.records import LinkError, RefusedError
 from connectors.storage.snapshots import StateError, state_error
+from connectors.topics import LinkError, RefusedError
 from connectors.wire.record_lines import COMPACTED_MARK
 
 COMPACTED_FILES = frozenset({"consensus.jsonl", "state.jsonl"})

@@ -26,7 +26,7 @@ from connectors.files.positions import (
     read_position,
     write_position,
 )
-from connectors.records import (
+from connectors.topics import (
     COMPACTED,
     Begun,
     LinkError,

@@ -8,7 +8,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from connectors.files.layout import in_words
-from connectors.records import RefusedError
+from connectors.topics import RefusedError
 
 _PATIENCE_S = 0.2
 _STEP_S = 0.02

@@ -11,7 +11,7 @@ from time import monotonic, sleep
 
 from connectors.files.layout import changed, layout_of, opened, too_short
 from connectors.files.positions import INPUT_LOGS
-from connectors.records import Record, TopicName, Whole
+from connectors.topics import Record, TopicName, Whole
 from connectors.wire.codec import MAX_BYTES, MAX_INPUT_BYTES
 from connectors.wire.record_lines import Line, from_line
 

@@ -13,8 +13,8 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 
 from connectors.files.layout import in_words
-from connectors.records import WORKER_INPUTS, LinkError, RefusedError, TopicName
 from connectors.storage.snapshots import StateError, read_snapshot, write_snapshot
+from connectors.topics import WORKER_INPUTS, LinkError, RefusedError, TopicName
 
 POSITION = "position.json"
 """The name of the file."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from connectors.files.layout import committed_end, end_of_lines, in_words
 from connectors.files.logs import Tail, next_records, wait_for
 from connectors.files.positions import INPUT_LOGS, LOGS, read_position
-from connectors.records import Outgoing, Record, TopicName
+from connectors.topics import Outgoing, Record, TopicName
 from connectors.wire.record_lines import to_line
 
 _MANY = 500

@@ -28,7 +28,7 @@ from connectors.files.positions import (
     write_position,
 )
 from connectors.files.streams import FileReader, FileWriter
-from connectors.records import (
+from connectors.topics import (
     ALL_TOPICS,
     Backlog,
     LinkError,
@@ -37,7 +37,7 @@ from connectors.records import (
     RefusedError,
     TopicName,
 )
-from streamgp.private_files import make_directory, private
+from streamgp.common.private_files import make_directory, private
 
 
 class FileTopics:

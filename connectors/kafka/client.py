@@ -15,7 +15,7 @@ from functools import partial
 from threading import Thread
 from typing import Any, TypeVar
 
-from connectors.kafka.library import (
+from connectors.kafka.client_import import (
     ConfigResource,
     ConfigResourceType,
     ConsumerRebalanceListener,
@@ -31,9 +31,9 @@ from connectors.kafka.library import (
     kafka_errors,
 )
 from connectors.kafka.probe import probe
+from connectors.kafka.record_codec import Found, unpack_here
 from connectors.kafka.settings import Security, Timeouts, brief, parse_servers
-from connectors.kafka.unpacking import Found, unpack_here
-from connectors.records import LinkError, Record, RefusedError, TopicName
+from connectors.topics import LinkError, Record, RefusedError, TopicName
 
 __all__ = [
     "CLIENT_ERRORS",
@@ -183,7 +183,7 @@ def within(timeout_s: float, doing: str, call: Callable[[], _Result]) -> _Result
     2
     >>> within(0.01, "sleep", lambda: time.sleep(0.2))
     Traceback (most recent call last):
-    connectors.records.LinkError: broker took more than 0.01 s to sleep
+    connectors.topics.LinkError: broker took more than 0.01 s to sleep
 
     """
     results: list[_Result] = []

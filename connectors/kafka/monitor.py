@@ -12,8 +12,8 @@ from threading import Event, Thread
 
 from connectors.kafka.admin import Administration
 from connectors.kafka.client import CLIENT_ERRORS, Connection
-from connectors.kafka.shapes import Shape, check_same
-from connectors.records import LinkError, RefusedError, TopicName
+from connectors.kafka.topic_identity import Shape, check_same
+from connectors.topics import LinkError, RefusedError, TopicName
 
 _N_LOOKS = 2
 

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from connectors.kafka.client import CLIENT_ERRORS, OffsetSpec, TopicPartition
-from connectors.kafka.library import IsolationLevel
-from connectors.records import Obstacle
+from connectors.kafka.client_import import IsolationLevel
+from connectors.topics import Obstacle
 
 _OVER = frozenset({"Empty", "CompleteCommit", "CompleteAbort", "Dead"})
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from connectors.records import LinkError, RefusedError
+from connectors.topics import LinkError, RefusedError
 
 _AGAIN_S = 0.2
 _ONE_TRY_S = 3.0

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 
 from connectors.kafka.admin import Administration
 from connectors.kafka.client import Connection, TopicPartition
-from connectors.kafka.link import KafkaLink
+from connectors.kafka.reader_writer import KafkaReader, KafkaWriter, partitions_with_records
 from connectors.kafka.settings import Security, Timeouts, check_name
-from connectors.kafka.streams import KafkaReader, KafkaWriter, partitions_with_records
-from connectors.records import ALL_TOPICS, Backlog, Obstacle, Place, TopicName
-from streamgp.arguments import check_number, check_whole
+from connectors.kafka.worker_client import KafkaLink
+from connectors.topics import ALL_TOPICS, Backlog, Obstacle, Place, TopicName
+from streamgp.common.validation import check_number, check_whole
 
 __all__ = ["KafkaTopics", "Security", "Timeouts"]
 

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
-from streamgp.private_files import DIRECTORY_MODE, FILE_MODE, private
+from streamgp.common.private_files import DIRECTORY_MODE, FILE_MODE, private
 
 _LOCK = "lock"
 _ADVICE = {

@@ -15,7 +15,7 @@ from math import isfinite
 from typing import Any
 
 from streamgp.base import Label
-from streamgp.interactive.border import LARGEST_LABEL
+from streamgp.interactive.validation import LARGEST_LABEL
 
 _INTEGER = re.compile(r"[+-]?(?:0|[1-9][0-9]{0,17})")
 _LARGEST = 2**63 - 1

@@ -1,32 +1,264 @@
 """Which column of a log is what, and how a row becomes an event.
 
-What the features are is decided in `connectors.tables.features`. In CSV the labels are integers if
+What the features are is decided in `connectors.tables.columns`. In CSV the labels are integers if
 all labels of the first rows are, else text.
 
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from difflib import get_close_matches
-from typing import Any
+from enum import Enum
+from itertools import pairwise
+from typing import Any, TypeAlias
 
 from connectors.broker import Received
 from connectors.tables.cells import (
+    float_of_text,
+    integer_of_text,
     is_integer_text,
     is_missing,
+    is_number,
     key_of,
     label_of,
+    number_of,
+    seconds_of,
     target_of,
+    text_of,
     time_of,
 )
-from connectors.tables.features import FeatureColumns
-from connectors.tables.formats import Table
-from connectors.tables.rows import BadRow, Row, place_of
-from connectors.tables.streams import TableError
+from connectors.tables.compression import TableError
+from connectors.tables.readers import BadRow, Row, Table, place_of
 from streamgp.base import FeatureName, Label
 from streamgp.interactive.messages import Event, Rejected
+
+# --- What a column holds, judged by its first cells: numbers, texts, or nothing to learn from.
+#
+# A column holds numbers if at least half of its cells do; else what most of the others are
+# decides. A text that stands in one row only says nothing about any other, so a column of texts
+# that hardly ever repeat is no feature. Nor is a number that rises with every row, as row numbers
+# and times do: what is learned of its past values holds for none to come.
+
+
+ENOUGH = 20
+"""Cells from which on it can be said that hardly any is like another."""
+
+MOST_DIFFERENT = 0.9
+"""Share of different values up to which a column says something about other rows."""
+
+_POSIX = 1e9  # seconds since 1970 in 2001: times may have fractions, counters do not
+
+
+class Kind(Enum):
+    """What a column holds."""
+
+    EMPTY = "nothing yet"
+    NUMBER = "numbers"
+    TEXT = "texts"
+    RISING = "a number that rises with every row"
+    TIME = "times"
+    UNIQUE = "a different text in nearly every row"
+    OTHER = "neither numbers nor texts"
+
+
+def kind_of(cells: Sequence[Any]) -> Kind:
+    """Return what a column holds.
+
+    Parameters
+    ----------
+    cells
+        Its first cells, without the missing ones, in order.
+
+    Examples
+    --------
+    >>> kind_of(["0.5", "3", "warm"]), kind_of(["hall", "bath", "2"])
+    (<Kind.NUMBER: 'numbers'>, <Kind.TEXT: 'texts'>)
+    >>> kind_of(["2015-02-02 14:19:00", "2015-02-02 14:20:00"])
+    <Kind.TIME: 'times'>
+    >>> kind_of([f"u{n}" for n in range(100)]), kind_of([f"u{n % 50}" for n in range(100)])
+    (<Kind.UNIQUE: 'a different text in nearly every row'>, <Kind.TEXT: 'texts'>)
+
+    """
+    if not cells:
+        return Kind.EMPTY
+    others = [cell for cell in cells if not is_number(cell)]
+    if 2 * len(others) <= len(cells):
+        return Kind.RISING if _rises(cells) else Kind.NUMBER
+    if 2 * sum(map(_is_time, others)) > len(others):
+        return Kind.TIME
+    texts = [cell for cell in others if isinstance(cell, str)]
+    if 2 * len(texts) <= len(others):
+        return Kind.OTHER
+    return Kind.UNIQUE if _differ([text.strip() for text in texts]) else Kind.TEXT
+
+
+def _differ(values: Sequence[Any]) -> bool:
+    return len(values) >= ENOUGH and len(set(values)) > MOST_DIFFERENT * len(values)
+
+
+def _rises(cells: Sequence[Any]) -> bool:
+    """Whether cells are whole numbers, or times, of which hardly any is the last one again."""
+    numbers = []
+    for cell in cells:
+        try:
+            number = float_of_text(cell) if isinstance(cell, str) else float(cell)
+        except (TypeError, ValueError, OverflowError):
+            return False
+        if number is None or not (number >= _POSIX or float(number).is_integer()):
+            return False
+        numbers.append(number)
+    return _differ(numbers) and all(a <= b for a, b in pairwise(numbers))
+
+
+def _is_time(cell: Any) -> bool:
+    if isinstance(cell, date):
+        return True
+    if not isinstance(cell, str):
+        return False
+    try:
+        time_of(cell)
+    except ValueError:
+        return False
+    return True
+
+
+# --- Which columns of a log are features, and how their cells become values.
+#
+# What a column holds is judged by the first rows (`connectors.tables.columns`), and one that is
+# empty there by its first cell. From then on a column keeps its kind: a text among numbers makes
+# the row unusable, a number among texts is a text.
+
+
+Parser: TypeAlias = Callable[[Any], float | str | None]
+Cells: TypeAlias = dict[str, Any]
+
+
+class FeatureColumns:
+    """The features of one table.
+
+    Parameters
+    ----------
+    names
+        The columns that may be features.
+    rows
+        The first rows, by which they are judged.
+    named
+        Whether the user named these columns: then they are features even if their kind is none.
+    texts
+        Whether columns of texts are features without being named.
+    typed
+        Whether cells have types; else all are text.
+    notes
+        Called with a line about columns that are left out, or texts.
+
+    """
+
+    # _plan       parser of each feature; grows when an undecided column shows its first cell.
+    # _undecided  columns that have been empty so far.
+
+    def __init__(
+        self,
+        names: Iterable[str],
+        rows: Sequence[Cells],
+        *,
+        named: bool,
+        texts: bool,
+        typed: bool,
+        notes: Callable[[str], None],
+    ) -> None:
+        self._named = named
+        self._texts = texts
+        self._typed = typed
+        self._notes = notes
+        self._plan: dict[str, Parser] = {}
+        self._undecided: set[str] = set()
+        said: dict[str, list[str]] = {}
+        for name in names:
+            cells = [row[name] for row in rows if not is_missing(row.get(name))]
+            found = self._judge(name, cells)
+            if found is not None:
+                said.setdefault(found[0], []).append(found[1])
+        for what, columns in said.items():
+            notes(f"{what}: {', '.join(columns)}")
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing that is or may become a feature."""
+        return not self._plan and not self._undecided
+
+    def add(self, names: Iterable[str]) -> None:
+        """Take in columns that turn up late; their first cells will tell what they are."""
+        self._undecided.update(names)
+
+    def read(self, cells: Cells) -> dict[FeatureName, float | str]:
+        """Return the features of a row, without the missing ones.
+
+        Raises
+        ------
+        ValueError
+            If a cell is not what its column holds.
+
+        """
+        if self._undecided:
+            self._decide(cells)
+        x: dict[FeatureName, float | str] = {}
+        name = ""
+        try:
+            for name, parse in self._plan.items():
+                cell = cells.get(name)
+                if cell is not None and cell != "":
+                    value = parse(cell)
+                    if value is not None:
+                        x[name] = value
+        except ValueError as error:
+            raise ValueError(f"{name!r} {error}") from None
+        return x
+
+    def _judge(self, name: str, cells: list[Any]) -> tuple[str, str] | None:
+        """Decide what a column is; return what is to be said, and the column in these words."""
+        kind = kind_of(cells)
+        if kind is Kind.EMPTY:
+            self._undecided.add(name)
+            return None
+        numbers = [cell for cell in cells if is_number(cell)]
+        parse = self._parser(kind, whole=not self._typed and all(map(is_integer_text, numbers)))
+        if parse is None:
+            return f"left out, {kind.value}", name
+        self._plan[name] = parse
+        if parse is text_of:
+            n = len({str(cell).strip() for cell in cells})
+            return "features that are texts", f"{name} ({n} different)"
+        return None
+
+    def _decide(self, cells: Cells) -> None:
+        """Judge columns that were empty so far by their first cell."""
+        for name in [n for n in cells if n in self._undecided and not is_missing(cells[n])]:
+            self._undecided.discard(name)
+            kind = kind_of([cells[name]])
+            # Not whole, whatever the cell: one number says nothing about the fractions to come.
+            parse = self._parser(kind, whole=False)
+            example = f"{name} (for example {cells[name]!r:.40})"
+            if parse is None:
+                self._notes(f"left out, {kind.value}: {example}")
+                continue
+            self._plan[name] = parse
+            if parse is text_of:
+                self._notes(f"features that are texts: {example}")
+
+    def _parser(self, kind: Kind, *, whole: bool) -> Parser | None:
+        """Return what reads the cells of a column, None if it is no feature."""
+        if kind in (Kind.TEXT, Kind.UNIQUE):
+            return text_of if self._named or (self._texts and kind is Kind.TEXT) else None
+        if kind is Kind.TIME:
+            return seconds_of if self._named else None
+        if kind is Kind.OTHER or (kind is Kind.RISING and not self._named):
+            return None
+        if self._typed:
+            return number_of
+        return integer_of_text if whole else float_of_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

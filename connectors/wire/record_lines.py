@@ -19,9 +19,9 @@ from typing import TypeAlias
 
 import msgspec
 
-from connectors.records import Headers, Outgoing, TopicName
+from connectors.topics import Headers, Outgoing, TopicName
 from connectors.wire.codec import MAX_INPUT_BYTES
-from connectors.wire.statelog import SEPARATOR
+from connectors.wire.state_records import SEPARATOR
 
 COMPACTED_MARK = b'{"compacted":'
 """What the first line of a compacted file begins with, and no record's line."""

@@ -12,11 +12,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-from connectors.wire.history import History
-from connectors.worker.agreement import BEING_RECOVERED, UnfitTopicsError
+from connectors.wire.state_records import History
+from connectors.worker.compatibility import BEING_RECOVERED, UnfitTopicsError
 from streamgp.interactive.messages import LabelledExample
-from streamgp.interactive.parts import HEAD
-from streamgp.interactive.saving import examples_in
+from streamgp.interactive.state.serialize import HEAD, examples_in
 
 FORGOTTEN = "forgotten"
 """Name of the record of a partition that says what of it was taken back by nulls."""
@@ -74,7 +73,7 @@ class Losses:
 
     Examples
     --------
-    >>> from connectors.records import Record
+    >>> from connectors.topics import Record
     >>> from connectors.wire.codec import encode
     >>> line = LabelledExample(
     ...     event_id="e1", key="ann", sequence=1, x={}, y="hall", origin="asked", learned_at=0.0

@@ -8,27 +8,189 @@ them from the start: a snapshot that does not fit, for whatever reason, is not u
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from connectors.records import Record, TopicName
 from connectors.storage.snapshots import StateDirectory, StateError
-from connectors.wire.history import History, HistoryError
-from connectors.worker.agreement import (
+from connectors.storage.sqlite import SqliteShelf
+from connectors.topics import Record, TopicName
+from connectors.wire.state_records import History, HistoryError
+from connectors.worker.compatibility import (
     GROUP,
     UnfitTopicsError,
     check_alone,
     check_signed,
     environment_in,
 )
-from connectors.worker.early import EarlyAnswers
-from connectors.worker.local import LocalFiles
-from connectors.worker.loop_settings import Loops, LoopSettings
+from connectors.worker.early_answers import EarlyAnswers
 from connectors.worker.losses import FORGOTTEN, RECOVER, Losses, failed_in
-from connectors.worker.revisions import Revisions
-from streamgp.environment import environment
+from connectors.worker.settings import Loops, LoopSettings
+from streamgp.common.environment import environment
 from streamgp.interactive.keyed import BUDGET, KeyedLoops
-from streamgp.interactive.snapshot import INCONSISTENT, Snapshot, SnapshotError
+from streamgp.interactive.messages import LabelledExample
+from streamgp.interactive.state.snapshot import INCONSISTENT, Snapshot, SnapshotError
+
+# --- Which line of the consensus log is in force for examples whose label was corrected.
+
+
+class Revisions:
+    """The revision in force of each example; most have but one line, of revision 0.
+
+    A loop forgets with its event how often a label was corrected, but somebody may still delete one
+    of the lines from the log. What remains of it here follows from the lines alone.
+
+    Examples
+    --------
+    >>> revisions = Revisions()
+    >>> line = LabelledExample(
+    ...     event_id="e1", revision=1, sequence=2, x={}, y="hall", origin="revised", learned_at=5.0
+    ... )
+    >>> revisions.note("ann", line)
+    >>> [revisions.is_replaced("ann", "e1", revision) for revision in (0, 1)]
+    [True, False]
+
+    """
+
+    # _of  by entity and event; 0 where it is not in it
+    def __init__(self) -> None:
+        self._of: dict[str, dict[str, int]] = {}
+
+    def note(self, entity: str, line: LabelledExample) -> None:
+        """Take note of the next line of an entity."""
+        if line.revision and line.y is not None:
+            self._of.setdefault(entity, {})[line.event_id] = line.revision
+        elif entity in self._of:
+            self._of[entity].pop(line.event_id, None)
+
+    def is_replaced(self, entity: str, event_id: str, revision: int) -> bool:
+        """Whether a line later than that of a revision gives an example its label.
+
+        One that is not known to be there was deleted before it could be read: then it counted.
+        """
+        return self._of.get(entity, {}).get(event_id, 0) > revision
+
+    def forget(self, entity: str) -> None:
+        """Forget an entity."""
+        self._of.pop(entity, None)
+
+    def state(self) -> list[Sequence[Any]]:
+        """Return what must survive a restart, as plain values."""
+        return [
+            [entity, event_id, revision]
+            for entity, revisions in self._of.items()
+            for event_id, revision in revisions.items()
+        ]
+
+    def load_state(self, state: Iterable[Sequence[Any]]) -> None:
+        """Become what the state was taken from."""
+        self._of.clear()
+        for entity, event_id, revision in state:
+            self._of.setdefault(str(entity), {})[str(event_id)] = int(revision)
+
+
+# --- What lies on the local disk of one partition: a snapshot, and the loops not held ready.
+
+
+class LocalFiles:
+    """The files of one partition; without a directory there are none.
+
+    Parameters
+    ----------
+    partition
+        Its number.
+    directory
+        Where they lie, None for nowhere.
+    with_shelf
+        Whether some loops are not held ready.
+    note
+        Told in one line why what is there is not used.
+
+    Attributes
+    ----------
+    shelf
+        Where these loops wait; None if there is no directory, or none waits.
+
+    Raises
+    ------
+    StateError
+        If the disk cannot keep them.
+
+    """
+
+    def __init__(
+        self,
+        partition: int,
+        directory: StateDirectory | None,
+        *,
+        with_shelf: bool,
+        note: Callable[[str], None],
+    ) -> None:
+        self._partition = partition
+        self._directory = directory
+        self._with_shelf = with_shelf
+        self._note = note
+        self.shelf: SqliteShelf | None = None
+        self._open_shelf()
+
+    def read(self) -> bytes | None:
+        """Return the snapshot, None if there is none."""
+        return None if self._directory is None else self._directory.read(self._name("snapshot"))
+
+    def write(self, data: bytes) -> None:
+        """Replace the snapshot.
+
+        Raises
+        ------
+        StateError
+            If the disk does not take it.
+
+        """
+        if self._directory is not None:
+            self._directory.write(self._name("snapshot"), data)
+
+    def drop_snapshot(self) -> None:
+        """Leave no snapshot."""
+        self._remove("snapshot")
+
+    def begin_anew(self) -> None:
+        """Leave nothing, and begin with an empty shelf."""
+        self.drop()
+        self._open_shelf()
+
+    def close(self) -> None:
+        """Let go; everything stays."""
+        if self.shelf is not None:
+            self.shelf.close()
+
+    def drop(self) -> None:
+        """Let go, and leave nothing."""
+        if self.shelf is not None:
+            with suppress(StateError):
+                self.shelf.close()
+            self.shelf = None
+        for what in ("snapshot", "loops", "loops-wal"):
+            self._remove(what)
+
+    def _open_shelf(self) -> None:
+        if not self._with_shelf or self._directory is None:
+            return
+        path = self._directory.file(self._name("loops"))
+        try:
+            self.shelf = SqliteShelf(path)
+        except StateError as error:
+            self._note(str(error))
+            self.drop()  # damaged, perhaps: a new one is as good
+            self.shelf = SqliteShelf(path)
+
+    def _remove(self, what: str) -> None:
+        if self._directory is not None:
+            with suppress(OSError):
+                self._directory.file(self._name(what)).unlink(missing_ok=True)
+
+    def _name(self, what: str) -> str:
+        return f"partition-{self._partition}.{what}"
+
 
 MAX_AGE_S = 43_200.0
 """How old a snapshot may be. A topic drops the traces of a deletion after a day unless it is told

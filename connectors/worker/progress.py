@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from time import monotonic
 
-from connectors.records import Begun, Link, LinkError, Obstacle, Place, Stalled
-from connectors.worker.journal import Journal
+from connectors.topics import Begun, Link, LinkError, Obstacle, Place, Stalled
+from connectors.worker.logging import Journal
 
 _LOOK_EVERY_S = 1.0
 REPEAT_S = 300.0

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any, Protocol
+
+from streamgp.base import Budget
+from streamgp.interactive.keyed import KeyedLoops
+from streamgp.interactive.loop_cache import Shelf
+from streamgp.interactive.messages import Answer, Event, LabelledExample, Message, Stage
+from streamgp.interactive.one_loop import OneLoop
+from streamgp.interactive.shared_budget import configured
 
 WINDOW = 1000
 """Number of inputs of which not too many may be unusable."""
@@ -71,4 +79,106 @@ def check_share(recent: deque[bool], verdicts: Iterable[bool], max_bad_share: fl
         raise TooManyBadError(
             f"{n_bad} of the last {WINDOW} inputs could not be used, expected at most "
             f"{max_bad_share:.0%}; look at the dead letters"
+        )
+
+
+# --- What the loops of every partition are made of, and what a worker asks of them.
+
+
+class Loops(Protocol):
+    """The loops of a partition, one for each key or one for all."""
+
+    def on_event(
+        self, event: Event, now: float, *, written_at: float | None = None
+    ) -> list[Message]: ...
+    def on_answer(
+        self, answer: Answer, now: float, *, written_at: float | None = None
+    ) -> list[Message]: ...
+    def on_cancel(
+        self, request_id: str, now: float, *, key: str | None = None, why: str = ...
+    ) -> list[Message]: ...
+    def on_time(self, now: float) -> list[Message]: ...
+    def withdraw(
+        self, key: str | None, event_id: str, now: float, *, revision: int | None = None
+    ) -> list[Message]: ...
+    def reject_last(self, error: Exception, stage: Stage | None = ...) -> list[Message] | None: ...
+    def forget(self, key: str | None) -> bool: ...
+    def knows(self, key: str | None, event_id: str | None = None) -> bool: ...
+    def open_requests(self, key: str | None) -> list[str]: ...
+    def next_deadline(self) -> float | None: ...
+    def changes(self) -> dict[str | None, dict[str, Any]]: ...
+    def take_over(
+        self, key: str | None, parts: Mapping[str, Any], log: list[LabelledExample]
+    ) -> None: ...
+    def snapshot(self, *, with_environment: bool = ...) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopSettings:
+    """What the loops of every partition are made of.
+
+    Parameters
+    ----------
+    model
+        A skeptical classifier; cloned, itself never taught.
+    keyed
+        One loop for each key, or one for all.
+    expires_after_s, answer_horizon_s, max_keys, total_budget
+        As in `streamgp.interactive.KeyedLoops`; the budget is for each partition.
+
+    """
+
+    model: Any
+    keyed: bool = True
+    expires_after_s: float | None = None
+    answer_horizon_s: float | None = None
+    max_keys: int | None = None
+    total_budget: Budget | None = None
+
+    def __post_init__(self) -> None:
+        if self.total_budget is not None and not self.keyed:
+            raise ValueError("a total budget is for the loops of many keys; take that of the model")
+
+    @property
+    def spans(self) -> dict[str, float | None]:
+        """What a snapshot must agree with, beside the model."""
+        return {
+            "expires_after_s": self.expires_after_s,
+            "answer_horizon_s": self.answer_horizon_s,
+        }
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """What the topics must agree with: the record `configuration` of the topic `state`."""
+        return {"fingerprint": configured(self.model, self.total_budget), "keyed": self.keyed}
+
+    def entity(self, key: str | None) -> str:
+        """Return whose the state of a key is: nobody's in particular where one loop serves all."""
+        return (key or "") if self.keyed else ""
+
+    def new(self, shelf: Shelf | None) -> Loops:
+        """Return loops that know nothing."""
+        if not self.keyed:
+            return OneLoop(self.model.clone(), **self.spans)
+        return KeyedLoops(
+            self.model,
+            expires_after_s=self.expires_after_s,
+            answer_horizon_s=self.answer_horizon_s,
+            max_keys=self.max_keys,
+            shelf=shelf,
+            keep_changes=True,
+            total_budget=self.total_budget,
+        )
+
+    def restored(self, data: bytes, shelf: Shelf | None) -> Loops:
+        """Return the loops of a snapshot."""
+        if not self.keyed:
+            return OneLoop.restore(data, self.model.clone())
+        return KeyedLoops.restore(
+            data,
+            self.model,
+            max_keys=self.max_keys,
+            shelf=shelf,
+            keep_changes=True,
+            total_budget=self.total_budget,
         )

@@ -14,16 +14,245 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import deque
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from time import perf_counter
 
-from connectors.records import Topics
 from connectors.storage.snapshots import StateDirectory, StateError
-from connectors.worker.agreement import UnfitTopicsError
-from connectors.worker.journal import say
-from connectors.worker.loop_settings import LoopSettings
-from connectors.worker.session import Session
-from connectors.worker.settings import WINDOW, TooManyBadError, WorkerSettings
+from connectors.topics import Link, Outgoing, Record, TopicName, Topics
+from connectors.waking import WakingClock
+from connectors.worker.batch import Batch
+from connectors.worker.compatibility import UnfitTopicsError
+from connectors.worker.logging import Journal, in_ms, say
+from connectors.worker.partition import Partition
+from connectors.worker.progress import ProgressReports
+from connectors.worker.recovery import Restorer, Saver
+from connectors.worker.settings import (
+    WINDOW,
+    LoopSettings,
+    TooManyBadError,
+    WorkerSettings,
+    check_share,
+)
+from streamgp.common.printable import HiddenLabels, hidden_characters
+from streamgp.interactive.messages import Rejected
+
+# --- One hold on the topics, from joining the group to leaving it.
+#
+# A session follows the partitions that come and go, and works off what comes. After any error it
+# is over, as memory may be ahead of the topics.
+
+
+LONGEST_WAIT_S = 1.0
+_QUIET_S = 60.0
+_PATIENCE_S = 5.0
+_MOST_TOLD = 5
+"""Failures of one batch that have a line of their own."""
+
+
+class Session:
+    """Works off what comes, batch by batch; knows nothing of the session before.
+
+    Parameters
+    ----------
+    link
+        The hold on the topics.
+    loops
+        What the loops are made of.
+    settings
+        How to work.
+    state
+        Where snapshots are kept; None for nowhere.
+    clock
+        Tells the time.
+    recent
+        Of the last inputs, which could not be used; belongs to the worker.
+    names
+        What the topics are called on the broker.
+
+    """
+
+    # _partitions  the loops of every partition that is ours
+    # _awake       tells for how long something that does not come has been waited for
+    # _moved_at    when the last answer was read, or a partition restored, by that clock
+
+    def __init__(
+        self,
+        link: Link,
+        loops: LoopSettings,
+        settings: WorkerSettings,
+        state: StateDirectory | None,
+        clock: Callable[[], float],
+        recent: deque[bool],
+        names: Mapping[TopicName, str],
+    ) -> None:
+        self._link = link
+        self._loops = loops
+        self._settings = settings
+        self._clock = clock
+        self._recent = recent
+        self._names = names
+        self._hidden = HiddenLabels()
+        self._generation = -1
+        self._partitions: dict[int, Partition] = {}
+        self._journal = Journal(state)
+        self._saver = Saver(self._partitions, settings.save_every_s, clock, self._journal)
+        self._restorer = Restorer(
+            link, loops, settings.group, state, clock, self._journal, strict=settings.strict
+        )
+        self._progress = ProgressReports(link, self._journal)
+        self._awake = WakingClock(1.5 * LONGEST_WAIT_S)
+        self._moved_at = self._awake()
+
+    def turn(self) -> None:
+        """Poll once, and work off what came and what is due."""
+        self._journal.show_life()
+        records = self._link.poll(self._wait())
+        self._progress.look()
+        start = perf_counter()
+        if self._follow_assignment() and not records:
+            return  # partitions may have moved on while some were restored: ask before timers fire
+        batch = Batch(
+            self._partitions,
+            self._loops,
+            self._settings.group,
+            self._names,
+            self._restorer.scanned,
+            self._clock(),
+        )
+        for record in records:
+            batch.take(record)
+        # What was answered in time is heard before its time is up, however late it is read.
+        if not self._answers_come(records):
+            batch.pass_time(self._events_come)
+        outgoing = batch.finish()
+        if outgoing or records:
+            self._commit(batch, outgoing, records, start)
+        elif self._journal.quiet_s > _QUIET_S:
+            self._journal.info("idle", partitions=sorted(self._partitions))
+        self._saver.save_when_due()
+
+    def save_all(self) -> None:
+        """Write a snapshot of every partition that has changed."""
+        self._saver.save_all()
+
+    def close(self, *, leave: bool = False) -> None:
+        """End; what was not committed is left to others, at once if the group is left."""
+        for partition in self._partitions.values():
+            with suppress(StateError):
+                partition.close()
+        self._link.close(leave=leave)
+
+    def _commit(
+        self, batch: Batch, outgoing: Sequence[Outgoing], records: Sequence[Record], start: float
+    ) -> None:
+        worked = perf_counter()
+        ends = self._link.commit(outgoing)
+        for partition in self._partitions.values():
+            partition.advance(ends)
+        self._saver.note(batch.touched)
+        if outgoing or batch.verdicts:  # not where its own labelled examples came back
+            self._report(batch.counts, records, start, worked)
+        self._tell_failures(batch.failures)
+        for number in batch.forgotten_in:  # it must not wait in an old snapshot
+            self._saver.save_at_once(number)
+        self._warn_of_hidden(batch.labels)
+        check_share(self._recent, batch.verdicts, self._settings.max_bad_share)
+
+    def _warn_of_hidden(self, labels: Sequence[tuple[Record, str]]) -> None:
+        """Say the first time where a label holds characters that cannot be seen, not which."""
+        for record, label in labels:
+            if self._hidden.is_new(label):
+                self._journal.warning(
+                    "hidden-characters",
+                    **self._place(record),
+                    characters=hidden_characters(label)[:5],
+                    consequence="a label may look like another one",
+                )
+
+    def _answers_come(self, records: Sequence[Record]) -> bool:
+        """Return whether answers wait to be read that may have been given long ago.
+
+        Some that do not come although they are there belong to a transaction of somebody who has
+        not ended it; time does not stand still for those.
+        """
+        now = self._awake()
+        if any(record.topic == "answers" for record in records):
+            self._moved_at = now
+        if now - self._moved_at > _PATIENCE_S:
+            return False
+        lags = self._link.lag().items()
+        return any(n is None or n > 0 for (topic, _), n in lags if topic == "answers")
+
+    def _events_come(self, number: int) -> bool:
+        """Return whether events of a partition wait to be read, or may wait."""
+        return self._link.lag().get(("events", number)) != 0
+
+    # --- partitions that come and go
+
+    def _follow_assignment(self) -> bool:
+        """Drop and restore partitions; return whether any have come or gone."""
+        link = self._link
+        if link.generation == self._generation and link.assigned == self._partitions.keys():
+            return False
+        kept = set(link.assigned)
+        if link.generation != self._generation + 1:
+            kept = set()  # others may have worked on them in between
+        lost = [number for number in self._partitions if number not in kept]
+        for number in lost:
+            self._partitions.pop(number).drop()
+            self._saver.drop(number)
+        gained = sorted(link.assigned - self._partitions.keys())
+        self._generation = link.generation
+        self._journal.info("assigned", partitions=sorted(link.assigned), lost=sorted(lost))
+        if gained:
+            self._partitions |= self._restorer.restored(gained)
+            self._moved_at = self._awake()
+        return True
+
+    # --- telling and waiting
+
+    def _place(self, record: Record) -> dict[str, str | int]:
+        """Return where a record lies on the broker, as fields of a line of the log."""
+        called = self._names.get(record.topic, record.topic)
+        return {"topic": called, "partition": record.partition, "offset": record.offset}
+
+    def _tell_failures(self, failures: Sequence[tuple[Record | None, Rejected]]) -> None:
+        """Say over which inputs something failed; the dead letters have all of them."""
+        for cause, rejected in failures[:_MOST_TOLD]:
+            self._journal.warning(
+                "record-failed",
+                # No key: it may be the name of a person.
+                **({} if cause is None else self._place(cause)),
+                stage=rejected.stage,
+                reason=rejected.reason,
+                consequence="it is a dead letter; the learner is as it was before",
+            )
+        if len(failures) > _MOST_TOLD:
+            self._journal.warning("record-failed", more=len(failures) - _MOST_TOLD)
+
+    def _report(
+        self, counts: Counter[str], records: Sequence[Record], start: float, worked: float
+    ) -> None:
+        done = perf_counter()
+        self._journal.info(
+            "batch",
+            partitions=sorted({record.partition for record in records}),
+            **counts,
+            work_ms=in_ms(worked - start),
+            commit_ms=in_ms(done - worked),
+            lag=sum(n or 0 for n in self._link.lag().values()),
+        )
+
+    def _wait(self) -> float:
+        deadlines = [p.loops.next_deadline() for p in self._partitions.values()]
+        due = min((at for at in deadlines if at is not None), default=None)
+        if due is None:
+            return LONGEST_WAIT_S
+        # A request is open at its very deadline; a millisecond later it is not.
+        return min(LONGEST_WAIT_S, max(0.0, due - self._clock() + 1e-3))
+
 
 __all__ = ["LoopSettings", "TooManyBadError", "UnfitTopicsError", "Worker", "WorkerSettings"]
 

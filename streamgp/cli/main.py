@@ -16,27 +16,21 @@ from typing import Any, NoReturn
 
 import click
 
-from connectors.records import LinkError, RefusedError
+from connectors.topics import LinkError, RefusedError
 from streamgp import __version__
-from streamgp.cli.annotate.command import annotate
-from streamgp.cli.completion import COMPLETE_VARIABLE, completion
-from streamgp.cli.configuration.init import init
-from streamgp.cli.configuration.validation import ConfigError
-from streamgp.cli.exit_codes import INTERRUPTED, LOST_BROKER, UNREAD, WRONG_USE
-from streamgp.cli.replay.command import replay
-from streamgp.cli.replay.demo import demo
-from streamgp.cli.replay.report import report
-from streamgp.cli.send.command import send
-from streamgp.cli.terminal import tell
-from streamgp.cli.tune.command import tune
-from streamgp.cli.upkeep.dead_letters import dead_letters
-from streamgp.cli.upkeep.forget import forget
-from streamgp.cli.upkeep.rebuild import rebuild
-from streamgp.cli.upkeep.recover import recover
-from streamgp.cli.watch.command import watch
-from streamgp.cli.worker.check import check
-from streamgp.cli.worker.run import run
-from streamgp.environment import use_one_thread
+from streamgp.apps.console import INTERRUPTED, LOST_BROKER, UNREAD, WRONG_USE, tell
+from streamgp.cli.annotate import annotate
+from streamgp.cli.demo import demo
+from streamgp.cli.init import COMPLETE_VARIABLE, completion, init
+from streamgp.cli.maintenance import dead_letters, forget, rebuild, recover
+from streamgp.cli.replay import replay
+from streamgp.cli.report import report
+from streamgp.cli.send import send
+from streamgp.cli.tune import tune
+from streamgp.cli.watch import watch
+from streamgp.cli.worker import check, run
+from streamgp.common.environment import use_one_thread
+from streamgp.config.validation import ConfigError
 
 
 class _UnreadError(Exception):

@@ -15,10 +15,14 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.blas import ddot, sdot
 
 from streamgp.base import Array
-from streamgp.gp.packed import NotPositiveDefiniteError, PackedCholesky
-from streamgp.gp.points import Points
-from streamgp.gp.precision import DOUBLE, SINGLE, check_noise_variance
-from streamgp.gp.targets import Targets
+from streamgp.gp.cholesky import (
+    DOUBLE,
+    SINGLE,
+    NotPositiveDefiniteError,
+    PackedCholesky,
+    check_noise_variance,
+)
+from streamgp.gp.training_set import Points, Targets
 from streamgp.kernels import Kernel
 
 _EPSILON = float(np.finfo(float).eps)

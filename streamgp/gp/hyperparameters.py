@@ -11,8 +11,13 @@ from scipy.linalg import blas, solve_triangular
 from scipy.optimize import minimize
 
 from streamgp.base import Array
-from streamgp.gp.evidence import Criterion, cholesky, embedded, log_marginal_likelihood
-from streamgp.gp.packed import NotPositiveDefiniteError
+from streamgp.gp.cholesky import NotPositiveDefiniteError
+from streamgp.gp.marginal_likelihood import (
+    Criterion,
+    covariance_factor,
+    embedded,
+    log_marginal_likelihood,
+)
 from streamgp.kernels import Kernel
 
 MIN_NOISE_VARIANCE = 1e-4
@@ -221,7 +226,7 @@ def predicted_before_learned(these: Hyperparameters, X: Array, Y: Array) -> tupl
 
     """
     kernel = these.kernel
-    L = cholesky(kernel, these.noise_variance, embedded(kernel, X))
+    L = covariance_factor(kernel, these.noise_variance, embedded(kernel, X))
     Z = solve_triangular(L, Y, lower=True, check_finite=False)
     d = np.diagonal(L).copy()
     # Not y_t - L_tt z_t, which is the same: far from everything the mean is tiny, and would be lost

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import expit
 
 from streamgp.base import Array
-from streamgp.gp.experts import Seen, covariances_of
+from streamgp.gp.linear_experts import Seen, covariances_of
 
 # Newton's method within a bracket: the equation is monotone, and a few steps suffice unless the
 # variance is in the hundreds. What is found stays, so that no class depends on another.

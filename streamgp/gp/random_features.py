@@ -15,9 +15,9 @@ from numbers import Integral
 import numpy as np
 from scipy.special import gammaincinv, ndtri
 
-from streamgp.arguments import check_number
 from streamgp.base import Array, FeatureName, State
-from streamgp.draws import uniforms
+from streamgp.common.counter_rng import uniforms
+from streamgp.common.validation import check_number
 from streamgp.features import Columns
 from streamgp.kernels import (
     Categorical,
@@ -28,7 +28,7 @@ from streamgp.kernels import (
     SquaredExponential,
 )
 from streamgp.kernels.hyperparameters import ColumnScales
-from streamgp.kernels.radial import Radial
+from streamgp.kernels.stationary import Radial
 
 # Texts whose phases are remembered; 7 experts of 50 frequencies keep 1.4 MB then.
 _REMEMBERED = 512

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from streamgp.environment import DifferentEnvironmentWarning
-from streamgp.interactive.annotators import Annotator, SimulatedAnnotator
+import importlib
+from typing import TYPE_CHECKING
+
+from streamgp.common.environment import DifferentEnvironmentWarning
 from streamgp.interactive.keyed import KeyedLoops
 from streamgp.interactive.loop import InteractiveLoop, SkepticalLearner
-from streamgp.interactive.measurer import SimulatedMeasurer
 from streamgp.interactive.messages import (
     Answer,
     Cancel,
@@ -23,12 +24,30 @@ from streamgp.interactive.messages import (
     Rejected,
     Request,
 )
-from streamgp.interactive.panel import AnnotatorPanel
-from streamgp.interactive.saving import examples_in
-from streamgp.interactive.simulation import AnswerQueue
-from streamgp.interactive.snapshot import SnapshotError
-from streamgp.interactive.tally import Tally
-from streamgp.interactive.tired import TiredAnnotator
+from streamgp.interactive.state.serialize import examples_in
+from streamgp.interactive.state.snapshot import SnapshotError
+
+if TYPE_CHECKING:
+    from streamgp.evaluation import Tally
+    from streamgp.simulation import (
+        Annotator,
+        AnnotatorPanel,
+        AnswerQueue,
+        SimulatedAnnotator,
+        SimulatedMeasurer,
+        TiredAnnotator,
+    )
+
+# What stands above this package and is imported from here since before it had a package of its own.
+_ABOVE = {
+    "Annotator": "streamgp.simulation",
+    "AnnotatorPanel": "streamgp.simulation",
+    "AnswerQueue": "streamgp.simulation",
+    "SimulatedAnnotator": "streamgp.simulation",
+    "SimulatedMeasurer": "streamgp.simulation",
+    "Tally": "streamgp.evaluation",
+    "TiredAnnotator": "streamgp.simulation",
+}
 
 __all__ = [
     "Annotator",
@@ -59,3 +78,9 @@ __all__ = [
     "TiredAnnotator",
     "examples_in",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name in _ABOVE:
+        return getattr(importlib.import_module(_ABOVE[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

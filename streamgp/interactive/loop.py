@@ -154,19 +154,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from streamgp.interactive.border import (
-    as_label,
-    check_now,
-    checked_writing,
-    flaw_of_answer,
-    flaw_of_event,
-    rejected,
-)
-from streamgp.interactive.conversation import EndedError
-from streamgp.interactive.guess import guess
-from streamgp.interactive.learner import SkepticalLearner
-from streamgp.interactive.loop_state import LoopState
-from streamgp.interactive.memory import MisfitError
+from streamgp.interactive.conversation_record import Record, Word
+from streamgp.interactive.event_store import MisfitError
+from streamgp.interactive.learner import SkepticalLearner, guess
 from streamgp.interactive.messages import (
     Answer,
     Event,
@@ -176,10 +166,18 @@ from streamgp.interactive.messages import (
     Rejected,
     Stage,
 )
-from streamgp.interactive.records import Record, Word
-from streamgp.interactive.reservoir import ask_back
-from streamgp.interactive.reviewing import look_through
+from streamgp.interactive.moderator import EndedError
+from streamgp.interactive.retrospective import ask_back, look_through
 from streamgp.interactive.rollback import reason_of, stage_of
+from streamgp.interactive.state.loop_state import LoopState
+from streamgp.interactive.validation import (
+    as_label,
+    check_now,
+    checked_writing,
+    flaw_of_answer,
+    flaw_of_event,
+    rejected,
+)
 
 __all__ = ["InteractiveLoop", "SkepticalLearner"]
 

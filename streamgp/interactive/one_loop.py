@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from streamgp.interactive.border import check_now, flaw_of_keeping, rejected
 from streamgp.interactive.loop import InteractiveLoop
+from streamgp.interactive.loop_cache import CloneableLearner
 from streamgp.interactive.messages import Answer, Event, LabelledExample, Message, Stage
-from streamgp.interactive.residents import CloneableLearner
-from streamgp.interactive.saving import check_resumable
+from streamgp.interactive.state.serialize import check_resumable
+from streamgp.interactive.validation import check_now, flaw_of_keeping, rejected
 
 
 class OneLoop:

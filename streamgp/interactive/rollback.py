@@ -15,13 +15,13 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
+from streamgp.interactive.conversation_record import Record
 from streamgp.interactive.messages import Stage
-from streamgp.interactive.records import Record
 
 if TYPE_CHECKING:
     from streamgp.base import Example, State
-    from streamgp.interactive.conversation import Moderator
-    from streamgp.interactive.memory import Memory
+    from streamgp.interactive.event_store import Memory
+    from streamgp.interactive.moderator import Moderator
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -6,15 +6,11 @@ point with all stored ones cost one matrix-vector product and one pass over the 
 
 """
 
+from streamgp.kernels.base import Kernel
 from streamgp.kernels.categorical import Categorical
-from streamgp.kernels.composition import Composable, Product, Sum
-from streamgp.kernels.constant import Constant, White
-from streamgp.kernels.kernel import Kernel
-from streamgp.kernels.linear import Linear
-from streamgp.kernels.matern import Matern32, Matern52
-from streamgp.kernels.rational_quadratic import RationalQuadratic
-from streamgp.kernels.restriction import On
-from streamgp.kernels.squared_exponential import SquaredExponential
+from streamgp.kernels.composition import Composable, On, Product, Sum
+from streamgp.kernels.linear import Constant, Linear, White
+from streamgp.kernels.stationary import Matern32, Matern52, RationalQuadratic, SquaredExponential
 
 __all__ = [
     "Categorical",

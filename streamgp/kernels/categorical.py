@@ -10,9 +10,8 @@ import numpy as np
 from streamgp.base import Array
 from streamgp.features import Columns
 from streamgp.kernels.hyperparameters import ColumnScales
-from streamgp.kernels.radial import Radial
-from streamgp.kernels.spaces import Space
-from streamgp.kernels.texts import space_of
+from streamgp.kernels.spaces import Space, space_of
+from streamgp.kernels.stationary import Radial
 
 
 @dataclass(frozen=True, slots=True)

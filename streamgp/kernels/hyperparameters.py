@@ -8,11 +8,11 @@ from typing import Self, TypeAlias
 
 import numpy as np
 
-from streamgp.arguments import check_positive
 from streamgp.base import Array, FeatureName
+from streamgp.common.signatures import parameters
+from streamgp.common.validation import check_positive
 from streamgp.features import Columns
 from streamgp.kernels.composition import Composable
-from streamgp.signatures import parameters
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

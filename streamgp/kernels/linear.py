@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Self
 
+import numpy as np
+
 from streamgp.base import Array
 from streamgp.features import Columns
 from streamgp.kernels.hyperparameters import Hyperparameters
-from streamgp.kernels.spaces import Euclidean
-from streamgp.kernels.texts import space_of
+from streamgp.kernels.spaces import Euclidean, space_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,120 @@ class Linear(Hyperparameters):
     def matrix(self, rows: Array) -> Array:
         """Covariances of points with each other, shape (n, n)."""
         return self.variance * self._space.products_matrix(rows)
+
+    def gradients(self, rows: Array) -> Iterator[Array]:
+        """Derivative of the matrix by the logarithm of the variance: itself."""
+        yield self.matrix(rows)
+
+
+# --- Kernels that do not look at the points: the same for all, or for each its own.
+
+
+@dataclass(frozen=True, slots=True)
+class _Blind(Hyperparameters):
+    """A kernel that stores nothing of a point."""
+
+    variance: float = 1.0
+
+    def bound(self, columns: Columns) -> Self:  # noqa: ARG002 - whatever they are
+        """Return the kernel itself."""
+        return self
+
+    @property
+    def stationary(self) -> bool:
+        """Whether covariances depend on differences of points only: they do, if on anything."""
+        return True
+
+    def embed(self, x: Array) -> Array:  # noqa: ARG002
+        """Return an empty row."""
+        return np.empty(0)
+
+    def prior_variance(self, row: Array) -> float:  # noqa: ARG002
+        """Covariance of a point with itself."""
+        return self.variance
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(_Blind):
+    """Functions that are the same everywhere: `k(x, x') = variance`.
+
+    Parameters
+    ----------
+    variance
+        Prior variance of the value, in units of y².
+
+    Raises
+    ------
+    ValueError
+        If the variance is not positive and finite.
+
+    Examples
+    --------
+    >>> kernel = Constant(2.0)
+    >>> kernel.vector(np.empty((3, 0)), np.empty(0))
+    array([2., 2., 2.])
+
+    References
+    ----------
+    [^1]: Rasmussen, C.E. and Williams, C.K.I., 2006. Gaussian Processes for Machine Learning,
+        Table 4.1.
+
+    """
+
+    def vector(self, rows: Array, row: Array) -> Array:  # noqa: ARG002
+        """Covariances of one point with `n` stored ones, shape (n,)."""
+        return np.full(len(rows), self.variance)
+
+    def matrix(self, rows: Array) -> Array:
+        """Covariances of points with each other, shape (n, n)."""
+        return np.full((len(rows), len(rows)), self.variance)
+
+    def gradients(self, rows: Array) -> Iterator[Array]:
+        """Derivative of the matrix by the logarithm of the variance: itself."""
+        yield self.matrix(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class White(_Blind):
+    """Functions with a value of its own for every event: `k(x, x') = variance` if they are one.
+
+    Two events with equal features are two events: what one had of this function says nothing about
+    the other, and so a repeat of an example never is an obstacle. It is noise, but noise that
+    counts as part of the function: the variance of a prediction includes it, and never falls below
+    it, where `noise_variance` leaves it out. Rules that ask while the variance is large therefore
+    ask more; use `noise_variance` unless a formula prescribes this kernel.
+
+    Parameters
+    ----------
+    variance
+        Variance of the values, in units of y².
+
+    Raises
+    ------
+    ValueError
+        If the variance is not positive and finite.
+
+    Examples
+    --------
+    >>> kernel = White(2.0)
+    >>> kernel.matrix(np.empty((2, 0)))
+    array([[2., 0.],
+           [0., 2.]])
+
+    References
+    ----------
+    [^1]: Rasmussen, C.E. and Williams, C.K.I., 2006. Gaussian Processes for Machine Learning,
+        Eq. 2.20, where it belongs to the observations.
+
+    """
+
+    def vector(self, rows: Array, row: Array) -> Array:  # noqa: ARG002
+        """Covariances of one point with `n` others, shape (n,): none."""
+        return np.zeros(len(rows))
+
+    def matrix(self, rows: Array) -> Array:
+        """Covariances of points with each other, shape (n, n)."""
+        return self.variance * np.eye(len(rows))
 
     def gradients(self, rows: Array) -> Iterator[Array]:
         """Derivative of the matrix by the logarithm of the variance: itself."""

@@ -6,7 +6,7 @@ What is to be done about it is the classifier's business.
 
 from __future__ import annotations
 
-from streamgp.arguments import check_number
+from streamgp.common.validation import check_number
 
 
 class DriftWatch:

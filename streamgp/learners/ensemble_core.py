@@ -9,18 +9,93 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
+from scipy.special import expit
 
-from streamgp.base import Array, Features, State
-from streamgp.gp.evidence_of_experts import FittedExperts
-from streamgp.gp.experts import Seen
-from streamgp.gp.points import padded
+from streamgp.base import Array, Features, Preset, State, check_preset
+from streamgp.common.counter_rng import check_seed
+from streamgp.common.validation import check_forgetting, check_positive, check_whole
+from streamgp.gp.expert_evidence import MIN_NOISE_SHARE, FittedExperts
+from streamgp.gp.linear_experts import Seen
+from streamgp.gp.logistic_experts import LogisticExperts
 from streamgp.gp.random_features import RandomFeatures, median_distance
-from streamgp.learners.ensemble_settings import EnsembleSettings
+from streamgp.gp.training_set import padded
+from streamgp.kernels import Kernel, SquaredExponential
+from streamgp.learners.river_adapters import Unretained
+
+# --- How an ensemble was built: its arguments, checked, and the kernels they stand for.
+
+
+# Length scales of the presets: seven in units of the median distance, half a decade apart, and the
+# paper's (§IV).
+_DEFAULT = tuple(10.0 ** (c / 2.0) for c in range(-3, 4))
+_PAPER = tuple(10.0**c for c in range(-4, 7))
+
+N_INITIAL = 10
+"""Number of labels at the first fit, the smallest initial set of the paper."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnsembleSettings:
+    """The arguments of an ensemble, under their names.
+
+    Parameters
+    ----------
+    amplitude
+        Variance of the kernels that stand for None.
+    least_noise_share
+        Least noise variance that a fit may find, as a share of the variance of the targets.
+
+    Raises
+    ------
+    TypeError
+        If a number is none, or the seed no whole one.
+    ValueError
+        If an argument is out of range, or the preset is not known.
+
+    """
+
+    kernels: Sequence[Kernel] | None
+    n_features: int
+    forgetting: float
+    refit: bool
+    preset: Preset
+    seed: int | None
+    noise_variance: float
+    n_initial: int
+    amplitude: float = 1.0
+    least_noise_share: float = MIN_NOISE_SHARE
+
+    def __post_init__(self) -> None:
+        check_preset(self.preset)
+        check_whole("n_features", self.n_features, 1)
+        check_forgetting(self.forgetting)
+        check_positive("noise_variance", self.noise_variance)
+        check_whole("n_initial", self.n_initial, 2)
+        check_seed(self.seed)
+
+    @property
+    def has_unit(self) -> bool:
+        """Whether length scales are in units of distances that examples have."""
+        return self.kernels is None and self.preset == "default"
+
+    @property
+    def is_paper(self) -> bool:
+        """Whether hyper-parameters are fitted once, and weights are never set anew."""
+        return self.preset == "paper"
+
+    def kernels_in_use(self) -> list[Kernel]:
+        """Return the kernels, or what stands for None."""
+        if self.kernels is not None:
+            return list(self.kernels)
+        scales = _PAPER if self.is_paper else _DEFAULT
+        return [SquaredExponential(scale, self.amplitude) for scale in scales]
+
 
 # The unit of length is at least this share of the typical distance of standardised points. The
 # first examples may lie close together, as events in a row do: the largest length scale must reach
@@ -248,3 +323,200 @@ def normalised(log_weights: list[float]) -> list[float]:
 def _standard_distance(d: int) -> float:
     """Root mean squared distance of standardised points with `d` features."""
     return math.sqrt(2.0 * max(d, 1))
+
+
+# --- What may be read of an ensemble, and what survives its restart, whatever its targets mean.
+
+
+class EnsembleGP(Unretained):
+    """An estimator around the experts of an `EnsembleCore`.
+
+    Attributes
+    ----------
+    n_learned
+        Number of examples learned; none is retained.
+    n_experts
+        Number of experts.
+    weights
+        Probability of each expert.
+
+    """
+
+    # _core     the experts over dictionaries
+    # _weights  probability of each expert, a function of what the core has learned
+    _core: EnsembleCore[Any]
+    _weights: list[float]
+
+    @property
+    def n_learned(self) -> int:
+        """Number of examples learned; none is retained."""
+        return self._core.n_learned
+
+    @property
+    def n_experts(self) -> int:
+        """Number of experts."""
+        return len(self._weights)
+
+    @property
+    def weights(self) -> list[float]:
+        """Probability of each expert, in the order of the kernels."""
+        return list(self._weights)
+
+    def state(self) -> State | None:
+        """Return what is no function of the examples, as plain JSON values; None for nothing.
+
+        That is a seed that was drawn. A learner that takes it over with `load_state`, and is taught
+        all examples in their order, is this one to the last bit.
+        """
+        return self._core.state()
+
+    def load_state(self, state: State | None) -> None:
+        """Take over what `state` returned; this learner has learned nothing yet."""
+        self._core.load_state(state)
+
+
+# --- Two ways to make experts that predict numbers predict classes.
+#
+# Either each class is a target of 0 or 1 that is regressed upon, as in `GPClassifier`: cheap,
+# since all classes share one covariance, and fitted in closed form. Or each has a logistic
+# likelihood of its own. Both say what each expert believes of each class, and how much the expert
+# counts.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opinions:
+    """What experts believe of the classes of a point.
+
+    Parameters
+    ----------
+    means
+        In units of 0/1 indicators, shape (m, t).
+    variances
+        Of these, without observation noise, shape (m, t).
+    prior_variances
+        The same before anything was learned, shape (m,).
+
+    """
+
+    means: Array
+    variances: Array
+    prior_variances: Array
+
+
+class ClassExperts(Protocol):
+    """Experts that know classes by number."""
+
+    @property
+    def core(self) -> RegressionCore | EnsembleCore[LogisticExperts]:
+        """The experts over dictionaries."""
+
+    def add_class(self) -> None:
+        """Add a class of which there was no example."""
+
+    def opinions(self, x: Features) -> Opinions:
+        """Return what the experts believe of the classes of `x`; changes nothing."""
+
+    def learn(self, x: Features, y: Array) -> None:
+        """Learn 0/1 indicators (t,) of a class."""
+
+    def weights(self) -> list[float]:
+        """Probability of each expert."""
+
+
+class IndicatorExperts:
+    """Regression on 0/1 indicators, one for each class, all with one covariance.
+
+    Parameters
+    ----------
+    settings
+        How the learner was built.
+
+    """
+
+    def __init__(self, settings: EnsembleSettings) -> None:
+        self.core = RegressionCore(settings)
+
+    def add_class(self) -> None:
+        """Add a class of which there was no example."""
+        self.core.add_target()
+        # Of one class alone there is no noise to be found, and no length scale.
+        self.core.fit_anew()
+
+    def opinions(self, x: Features) -> Opinions:
+        """Return what the experts believe of the classes of `x`; changes nothing."""
+        experts, seen = self.core.experts, self.core.see(x)
+        means = seen.means
+        return Opinions(
+            means=means,
+            variances=np.broadcast_to(seen.variances[:, None], means.shape),
+            prior_variances=experts.amplitudes,
+        )
+
+    def learn(self, x: Features, y: Array) -> None:
+        """Learn 0/1 indicators (t,) of a class."""
+        self.core.learn(x, y)
+        self.core.fit_if_due(np.eye(len(y)))
+
+    def weights(self) -> list[float]:
+        """Probability of each expert."""
+        experts = self.core.experts
+        return normalised(experts.log_evidences(np.eye(experts.n_targets)).tolist())
+
+
+class LogisticClassExperts:
+    """Logistic likelihoods, one for each class against the others.
+
+    Parameters
+    ----------
+    settings
+        How the learner was built.
+
+    """
+
+    def __init__(self, settings: EnsembleSettings) -> None:
+        self.core = EnsembleCore(settings, _Build(settings.forgetting))
+
+    def add_class(self) -> None:
+        """Add a class of which there was no example."""
+        self.core.add_target()
+
+    def opinions(self, x: Features) -> Opinions:
+        """Return what the experts believe of the classes of `x`; changes nothing."""
+        experts, seen = self.core.experts, self.core.see(x)
+        p = experts.probabilities(seen)[:-1]
+        share = p / np.maximum(p.sum(axis=0), 1e-300)
+        # To first order a probability varies by the slope of the sigmoid; it cannot vary by more
+        # than one of 0 or 1 does.
+        yes = expit(seen.means[:-1])
+        slope = yes * (1.0 - yes)
+        return Opinions(
+            means=share.T,
+            variances=np.minimum(slope * slope * seen.variances[:-1], slope).T,
+            prior_variances=np.minimum(experts.amplitudes / 16.0, 0.25),
+        )
+
+    def learn(self, x: Features, y: Array) -> None:
+        """Learn 0/1 indicators (t,) of a class."""
+        self.core.learn(x, y)
+
+    def weights(self) -> list[float]:
+        """Probability of each expert."""
+        return normalised(self.core.experts.log_likelihoods.tolist())
+
+
+@dataclass(frozen=True, slots=True)
+class _Build:
+    """Makes logistic experts; an object, since functions inside of functions cannot be pickled."""
+
+    forgetting: float
+
+    def __call__(self, amplitudes: Array, n_features: int) -> LogisticExperts:
+        return LogisticExperts(amplitudes, n_features, self.forgetting)
+
+
+# People err: one label in a hundred may be wrong, however well all so far can be explained.
+LEAST_NOISE_SHARE = 0.01
+
+# The latent functions are log odds: a standard deviation of 4 makes probabilities from .02 to .98
+# as probable beforehand as not.
+LOGISTIC_AMPLITUDE = 16.0

@@ -15,14 +15,13 @@ from river import base
 from streamgp.base import Array, Features, Label, Posterior, State, check_label, positive_parts
 from streamgp.gp.hyperparameters import Hyperparameters
 from streamgp.kernels import Kernel
-from streamgp.learners.core import Core
 from streamgp.learners.drift import DriftWatch
-from streamgp.learners.frames import feature_rows, frame_like, series_like
-from streamgp.learners.mixing import are_mixed
-from streamgp.learners.settings import (
+from streamgp.learners.gp_core import (
     LENGTH_SCALE_PER_ROOT_FEATURE as LENGTH_SCALE_PER_ROOT_FEATURE,
 )
-from streamgp.learners.settings import Learn, Settings
+from streamgp.learners.gp_core import Core, Learn, Settings
+from streamgp.learners.gp_tuning import are_mixed
+from streamgp.learners.river_adapters import feature_rows, frame_like, series_like
 
 if TYPE_CHECKING:
     import pandas as pd

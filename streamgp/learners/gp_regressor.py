@@ -14,14 +14,12 @@ import numpy as np
 from river import base
 
 from streamgp.base import Array, Features, State
+from streamgp.common.running_stats import Moments
 from streamgp.gp.hyperparameters import Hyperparameters
 from streamgp.kernels import Kernel
-from streamgp.learners.core import Core
-from streamgp.learners.frames import feature_rows, series_like
-from streamgp.learners.normal import Normal
-from streamgp.learners.settings import Learn, Settings
-from streamgp.learners.targets import checked_target
-from streamgp.moments import Moments
+from streamgp.learners.gp_core import Core, Learn, Settings
+from streamgp.learners.predictive import Normal
+from streamgp.learners.river_adapters import checked_target, feature_rows, series_like
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,6 +1,7 @@
 """Gaussian process classifier that also learns whom to believe: privileged noise (GPC+).
 
-Dictionaries and labels in, probabilities out; the mathematics is in `streamgp.gp.online_ep`.
+Dictionaries and labels in, probabilities out; the mathematics is in
+`streamgp.gp.latent_noise.online_ep`.
 
 """
 
@@ -14,10 +15,10 @@ from typing import Any
 from river import base
 
 from streamgp.base import Features, Label, Preset, State, check_label
-from streamgp.gp.label_model import LabelModel
+from streamgp.gp.latent_noise.model import LabelModel
 from streamgp.kernels import Kernel
 from streamgp.learners.privileged_core import PrivilegedCore
-from streamgp.learners.privileged_settings import PrivilegedSettings
+from streamgp.learners.privileged_inputs import PrivilegedSettings
 
 
 class PrivilegedGPClassifier(base.Classifier):

@@ -1,6 +1,6 @@
 """When a classifier with privileged noise learns its hyper-parameters, and from which labels.
 
-How that is done is told in `streamgp.gp.label_fit`.
+How that is done is told in `streamgp.gp.latent_noise.fit`.
 
 """
 
@@ -13,12 +13,11 @@ import numpy as np
 
 from streamgp.base import Preset, State
 from streamgp.features import Columns
-from streamgp.gp.ep import Fixed, UnconvergedError
-from streamgp.gp.label_fit import fit_labels
-from streamgp.gp.label_model import LabelledPoints, LabelModel
-from streamgp.gp.points import padded
-from streamgp.learners.privileged_settings import Found
-from streamgp.learners.privileged_spaces import Spaces, Taught
+from streamgp.gp.latent_noise.batch_ep import Fixed, UnconvergedError
+from streamgp.gp.latent_noise.fit import fit_labels
+from streamgp.gp.latent_noise.model import LabelledPoints, LabelModel
+from streamgp.gp.training_set import padded
+from streamgp.learners.privileged_inputs import Found, Spaces, Taught
 
 FIRST_FIT = 60
 """Number of examples at the first fit; from then on whenever there are twice as many."""

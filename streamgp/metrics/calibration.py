@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from streamgp.base import Label
-from streamgp.confidences import is_right
+from streamgp.common.calibration import Bin, Bins, expected_error, is_right, squared_distance
 from streamgp.metrics.probabilities import ProbabilityMetric
-from streamgp.reliability import Bin, Bins, expected_error, squared_distance
 
 
 class CalibrationError(ProbabilityMetric):

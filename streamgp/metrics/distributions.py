@@ -14,11 +14,11 @@ from typing import Any, Protocol, runtime_checkable
 
 from river import base
 
-from streamgp.arguments import check_number
 from streamgp.base import Distribution
-from streamgp.gaussian import is_inside, mean_distance
+from streamgp.common.normal import is_inside, mean_distance
+from streamgp.common.running_stats import Moments
+from streamgp.common.validation import check_number
 from streamgp.metrics.metric import Metric
-from streamgp.moments import Moments
 
 
 class Density(Distribution, Protocol):
@@ -112,7 +112,7 @@ class NPLL(DistributionMetric):
 
     Examples
     --------
-    >>> from streamgp.learners.normal import Normal
+    >>> from streamgp.learners.predictive import Normal
     >>> from streamgp.metrics import NPLL
     >>> metric = NPLL()
     >>> for y in (1.0, 3.0, 5.0):
@@ -157,7 +157,7 @@ class CRPS(DistributionMetric):
 
     Examples
     --------
-    >>> from streamgp.learners.normal import Normal
+    >>> from streamgp.learners.predictive import Normal
     >>> from streamgp.metrics import CRPS
     >>> metric = CRPS()
     >>> metric.update(0.0, Normal(mu=0.0, sigma=1.0))
@@ -208,7 +208,7 @@ class IntervalCoverage(DistributionMetric):
 
     Examples
     --------
-    >>> from streamgp.learners.normal import Normal
+    >>> from streamgp.learners.predictive import Normal
     >>> from streamgp.metrics import IntervalCoverage
     >>> metric = IntervalCoverage(level=0.5)
     >>> for y in (-2.0, -0.6, 0.1, 0.7):

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from river import base
 
 from streamgp.base import Label
-from streamgp.confidences import Confidences, area_under_curve, is_right
+from streamgp.common.calibration import Confidences, area_under_curve, is_right
+from streamgp.common.uncertainty import uncertainty as uncertainty_named
 from streamgp.metrics.metric import Metric
-from streamgp.uncertainty import uncertainty as uncertainty_named
 
 _CELLS_PER_OCTAVE = 1024
 

@@ -7,15 +7,22 @@ put them around a learner.
 
 from __future__ import annotations
 
+from streamgp.base import Budget
 from streamgp.query.acquisition import KL, Deterministic, Variance
-from streamgp.query.adaptive import AdaptiveThreshold
-from streamgp.query.all_of import AllOf
-from streamgp.query.budgets import AtMost, AtMostPer, RateBudget, Unlimited
+from streamgp.query.budgets import (
+    AdaptiveThreshold,
+    AllOf,
+    AtMost,
+    AtMostPer,
+    RateBudget,
+    Unlimited,
+)
 from streamgp.query.equal_error import EqualErrorAsk, EqualErrorRounds
 from streamgp.query.outliers import OutsideInterval
-from streamgp.query.reservoir import ReservoirAsk
-from streamgp.query.review import LeaveOneOutReview
-from streamgp.query.rules import (
+from streamgp.query.retrospective import LeaveOneOutReview, ReservoirAsk
+from streamgp.query.skeptical_classifier import SkepticalClassifier
+from streamgp.query.skeptical_regressor import SkepticalRegressor
+from streamgp.query.strategies import (
     AlwaysAsk,
     AlwaysChallenge,
     AskRule,
@@ -31,9 +38,6 @@ from streamgp.query.rules import (
     SkepticalAsk,
     SkepticalChallenge,
 )
-from streamgp.query.skeptical import SkepticalClassifier
-from streamgp.query.skeptical_numbers import SkepticalRegressor
-from streamgp.spending import Budget
 
 __all__ = [
     "KL",

@@ -4,19 +4,21 @@ A budget knows no criterion and no clock. It is told about every event, whether 
 and which questions came back without an answer; `now` is a time in seconds or, where there is no
 time, the number of the event. Budgets bound label requests; a challenge is a second question about
 an answer, so there are never more challenges than answers. The challenges of old labels can have a
-budget of their own: see `streamgp.query.review`.
+budget of their own: see `streamgp.query.retrospective`.
 
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
+from collections.abc import Sequence
 from typing import ClassVar
 
-from streamgp.arguments import check_positive, check_rate, check_whole
-from streamgp.base import Decision, State
-from streamgp.draws import check_seed, uniform
+from streamgp.base import Budget, Decision, State, give_back, name_of_refusal, state_of
+from streamgp.common.counter_rng import check_seed, uniform
+from streamgp.common.validation import check_positive, check_rate, check_whole
 
 # Times of questions that are kept, so that the limit holds when the time goes backwards; the last n
 # would do where it never does.
@@ -260,3 +262,162 @@ class RateBudget:
         self._scores.clear()
         self._scores.extend(float(score) for score in state["scores"])
         self._n, self._spent = int(state["n"]), int(state["spent"])
+
+
+# --- Several budgets at once.
+
+
+class AllOf:
+    """Several budgets at once: what any of them refuses is not asked.
+
+    A question that one allows and another refuses is spent by neither.
+
+    Parameters
+    ----------
+    budgets
+        The budgets, in the order in which they are asked.
+
+    Examples
+    --------
+    >>> from streamgp.budgets import AtMost, AtMostPer
+    >>> budget = AllOf(AtMost(100), AtMostPer(1, span_s=60.0))
+    >>> wish = Decision.of(1.0, 0.0, "AlwaysAsk")
+    >>> budget.note(wish, asked=True, now=0.0)
+    >>> budget.allows(wish, now=30.0), budget.refused_by(wish, now=30.0)
+    (False, 'AtMostPer')
+
+    """
+
+    def __init__(self, *budgets: Budget) -> None:
+        for budget in budgets:
+            if isinstance(budget, type) or not hasattr(budget, "allows"):
+                raise TypeError(f"budgets must be objects of streamgp.budgets, got {budget!r}")
+        if not budgets:
+            raise ValueError("AllOf needs at least one budget; take Unlimited() for none")
+        self.budgets: Sequence[Budget] = budgets
+
+    def __repr__(self) -> str:
+        return f"AllOf({', '.join(map(repr, self.budgets))})"
+
+    def allows(self, decision: Decision, now: float) -> bool:
+        """Whether all of them allow it."""
+        return all(budget.allows(decision, now) for budget in self.budgets)
+
+    def refused_by(self, decision: Decision, now: float) -> str:
+        """Return the name of the first that does not allow it."""
+        first = next(budget for budget in self.budgets if not budget.allows(decision, now))
+        return name_of_refusal(first, decision, now)
+
+    def note(self, decision: Decision, asked: bool, now: float) -> None:
+        """Tell all of them."""
+        for budget in self.budgets:
+            budget.note(decision, asked, now)
+
+    def refund(self, now: float, asked_at: float | None = None) -> None:
+        """Tell all of them."""
+        for budget in self.budgets:
+            give_back(budget, now, asked_at)
+
+    def state(self) -> State:
+        """Return the states of all."""
+        return {"budgets": [state_of(budget) for budget in self.budgets]}
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+        for budget, one in zip(self.budgets, state["budgets"], strict=True):
+            budget.load_state(one)
+
+
+# --- A threshold that finds the level of scores at which a share of the events is asked about.
+
+
+_LEAST, _LARGEST = math.log(1e-300), math.log(1e300)
+
+
+class AdaptiveThreshold:
+    """Ask about a share of the events: those whose score exceeds a threshold that adapts.
+
+    The threshold rises by a factor `exp(step (1 - rate))` with each question and falls by
+    `exp(-step rate)` with each event that is not asked about. So it follows scores that shrink
+    while a learner learns, and
+    `asked - rate * events = ln(threshold / first threshold) / step`: the realised share is as far
+    from `rate` as that. It stands in the place of a budget, beside a rule that would ask about
+    everything, such as `Variance()`. `RateBudget`, which ranks the latest scores, keeps a share
+    more closely; this one asks more while scores are high.
+
+    Parameters
+    ----------
+    rate
+        Share of events to ask about.
+    step
+        How fast the threshold moves, in units of its logarithm.
+
+    Attributes
+    ----------
+    threshold
+        What a score has to exceed now; None before the first event, which is asked about.
+
+    Examples
+    --------
+    >>> budget = AdaptiveThreshold(0.25)
+    >>> asked = 0
+    >>> for event in range(400):
+    ...     wish = Decision.of(0.9**event * (1.0 + event % 7), 0.0, "Variance")
+    ...     allowed = budget.allows(wish, now=event)
+    ...     budget.note(wish, allowed, now=event)
+    ...     asked += allowed
+    >>> asked
+    60
+
+    References
+    ----------
+    [^1]: Žliobaitė, I., Bifet, A., Pfahringer, B. and Holmes, G., 2014. Active learning with
+        drifting streaming data. IEEE TNNLS 25, Alg. 2, whose threshold asks for a cap on the rate
+        besides.
+
+    """
+
+    # _log  logarithm of the threshold, None before the first event
+    def __init__(self, rate: float, step: float = 1.0) -> None:
+        check_rate("rate", rate)
+        check_positive("step", step)
+        self.rate = rate
+        self.step = step
+        self._log: float | None = None
+
+    def __repr__(self) -> str:
+        return f"AdaptiveThreshold({self.rate!r}, step={self.step!r})"
+
+    @property
+    def threshold(self) -> float | None:
+        """What a score has to exceed now; None before the first event, which is asked about."""
+        return None if self._log is None else math.exp(self._log)
+
+    def allows(self, decision: Decision, now: float) -> bool:  # noqa: ARG002
+        """Whether the score exceeds the threshold."""
+        if self.rate == 0.0:
+            return False
+        return self.threshold is None or decision.score > self.threshold or self.rate == 1.0
+
+    def note(self, decision: Decision, asked: bool, now: float) -> None:  # noqa: ARG002
+        """Move the threshold."""
+        if self._log is None:
+            self._log = math.log(decision.score) if decision.score > 0.0 else _LEAST
+        self._move(float(asked) - self.rate)
+
+    def refund(self, now: float) -> None:  # noqa: ARG002
+        """Undo the rise with one question."""
+        self._move(-1.0)
+
+    def state(self) -> State:
+        """Return the threshold."""
+        return {"log_threshold": self._log}
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+        found = state["log_threshold"]
+        self._log = None if found is None else float(found)
+
+    def _move(self, by: float) -> None:
+        if self._log is not None:
+            self._log = min(max(self._log + self.step * by, _LEAST), _LARGEST)

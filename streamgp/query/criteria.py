@@ -10,8 +10,8 @@ import math
 from collections.abc import Mapping
 
 from streamgp.base import Belief, Label, Posterior
-from streamgp.uncertainty import best_versus_second as best_versus_second
-from streamgp.uncertainty import entropy as entropy
+from streamgp.common.uncertainty import best_versus_second as best_versus_second
+from streamgp.common.uncertainty import entropy as entropy
 
 # Of noise of whatever variance: ratios of odds stay finite.
 _LEAST_FLIP = 1e-9

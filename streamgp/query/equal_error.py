@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 
-from streamgp.arguments import check_forgetting, check_rate
 from streamgp.base import Belief, Decision, Label, State
-from streamgp.confidences import Confidences, equal_error_threshold, is_right
+from streamgp.common.calibration import Confidences, equal_error_threshold, is_right
+from streamgp.common.uncertainty import uncertainty as uncertainty_named
+from streamgp.common.validation import check_forgetting, check_rate
 from streamgp.query.criteria import probabilities
-from streamgp.query.rules import cold_start
-from streamgp.uncertainty import uncertainty as uncertainty_named
+from streamgp.query.strategies import cold_start
 
 _CELLS_PER_OCTAVE = 32
 # Points at which the prediction lies that each histogram of a stream begins with.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from streamgp.arguments import check_rate
 from streamgp.base import Decision, Distribution
-from streamgp.moments import Moments
+from streamgp.common.running_stats import Moments
+from streamgp.common.validation import check_rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +68,9 @@ def answer_expected(
 
     Its variance is `scatter · (sigma² + std²)`: `sigma` is that of an observation as the learner
     sees it, `std` the uncertainty stated with the answer, and `scatter` says how much more, or
-    less, this annotator's answers have varied so far (`streamgp.trust.NumberTrust`). A learner
-    knows the scale of its targets from as many as it was taught: the degrees of freedom are one
-    less than their number.
+    less, this annotator's answers have varied so far
+    (`streamgp.common.annotator_error.NumberTrust`). A learner knows the scale of its targets from
+    as many as it was taught: the degrees of freedom are one less than their number.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from typing import Any
 from river.base import Transformer
 
 from streamgp.base import Features, Label, State
-from streamgp.plain import features_of, plain_features
+from streamgp.common.feature_values import features_of, plain_features
 
 
 class PipelineScaling:

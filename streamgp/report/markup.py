@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TypeAlias
 
-from streamgp.printable import printable
+from streamgp.common.printable import printable
 
 N_SHOWN = 60
 """Characters of a text that are shown."""

@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from streamgp.common.annotator_error import ErrorRate
 from streamgp.interactive.messages import (
     Answer,
     Cancel,
@@ -20,7 +21,6 @@ from streamgp.interactive.messages import (
     Rejected,
 )
 from streamgp.report.run import Contested, Estimate, Example, Outcome
-from streamgp.trust import ErrorRate
 
 if TYPE_CHECKING:
     from streamgp.base import Label

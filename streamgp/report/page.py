@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
-from streamgp.printable import printable
+from streamgp.common.printable import printable
 from streamgp.report.challenges import challenges
 from streamgp.report.confidence import confidence, distributions
 from streamgp.report.confusion import confusion_table

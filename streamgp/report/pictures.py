@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from streamgp.private_files import private
+from streamgp.common.private_files import private
 
 PICTURE_FORMATS = ("png", "svg", "pdf")
 

@@ -6,7 +6,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from streamgp.printable import printable
+from streamgp.common.printable import printable
 
 MINIMAL_WIDTH = 80
 

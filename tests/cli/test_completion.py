@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from streamgp.cli.completion import COMPLETE_VARIABLE
+from streamgp.cli.init import COMPLETE_VARIABLE
 from streamgp.cli.main import cli
 
 SHELLS = ("bash", "zsh", "fish")

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import streamgp
-from connectors.records import LinkError
+from connectors.topics import LinkError
 from streamgp.cli.main import cli
 
 MAIN = "from streamgp.cli.main import main; main()"

@@ -14,7 +14,7 @@ from connectors.broker import (
     time_of,
     topic_of,
 )
-from connectors.memory.messages import MemoryBroker
+from connectors.memory_broker import MemoryBroker
 from connectors.wire.codec import TYPES, encode
 from streamgp.base import Decision
 from streamgp.interactive.messages import Answer, Cancel, Event, Prediction

@@ -6,9 +6,9 @@ import pytest
 from kafka_cases import opened
 
 from connectors.broker import TOPICS
-from connectors.memory.messages import MemoryBroker
-from connectors.records import LinkError, Outgoing
+from connectors.memory_broker import MemoryBroker
 from connectors.runner import run
+from connectors.topics import LinkError, Outgoing
 from connectors.wire.codec import decode, encode
 from streamgp.base import Decision
 from streamgp.interactive.messages import (
@@ -34,7 +34,7 @@ def broker(request):
     else:
         servers, prefix = request.getfixturevalue("kafka"), request.getfixturevalue("kafka_prefix")
         with opened(servers, prefix, partitions=1) as topics:
-            from connectors.kafka.messages import KafkaBroker
+            from connectors.kafka.broker import KafkaBroker
 
             made = Closing(KafkaBroker(servers, names=topics._names))
             yield made

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.partitioning import murmur2, partition_of
+from connectors.topics import murmur2, partition_of
 
 # of Kafka's own UtilsTest.testMurmur2
 KNOWN = {

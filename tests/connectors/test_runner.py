@@ -8,7 +8,7 @@ import time
 import pytest
 
 from connectors.broker import Received
-from connectors.memory.messages import MemoryBroker
+from connectors.memory_broker import MemoryBroker
 from connectors.runner import RunResult, run
 from streamgp import GPClassifier, KeyedLoops, SkepticalClassifier
 from streamgp.interactive.messages import Answer, Cancel, Event, Expired, Rejected
@@ -338,7 +338,7 @@ def test_an_interrupted_process_ends_cleanly_with_what_was_done(tmp_path):
 import sys
 sys.path[:0] = {sys.path!r}
 from test_runner import *
-from connectors.files.messages import MessageFiles
+from connectors.jsonl import MessageFiles
 class Endless(Batches):
     exhausted = False
     def poll(self, timeout_s=0.0):

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from kafka_cases import QUICK
 
 from connectors.files.topics import FileTopics
-from connectors.memory.topics import MemoryTopics
-from connectors.records import ALL_TOPICS, FencedError, LinkError, Outgoing
+from connectors.memory import MemoryTopics
+from connectors.topics import ALL_TOPICS, FencedError, LinkError, Outgoing
 
 
 def kafka_topics(request):

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from streamgp.gp.cholesky import NotPositiveDefiniteError
 from streamgp.gp.exact import ExactGP
-from streamgp.gp.packed import NotPositiveDefiniteError
 from streamgp.kernels import SquaredExponential
 
 

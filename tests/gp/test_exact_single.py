@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from gp_cases import Dense, assert_same, bits, problem, taught
 
+from streamgp.gp.cholesky import MIN_NOISE_IN_SINGLE_PRECISION, NotPositiveDefiniteError
 from streamgp.gp.exact import ExactGP
 from streamgp.gp.hyperparameters import Hyperparameters, predicted_before_learned
-from streamgp.gp.packed import NotPositiveDefiniteError
-from streamgp.gp.precision import MIN_NOISE_IN_SINGLE_PRECISION
 from streamgp.kernels import SquaredExponential
 
 

@@ -6,14 +6,14 @@ from gp_cases import problem, taught
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgp.gp.evidence import leave_one_out_likelihood, log_marginal_likelihood
+from streamgp.gp.cholesky import NotPositiveDefiniteError
 from streamgp.gp.hyperparameters import (
     MIN_NOISE_VARIANCE,
     Hyperparameters,
     fit,
     predicted_before_learned,
 )
-from streamgp.gp.packed import NotPositiveDefiniteError
+from streamgp.gp.marginal_likelihood import leave_one_out_likelihood, log_marginal_likelihood
 from streamgp.kernels import Linear, Matern52, RationalQuadratic, SquaredExponential
 
 CRITERIA = [log_marginal_likelihood, leave_one_out_likelihood]

@@ -7,11 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgp.features import Columns
+from streamgp.gp.bounded import NumberedGP
 from streamgp.gp.exact import ExactGP
-from streamgp.gp.numbered import NumberedGP
-from streamgp.gp.pool import PoolPosterior
-from streamgp.gp.sparse import SparseGP
-from streamgp.gp.window import WindowGP
+from streamgp.gp.joint_posterior import PoolPosterior
+from streamgp.gp.sparse import SparseGP, WindowGP
 from streamgp.kernels import Categorical, Linear, On, SquaredExponential
 
 KERNEL = SquaredExponential()

@@ -4,9 +4,9 @@ from gp_cases import bits, problem
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgp.gp.bounded import NumberedGP
+from streamgp.gp.cholesky import NotPositiveDefiniteError
 from streamgp.gp.exact import ExactGP
-from streamgp.gp.numbered import NumberedGP
-from streamgp.gp.packed import NotPositiveDefiniteError
 from streamgp.kernels import SquaredExponential
 
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp.features import Columns
-from streamgp.gp.points import Points, enlarged, padded
+from streamgp.gp.training_set import Points, enlarged, padded
 from streamgp.kernels import Linear, SquaredExponential
 
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgp.gp.priors import under_another_prior
+from streamgp.gp.marginal_likelihood import under_another_prior
 
 
 def correlation(X, length_scale):

@@ -6,8 +6,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from streamgp.gp.sparse import SparseGP
-from streamgp.gp.window import WindowGP
+from streamgp.gp.sparse import SparseGP, WindowGP
 from streamgp.kernels import SquaredExponential
 
 

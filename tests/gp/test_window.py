@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgp.gp.cholesky import NotPositiveDefiniteError
 from streamgp.gp.exact import ExactGP
-from streamgp.gp.packed import NotPositiveDefiniteError
-from streamgp.gp.window import WindowGP
+from streamgp.gp.sparse import WindowGP
 from streamgp.kernels import SquaredExponential
 
 

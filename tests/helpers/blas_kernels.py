@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamgp.environment import environment
+from streamgp.common.environment import environment
 
 # Every processor of this architecture can run both.
 _KERNELS = ("Nehalem", "Prescott")

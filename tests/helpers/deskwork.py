@@ -7,19 +7,19 @@ from typing import Any
 
 import click
 
-from connectors.memory.topics import MemoryTopics
-from connectors.records import LinkError, Outgoing, Reader, Record, TopicName, Writer
+from connectors.memory import MemoryTopics
+from connectors.topics import LinkError, Outgoing, Reader, Record, TopicName, Writer
 from connectors.wire.codec import decode
-from connectors.wire.outbox import Outbox
-from connectors.worker.loop_settings import LoopSettings
+from connectors.wire.outbound import Outbox
+from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Worker, WorkerSettings
-from streamgp.cli.annotate.command import annotate
+from streamgp.cli.annotate import annotate
 from streamgp.cli.main import cli
-from streamgp.cli.send.command import send
+from streamgp.cli.send import send
 from streamgp.interactive import Answer, Challenge, Event, LabelRequest
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.query import SkepticalClassifier
-from streamgp.query.rules import AlwaysAsk, AlwaysChallenge, NeverChallenge
+from streamgp.query.strategies import AlwaysAsk, AlwaysChallenge, NeverChallenge
 
 GROUP = "streamgp"
 

@@ -18,10 +18,10 @@ from river.linear_model import LogisticRegression
 from river.multiclass import OneVsRestClassifier
 from river.preprocessing import StandardScaler
 
-from connectors.records import Outgoing
+from connectors.topics import Outgoing
 from streamgp import SkepticalClassifier
-from streamgp.cli.configuration.build import build_model
-from streamgp.cli.configuration.settings import (
+from streamgp.config.build import build_model
+from streamgp.config.settings import (
     Always,
     Config,
     Latest,

@@ -7,7 +7,7 @@ import threading
 from contextlib import contextmanager, suppress
 from time import monotonic, sleep
 
-from connectors.records import ALL_TOPICS, LinkError, Outgoing
+from connectors.topics import ALL_TOPICS, LinkError, Outgoing
 
 QUICK = {
     "connect_s": 8.0,

@@ -12,20 +12,20 @@ from time import monotonic
 
 import kafka_cases
 
-from connectors.kafka import transaction
-from connectors.records import FencedError, LinkError
+from connectors.kafka import producer
+from connectors.topics import FencedError, LinkError
 
 
 def stop_before(step):
     """Stop the process the next time that a step of a transaction is called."""
-    original = getattr(transaction, step)
+    original = getattr(producer, step)
 
     def stopping(*arguments, **options):
-        setattr(transaction, step, original)
+        setattr(producer, step, original)
         os.kill(os.getpid(), signal.SIGSTOP)
         return original(*arguments, **options)
 
-    setattr(transaction, step, stopping)
+    setattr(producer, step, stopping)
 
 
 def main(servers, prefix, stop_at):

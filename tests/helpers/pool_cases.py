@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from streamgp.gp.pool import PoolPosterior
+from streamgp.gp.joint_posterior import PoolPosterior
 
 
 @dataclass(frozen=True)

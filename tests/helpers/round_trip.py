@@ -10,12 +10,12 @@ from typing import Any
 from click.testing import CliRunner
 from deskwork import program
 
-from connectors.records import TopicName, Topics
 from connectors.storage.snapshots import StateDirectory
+from connectors.topics import TopicName, Topics
 from connectors.wire.codec import decode
 from connectors.worker.worker import Worker, WorkerSettings
-from streamgp.cli.deployment.deployed import load_deployed, open_topics
-from streamgp.cli.worker.running import build_loops
+from streamgp.apps.deployment.deployment import load_deployed, open_topics
+from streamgp.apps.worker.process import build_loops
 
 
 def run(command: str, config: Path, *options: str, lines: str = "") -> str:

@@ -12,21 +12,18 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from connectors.memory.topics import MemoryTopics
-from connectors.records import LinkError, Outgoing, Record, TopicName, Writer
+from connectors.memory import MemoryTopics
 from connectors.storage.snapshots import StateDirectory
+from connectors.topics import LinkError, Outgoing, Record, TopicName, Writer
 from connectors.wire.codec import DecodeError, decode, encode
-from connectors.worker import session
+from connectors.worker import worker
 from connectors.worker.worker import Worker, WorkerSettings
-from streamgp.cli.configuration.config import parse_worker
-from streamgp.cli.deployment import visiting
+from streamgp.apps.deployment import deployment
+from streamgp.apps.worker.process import build_loops
 from streamgp.cli.main import cli
-from streamgp.cli.upkeep.dead_letters import dead_letters
-from streamgp.cli.upkeep.forget import forget
-from streamgp.cli.upkeep.rebuild import rebuild
-from streamgp.cli.upkeep.recover import recover
-from streamgp.cli.watch.command import watch
-from streamgp.cli.worker.running import build_loops
+from streamgp.cli.maintenance import dead_letters, forget, rebuild, recover
+from streamgp.cli.watch import watch
+from streamgp.config.load import parse_worker
 from streamgp.interactive.messages import Answer, Challenge, Event, LabelRequest, Message
 
 COMMANDS = type(cli)(
@@ -103,8 +100,8 @@ class Small:
         self.config_file = path / "worker.toml"
         self.config_file.write_text(TEXT)
         self.sent_at = time.time() - 60.0
-        monkeypatch.setattr(visiting, "open_topics", lambda _config: self.topics)
-        monkeypatch.setattr(session, "LONGEST_WAIT_S", 0.05)  # nobody waits for an idle worker
+        monkeypatch.setattr(deployment, "open_topics", lambda _config: self.topics)
+        monkeypatch.setattr(worker, "LONGEST_WAIT_S", 0.05)  # nobody waits for an idle worker
 
     def add(self, text: str) -> None:
         """Add settings to the configuration."""

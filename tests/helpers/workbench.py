@@ -1,9 +1,9 @@
 """A worker over topics in memory: what it is given, run by hand, and what it has written."""
 
-from connectors.memory.topics import MemoryTopics
-from connectors.records import LinkError, Outgoing
+from connectors.memory import MemoryTopics
+from connectors.topics import LinkError, Outgoing
 from connectors.wire.codec import decode, encode
-from connectors.worker.loop_settings import LoopSettings
+from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Worker, WorkerSettings
 from streamgp import isgp
 from streamgp.interactive.messages import Answer, Event

@@ -24,7 +24,7 @@ from streamgp.interactive import (
     Rejected,
 )
 from streamgp.interactive.one_loop import OneLoop
-from streamgp.interactive.snapshot import Snapshot
+from streamgp.interactive.state.snapshot import Snapshot
 from streamgp.query import AlwaysAsk, LeaveOneOutReview, ReservoirAsk, SkepticalChallenge
 
 LABELS = ("a", "b", "c")

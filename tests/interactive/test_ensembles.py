@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stories import Story, told
-from test_parts import Published
+from test_state_parts import Published
 
 from streamgp import (
     EnsembleGPClassifier,

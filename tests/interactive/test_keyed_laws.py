@@ -10,8 +10,7 @@ from stories import Story, told
 
 from streamgp import GPClassifier, SkepticalClassifier, isgp
 from streamgp.interactive import Event, KeyedLoops, SnapshotError
-from streamgp.interactive.residents import PassedTimes
-from streamgp.interactive.shelf import MemoryShelf
+from streamgp.interactive.loop_cache import MemoryShelf, PassedTimes
 from streamgp.query import LeaveOneOutReview
 
 LABELS = ("a", "b", "c")

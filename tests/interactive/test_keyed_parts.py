@@ -11,7 +11,7 @@ from topics import PublishedState, pages_of
 
 from streamgp import GPClassifier, SkepticalClassifier, isgp, query
 from streamgp.interactive import Answer, Event, InteractiveLoop, KeyedLoops, SnapshotError
-from streamgp.interactive.shelf import MemoryShelf
+from streamgp.interactive.loop_cache import MemoryShelf
 
 LABELS = ("a", "b", "c")
 KEYS = ["ann", "bob", "cid", "", None]

@@ -7,12 +7,12 @@ from forgetful import ARD, FORGETFUL, JumpyWatch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stories import told
-from test_parts import LABELS, Published
+from test_state_parts import LABELS, Published
 from test_text_features import TextStory
 
 from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.interactive import InteractiveLoop
-from streamgp.learners import gp_classifier, tuning
+from streamgp.learners import gp_classifier, gp_tuning
 
 MODELS = {
     "few points": lambda: GPClassifier(max_points=6),
@@ -27,7 +27,7 @@ models = pytest.mark.parametrize("learner", MODELS.values(), ids=MODELS.keys())
 @pytest.fixture(autouse=True)
 def early(monkeypatch):
     """The first fit after four examples, a drift after as many errors."""
-    monkeypatch.setattr(tuning, "FIRST_FIT", 4)
+    monkeypatch.setattr(gp_tuning, "FIRST_FIT", 4)
     monkeypatch.setattr(gp_classifier, "DriftWatch", JumpyWatch)
 
 

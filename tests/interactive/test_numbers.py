@@ -20,7 +20,7 @@ from streamgp.interactive import (
     Rejected,
     Tally,
 )
-from streamgp.interactive.rebuilding import teach
+from streamgp.interactive.rebuild import teach
 from streamgp.query import NeverAsk, RateBudget
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from river import naive_bayes, preprocessing
 from stories import Story, told
-from test_parts import LABELS, Published
+from test_state_parts import LABELS, Published
 
 from streamgp import (
     GPClassifier,
@@ -28,9 +28,9 @@ from streamgp.interactive import (
     Rejected,
     examples_in,
 )
-from streamgp.interactive.rebuilding import teach
-from streamgp.interactive.saving import plain_examples
-from streamgp.interactive.snapshot import Snapshot
+from streamgp.interactive.rebuild import teach
+from streamgp.interactive.state.serialize import plain_examples
+from streamgp.interactive.state.snapshot import Snapshot
 from streamgp.learners import privileged_core, privileged_tuning
 from streamgp.query import AlwaysAsk, SkepticalChallenge
 

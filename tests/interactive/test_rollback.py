@@ -12,17 +12,16 @@ from streamgp.interactive import (
     KeyedLoops,
     LabelledExample,
     Prediction,
-    consensus,
-    guess,
-    reservoir,
-    reviewing,
+    consensus_log,
+    learner,
+    retrospective,
     rollback,
 )
 from streamgp.interactive.one_loop import OneLoop
 from streamgp.interactive.rollback import FULL_CREDIT, REBUILD, SAVE_EVERY, CallJournal
 from streamgp.query import AlwaysAsk
-from streamgp.query.looking_back import LookingBack
-from streamgp.query.wrapper import Skeptical
+from streamgp.query.skeptical_base import Skeptical
+from streamgp.query.skeptical_classifier import LookingBack
 
 
 def event(number, key=None, y=None):
@@ -162,7 +161,7 @@ def test_a_loop_made_of_what_was_published_refuses_the_same_inputs(monkeypatch, 
 
 def test_every_function_that_names_a_stage_is_there():
     methods = vars(SkepticalClassifier) | vars(LookingBack) | vars(Skeptical)
-    loop = vars(consensus.Consensus) | vars(guess) | vars(reservoir) | vars(reviewing)
+    loop = vars(consensus_log.Consensus) | vars(learner) | vars(retrospective) | vars(retrospective)
     assert set(rollback._STAGES) <= methods.keys() | loop.keys()
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from river import naive_bayes
 from stories import Story, told
-from test_parts import LABELS, Published
+from test_state_parts import LABELS, Published
 from test_text_features import TextStory
 
 from streamgp import GPClassifier, SkepticalClassifier, StagedSkepticalClassifier

@@ -23,7 +23,7 @@ from streamgp.interactive import (
     SnapshotError,
     examples_in,
 )
-from streamgp.interactive.snapshot import Snapshot
+from streamgp.interactive.state.snapshot import Snapshot
 
 MODELS = {
     "default": lambda: isgp(seed=3),

@@ -80,7 +80,7 @@ def restored(which, data):
 
 
 # A forger may as well name another numerical environment.
-@pytest.mark.filterwarnings("ignore::streamgp.environment.DifferentEnvironmentWarning")
+@pytest.mark.filterwarnings("ignore::streamgp.common.environment.DifferentEnvironmentWarning")
 @pytest.mark.parametrize("which", [0, 1])
 @pytest.mark.parametrize("damage", [damaged, retold])
 def test_damage_gives_a_clear_error_and_costs_little(snapshots, damage, which):

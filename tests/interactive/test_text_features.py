@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stories import Story, told
-from test_parts import LABELS, Published
+from test_state_parts import LABELS, Published
 
 from streamgp import GPClassifier, SkepticalClassifier, isgp
 from streamgp.interactive import InteractiveLoop, LabelledExample, LabelRequest

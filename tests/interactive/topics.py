@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from streamgp.interactive import LabelledExample, Message, pages, parts
+from streamgp.interactive import LabelledExample, Message, event_store
+from streamgp.interactive.state import serialize
 
 
 class PublishedState:
@@ -45,14 +46,18 @@ class PublishedState:
 
 
 @contextmanager
-def pages_of(n_bytes: int = pages.PAGE_BYTES, *, recent: int = 0) -> Iterator[None]:
+def pages_of(n_bytes: int = event_store.PAGE_BYTES, *, recent: int = 0) -> Iterator[None]:
     """Make pages so small that a short story fills several, and an answer may divide one.
 
     Of the latest conversations, at most `recent` bytes are published with the head.
     """
-    before = pages.PAGE_BYTES, pages.MOST_BYTES, parts.RECENT_BYTES
-    pages.PAGE_BYTES, pages.MOST_BYTES, parts.RECENT_BYTES = n_bytes, n_bytes + 30, recent
+    before = event_store.PAGE_BYTES, event_store.MOST_BYTES, serialize.RECENT_BYTES
+    event_store.PAGE_BYTES, event_store.MOST_BYTES, serialize.RECENT_BYTES = (
+        n_bytes,
+        n_bytes + 30,
+        recent,
+    )
     try:
         yield
     finally:
-        pages.PAGE_BYTES, pages.MOST_BYTES, parts.RECENT_BYTES = before
+        event_store.PAGE_BYTES, event_store.MOST_BYTES, serialize.RECENT_BYTES = before

@@ -21,14 +21,12 @@ from streamgp import (
     SkepticalClassifier,
     datasets,
 )
+from streamgp.common.uncertainty import UNCERTAINTIES, best_versus_second, normalised_entropy
 from streamgp.interactive import Event
-from streamgp.learners.agreement import confidence_agreement, gradient_agreement
-from streamgp.learners.boosted import MAX_WEIGHT
-from streamgp.learners.forests import member_seed
-from streamgp.learners.weak import Clones, clones
-from streamgp.learners.weak_forests import WeakForests
+from streamgp.learners.boosting import MAX_WEIGHT, confidence_agreement, gradient_agreement
+from streamgp.learners.forest import member_seed
+from streamgp.learners.weak_learners import Clones, WeakForests, clones
 from streamgp.query import EqualErrorAsk
-from streamgp.uncertainty import UNCERTAINTIES, best_versus_second, normalised_entropy
 
 BOTH = [OnlineGradientBoostingClassifier, ConfidenceBoostingClassifier]
 # A single leaf that predicts the shares of the weights it has learned.
@@ -368,7 +366,7 @@ def test_more_rows_than_are_predicted_at_a_time_are_predicted(monkeypatch):
     model = taught(ConfidenceBoostingClassifier(small_forest(), n_models=2, seed=1), rooms(60))
     X = pd.DataFrame([x for x, _ in rooms(50, seed=3)], index=range(7, 57))
     whole = model.predict_proba_many(X)
-    monkeypatch.setattr("streamgp.learners.boosted._ROWS", 8)
+    monkeypatch.setattr("streamgp.learners.boosting._ROWS", 8)
     pd.testing.assert_frame_equal(model.predict_proba_many(X), whole)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from streamgp import OnlineForestClassifier
 from streamgp.datasets import GaussianClasses
-from streamgp.learners.forests import member_seed
+from streamgp.learners.forest import member_seed
 
 SMALL = {"n_models": 5, "n_tests": 10, "min_weight": 8}
 

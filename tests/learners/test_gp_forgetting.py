@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp import GPClassifier, NotPositiveDefiniteError
-from streamgp.learners import gp_classifier, tuning
+from streamgp.learners import gp_classifier, gp_tuning
 
 
 def turning(n, at, seed=0):
@@ -157,7 +157,7 @@ def test_an_example_that_is_refused_is_no_error_either(monkeypatch):
 
 
 def test_hyper_parameters_wait_after_a_drift_until_there_is_something_to_fit(monkeypatch):
-    monkeypatch.setattr(tuning, "FIRST_FIT", 40)
+    monkeypatch.setattr(gp_tuning, "FIRST_FIT", 40)
     model = GPClassifier(drift=True, learn_hyperparameters=True)
     due, n = [], []
     for x, y in turning(700, 260):

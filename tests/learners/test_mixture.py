@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
-from streamgp.learners.mixture import GaussianMixture
-from streamgp.learners.normal import Normal
+from streamgp.learners.predictive import GaussianMixture, Normal
 
 parts = st.lists(
     st.tuples(st.floats(-5, 5), st.floats(0.1, 3.0), st.floats(0.01, 1.0)), min_size=1, max_size=4

@@ -8,12 +8,12 @@ from river import evaluate, metrics, preprocessing
 from scipy.stats import norm
 
 from streamgp import PrivilegedGPClassifier, SkepticalClassifier
-from streamgp.gp.ep import UnconvergedError
-from streamgp.gp.label_model import LabelModel
+from streamgp.gp.latent_noise.batch_ep import UnconvergedError
+from streamgp.gp.latent_noise.model import LabelModel
 from streamgp.kernels import Matern52, SquaredExponential
 from streamgp.learners import privileged_tuning
 from streamgp.learners.privileged_core import WARM_UP
-from streamgp.query.taught_classes import TaughtClasses
+from streamgp.query.example_store import TaughtClasses
 from streamgp.scaling import NoScaling
 
 
@@ -354,7 +354,7 @@ def test_one_class_teaches_nothing_of_noise():
 
 
 def test_labels_that_cannot_be_explained_leave_hyperparameters_as_they_are(monkeypatch):
-    monkeypatch.setattr("streamgp.gp.ep._MOST_SWEEPS", 1)
+    monkeypatch.setattr("streamgp.gp.latent_noise.batch_ep._MOST_SWEEPS", 1)
     model = teach(PrivilegedGPClassifier(), answers(61))
     assert model.state() == {"due": 120, "found": None}
     assert model.hyperparameters.noise_mean == -2.0
@@ -427,7 +427,9 @@ def test_the_posterior_is_that_of_the_retained_examples_alone():
 
 def test_where_no_factor_can_be_divided_out_the_others_are_taught_again(monkeypatch):
     model = teach(fixed(max_points=15), answers(15))
-    monkeypatch.setattr("streamgp.gp.online_ep.OnlineLabels.is_divisible", lambda *_: False)
+    monkeypatch.setattr(
+        "streamgp.gp.latent_noise.online_ep.OnlineLabels.is_divisible", lambda *_: False
+    )
     model.learn_one({"a": 0.5}, "yes", event_id="new")
     model.forget_one("new")
     assert len(model._core._tasks.examples) == 14

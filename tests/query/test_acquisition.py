@@ -10,9 +10,7 @@ from scipy.integrate import quad
 
 from streamgp import EnsembleGPClassifier, EnsembleGPRegressor, GPRegressor, SkepticalClassifier
 from streamgp.base import Decision, Posterior
-from streamgp.learners.mixture import GaussianMixture
-from streamgp.learners.mixture_posterior import MixturePosterior
-from streamgp.learners.normal import Normal
+from streamgp.learners.predictive import GaussianMixture, MixturePosterior, Normal
 from streamgp.query import (
     KL,
     AdaptiveThreshold,
@@ -23,7 +21,7 @@ from streamgp.query import (
     RateBudget,
     Variance,
 )
-from streamgp.query.spread import LARGEST, divergence
+from streamgp.query.acquisition import LARGEST, divergence
 
 
 def mixed(weights, parts):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from streamgp import GPClassifier, GPRegressor, SkepticalClassifier, SkepticalRegressor
 from streamgp.base import Decision
 from streamgp.budgets import AllOf, AtMost, AtMostPer, RateBudget, Unlimited
-from streamgp.fingerprint import fingerprint
+from streamgp.common.fingerprint import fingerprint
 from streamgp.interactive import (
     Answer,
     Event,

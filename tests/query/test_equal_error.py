@@ -17,14 +17,14 @@ from streamgp import (
     datasets,
 )
 from streamgp.base import Posterior
-from streamgp.confidences import equal_error_threshold
-from streamgp.draws import uniform
-from streamgp.fingerprint import fingerprint
+from streamgp.common.calibration import equal_error_threshold
+from streamgp.common.counter_rng import uniform
+from streamgp.common.fingerprint import fingerprint
+from streamgp.common.uncertainty import uncertainty
 from streamgp.interactive import Answer, Event, InteractiveLoop, KeyedLoops, LabelRequest
-from streamgp.interactive.rebuilding import teach
+from streamgp.interactive.rebuild import teach
 from streamgp.query import AtMost, EqualErrorAsk, EqualErrorRounds, NeverChallenge, SkepticalAsk
-from streamgp.query.rules import ONE_CLASS_RATE
-from streamgp.uncertainty import uncertainty
+from streamgp.query.strategies import ONE_CLASS_RATE
 
 LEARNERS = {
     "GP": lambda: GPClassifier(noise_variance=0.3),

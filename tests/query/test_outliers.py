@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from streamgp.learners.normal import Normal
-from streamgp.moments import Moments
+from streamgp.common.annotator_error import NumberTrust
+from streamgp.common.running_stats import Moments
+from streamgp.learners.predictive import Normal
 from streamgp.query import OutsideInterval
 from streamgp.query.outliers import StudentT, answer_expected, probability_outlier
-from streamgp.trust import NumberTrust
 
 numbers = st.floats(-1e6, 1e6)
 scales = st.floats(1e-3, 1e3)

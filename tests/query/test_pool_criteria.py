@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pool_cases import case_of, cases
 
-from streamgp.gp.pool import PoolPosterior
+from streamgp.gp.joint_posterior import PoolPosterior
 from streamgp.query.pool_criteria import CRITERIA, assumed, hvar, l2fm, mvar, rkhs, shortfalls
 
 BINARY = cases(n_classes=st.just(1))

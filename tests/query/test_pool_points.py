@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from streamgp.kernels import Linear, Matern32, On, SquaredExponential
-from streamgp.query.pool_points import prior_covariances
+from streamgp.query.pool import prior_covariances
 
 
 def squared_exponential(Z, length_scale):

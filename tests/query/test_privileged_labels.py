@@ -26,7 +26,7 @@ from streamgp.query.criteria import (
     flip_probability,
     probability_wrong,
 )
-from streamgp.query.taught_classes import TaughtClasses
+from streamgp.query.example_store import TaughtClasses
 from streamgp.scaling import NoScaling
 
 UNUSABLE = [

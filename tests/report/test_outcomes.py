@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from streamgp.base import Neighbour
+from streamgp.common.annotator_error import ErrorRate
 from streamgp.interactive.messages import (
     Answer,
     Cancel,
@@ -16,7 +17,6 @@ from streamgp.interactive.messages import (
     Rejected,
 )
 from streamgp.report.outcomes import N_POINTS, Outcomes
-from streamgp.trust import ErrorRate
 
 
 def challenge(event_id: str = "e", **changes: Any) -> Challenge:

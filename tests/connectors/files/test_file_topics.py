@@ -16,11 +16,11 @@ from test_topics_contract import KEYS, STEPS, KilledError, check, fold
 
 from connectors.files import compaction, layout, logs, streams
 from connectors.files import link as link_module
-from connectors.files.messages import alone_in
 from connectors.files.positions import OUTPUT_LOGS, read_position
 from connectors.files.topics import FileTopics
-from connectors.records import LinkError, Outgoing, RefusedError, Whole
+from connectors.jsonl import alone_in
 from connectors.storage import snapshots
+from connectors.topics import LinkError, Outgoing, RefusedError, Whole
 
 NOW = 1_000_000_000.0
 DAY = 86_400.0
@@ -268,7 +268,7 @@ def test_a_writer_does_not_gather_lines_without_end(topics, directory, monkeypat
 WRITER = """
 import sys
 from connectors.files.topics import FileTopics
-from connectors.records import Outgoing
+from connectors.topics import Outgoing
 directory, name = sys.argv[1:]
 writer = FileTopics(directory).writer(name)
 for i in range(100):
@@ -885,7 +885,7 @@ def test_a_directory_copied_between_any_two_writes_is_that_of_a_commit_before(re
 WORKER = """
 import sys
 from connectors.files.topics import FileTopics
-from connectors.records import Outgoing
+from connectors.topics import Outgoing
 link = FileTopics(sys.argv[1]).link(group="g", instance="a", max_records=7)
 while records := link.poll(0.0):
     link.commit([Outgoing(topic="predictions", key=r.key, value=r.value) for r in records])

@@ -20,8 +20,8 @@ from kafka_cases import (
 
 from connectors.kafka.admin import Administration
 from connectors.kafka.client import Connection, TopicPartition
-from connectors.kafka.shapes import Shape, check_mark, check_same, shape_of
-from connectors.records import ALL_TOPICS, Begun, LinkError, RefusedError
+from connectors.kafka.topic_identity import Shape, check_mark, check_same, shape_of
+from connectors.topics import ALL_TOPICS, Begun, LinkError, RefusedError
 
 QUICKLY_NOTICED = {"look_s": 0.3}
 

@@ -26,8 +26,8 @@ from kafka_cases import (
 )
 from kafka_hanging import end_hanging
 
-from connectors.kafka import transaction
-from connectors.records import FencedError, LinkError
+from connectors.kafka import producer
+from connectors.topics import FencedError, LinkError
 
 COPIER = Path(__file__).parents[2] / "helpers" / "kafka_copier.py"
 # The transaction, then the attempt to abort it, then the question who bears our name.
@@ -176,13 +176,13 @@ def test_a_wire_that_stalls_in_a_transaction_loses_nothing(
 
 
 def stall_before(step, proxy, monkeypatch):
-    original = getattr(transaction, step)
+    original = getattr(producer, step)
 
     def stalling(*arguments, **options):
         proxy.stall()
         return original(*arguments, **options)
 
-    monkeypatch.setattr(transaction, step, stalling)
+    monkeypatch.setattr(producer, step, stalling)
 
 
 def test_a_wire_that_stalls_for_a_moment_is_nothing(proxied, kafka_prefix):

@@ -6,12 +6,12 @@ import pytest
 from hostile import Script, honest
 from kafka_cases import opened, read_records, write
 
-from connectors.records import Outgoing
-from connectors.wire.dead_letters import letter_of
-from connectors.worker.loop_settings import LoopSettings
+from connectors.topics import Outgoing
+from connectors.wire.outbound import letter_of
+from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Worker, WorkerSettings
-from streamgp.cli.configuration.build import build_model
-from streamgp.cli.configuration.settings import Always, Config
+from streamgp.config.build import build_model
+from streamgp.config.settings import Always, Config
 
 FRIENDS = ("ann", "bob")
 

@@ -8,7 +8,7 @@ from kafka_broker import USERS
 from kafka_cases import copy_all, error_of, linked, numbered, opened, read, write
 
 from connectors.kafka.settings import Security
-from connectors.records import ALL_TOPICS, LinkError
+from connectors.topics import ALL_TOPICS, LinkError
 
 ADA = {"username": "ada", "password": USERS["ada"]}
 STRANGER = {"username": "stranger", "password": USERS["stranger"]}

@@ -12,7 +12,7 @@ from connectors.kafka.settings import Security, check_name, parse_servers
 
 def test_the_client_of_kafka_is_loaded_only_where_kafka_is_asked_for():
     program = (
-        "import sys, connectors, streamgp, connectors.records, connectors.kafka.settings\n"
+        "import sys, connectors, streamgp, connectors.topics, connectors.kafka.settings\n"
         "import streamgp.cli.main\n"
         "[getattr(p, n) for p in (connectors, streamgp) for n in p.__all__]\n"
         "assert 'kafka' not in sys.modules\n"

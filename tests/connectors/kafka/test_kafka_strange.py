@@ -20,12 +20,12 @@ from kafka_cases import (
     write,
 )
 
-from connectors.kafka.library import TopicPartition, kafka_errors
-from connectors.kafka.unpacking import _Fetched
-from connectors.records import LinkError
+from connectors.kafka.client_import import TopicPartition, kafka_errors
+from connectors.kafka.record_codec import _Fetched
 from connectors.storage.snapshots import StateDirectory
-from connectors.wire.dead_letters import letter_of, resend
-from connectors.worker.loop_settings import LoopSettings
+from connectors.topics import LinkError
+from connectors.wire.outbound import letter_of, resend
+from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Worker, WorkerSettings
 from streamgp import isgp
 

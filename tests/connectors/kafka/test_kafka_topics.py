@@ -4,7 +4,7 @@ import pytest
 from kafka_cases import copy_all, eventually, linked, numbered, opened, out, write
 
 from connectors.kafka.topics import KafkaTopics
-from connectors.records import ALL_TOPICS, LinkError
+from connectors.topics import ALL_TOPICS, LinkError
 
 
 def make(servers, prefix, **settings):

@@ -8,9 +8,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from kafka_cases import Raw
 
-from connectors.kafka.library import DefaultRecordBatch, Fetcher, TopicPartition, kafka_errors
-from connectors.kafka.unpacking import Found, _Fetched, unpacked
-from connectors.records import LinkError, Misnamed, RefusedError
+from connectors.kafka.client_import import DefaultRecordBatch, Fetcher, TopicPartition, kafka_errors
+from connectors.kafka.record_codec import Found, _Fetched, unpacked
+from connectors.topics import LinkError, Misnamed, RefusedError
 
 PLACE = TopicPartition("events", 3)
 _CRC, _FIRST = 17, 21  # where the checksum of a batch lies, and what it is of

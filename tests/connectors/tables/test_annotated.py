@@ -3,9 +3,9 @@ from collections import deque
 import pytest
 
 from connectors.broker import Received
-from connectors.files.messages import MessageFiles, read_messages
+from connectors.jsonl import MessageFiles, read_messages
 from connectors.runner import run
-from connectors.tables.annotated import AnnotatedLog
+from connectors.tables.log_source import AnnotatedLog
 from streamgp.base import Decision
 from streamgp.interactive import (
     Answer,

@@ -5,11 +5,9 @@ import hashlib
 import pytest
 from msgspec.structs import replace
 
-from connectors.kafka.transaction import check_sizes
-from connectors.records import Record
-from connectors.wire.cutting import CUT, DIGEST, cut, size_of
-from connectors.wire.dead_letters import letter_of, resend
-from connectors.wire.outbox import Outbox
+from connectors.kafka.producer import check_sizes
+from connectors.topics import Record
+from connectors.wire.outbound import CUT, DIGEST, Outbox, cut, letter_of, resend, size_of
 from streamgp.interactive.messages import Rejected
 
 MIB = 2**20

@@ -7,10 +7,9 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace as replace_record
 
-from connectors.records import Outgoing, Record
+from connectors.topics import Outgoing, Record
 from connectors.wire.codec import encode
-from connectors.wire.dead_letters import Letter, is_dropped, letter_of, resend
-from connectors.wire.outbox import Outbox
+from connectors.wire.outbound import Letter, Outbox, is_dropped, letter_of, resend
 from streamgp.interactive import Answer, Event, Rejected
 from streamgp.interactive.messages import Fault
 

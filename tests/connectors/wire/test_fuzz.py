@@ -9,11 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from connectors.records import Record
+from connectors.topics import Record
 from connectors.wire.codec import MAX_INPUT_BYTES, DecodeError, decode, encode
-from connectors.wire.dead_letters import letter_of, resend
-from connectors.wire.inbox import TakenBack, read
-from connectors.wire.outbox import Outbox
+from connectors.wire.inbound import TakenBack, read
+from connectors.wire.outbound import Outbox, letter_of, resend
 from streamgp import isgp
 from streamgp.base import Decision, Neighbour
 from streamgp.interactive import (

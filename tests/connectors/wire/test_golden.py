@@ -10,13 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from connectors.records import Record
+from connectors.topics import Record
 from connectors.wire.codec import TAGS, TYPES, decode, encode
-from connectors.wire.dead_letters import letter_of
-from connectors.wire.history import History
-from connectors.wire.inbox import TakenBack, read
-from connectors.wire.outbox import Outbox
-from connectors.wire.statelog import state
+from connectors.wire.inbound import TakenBack, read
+from connectors.wire.outbound import Outbox, letter_of
+from connectors.wire.state_records import History, state
 from streamgp.base import Decision, Neighbour
 from streamgp.interactive import (
     Answer,

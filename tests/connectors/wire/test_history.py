@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.records import Record
+from connectors.topics import Record
 from connectors.wire.codec import encode
-from connectors.wire.history import History, HistoryError
-from connectors.wire.outbox import Outbox
-from connectors.wire.statelog import consensus_key, state, states
+from connectors.wire.outbound import Outbox
+from connectors.wire.state_records import History, HistoryError, consensus_key, state, states
 from streamgp.interactive import Event, LabelledExample
 
 outbox = Outbox("/streamgp/rooms", keyed=True)

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from connectors.records import ALL_TOPICS, Outgoing
+from connectors.topics import ALL_TOPICS, Outgoing
 from connectors.wire.codec import encode
 from connectors.wire.record_lines import COMPACTED_MARK, from_line, to_line
-from connectors.wire.statelog import consensus_key, state
+from connectors.wire.state_records import consensus_key, state
 from streamgp.interactive.messages import Event, LabelledExample
 
 EVENT = encode(Event(event_id="e1", key="ann", x={"light": 0.5}, occurred_at=3.0))

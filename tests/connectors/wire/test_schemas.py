@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from connectors.records import Record
+from connectors.topics import Record
 from connectors.wire.codec import TAGS, TYPES, DecodeError, decode, encode
-from connectors.wire.history import History, HistoryError
-from connectors.wire.inbox import read
-from connectors.wire.outbox import Outbox
-from connectors.wire.statelog import state
+from connectors.wire.inbound import read
+from connectors.wire.outbound import Outbox
+from connectors.wire.state_records import History, HistoryError, state
 from streamgp.interactive import Answer, Cancel, Event, Rejected
 
 HERE = Path(__file__).parent

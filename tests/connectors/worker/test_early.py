@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.records import Record
-from connectors.wire.inbox import read
-from connectors.worker import early
-from connectors.worker.early import PATIENCE_S, EarlyAnswers
-from streamgp.interactive.snapshot import SnapshotError
+from connectors.topics import Record
+from connectors.wire.inbound import read
+from connectors.worker import early_answers
+from connectors.worker.early_answers import PATIENCE_S, EarlyAnswers
+from streamgp.interactive.state.snapshot import SnapshotError
 
 
 def inbound(offset, event_id="e1", key=b"ann", headers=(), pad=""):
@@ -58,7 +58,7 @@ def test_nothing_is_overdue_where_nothing_waits():
 
 
 def test_of_too_many_the_oldest_leave_at_once(monkeypatch):
-    monkeypatch.setattr(early, "MAX_WAITING", 3)
+    monkeypatch.setattr(early_answers, "MAX_WAITING", 3)
     answers = EarlyAnswers(3, keyed=True)
     left = [offsets(answers.keep(inbound(offset), "ann", 0.0)) for offset in range(5)]
     assert left == [[], [], [], [0], [1]]
@@ -66,7 +66,7 @@ def test_of_too_many_the_oldest_leave_at_once(monkeypatch):
 
 
 def test_of_too_large_ones_the_oldest_leave_at_once(monkeypatch):
-    monkeypatch.setattr(early, "MAX_WAITING_BYTES", 1000)
+    monkeypatch.setattr(early_answers, "MAX_WAITING_BYTES", 1000)
     answers = EarlyAnswers(3, keyed=True)
     assert answers.keep(inbound(1, pad="x" * 300), "ann", 0.0) == []
     assert answers.keep(inbound(2, headers=[("a", b"x" * 400)]), "ann", 0.0) == []

@@ -24,12 +24,12 @@ from workbench import (
     worker,
 )
 
-from connectors.memory.topics import MemoryTopics
-from connectors.records import LinkError
+from connectors.memory import MemoryTopics
 from connectors.storage.snapshots import StateDirectory
+from connectors.topics import LinkError
 from connectors.wire.codec import decode
-from connectors.worker import early
-from connectors.worker.early import PATIENCE_S
+from connectors.worker import early_answers
+from connectors.worker.early_answers import PATIENCE_S
 from streamgp import GPClassifier, SkepticalClassifier, isgp
 from streamgp.interactive import KeyedLoops
 from streamgp.interactive.messages import Answer, Event, Rejected
@@ -155,7 +155,7 @@ def passing(topics, seconds, *, start=0.0, **kw):
 
 
 def test_an_answer_whose_event_never_comes_is_a_dead_letter_once_as_it_was(monkeypatch):
-    monkeypatch.setattr("connectors.worker.session.LONGEST_WAIT_S", 0.0)
+    monkeypatch.setattr("connectors.worker.worker.LONGEST_WAIT_S", 0.0)
     topics = MemoryTopics()
     value = b'{"event_id": "e1",\n "y": "home"}'
     put(topics, event(7))
@@ -184,7 +184,7 @@ def test_an_answer_whose_event_never_comes_is_a_dead_letter_once_as_it_was(monke
 
 
 def test_nobody_gives_up_while_events_wait_to_be_read(monkeypatch):
-    monkeypatch.setattr("connectors.worker.session.LONGEST_WAIT_S", 0.0)
+    monkeypatch.setattr("connectors.worker.worker.LONGEST_WAIT_S", 0.0)
     topics = MemoryTopics()
     put(topics, *[event(i) for i in range(300)], answer(299))
     passing(topics, PATIENCE_S, batch=1)  # one event at each turn, and each second
@@ -193,7 +193,7 @@ def test_nobody_gives_up_while_events_wait_to_be_read(monkeypatch):
 
 
 def test_of_too_many_that_wait_the_oldest_are_dead_letters_at_once(monkeypatch):
-    monkeypatch.setattr(early, "MAX_WAITING", 2)
+    monkeypatch.setattr(early_answers, "MAX_WAITING", 2)
     topics = MemoryTopics()
     put(topics, *[answer(i) for i in range(4)])
     work(topics)
@@ -208,7 +208,7 @@ def test_of_too_many_that_wait_the_oldest_are_dead_letters_at_once(monkeypatch):
 
 @pytest.mark.parametrize("disk", [True, False])
 def test_it_waits_on_after_a_restart(tmp_path, disk, monkeypatch):
-    monkeypatch.setattr("connectors.worker.session.LONGEST_WAIT_S", 0.0)
+    monkeypatch.setattr("connectors.worker.worker.LONGEST_WAIT_S", 0.0)
     topics = MemoryTopics()
     state = StateDirectory(tmp_path / "state") if disk else None
     put(topics, event(0), answer(1), answer(2))

@@ -22,12 +22,12 @@ from hypothesis import strategies as st
 from worker_process import Process
 
 from connectors.files.topics import FileTopics
-from connectors.records import Outgoing, Record
 from connectors.storage.snapshots import StateDirectory
-from connectors.wire.inbox import read
-from connectors.wire.statelog import split_key
-from connectors.worker import session
-from connectors.worker.loop_settings import LoopSettings
+from connectors.topics import Outgoing, Record
+from connectors.wire.inbound import read
+from connectors.wire.state_records import split_key
+from connectors.worker import worker as session
+from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Worker, WorkerSettings
 from streamgp.interactive.messages import Event
 

@@ -9,11 +9,11 @@ from kafka_cases import QUICK
 from workbench import GROUP, everything, put, said, worker
 
 from connectors.files.topics import FileTopics
-from connectors.memory.topics import MemoryTopics
-from connectors.records import ALL_TOPICS
+from connectors.memory import MemoryTopics
 from connectors.storage.snapshots import StateDirectory
+from connectors.topics import ALL_TOPICS
 from streamgp import PrivilegedGPClassifier, SkepticalClassifier
-from streamgp.cli.deployment.learned import histories_of, loops_in
+from streamgp.apps.deployment.contents import histories_of, loops_in
 from streamgp.interactive import Answer, Event, InteractiveLoop, LabelledExample, examples_in
 from streamgp.learners import privileged_tuning
 from streamgp.query import AlwaysAsk, SkepticalChallenge

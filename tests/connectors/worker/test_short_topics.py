@@ -7,12 +7,11 @@ from contextlib import closing
 import pytest
 
 from connectors.files.topics import FileTopics
-from connectors.memory.link import MemoryLink
-from connectors.memory.topics import MemoryTopics
-from connectors.records import Outgoing, ShortTopicError
+from connectors.memory import MemoryLink, MemoryTopics
 from connectors.storage.snapshots import StateDirectory
+from connectors.topics import Outgoing, ShortTopicError
 from connectors.wire.codec import decode
-from connectors.worker.loop_settings import LoopSettings
+from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Worker, WorkerSettings
 from streamgp import isgp
 

@@ -24,13 +24,12 @@ from workbench import (
     worker,
 )
 
-from connectors.memory.topics import MemoryTopics
-from connectors.records import LinkError
+from connectors.memory import MemoryTopics
 from connectors.storage.snapshots import StateDirectory, StateError
+from connectors.topics import LinkError
 from connectors.wire.codec import decode
-from connectors.wire.dead_letters import letter_of
-from connectors.wire.outbox import Outbox
-from connectors.worker.agreement import ChangedConfigurationError, UnfitTopicsError
+from connectors.wire.outbound import Outbox, letter_of
+from connectors.worker.compatibility import ChangedConfigurationError, UnfitTopicsError
 from connectors.worker.partition import MAX_AGE_S
 from connectors.worker.worker import TooManyBadError
 from streamgp import isgp
@@ -438,7 +437,7 @@ def test_a_shelf_that_breaks_costs_nothing_either(tmp_path, logged, monkeypatch)
             raise StateError("cannot write: no space left on device; free some space")
         real(self, key, data)
 
-    from connectors.storage.shelf import SqliteShelf
+    from connectors.storage.sqlite import SqliteShelf
 
     real = SqliteShelf.put
     monkeypatch.setattr(SqliteShelf, "put", failing)

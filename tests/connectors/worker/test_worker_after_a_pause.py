@@ -11,10 +11,10 @@ import pytest
 from kafka_cases import opened
 from workbench import event, put, said
 
-from connectors.desk.desk import Desk
+from connectors.annotation.inbox import Desk
 from connectors.files.topics import FileTopics
-from connectors.memory.topics import MemoryTopics
-from connectors.worker.loop_settings import LoopSettings
+from connectors.memory import MemoryTopics
+from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Worker, WorkerSettings
 from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.interactive.messages import Answer, Challenge, Expired, LabelledExample, LabelRequest
@@ -73,7 +73,7 @@ class Deployment:
 
 @pytest.fixture(params=["memory", "files", "kafka"])
 def deployed(request, tmp_path, monkeypatch) -> Iterator[Deployment]:
-    monkeypatch.setattr("connectors.worker.session.LONGEST_WAIT_S", 0.05)
+    monkeypatch.setattr("connectors.worker.worker.LONGEST_WAIT_S", 0.05)
     if request.param == "memory":
         yield Deployment(MemoryTopics())
     elif request.param == "files":

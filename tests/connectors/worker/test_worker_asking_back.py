@@ -6,8 +6,8 @@ import pytest
 from workbench import Failing, answer, contents, event, idle, put, said, work, worker
 
 from connectors.files.topics import FileTopics
-from connectors.memory.topics import MemoryTopics
-from connectors.records import LinkError
+from connectors.memory import MemoryTopics
+from connectors.topics import LinkError
 from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.interactive import Answer, Expired, LabelledExample, LabelRequest, Rejected
 from streamgp.query import AtMostPer, NeverAsk, ReservoirAsk

@@ -7,12 +7,12 @@ import pytest
 from workbench import idle, put, said, work, worker
 
 from connectors.files.topics import FileTopics
-from connectors.memory.topics import MemoryTopics
+from connectors.memory import MemoryTopics
 from connectors.storage.snapshots import StateDirectory
-from connectors.worker.agreement import ChangedConfigurationError
+from connectors.worker.compatibility import ChangedConfigurationError
 from streamgp import GPRegressor, SimulatedMeasurer, SkepticalRegressor
+from streamgp.apps.deployment.contents import histories_of, loops_in
 from streamgp.budgets import AtMost, AtMostPer
-from streamgp.cli.deployment.learned import histories_of, loops_in
 from streamgp.interactive import (
     AnswerQueue,
     Challenge,

@@ -1,0 +1,1 @@
+"""Open questions and answers of one annotator."""

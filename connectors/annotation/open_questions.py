@@ -1,0 +1,216 @@
+"""Which questions have been asked and not settled, whatever is read first.
+
+What ends a question may be read before it: then it is kept that it has ended. What is settled is
+forgotten after a while.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf
+from typing import TypeAlias
+
+from streamgp.interactive.conversation_record import event_id_of
+from streamgp.interactive.messages import LabelRequest, Request
+
+EventKey: TypeAlias = tuple[str | None, str]
+"""A key and an event id."""
+
+MAX_PAST = 500_000
+"""Events of which it is kept that they are settled, beside as many older ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A request as it lies on a desk.
+
+    Parameters
+    ----------
+    request
+        The label request or challenge.
+    partition
+        Where it was found; the answer belongs into the same.
+    supersedes
+        The answer that the next one replaces, None for a question that was not answered yet.
+    delayed_s
+        Seconds between its own time and its writing: its event is remembered as much longer.
+
+    """
+
+    request: Request
+    partition: int | None = None
+    supersedes: str | None = None
+    delayed_s: float = 0.0
+
+
+class _Body:
+    """A question, and what is known of it."""
+
+    # at     when the topic got it
+    # over   whether it has ended
+    # stale  whether it was over already at the last turn
+    __slots__ = ("at", "over", "question", "stale")
+
+    def __init__(self, question: Question, at: float, over: bool) -> None:
+        self.question = question
+        self.at = at
+        self.over = over
+        self.stale = False
+
+
+class _Past:
+    """What has been settled about an event, for requests that are read later."""
+
+    # answered  requests that were answered, and whether the first answer was the annotator's own
+    # over      requests that ended in another way
+    # before    what was asked before this moment has ended
+    # taught    whether the label request has ended, since the label came
+    # at        when the topics got the last of this
+    __slots__ = ("answered", "at", "before", "over", "taught")
+
+    def __init__(self) -> None:
+        self.at = -inf
+        self.answered: dict[str, bool] = {}
+        self.over: set[str] = set()
+        self.before = -inf
+        self.taught = False
+
+    def is_over(self, request: Request) -> bool:
+        return (
+            request.request_id in self.over
+            or request.requested_at < self.before
+            or (self.taught and isinstance(request, LabelRequest))
+        )
+
+
+class OpenQuestions:
+    """The questions that wait for an answer.
+
+    Parameters
+    ----------
+    keep_over
+        Whether to keep for a while what ended without an answer that is known yet: one may come.
+
+    Examples
+    --------
+    >>> questions = OpenQuestions()
+    >>> questions.end(None, "e1/label", at=101.0)
+    >>> for event_id in ("e1", "e2"):
+    ...     request = LabelRequest(
+    ...         request_id=f"{event_id}/label", event_id=event_id, x={}, reason="", score=1.0,
+    ...         threshold=0.0, requested_at=100.0,
+    ...     )
+    ...     questions.ask(Question(request=request), at=100.0)
+    >>> [question.request.event_id for question in questions]
+    ['e2']
+
+    """
+
+    # _bodies  questions by event and request id
+    # _past    what is settled, by event; `_older` the same as of the turn before
+    def __init__(self, *, keep_over: bool = False) -> None:
+        self._keep_over = keep_over
+        self._bodies: dict[EventKey, dict[str, _Body]] = {}
+        self._past: dict[EventKey, _Past] = {}
+        self._older: dict[EventKey, _Past] = {}
+
+    def __iter__(self) -> Iterator[Question]:
+        for bodies in self._bodies.values():
+            for body in bodies.values():
+                if not body.over:
+                    yield body.question
+
+    def get(self, request: Request) -> Question | None:
+        """Return the open question of a request, or None."""
+        event = (request.key, request.event_id)
+        body = self._bodies.get(event, {}).get(request.request_id)
+        return None if body is None or body.over else body.question
+
+    def ask(self, question: Question, at: float) -> None:
+        """Take a question that the topic got at a moment; it may have ended already."""
+        request = question.request
+        event = (request.key, request.event_id)
+        past = self._past.get(event) or self._older.get(event) or _Past()
+        if request.request_id in past.answered:
+            return
+        over = past.is_over(request)
+        if not over or self._keep_over:
+            self._bodies.setdefault(event, {})[request.request_id] = _Body(question, at, over)
+
+    def note_answer(self, event: EventKey, request_id: str, *, is_own: bool, at: float) -> bool:
+        """Take note of an answer to a request; return whether the first was the annotator's own."""
+        return self._past_of(event, at).answered.setdefault(request_id, is_own)
+
+    def first_is_own(self, event: EventKey, request_id: str) -> bool | None:
+        """Say whether the annotator answered a request first; None if nobody did."""
+        past = self._past.get(event) or self._older.get(event)
+        return None if past is None else past.answered.get(request_id)
+
+    def settle(self, event: EventKey, *, before: float, taught: bool, at: float) -> None:
+        """Take note that what was asked about an event before a moment has ended.
+
+        `taught` says that the label request has ended in any case. Compared are the moments at
+        which somebody said something about the event; a challenge has the time of the answer that
+        it doubts. Of two annotators one of whose clocks is wrong, one may miss a question.
+        """
+        past = self._past_of(event, at)
+        past.before = max(past.before, before)
+        past.taught = past.taught or taught
+        for request_id, body in list(self._bodies.get(event, {}).items()):
+            if past.is_over(body.question.request):
+                self._end(event, request_id)
+
+    def end(self, key: str | None, request_id: str, *, at: float) -> None:
+        """Take note that a request has ended."""
+        event_id = event_id_of(request_id)
+        if event_id is not None:
+            self._past_of((key, event_id), at).over.add(request_id)
+            self._end((key, event_id), request_id)
+
+    def remove(self, event: EventKey, request_id: str) -> Question | None:
+        """Take a question away, and return it."""
+        bodies = self._bodies.get(event, {})
+        body = bodies.pop(request_id, None)
+        if body is None:
+            return None
+        if not bodies:
+            del self._bodies[event]
+        return body.question
+
+    def forget(self, key: str | None, at: float) -> None:
+        """Forget what the topics got about a key until a moment."""
+        for event in [event for event in self._bodies if event[0] == key]:
+            for request_id in [r for r, body in self._bodies[event].items() if body.at <= at]:
+                self.remove(event, request_id)
+        for settled in (self._past, self._older):
+            for event in [event for event in settled if event[0] == key]:
+                if settled[event].at <= at:
+                    del settled[event]
+
+    def turn_over(self) -> None:
+        """Forget what was settled before the last turn."""
+        self._older, self._past = self._past, {}
+        for event, bodies in list(self._bodies.items()):
+            for request_id, body in list(bodies.items()):
+                if body.stale:
+                    self.remove(event, request_id)
+                body.stale = body.over
+
+    def _end(self, event: EventKey, request_id: str) -> None:
+        body = self._bodies.get(event, {}).get(request_id)
+        if body is not None:
+            body.over = True
+            if not self._keep_over:
+                self.remove(event, request_id)
+
+    def _past_of(self, event: EventKey, at: float) -> _Past:
+        past = self._past.get(event)
+        if past is None:
+            older = self._older.pop(event, None)
+            past = self._past[event] = _Past() if older is None else older
+            if len(self._past) > MAX_PAST:
+                self._older, self._past = self._past, {}
+        past.at = max(past.at, at)
+        return past

@@ -1,0 +1,333 @@
+"""Messages in a directory, one JSON object a line, in the order in which they were sent.
+
+The same messages give the same bytes. What was in the files before is replaced, unless the sizes
+are given at which to go on.
+
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from connectors.broker import Received
+from connectors.storage.snapshots import new_part, state_error, sync_directory, what_is_there
+from connectors.wire.codec import MAX_BYTES, DecodeError, decode, encode
+from streamgp.common.private_files import make_directory, private
+from streamgp.interactive.messages import (
+    Answer,
+    Cancel,
+    Challenge,
+    Expired,
+    Input,
+    LabelledExample,
+    LabelRequest,
+    Message,
+    Prediction,
+    Rejected,
+)
+
+FILES: dict[type, str] = {
+    Prediction: "predictions.jsonl",
+    LabelRequest: "requests.jsonl",
+    Challenge: "requests.jsonl",
+    Cancel: "requests.jsonl",
+    Expired: "requests.jsonl",
+    Answer: "answers.jsonl",
+    LabelledExample: "consensus.jsonl",
+    Rejected: "rejected.jsonl",
+}
+"""Where each message goes."""
+
+_BUFFER = 1 << 18
+
+
+class MessageFiles:
+    """A sink that writes every message to its file.
+
+    Parameters
+    ----------
+    directory
+        Where the files are written; created if it is not there. All files are created at once, so
+        that an empty one says that there was nothing to say. What is created is its owner's alone.
+    sizes
+        What `sync` returned, to go on from there: what was written afterwards is cut off.
+
+    Raises
+    ------
+    ValueError
+        If nothing can be written there, or a file is shorter than it was.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as directory:
+    ...     files = MessageFiles(directory)
+    ...     files.send(Expired(request_id="e1/label", event_id="e1", at=3.0))
+    ...     files.close()
+    ...     print(Path(directory, "requests.jsonl").read_text(), end="")
+    {"type":"expired","version":1,"request_id":"e1/label","event_id":"e1","at":3.0}
+
+    """
+
+    def __init__(self, directory: str | Path, *, sizes: Mapping[str, int] | None = None) -> None:
+        self.directory = Path(directory)
+        self._files: dict[str, IO[bytes]] = {}
+        try:
+            make_directory(self.directory)
+            for name in dict.fromkeys(FILES.values()):
+                path = self.directory / name
+                self._files[name] = _create(path) if sizes is None else _go_on(path, sizes[name])
+        except OSError as error:
+            self.close()
+            raise _in_words(error) from None
+        except ValueError:
+            self.close()
+            raise
+        self._by_type = {kind: self._files[name] for kind, name in FILES.items()}
+
+    def send(self, message: Input | Message, *, cause: Received | None = None) -> None:  # noqa: ARG002
+        """Write one message."""
+        file = self._by_type.get(type(message))
+        if file is None:
+            raise TypeError(f"message must be an answer or an output, got {message!r:.60}")
+        file.write(encode(message) + b"\n")
+        if not isinstance(message, Prediction):
+            # Few and precious: should the process be killed, what was learned is on record.
+            file.flush()
+
+    def flush(self) -> None:
+        """Return when everything sent is in the files."""
+        for file in self._files.values():
+            file.flush()
+
+    def sync(self) -> dict[str, int]:
+        """Force everything sent to the disk; return the size of each file."""
+        self.flush()
+        for file in self._files.values():
+            os.fsync(file.fileno())
+        return {name: file.tell() for name, file in self._files.items()}
+
+    def close(self) -> None:
+        """Flush and close the files."""
+        for file in self._files.values():
+            file.close()
+
+
+@contextmanager
+def alone_in(directory: str | Path) -> Iterator[None]:
+    """Keep everybody else who asks, too, out of a directory of messages while the block runs.
+
+    It is created if it is not there. The lock is on the directory itself, so that no further file
+    appears in it, and ends with the process, however that ends.
+
+    Raises
+    ------
+    ValueError
+        If somebody is in it, or it cannot be created or read.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as directory, alone_in(directory), alone_in(directory):
+    ...     pass
+    Traceback (most recent call last):
+    ValueError: ... is in use by another replay; wait for its end, or name another directory
+
+    """
+    try:
+        make_directory(directory)
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise _in_words(error) from None
+    try:
+        # Some file systems of other machines lock no directories: better unguarded than refused.
+        with suppress(OSError):
+            _lock(descriptor, directory)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, directory: str | Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ValueError(
+            f"{directory} is in use by another replay; wait for its end, or name another directory"
+        ) from None
+
+
+def _in_words(error: OSError) -> ValueError:
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return ValueError(
+            f"messages must go to a directory, but {what_is_there(error)}; name another one"
+        )
+    return ValueError(
+        f"cannot write messages to {error.filename}: {error.strerror}; "
+        "name a directory that is writable"
+    )
+
+
+def _create(path: Path) -> IO[bytes]:
+    return open(path, "wb", _BUFFER, opener=private)
+
+
+def _go_on(path: Path, size: int) -> IO[bytes]:
+    """Open a file to append to its first bytes; whatever follows them is cut off."""
+    check_beginning(path, size)
+    file = open(path, "r+b", _BUFFER)  # noqa: SIM115
+    file.truncate(size)
+    file.seek(size)
+    return file
+
+
+def check_beginning(path: Path, size: int) -> None:
+    """Refuse a file whose first bytes cannot be the messages that were written.
+
+    Raises
+    ------
+    ValueError
+        If the file is not there or shorter, or if no line ends there.
+
+    """
+    try:
+        with open(path, "rb") as file:
+            there = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - 1))
+            last = file.read(1)
+    except FileNotFoundError:
+        raise ValueError(
+            f"{path} is not there, expected {size} bytes; bring it back, or begin anew"
+        ) from None
+    if there < size:
+        raise ValueError(
+            f"{path} has {there} bytes, expected at least {size}: it was changed; begin anew"
+        )
+    if size and last != b"\n":
+        raise ValueError(f"{path} has no line that ends at byte {size}: it was changed; begin anew")
+
+
+def read_messages(path: str | Path) -> Iterator[Input | Message]:
+    """Read the messages of one file.
+
+    Raises
+    ------
+    DecodeError
+        If a line is no message; the text says which line.
+
+    """
+    with open(path, "rb") as file:
+        number = 0
+        while line := file.readline(MAX_BYTES + 2):
+            number += 1
+            try:
+                yield decode(line.removesuffix(b"\n"))
+            except DecodeError as error:
+                raise DecodeError(f"{path}, line {number}: {error}") from None
+
+
+# --- Message files without the lines of some keys: what a person said, taken out for good.
+#
+# The lines of others keep their bytes and their order.
+
+
+def count_lines(path: str | Path, keys: Collection[str]) -> int:
+    """Return how many lines of a file belong to one of these keys; 0 if it is not there.
+
+    Raises
+    ------
+    StateError
+        If it cannot be read.
+
+    """
+    path = Path(path)
+    try:
+        return sum(is_theirs for _, is_theirs in _lines(path, path.stat().st_size, keys))
+    except FileNotFoundError:
+        return 0
+    except OSError as error:
+        raise state_error(f"cannot read {path}", error) from error
+
+
+def remove_lines(path: str | Path, keys: Collection[str], size: int) -> int:
+    """Take the lines of some keys out of the first bytes of a file; what follows them is cut off.
+
+    A crash at any moment leaves the old file or the new one, whole. Done twice, it changes nothing
+    the second time.
+
+    Parameters
+    ----------
+    path
+        The file.
+    keys
+        Whose lines are removed.
+    size
+        The number of bytes, up to the end of a line.
+
+    Returns
+    -------
+    The size of the new file.
+
+    Raises
+    ------
+    StateError
+        If it cannot be read, or the new one cannot be written. The old one is untouched.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as directory:
+    ...     path = Path(directory, "answers.jsonl")
+    ...     _ = path.write_text('{"key":"ann"}\\n{"key":"bob"}\\n')
+    ...     count_lines(path, ["ann"]), remove_lines(path, ["ann"], 28), path.read_text()
+    (1, 14, '{"key":"bob"}\\n')
+
+    """
+    path = Path(path)
+    try:
+        with new_part(path) as part:
+            descriptor = private(str(part), os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            with open(descriptor, "wb") as file:
+                os.fchmod(descriptor, path.stat().st_mode & 0o777)
+                for line, is_theirs in _lines(path, size, keys):
+                    if not is_theirs:
+                        file.write(line)
+                file.flush()
+                os.fsync(descriptor)
+                left = file.tell()
+            os.replace(part, path)
+            sync_directory(path.parent)
+    except OSError as error:
+        raise state_error(f"cannot write {path}", error) from error
+    return left
+
+
+class _Keyed(msgspec.Struct):
+    key: str | None = None
+
+
+_decoder = msgspec.json.Decoder(_Keyed)
+
+
+def _lines(path: Path, size: int, keys: Collection[str]) -> Iterator[tuple[bytes, bool]]:
+    """Yield the lines in the first bytes of a file, and whether each belongs to one of the keys."""
+    # As the codec writes them: only lines that hold one anywhere need a closer look.
+    written = [msgspec.json.encode(key) for key in keys]
+    with open(path, "rb") as file:
+        while size > 0 and (line := file.readline(size)):
+            size -= len(line)
+            yield line, any(key in line for key in written) and _belongs(line, keys)
+
+
+def _belongs(line: bytes, keys: Collection[str]) -> bool:
+    try:
+        return _decoder.decode(line).key in keys
+    except (msgspec.MsgspecError, ValueError):
+        return True  # a line that was cut or damaged and names the key: better one too many

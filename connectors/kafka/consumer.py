@@ -1,0 +1,449 @@
+"""A member of a group of consumers: which partitions are its own, and as of when.
+
+The group gives partitions anew whenever a member comes or goes. Between the moment when it begins
+to do so and the one when everybody knows the outcome, what was ours may be ours no longer; the
+broker decides by the generation that a commit names, and so the one is kept here under which
+records were last read.
+
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from functools import partial
+from itertools import groupby, islice
+from typing import Any
+
+from connectors.kafka.client import (
+    CLIENT_ERRORS,
+    Connection,
+    ConsumerRebalanceListener,
+    Found,
+    MemberState,
+    RangePartitionAssignor,
+    TopicPartition,
+    kafka_errors,
+    within,
+)
+from connectors.kafka.client_internals import (
+    EVERYTHING,
+    await_fetches,
+    fetched_to,
+    forget_positions,
+    has_lost_its_name,
+    join,
+    unread,
+)
+from connectors.topics import WORKER_INPUTS, Begun, LinkError, Record, RefusedError, TopicName
+
+# Members learn by the answer to a heartbeat that others come or go; until all know, none reads on.
+_LONGEST_BEAT_S = 1.0
+_MIND_EVERY_S = 1.0
+_N_BEGINNINGS = 3  # in one fetch: then others have their turn
+_SAY_WHERE = "say where to read on with kafka-consumer-groups.sh --reset-offsets"
+
+
+class UnlikeInputsError(LinkError):
+    """The inputs have different partitions: one was deleted, or has got more."""
+
+
+class Member:
+    """Reads the inputs of a worker in a group.
+
+    Parameters
+    ----------
+    connection
+        Where.
+    names
+        What the topics are called there.
+    group, instance
+        Which group, and the member's name in it.
+
+    Attributes
+    ----------
+    membership
+        Group, generation and number under which records were last read; None while it is not sure
+        that any partition is ours.
+    known_as
+        What the group called this member when it last had a place there; None before it had one.
+    numbers
+        The partitions that are ours, of all inputs alike.
+    topics
+        By the name of a topic, what it is.
+
+    Raises
+    ------
+    LinkError
+        If the broker cannot be reached, or lacks a topic, or if the topics have different numbers
+        of partitions.
+
+    """
+
+    # _known_at  when it was last known of all inputs where they are read on
+    # _begun     where reading did not begin at the group's position, since last asked
+
+    def __init__(
+        self, connection: Connection, names: Mapping[TopicName, str], *, group: str, instance: str
+    ) -> None:
+        timeouts = connection.timeouts
+        self.topics: dict[str, TopicName] = {names[name]: name for name in WORKER_INPUTS}
+        self.membership: Any = None
+        self.known_as: str | None = None
+        self.numbers: frozenset[int] = frozenset()
+        self._names = names
+        self._connection = connection
+        self._known_at = self._minded_at = 0.0
+        self._begun: list[Begun] = []
+        self._consumer = connection.consumer(
+            group_id=group,
+            group_instance_id=instance,
+            # Where to read on in place of a position that does not exist, is decided here and told.
+            auto_offset_reset="none",
+            # Others would give the events of a partition to one member, its answers to another.
+            partition_assignment_strategy=[RangePartitionAssignor],
+            session_timeout_ms=round(1e3 * timeouts.session_s),
+            # A batch may take long; whether a worker is alive, the session tells.
+            max_poll_interval_ms=3_600_000,
+            heartbeat_interval_ms=round(1e3 * min(_LONGEST_BEAT_S, timeouts.session_s / 4)),
+        )
+        self._notice = _Notice(partial(forget_positions, self._consumer))
+        try:
+            self._consumer.subscribe(list(self.topics), listener=self._notice)
+            # A member that does not know the partitions yet would distribute none of them.
+            within(timeouts.connect_s, "describe topics", self._learn_topics)
+        except CLIENT_ERRORS as error:
+            with suppress(*CLIENT_ERRORS):
+                within(timeouts.close_s, "close", self.close)
+            raise connection.said(error, "describe topics") from error
+
+    @property
+    def n_moves(self) -> int:
+        """How often partitions were given to this member, or lost."""
+        return self._notice.count
+
+    def settle(self, wait_s: float) -> bool:
+        """Wait for the group while it is being rearranged; return whether the outcome is there."""
+        return join(self._consumer, wait_s)
+
+    def fetch(self, wait_s: float) -> Mapping[TopicPartition, list[Found]]:
+        """Return everything that has come, and wait for the first of it at most so long.
+
+        Raises
+        ------
+        RefusedError
+            If a partition ends before the group's position.
+
+        """
+        return self._fetched(
+            lambda: self._consumer.poll(timeout_ms=round(1e3 * wait_s), max_records=EVERYTHING)
+        )
+
+    def fetch_more(self, wait_s: float) -> Mapping[TopicPartition, list[Found]]:
+        """Return what was asked for in the last fetch, and wait for it at most so long."""
+        return self._fetched(lambda: await_fetches(self._consumer, wait_s))
+
+    def begun(self) -> list[Begun]:
+        """Return where reading did not begin at the group's position, since last asked."""
+        begun, self._begun = self._begun, []
+        return begun
+
+    def follow(self) -> bool:
+        """Take note of which partitions are ours; return whether that is settled.
+
+        Raises
+        ------
+        FencedInstanceIdError
+            If another member bears our name.
+        UnlikeInputsError
+            If the inputs have different partitions.
+
+        """
+        membership = self._consumer.group_metadata()
+        if membership.state is MemberState.REBALANCING:
+            return False  # and what the broker compares with is the last that was settled
+        if has_lost_its_name(self._consumer):
+            raise kafka_errors.FencedInstanceIdError
+        if membership.generation_id < 0:
+            self.membership, self.numbers = None, frozenset()
+            return False
+        numbers: dict[str, set[int]] = {topic: set() for topic in self.topics}
+        for place in self.places():
+            numbers[place.topic].add(place.partition)
+        self.membership, self.numbers = membership, _same(numbers)
+        self.known_as = membership.member_id
+        return True
+
+    def places(self) -> set[TopicPartition]:
+        """Return the partitions that the group gave us, of each topic."""
+        return set(self._consumer.assignment())
+
+    def place(self, topic: TopicName, number: int) -> TopicPartition:
+        """Return a partition as the broker calls it."""
+        return TopicPartition(self._names[topic], number)
+
+    def position(self, place: TopicPartition, wait_s: float = 0.0) -> int | None:
+        """Return which offset is fetched next, or None if that is not known in time."""
+        timeout_ms = round(1e3 * wait_s)
+        try:
+            at: int | None = self._consumer.position(place, timeout_ms=timeout_ms)
+        except kafka_errors.NoOffsetForPartitionError as error:
+            self._begin(dict.fromkeys(error.args[0]))
+            at = self._consumer.position(place, timeout_ms=timeout_ms)
+        return at
+
+    def fetched(self, place: TopicPartition) -> int | None:
+        """Return up to where everything was fetched, or None if that is not known."""
+        return fetched_to(self._consumer, place)
+
+    def behind(self, place: TopicPartition) -> int | None:
+        """Return how many records were not fetched, or None if that is not known."""
+        return unread(self._consumer, place)
+
+    def mind_positions(self, now: float) -> None:
+        """Give up when it is not said for too long where to read on; to be called now and then.
+
+        `now` are the seconds that were waited since the member was made.
+
+        That is so while a transaction of a former worker is open. The broker ends those, but one
+        that has lost track of a transaction keeps everybody waiting for ever.
+        """
+        if now - self._minded_at < _MIND_EVERY_S:
+            return
+        self._minded_at = now
+        unknown = [place for place in self.places() if self.position(place) is None]
+        stall_s = self._connection.timeouts.stall_s
+        if not unknown:
+            self._known_at = now
+        elif now - self._known_at > stall_s:
+            where = ", ".join(f"{place.topic} partition {place.partition}" for place in unknown)
+            raise LinkError(
+                f"broker has not said for {stall_s:g} s where to read on, is a transaction left "
+                f"open? {where}"
+            )
+
+    def pause(self, places: set[TopicPartition]) -> None:
+        """Fetch nothing of these partitions, and of all others again."""
+        paused = self._consumer.paused()
+        self._consumer.resume(*(paused - places))
+        self._consumer.pause(*((places & self.places()) - paused))
+
+    def close(self) -> None:
+        """Let go; the group keeps the place until the session runs out."""
+        timeout_ms = round(1e3 * self._connection.timeouts.close_s / 3)
+        self._consumer.close(autocommit=False, timeout_ms=timeout_ms)
+
+    def _fetched(
+        self, fetch: Callable[[], Mapping[TopicPartition, list[Found]]]
+    ) -> Mapping[TopicPartition, list[Found]]:
+        for _ in range(_N_BEGINNINGS):
+            try:
+                return fetch()
+            except kafka_errors.NoOffsetForPartitionError as error:
+                self._begin(dict.fromkeys(error.args[0]))
+            except kafka_errors.OffsetOutOfRangeError as error:
+                self._begin(error.args[0])
+            except kafka_errors.LogTruncationError as error:
+                if None in error.divergent_offsets.values():
+                    raise  # the broker does not know: the next start asks anew
+                raise RefusedError(
+                    f"inputs have lost their end, which was read already: {error}; {_SAY_WHERE}"
+                ) from error
+        return {}
+
+    def _begin(self, positions: Mapping[TopicPartition, int | None]) -> None:
+        """Read on at the first record that is there, where the group's position is none.
+
+        Parameters
+        ----------
+        positions
+            The positions, None where the group has none.
+
+        """
+        timeout_ms = round(1e3 * self._connection.timeouts.request_s)
+        starts = self._consumer.beginning_offsets(list(positions), timeout_ms=timeout_ms)
+        for place, position in positions.items():
+            start = starts[place]
+            if position is not None and position > start:
+                raise RefusedError(
+                    f"the group's position in topic {place.topic} partition {place.partition} is "
+                    f"{position}, but the partition ends before: it was made anew, or has lost its "
+                    f"end; {_SAY_WHERE}"
+                )
+            self._consumer.seek(place, start)
+            self._begun.append(
+                Begun(topic=place.topic, partition=place.partition, position=position, offset=start)
+            )
+
+    def _learn_topics(self) -> None:
+        numbers = {topic: self._consumer.partitions_for_topic(topic) for topic in self.topics}
+        for topic, found in numbers.items():
+            if not found:
+                raise LinkError(f"topic {topic} is missing; --create-topics makes it")
+        _same(numbers)
+
+
+def _same(numbers: Mapping[str, set[int]]) -> frozenset[int]:
+    """Return the partitions of all inputs alike."""
+    first, *others = numbers.values()
+    if any(other != first for other in others):
+        found = ", ".join(f"{topic} {sorted(each)}" for topic, each in numbers.items())
+        raise UnlikeInputsError(f"inputs must have the same partitions, found {found}")
+    return frozenset(first)
+
+
+class _Notice(ConsumerRebalanceListener):  # type: ignore[misc]
+    """Counts how often partitions were given anew; the client calls it on a thread of its own."""
+
+    def __init__(self, forget: Callable[[], None]) -> None:
+        self.count = 0
+        self._forget = forget
+
+    def on_partitions_assigned(self, _assigned: object) -> None:
+        self._forget()
+        self.count += 1
+
+    def on_partitions_lost(self, _lost: object) -> None:
+        self._forget()
+        self.count += 1
+
+    def on_partitions_revoked(self, _revoked: object) -> None:
+        """Nothing yet: they are ours until others are given."""
+
+
+# --- What was fetched and not yet handed to the worker: answers go first, and nothing piles up.
+#
+# A consumer returns what it has fetched partition by partition: with a backlog, thousands of
+# events would come before the first answer. Here the records wait in a queue for each topic and
+# partition, and events wait for the answers of their partition as long as these keep coming.
+# Which queues are full is for the owner to ask; it stops fetching those.
+
+
+_FULL_POLLS = 8
+_FULL_BYTES = 4 * 2**20
+_FULL_OF_ANSWERS = 64 * 2**20
+_PATIENCE_S = 0.5
+
+
+class Inputs:
+    """Queues of the inputs of some partitions.
+
+    Parameters
+    ----------
+    max_records
+        How many records are handed over together at most.
+
+    Examples
+    --------
+    >>> inputs = Inputs(max_records=2)
+    >>> inputs.assign([0], now=0.0)
+    >>> for topic in ("events", "events", "answers"):
+    ...     record = Record(topic=topic, partition=0, offset=0, key=None, value=b"", at=0.0)
+    ...     inputs.put([record], now=0.0)
+    >>> [[record.topic for record in inputs.take({0: 0}, now=0.0)] for _ in range(3)]
+    [['answers', 'events'], ['events'], []]
+
+    """
+
+    # _queues    by topic and partition; in the order in which topics are handed over
+    # _bytes     how much each holds
+    # _moved_at  when the last answer of a partition came, or when it was assigned
+
+    def __init__(self, max_records: int) -> None:
+        self._max_records = max_records
+        self._queues: dict[tuple[TopicName, int], deque[Record]] = {}
+        self._bytes: dict[tuple[TopicName, int], int] = {}
+        self._moved_at: dict[int, float] = {}
+        self._next = 0
+
+    def assign(self, numbers: Iterable[int], now: float) -> None:
+        """Drop everything and begin anew with these partitions."""
+        self._moved_at = dict.fromkeys(sorted(numbers), now)
+        self._queues = {(t, n): deque() for t in WORKER_INPUTS for n in self._moved_at}
+        self._bytes = dict.fromkeys(self._queues, 0)
+
+    def put(self, records: Iterable[Record], now: float) -> None:
+        """Add records of partitions that are assigned."""
+        for place, found in groupby(records, _place):
+            queue = self._queues[place]
+            before = len(queue)
+            queue.extend(found)
+            self._bytes[place] += sum(map(_size, islice(queue, before, None)))
+            if place[0] == "answers":
+                self._moved_at[place[1]] = now
+
+    def waiting(self, topic: TopicName, number: int) -> int | None:
+        """Return the offset of the next record of a partition to be handed over, None if none."""
+        queue = self._queues.get((topic, number))
+        return queue[0].offset if queue else None
+
+    def n_waiting(self, topic: TopicName, number: int) -> int:
+        """Return how many records of a partition are to be handed over."""
+        return len(self._queues.get((topic, number), ()))
+
+    def __len__(self) -> int:
+        return sum(map(len, self._queues.values()))
+
+    def full(self) -> set[tuple[TopicName, int]]:
+        """Return where there is enough for now; of answers only a great many are."""
+        many = _FULL_POLLS * self._max_records
+        return {
+            place
+            for place, queue in self._queues.items()
+            if self._bytes[place] >= (_FULL_OF_ANSWERS if place[0] == "answers" else _FULL_BYTES)
+            or (place[0] != "answers" and len(queue) >= many)
+        }
+
+    def take(self, behind: Mapping[int, int | None], now: float) -> list[Record]:
+        """Return what is to be worked off next.
+
+        Parameters
+        ----------
+        behind
+            For each partition how many answers are at the broker and were not fetched; None while
+            that is not known.
+        now
+            Seconds, by the clock that `assign` and `put` were told of; it should stand still
+            while nobody waits.
+
+        """
+        taken: list[Record] = []
+        numbers = self._in_turn()
+        for topic in WORKER_INPUTS:
+            for number in numbers:
+                if topic == "events" and self._answers_come(number, behind.get(number), now):
+                    continue
+                place = topic, number
+                queue = self._queues[place]
+                while queue and len(taken) < self._max_records:
+                    record = queue.popleft()
+                    self._bytes[place] -= _size(record)
+                    taken.append(record)
+        return taken
+
+    def _in_turn(self) -> list[int]:
+        """Return the partitions, each time another one first."""
+        numbers = list(self._moved_at)
+        if not numbers:
+            return numbers
+        self._next = (self._next + 1) % len(numbers)
+        return numbers[self._next :] + numbers[: self._next]
+
+    def _answers_come(self, number: int, behind: int | None, now: float) -> bool:
+        """Return whether answers of a partition are still to come before its events.
+
+        Answers that do not come although they are there belong to a transaction that somebody has
+        not ended; events do not wait for it.
+        """
+        if self._queues["answers", number]:
+            return True
+        return behind != 0 and now - self._moved_at[number] < _PATIENCE_S
+
+
+def _place(record: Record) -> tuple[TopicName, int]:
+    return record.topic, record.partition
+
+
+def _size(record: Record) -> int:
+    return len(record.value or b"") + len(record.key or b"")

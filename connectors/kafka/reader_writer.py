@@ -1,0 +1,409 @@
+"""Reading and writing topics of Kafka without a group and without transactions.
+
+For those who watch, annotate or feed: a reader keeps no position but its own, and a writer's
+records count one by one.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from time import monotonic
+from typing import Any
+
+from connectors.kafka.admin import Administration
+from connectors.kafka.client import CLIENT_ERRORS, Connection, TopicPartition, record_of, within
+from connectors.kafka.client_internals import close_producer
+from connectors.kafka.producer import check_sizes
+from connectors.kafka.record_codec import put
+from connectors.topics import LinkError, Outgoing, Progress, Record, ShortTopicError, TopicName
+
+_MANY_RECORDS = 5_000
+_MANY_BYTES = 8 * 2**20
+_SOON_S = 0.005
+_SLICE_S = 0.1
+
+
+class KafkaReader:
+    """Reads all partitions of some topics, committed records only.
+
+    Parameters
+    ----------
+    connection, administration
+        Where.
+    names
+        What the topics to be read are called there.
+    from_end
+        Whether to begin with what comes from now on.
+
+    """
+
+    # _ends  where partitions ended at the start, of those that have not been read so far
+
+    def __init__(
+        self,
+        connection: Connection,
+        administration: Administration,
+        names: Mapping[TopicName, str],
+        *,
+        from_end: bool,
+    ) -> None:
+        self._connection = connection
+        self._is_closed = False
+        self._topics = {called: name for name, called in names.items()}
+        counts = administration.counts(names)
+        places = [
+            TopicPartition(names[name], number)
+            for name, count in counts.items()
+            for number in range(count)
+        ]
+        self._ends = {} if from_end else administration.ends(places)
+        self._consumer = connection.consumer(max_partition_fetch_bytes=2**20)
+        try:
+            self._consumer.assign(places)
+            # Before the first open transaction, not behind it: what it holds is yet to come.
+            ends = self._consumer.end_offsets(places) if from_end else {}
+            for place in places:
+                self._consumer.seek(place, ends.get(place, 0))
+        except CLIENT_ERRORS as error:
+            self.close()
+            raise connection.said(error, "read topics") from error
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether everything has been read that was there when the reader was opened."""
+        for place, end in list(self._ends.items()):
+            try:
+                at = self._consumer.position(place, timeout_ms=0)
+            except CLIENT_ERRORS as error:
+                raise self._connection.said(error, "read topics") from error
+            if at is not None and at >= end:
+                del self._ends[place]
+        return not self._ends
+
+    def poll(self, timeout_s: float) -> list[Record]:
+        """Return the next records; an empty list if none came in time."""
+        if self._is_closed:
+            raise LinkError("reader is closed; open a new one")
+        until = monotonic() + timeout_s
+        was_behind = not self.caught_up
+        try:
+            while True:
+                left_s = max(0.0, until - monotonic())
+                batches = self._consumer.poll(
+                    timeout_ms=round(1e3 * min(left_s, _SLICE_S)), max_records=_MANY_RECORDS
+                )
+                records = [
+                    record_of(self._topics[place.topic], place.partition, found)
+                    for place, batch in batches.items()
+                    for found in batch
+                ]
+                # What lay at the end may have been aborted, and no record comes of it.
+                if records or left_s == 0.0 or (was_behind and self.caught_up):
+                    return records
+        except CLIENT_ERRORS as error:
+            raise self._connection.said(error, "read topics") from error
+
+    def close(self) -> None:
+        """Let go."""
+        if not self._is_closed:
+            self._is_closed = True
+            with suppress(*CLIENT_ERRORS):
+                within(
+                    self._connection.timeouts.close_s,
+                    "close",
+                    partial(self._consumer.close, autocommit=False),
+                )
+
+
+def partitions_with_records(
+    connection: Connection, administration: Administration, starts: Mapping[TopicPartition, int]
+) -> set[TopicPartition]:
+    """Return the partitions that hold a committed record at or behind an offset.
+
+    Ends of transactions and aborted records take offsets, too, and only reading tells them apart.
+    """
+    firsts = administration.starts(starts)
+    left = administration.ends(starts)
+    found: set[TopicPartition] = set()
+    consumer = connection.consumer()
+    try:
+        consumer.assign(list(starts))
+        for place, start in starts.items():
+            consumer.seek(place, max(start, firsts[place]))
+        until = monotonic() + connection.timeouts.request_s
+        while left and monotonic() < until:
+            found |= consumer.poll(timeout_ms=round(1e3 * _SLICE_S)).keys()
+            left = {
+                place: end
+                for place, end in left.items()
+                if place not in found and (consumer.position(place, timeout_ms=0) or 0) < end
+            }
+    except CLIENT_ERRORS as error:
+        raise connection.said(error, "read topics") from error
+    finally:
+        with suppress(*CLIENT_ERRORS):
+            within(connection.timeouts.close_s, "close", partial(consumer.close, autocommit=False))
+    return found
+
+
+class KafkaWriter:
+    """Appends records, each for itself; what was taken leaves soon, and with `flush` for certain.
+
+    Parameters
+    ----------
+    connection
+        Where.
+    names
+        What the topics are called there.
+    program
+        Who writes, for the broker's log.
+
+    """
+
+    # _taken    what has not left; of what comes at once, the first leaves alone
+    # _n_bytes  its size
+    # _left_at  when records last left
+    # _lasts    the futures of what has left and is not known to be safe
+    # _n_left   how many records these are about
+
+    def __init__(
+        self, connection: Connection, names: Mapping[TopicName, str], program: str
+    ) -> None:
+        self._connection = connection
+        self._names = names
+        self._taken: list[Outgoing] = []
+        self._n_bytes = 0
+        self._left_at = 0.0
+        self._lasts: list[Any] = []
+        self._n_left = 0
+        self._broken: LinkError | None = None
+        self._is_closed = False
+        self._producer = connection.producer(client_id=f"streamgp-{program}")
+
+    def send(self, record: Outgoing) -> None:
+        """Take a record; waits now and then, so that not too many are under way.
+
+        Raises
+        ------
+        LinkError
+            If an earlier one could not leave.
+        ValueError
+            If it is larger than any topic takes.
+
+        """
+        self._check()
+        check_sizes([record])
+        self._taken.append(record)
+        self._n_bytes += len(record.value or b"")
+        n_under_way = self._n_left + len(self._taken)
+        if n_under_way >= _MANY_RECORDS or self._n_bytes >= _MANY_BYTES:
+            self.flush()
+        elif monotonic() - self._left_at >= _SOON_S:
+            self._leave()
+
+    def flush(self) -> None:
+        """Return when everything taken is safe with the broker.
+
+        Raises
+        ------
+        LinkError
+            If something is not; it may be there all the same, and the writer takes no more.
+
+        """
+        self._check()
+        self._leave()
+        timeouts = self._connection.timeouts
+        try:
+            for last in self._lasts:
+                last.get(timeout=timeouts.delivery_s + timeouts.request_s)
+        except CLIENT_ERRORS as error:
+            raise self._fail(error) from error
+        self._lasts.clear()
+        self._n_left = self._n_bytes = 0
+
+    def _leave(self) -> None:
+        records = self._taken
+        topics = [self._names[record.topic] for record in records]
+        try:
+            self._lasts += [last for _, last in put(self._producer, topics, records)]
+        except CLIENT_ERRORS as error:
+            raise self._fail(error) from error
+        self._n_left += len(records)
+        self._taken = []
+        self._left_at = monotonic()
+
+    def close(self) -> None:
+        """Flush and let go."""
+        if self._is_closed:
+            return
+        try:
+            if self._broken is None:
+                self.flush()
+        finally:
+            self._is_closed = True
+            timeout_s = self._connection.timeouts.close_s
+            with suppress(*CLIENT_ERRORS):
+                within(timeout_s, "close", partial(close_producer, self._producer, timeout_s / 2))
+
+    def _check(self) -> None:
+        if self._is_closed:
+            raise LinkError("writer is closed; open a new one")
+        if self._broken is not None:
+            raise LinkError(f"writer is broken ({self._broken}); open a new one")
+
+    def _fail(self, error: BaseException) -> LinkError:
+        self._broken = self._connection.said(error, "take records")
+        return self._broken
+
+
+# --- Reads what was written to some partitions, to their very end.
+#
+# The end is where it is when the reading begins, with what is in open transactions: a worker that
+# was killed may have left one, and only when it has ended is it known whether its records count.
+# A reader that stopped before would bring back a state that misses them.
+
+
+_READS: tuple[TopicName, ...] = ("state", "consensus")
+_TELL_EVERY_S = 1.0
+_WAIT_MS = 100
+_MANY = 5000
+
+
+def read_history(
+    connection: Connection,
+    administration: Administration,
+    names: Mapping[TopicName, str],
+    starts: Mapping[int, Mapping[TopicName, int]],
+    *,
+    progress: Progress | None,
+    keep_alive: Callable[[], None],
+) -> Iterator[Record]:
+    """Return the records of `state` and `consensus`, all partitions in one go.
+
+    Parameters
+    ----------
+    connection, administration
+        Where.
+    names
+        What the topics are called there.
+    starts
+        For each partition the first offset of each of the two topics, 0 for one not named.
+    progress
+        Told about once a second how far it is.
+    keep_alive
+        Called about once a second, so that the reader's owner does not seem dead meanwhile.
+
+    Raises
+    ------
+    ShortTopicError
+        If a topic ends before the first offset asked for.
+    LinkError
+        If it gets no further.
+
+    """
+    places = {
+        TopicPartition(names[topic], number): (topic, offsets.get(topic, 0))
+        for number, offsets in starts.items()
+        for topic in _READS
+    }
+    if not places:
+        return
+    ends = administration.ends(places)
+    short = {
+        place.partition: f"topic {place.topic} ends at offset {ends[place]} in partition "
+        f"{place.partition}, but is known up to {start}: it was made anew, or has lost its end"
+        for place, (_, start) in places.items()
+        if start > ends[place]
+    }
+    if short:
+        raise ShortTopicError(short)
+    unread = {place: start for place, (_, start) in places.items() if start < ends[place]}
+    n_all = sum(ends[place] - start for place, start in unread.items())
+    if unread:
+        consumer = connection.consumer(max_partition_fetch_bytes=2**20)
+        try:
+            consumer.assign(list(unread))
+            for place, start in unread.items():
+                consumer.seek(place, start)
+            reading = _Reading(connection, consumer, ends, unread, n_all, progress, keep_alive)
+            for place, found in reading.records():
+                yield record_of(places[place][0], place.partition, found)
+        except CLIENT_ERRORS as error:
+            raise connection.said(error, "read the state") from error
+        finally:
+            timeout_s = connection.timeouts.close_s
+            with suppress(*CLIENT_ERRORS):  # or it would hide why the reading has ended
+                within(timeout_s, "close", partial(consumer.close, autocommit=False))
+    if progress is not None:
+        progress(n_all, n_all)
+
+
+class _Reading:
+    # _at  where each partition that has not reached its end is read on
+
+    def __init__(
+        self,
+        connection: Connection,
+        consumer: Any,
+        ends: Mapping[TopicPartition, int],
+        starts: Mapping[TopicPartition, int],
+        n_all: int,
+        progress: Progress | None,
+        keep_alive: Callable[[], None],
+    ) -> None:
+        self._connection = connection
+        self._consumer = consumer
+        self._ends = ends
+        self._at = dict(starts)
+        self._n_all = n_all
+        self._progress = progress
+        self._keep_alive = keep_alive
+
+    def records(self) -> Iterator[tuple[TopicPartition, Any]]:
+        """Return what the consumer finds before the ends."""
+        told_at = moved_at = monotonic()
+        stall_s = self._connection.timeouts.stall_s
+        while self._at:
+            batches = self._consumer.poll(timeout_ms=_WAIT_MS, max_records=_MANY)
+            for place, found in batches.items():
+                end = self._ends[place]
+                for record in found:
+                    if record.offset < end:
+                        yield place, record
+            now = monotonic()
+            if self._advance():
+                moved_at = now
+            if now - moved_at > stall_s:
+                raise LinkError(self._stuck(stall_s))
+            if now - told_at >= _TELL_EVERY_S:
+                told_at = now
+                self._keep_alive()
+                if self._progress is not None:
+                    left = sum(self._ends[place] - at for place, at in self._at.items())
+                    self._progress(self._n_all - left, self._n_all)
+
+    def _advance(self) -> bool:
+        """Take note of how far it is; return whether that is further than before."""
+        moved = False
+        for place, before in list(self._at.items()):
+            # Passes what was aborted, of which no record comes.
+            at = self._consumer.position(place, timeout_ms=0)
+            if at is None or at == before:
+                continue
+            moved = True
+            if at >= self._ends[place]:
+                del self._at[place]
+                self._consumer.pause(place)
+            else:
+                self._at[place] = at
+        return moved
+
+    def _stuck(self, stall_s: float) -> str:
+        where = ", ".join(
+            f"{place.topic} partition {place.partition} at {at} of {self._ends[place]}"
+            for place, at in self._at.items()
+        )
+        return f"nothing could be read for {stall_s:g} s, is a transaction left open? {where}"

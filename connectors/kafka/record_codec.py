@@ -1,0 +1,383 @@
+"""What was fetched of a partition, taken apart into records.
+
+The client does this as well, in three times the time, and it was a tenth of all that a worker does:
+it makes each record twice, with numbers that nobody reads. It also takes a name of a header that is
+not UTF-8, which any producer can write, for an error, for ever; here it is `Misnamed`. What is
+damaged is a `LinkError` that tells the place.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from time import time
+from typing import Any
+
+import msgspec
+
+from connectors.kafka.client_import import (
+    DefaultRecordBatch,
+    Fetcher,
+    FutureRecordMetadata,
+    MemoryRecordsBuilder,
+    ProducerBatch,
+    TopicPartition,
+    kafka_errors,
+)
+from connectors.kafka.settings import brief
+from connectors.topics import LinkError, Misnamed, Outgoing, RefusedError
+
+
+class UndecodableBatchError(Exception):
+    """A batch has the checksum that its producer gave it, but cannot be decompressed."""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A record as it lies in a partition, and when it was written, in seconds."""
+
+    offset: int
+    at: float
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...]
+
+
+def unpack_here(consumer: Any) -> None:
+    """Have what a consumer fetches taken apart here: its polls return lists of `Found`."""
+    fetcher = consumer._fetcher
+    parse = fetcher._parse_fetched_data
+
+    def parse_or_say_where(fetched: Any) -> Any:
+        try:
+            return parse(fetched)
+        except kafka_errors.CorruptRecordError as error:
+            why = "the broker cannot read it"
+            raise _damaged(fetched.topic_partition, fetched.fetched_offset, why) from error
+
+    fetcher._parse_fetched_data = parse_or_say_where
+    fetcher.PartitionRecords = _Fetched
+
+
+def unpacked(batch: Any) -> list[Found]:
+    """Return the records of a batch.
+
+    Raises
+    ------
+    CorruptRecordError
+        If they do not fill it.
+    UnsupportedCodecError
+        If the codec is unknown, or its library is missing.
+    UndecodableBatchError
+        If the compressed data is invalid.
+
+    """
+    if type(batch) is not DefaultRecordBatch:  # of clients of before 2017
+        return [
+            Found(r.offset, (r.timestamp or 0) / 1e3, r.key, r.value, ())
+            for r in map(_checked, batch)
+        ]
+    _decompress(batch)
+    data, at = bytes(batch._buffer), batch._pos
+    offset, sent_at, written_at = batch.base_offset, batch.first_timestamp, None
+    if batch.timestamp_type == batch.LOG_APPEND_TIME:
+        written_at = batch.max_timestamp
+    records = []
+    try:
+        for _ in range(batch.records_count):
+            record, at = _record(data, at, offset, sent_at, written_at)
+            records.append(record)
+    except IndexError:
+        raise kafka_errors.CorruptRecordError("it ends amid a record") from None
+    if at != len(data):
+        raise kafka_errors.CorruptRecordError("its records end elsewhere than it does")
+    return records
+
+
+def _decompress(batch: Any) -> None:
+    try:
+        batch._maybe_uncompress()
+    except kafka_errors.UnsupportedCodecError:
+        raise
+    # Each codec's library raises errors of its own, some of which derive from Exception alone.
+    except Exception as error:
+        raise UndecodableBatchError(brief(error)) from error
+
+
+def _record(
+    data: bytes, at: int, offset: int, sent_at: int, written_at: int | None
+) -> tuple[Found, int]:
+    """Return the record that begins at a place of a batch (version 2), and where it ends."""
+    size, at = _number(data, at)
+    end = at + size
+    at += 1  # its attributes mean nothing so far
+    later, at = _number(data, at)
+    further, at = _number(data, at)
+    key, at = _bytes(data, at)
+    value, at = _bytes(data, at)
+    n_headers, at = _number(data, at)
+    if n_headers < 0:
+        raise kafka_errors.CorruptRecordError("a record has fewer than no headers")
+    headers = []
+    for _ in range(n_headers):
+        # Twice what `_bytes` does: most of the numbers of a record are the sizes of its headers.
+        size = data[at]
+        if size & 0x81:
+            size, at = _number(data, at)
+            if size < 0:
+                raise kafka_errors.CorruptRecordError("a header has no name")
+        else:
+            size, at = size >> 1, at + 1
+        name = _name(data[at : at + size])
+        at += size
+        size = data[at]
+        if size & 0x81:
+            found, at = _bytes(data, at)
+            headers.append((name, found or b""))
+        else:
+            at += 1
+            headers.append((name, data[at : (at := at + (size >> 1))]))
+    if at != end or end > len(data):
+        raise kafka_errors.CorruptRecordError("a record ends elsewhere than it says")
+    time_ms = sent_at + later if written_at is None else written_at
+    return Found(offset + further, time_ms / 1e3, key, value, tuple(headers)), at
+
+
+def _number(data: bytes, at: int) -> tuple[int, int]:
+    """Return the number that begins at a place, and where it ends: seven bits a byte, zigzag."""
+    byte = data[at]
+    at += 1
+    found, shift = byte & 0x7F, 7
+    while byte & 0x80:
+        if shift > 63:
+            raise kafka_errors.CorruptRecordError("a number is too long")
+        byte = data[at]
+        at += 1
+        found |= (byte & 0x7F) << shift
+        shift += 7
+    return (found >> 1) ^ -(found & 1), at
+
+
+def _bytes(data: bytes, at: int) -> tuple[bytes | None, int]:
+    size, at = _number(data, at)
+    return (None, at) if size < 0 else (data[at : at + size], at + size)
+
+
+@lru_cache(maxsize=1 << 10)
+def _name(name: bytes) -> str:
+    try:
+        return name.decode()
+    except UnicodeDecodeError:
+        return Misnamed(name.decode(errors="backslashreplace"))
+
+
+def _checked(record: Any) -> Any:
+    if not record.validate_crc():
+        raise kafka_errors.CorruptRecordError("its checksum is another")
+    return record
+
+
+class _Fetched(Fetcher.PartitionRecords):  # type: ignore[misc]
+    """What was fetched of one partition."""
+
+    def _unpack_records(self, place: Any, batches: Any, *_: Any) -> Iterator[Found]:
+        try:
+            while (batch := batches.next_batch()) is not None:
+                if self._is_to_be_read(batch):
+                    for record in unpacked(batch):
+                        self.next_fetch_offset = record.offset + 1
+                        yield record
+                if type(batch) is DefaultRecordBatch:
+                    # Also where its last records have been compacted away, or all of them.
+                    self.next_fetch_offset = batch.next_offset
+            self.drain()
+        except kafka_errors.CorruptRecordError as error:
+            raise _damaged(place, self.next_fetch_offset, str(error.args[0])) from error
+        except kafka_errors.UnsupportedCodecError as error:
+            what_to_do = "install kafka-python[lz4,snappy,zstd]"
+            raise self._undecodable(place, str(error.args[0]), what_to_do) from error
+        except UndecodableBatchError as error:
+            what_to_do = (
+                "correct its producer (compression.type), and delete the batch with "
+                "kafka-delete-records.sh"
+            )
+            raise self._undecodable(place, str(error), what_to_do) from error
+
+    def _undecodable(self, place: Any, why: str, what_to_do: str) -> RefusedError:
+        return RefusedError(
+            f"topic {place.topic} has a batch of records at offset {self.next_fetch_offset} in "
+            f"partition {place.partition} that cannot be decompressed ({why}); {what_to_do}"
+        )
+
+    def _is_to_be_read(self, batch: Any) -> bool:
+        """Return whether a batch holds records, and no transaction that was aborted."""
+        if not batch.validate_crc():
+            raise kafka_errors.CorruptRecordError("its checksum is another")
+        if type(batch) is not DefaultRecordBatch:
+            return True
+        self.leader_epoch = batch.leader_epoch
+        if batch.has_producer_id():
+            self._consume_aborted_transactions_up_to(batch.last_offset)
+            if self._contains_abort_marker(batch):
+                self.aborted_producer_ids.discard(batch.producer_id)
+            elif self._is_batch_aborted(batch):
+                return False
+        return not batch.is_control_batch
+
+
+def _damaged(place: Any, offset: int, why: str) -> LinkError:
+    return LinkError(
+        f"topic {place.topic} is damaged at offset {offset} in partition {place.partition} "
+        f"({why}); bring it back from another server of the cluster, or delete what lies there"
+    )
+
+
+# --- Records that leave together, made into what the client sends.
+#
+# The client's own `send` takes one record at a time: it looks at sizes, types and partitions, and
+# makes for each a promise that it keeps, through several callbacks, when the broker has answered.
+# That was a sixth of all that a worker does. Here the records of a partition become one batch, or
+# a few, and each batch has one promise, of its last record.
+
+
+_VERSION = 2
+
+
+def put(
+    producer: Any, topics: Sequence[str], records: Sequence[Outgoing]
+) -> list[tuple[TopicPartition, Any]]:
+    """Hand records to a producer, each for its topic, and have them sent.
+
+    Returns
+    -------
+    Where batches go, and the futures of their last records: what they hold is safe when all are
+    done.
+
+    Raises
+    ------
+    ValueError
+        If a topic is missing.
+
+    """
+    waiting: dict[TopicPartition, list[Outgoing]] = {}
+    known: dict[tuple[str, int | None], list[Outgoing]] = {}
+    for topic, record in zip(topics, records, strict=True):
+        number = record.partition
+        found = None if number is None else known.get((topic, number))
+        if found is None:
+            place = _place(producer, topic, record)
+            found = known[topic, number] = waiting.setdefault(place, [])
+        found.append(record)
+    at_ms, limit = int(1e3 * time()), producer.config["batch_size"]
+    futures = []
+    for place, those in waiting.items():
+        for bodies in _bodies(those, limit):
+            futures.append((place, _give(producer._accumulator, place, bodies, at_ms, limit)))
+    producer._sender.wakeup()
+    return futures
+
+
+def _place(producer: Any, topic: str, record: Outgoing) -> TopicPartition:
+    """Return where a record goes, and make that a part of the transaction, if there is one."""
+    producer.partitions_for(topic)  # from now on it is known which there are
+    key, value = record.key, record.value
+    number = producer._partition(topic, record.partition, key, value, key, value)
+    if number is None:
+        raise ValueError(f"topic {topic} is missing; --create-topics makes it")
+    place = TopicPartition(topic, number)
+    transactions = producer._transaction_manager
+    if transactions.is_transactional():
+        transactions.maybe_add_partition_to_transaction(place)
+    return place
+
+
+def _bodies(records: Sequence[Outgoing], limit: int) -> list[list[bytes]]:
+    """Return records as they lie in batches of at most so many bytes, or of one record."""
+    batches: list[list[bytes]] = [[]]
+    left = limit
+    for record in records:
+        number = len(batches[-1])
+        body = packed(number, record)
+        if number and len(body) > left:
+            body, left = packed(0, record), limit
+            batches.append([])
+        batches[-1].append(body)
+        left -= len(body)
+    return batches
+
+
+def packed(number: int, record: Outgoing) -> bytes:
+    """Return a record as it lies in a batch, the `number`-th there, written when the batch was."""
+    key, value, headers = record.key, record.value, record.headers
+    parts = [b"\0\0", size_of(number)]  # no attributes, no later than the batch
+    for data in (key, value):
+        if data is None:
+            parts.append(_NOTHING)
+        else:
+            parts += size_of(len(data)), data
+    parts.append(size_of(len(headers)))
+    for name, data in headers:
+        parts += _named(name), size_of(len(data)), data
+    body = b"".join(parts)
+    return size_of(len(body)) + body
+
+
+@lru_cache(maxsize=1 << 14)
+def size_of(number: int) -> bytes:
+    r"""Return a number of at least -1 as sizes are written: seven bits a byte, zigzag.
+
+    Examples
+    --------
+    >>> size_of(0), size_of(-1), size_of(63), size_of(64)
+    (b'\x00', b'\x01', b'~', b'\x80\x01')
+
+    """
+    rest = 2 * number if number >= 0 else -2 * number - 1
+    found = bytearray()
+    while rest > 0x7F:
+        found.append(0x80 | rest & 0x7F)
+        rest >>= 7
+    found.append(rest)
+    return bytes(found)
+
+
+_NOTHING = size_of(-1)
+
+
+@lru_cache(maxsize=1 << 10)
+def _named(name: str) -> bytes:
+    data = name.encode()
+    return size_of(len(data)) + data
+
+
+def _give(
+    accumulator: Any, place: TopicPartition, bodies: list[bytes], at_ms: int, limit: int
+) -> Any:
+    """Let a batch wait to be sent; return the future of its last record."""
+    n = len(bodies)
+    records = MemoryRecordsBuilder(_VERSION, 0, limit)
+    records._next_offset = n
+    builder = records._builder
+    builder._buffer += b"".join(bodies)
+    builder._num_records, builder._last_offset = n, n - 1
+    builder._first_timestamp = builder._max_timestamp = at_ms
+    batch = ProducerBatch(place, records)
+    last = FutureRecordMetadata(batch.produce_future, n - 1, at_ms, None, -1, -1, -1)
+    # A batch that is too large for its topic is split: then the future goes where its record goes.
+    batch._record_futures = [_NOBODY] * (n - 1) + [last]
+    with accumulator._tp_lock(place):
+        if accumulator._closed:
+            raise kafka_errors.IllegalStateError("producer is closed")
+        accumulator._batches[place].append(batch)
+        accumulator._incomplete.add(batch)
+    return last
+
+
+class _Nobody:
+    """Stands for the future of a record that nobody waits for."""
+
+    def rebind(self, future: Any, number: int) -> None:
+        """Follow the record into another batch."""
+
+
+_NOBODY = _Nobody()

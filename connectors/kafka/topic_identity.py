@@ -1,0 +1,162 @@
+"""Identity and number of partitions of a topic, and the mark of both in a committed position.
+
+A topic that is deleted and made again under its name has another id: offsets of the former one
+mean nothing in it. Keys of a topic that gets more partitions move to other partitions, and what
+was learned of them stays behind. Nothing is asked of a broker here.
+
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from connectors.topics import LinkError, RefusedError, TopicName
+
+_MARK = re.compile(r"(?:topic=(\S+) )?partitions=(\d+)\Z")
+_NO_ID = str(UUID(int=0))
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What tells a topic from another of the same name.
+
+    Parameters
+    ----------
+    topic_id
+        The id that the broker drew when the topic was made; zeros of one that draws none.
+    n_partitions
+        Its number of partitions.
+
+    """
+
+    topic_id: str
+    n_partitions: int
+
+    @property
+    def mark(self) -> str:
+        """The metadata of a committed position.
+
+        Examples
+        --------
+        >>> Shape("0S6oFzd3", 4).mark
+        'topic=0S6oFzd3 partitions=4'
+
+        An id that no broker has drawn says nothing:
+
+        >>> Shape("00000000-0000-0000-0000-000000000000", 4).mark
+        'partitions=4'
+
+        """
+        partitions = f"partitions={self.n_partitions}"
+        return partitions if self.topic_id == _NO_ID else f"topic={self.topic_id} {partitions}"
+
+    def is_other(self, shape: Shape) -> bool:
+        """Return whether this is another topic, as far as the ids of both are known."""
+        return self.topic_id != shape.topic_id and _NO_ID not in (self.topic_id, shape.topic_id)
+
+
+def shape_of(mark: str) -> Shape | None:
+    """Return the shape that a committed position names; None for a mark of another program.
+
+    Examples
+    --------
+    >>> shape_of("topic=0S6oFzd3 partitions=4")
+    Shape(topic_id='0S6oFzd3', n_partitions=4)
+    >>> shape_of("") is None
+    True
+
+    """
+    found = _MARK.match(mark)
+    return None if found is None else Shape(found[1] or _NO_ID, int(found[2]))
+
+
+def check_mark(called: str, then: Shape, now: Shape, group: str) -> None:
+    """Compare the topic that a position was committed for with the one that is there.
+
+    Parameters
+    ----------
+    called
+        The topic's name on the broker.
+    then, now
+        The topic when the position was committed, and today.
+    group
+        The group whose position it is.
+
+    Raises
+    ------
+    RefusedError
+        If keys have moved, or the position belongs to a topic that was deleted.
+
+    Examples
+    --------
+    >>> check_mark("events", Shape("a", 4), Shape("a", 6), "rooms")
+    Traceback (most recent call last):
+    connectors.topics.RefusedError: topic events has 6 partitions, but had 4 when group 'rooms' ...
+
+    """
+    if now.is_other(then):
+        raise RefusedError(
+            f"topic {called} was deleted and made again, and group {group!r} has a position of the "
+            "former one; say where to read on in the new one: kafka-consumer-groups.sh --group "
+            f"{group} --topic {called} --reset-offsets --to-earliest --execute"
+        )
+    if then.n_partitions != now.n_partitions:
+        raise RefusedError(
+            more_partitions(called, then.n_partitions, now.n_partitions, f"group {group!r}")
+        )
+
+
+def check_same(
+    names: Mapping[TopicName, str],
+    then: Mapping[TopicName, Shape],
+    now: Mapping[TopicName, Shape | None],
+) -> None:
+    """Compare the topics that a worker began with with those that are there.
+
+    Parameters
+    ----------
+    names
+        The names of the topics on the broker.
+    then, now
+        The topics at the start, and those of today; None for one that is missing.
+
+    Raises
+    ------
+    RefusedError
+        If keys have moved.
+    LinkError
+        If a topic was deleted, or deleted and made again.
+
+    Examples
+    --------
+    >>> check_same({"events": "rooms.events"}, {"events": Shape("a", 4)}, {"events": None})
+    Traceback (most recent call last):
+    connectors.topics.LinkError: topic rooms.events was deleted while this worker was at work
+
+    """
+    for name, before in then.items():
+        called, found = names[name], now[name]
+        if found is None:
+            raise LinkError(f"topic {called} was deleted while this worker was at work")
+        if found.is_other(before):
+            raise LinkError(
+                f"topic {called} was deleted and made again while this worker was at work"
+            )
+    for name, before in then.items():
+        found = now[name]
+        if found is not None and found.n_partitions != before.n_partitions:
+            raise RefusedError(
+                more_partitions(names[name], before.n_partitions, found.n_partitions, "this worker")
+            )
+
+
+def more_partitions(called: str, then: int, now: int, who: str) -> str:
+    """Say why nobody works on a topic that got more partitions, and what to do."""
+    return (
+        f"topic {called} has {now} partitions, but had {then} when {who} began: keys have moved to "
+        "other partitions than what was learned of them; make seven new topics with "
+        f"{now} partitions ([topics] prefix) and send the events there"
+    )

@@ -1,0 +1,433 @@
+"""A worker's hold on Kafka: it reads as a member of a group and writes in transactions.
+
+What a worker writes and the positions of what it read become visible together or not at all, and
+only as long as its partitions are its own: the broker compares the generation of the group in each
+transaction. After an error nothing is tried again here; the link refuses all further use, and the
+worker starts anew.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from time import monotonic
+
+from connectors.kafka.admin import Administration
+from connectors.kafka.client import (
+    CLIENT_ERRORS,
+    Connection,
+    Found,
+    OffsetAndMetadata,
+    TopicPartition,
+    kafka_errors,
+    record_of,
+    within,
+)
+from connectors.kafka.client_internals import close_producer
+from connectors.kafka.consumer import Inputs, Member, UnlikeInputsError
+from connectors.kafka.monitor import TopicMonitor
+from connectors.kafka.producer import check_sizes, transact
+from connectors.kafka.reader_writer import read_history
+from connectors.kafka.topic_identity import Shape, more_partitions
+from connectors.stalls import STALL_S, StallTracker
+from connectors.topics import (
+    Begun,
+    FencedError,
+    LinkError,
+    Obstacle,
+    Outgoing,
+    Place,
+    Progress,
+    Record,
+    RefusedError,
+    Stalled,
+    TopicName,
+)
+from connectors.waking import WakingClock
+
+_SETTLING_S = 5.0
+_SLICE_S = 0.1
+_RETRY_MS = 2
+_MORE_S = 0.005
+_TRACK_EVERY_S = 1.0
+
+
+class KafkaLink:
+    """One worker of a group.
+
+    Parameters
+    ----------
+    connection, administration
+        Where.
+    names
+        What the topics are called there.
+    group, instance
+        Which group, and the worker's name in it.
+    max_records
+        How many records a poll returns at most.
+
+    """
+
+    # _polled    where each input is read on, of those handed over since the last commit
+    # _buffered  which distribution of partitions the inputs belong to
+    # _told      which one the worker knows of
+    # _awake     tells for how long something that does not come has been waited for
+    # _lags      what was found since the last poll, None if nobody has asked
+    # _shapes    the topics as they were when this worker began
+    # _stalls    since when partitions yield none of the records that wait there
+
+    def __init__(
+        self,
+        connection: Connection,
+        administration: Administration,
+        names: Mapping[TopicName, str],
+        *,
+        group: str,
+        instance: str,
+        max_records: int,
+    ) -> None:
+        self._timeouts = connection.timeouts
+        self._connection = connection
+        self._administration = administration
+        self._names = names
+        self._group = group
+        self._instance = instance
+        self._inputs = Inputs(max_records)
+        self._max_records = max_records
+        self._buffered = self._told = 0
+        self._awake = WakingClock(2 * _SLICE_S)
+        self._polled: dict[TopicPartition, int] = {}
+        self._can_write = self._is_closed = False
+        self._broken: LinkError | None = None
+        self._lags: dict[tuple[TopicName, int], int | None] | None = None
+        self._stalls: StallTracker[TopicPartition] = StallTracker()
+        self._tracked_at = 0.0
+        self._shapes = self._checked_shapes()
+        self._producer = connection.producer(
+            transactional_id=f"{group}-{instance}",
+            transaction_timeout_ms=round(1e3 * self._timeouts.transaction_s),
+            # The broker refuses a transaction as long as it is busy with the end of the last one.
+            retry_backoff_ms=_RETRY_MS,
+        )
+        try:
+            self._member = Member(connection, names, group=group, instance=instance)
+        except LinkError:
+            self._close_producer(self._timeouts.close_s)
+            raise
+        self._monitor = TopicMonitor(connection, names, self._shapes)
+
+    @property
+    def assigned(self) -> frozenset[int]:
+        """The partitions that are this worker's, as of the last poll."""
+        return self._member.numbers
+
+    @property
+    def generation(self) -> int:
+        """Number of the last distribution of partitions, as of the last poll."""
+        membership = self._member.membership
+        return -1 if membership is None else int(membership.generation_id)
+
+    def poll(self, timeout_s: float) -> list[Record]:
+        """Return the next inputs, answers before events; nothing if partitions come or go.
+
+        While the group is being rearranged it waits for the outcome, a few seconds at most.
+        """
+        self._check()
+        self._check_topics()
+        member = self._member
+        self._lags = None
+        start = monotonic()
+        left_s = 0.0 if len(self._inputs) else timeout_s
+        try:
+            while True:
+                if not member.settle(_SETTLING_S):
+                    return []
+                member.pause({member.place(*full) for full in self._inputs.full()})
+                self._take_in(member.fetch(min(left_s, _SLICE_S)))
+                if 0 < len(self._inputs) < self._max_records:
+                    # What had been asked for before, while nothing was there, was answered as soon
+                    # as there was one record: the rest came since.
+                    self._take_in(member.fetch_more(_MORE_S))
+                if member.follow():
+                    self._check_numbers()
+                    self._prepare_to_write()
+                    member.mind_positions(self._awake())
+                    self._track()
+                    if self._told != member.n_moves:
+                        self._told = member.n_moves
+                        return []
+                    records = self._inputs.take(self._answers_behind(), self._awake())
+                    if records:
+                        return self._note(records)
+                left_s = max(0.0, start + timeout_s - monotonic())
+                if left_s == 0.0:
+                    return []
+        except UnlikeInputsError as error:
+            raise self._fail(self._monitor.change(self._administration) or error, "read") from error
+        except CLIENT_ERRORS as error:
+            raise self._fail(error, "read") from error
+
+    def history(
+        self, starts: Mapping[int, Mapping[TopicName, int]], progress: Progress | None = None
+    ) -> Iterator[Record]:
+        """Return what was written to `state` and `consensus` of some partitions, to their end."""
+        self._check()
+        return read_history(
+            self._connection,
+            self._administration,
+            self._names,
+            starts,
+            progress=progress,
+            keep_alive=self._stay,
+        )
+
+    def commit(self, outgoing: Sequence[Outgoing]) -> dict[tuple[TopicName, int], int]:
+        """Write records, and take note that everything polled so far is done with: both or none.
+
+        Raises
+        ------
+        ValueError
+            If a record is larger than any topic takes.
+        FencedError
+            If another worker has taken over this one's name.
+        LinkError
+            If it cannot be said that both have happened.
+
+        """
+        self._check()
+        check_sizes(outgoing)
+        if not outgoing and not self._polled:
+            return {}
+        membership = self._member.membership
+        try:
+            if membership is None or self._told != self._member.n_moves:
+                raise LinkError("partitions were given anew since the last poll")
+            # Also where nothing was polled: without a position, the broker asks for no generation.
+            offsets = {
+                place: OffsetAndMetadata(self._past_ends(place, offset), self._mark(place), -1)
+                for place, offset in (self._polled or self._position()).items()
+            }
+            ends = transact(
+                self._producer,
+                self._names,
+                outgoing,
+                offsets,
+                membership,
+                timeout_s=self._timeouts.transaction_s + self._timeouts.request_s,
+            )
+        except CLIENT_ERRORS as error:
+            if not isinstance(error, LinkError):  # else it hangs, or nothing is open
+                with suppress(*CLIENT_ERRORS):
+                    within(self._timeouts.request_s, "abort", self._producer.abort_transaction)
+            raise self._fail(error, "commit") from error
+        self._polled.clear()
+        return ends
+
+    def lag(self) -> dict[tuple[TopicName, int], int | None]:
+        """Return about how many records wait in each partition; None before that is known."""
+        self._check()
+        if self._lags is None:
+            self._lags = {}
+            for place in self._member.places():
+                here = self._member.topics[place.topic], place.partition
+                behind = self._member.behind(place)
+                waiting = self._inputs.n_waiting(*here)
+                self._lags[here] = None if behind is None else behind + waiting
+        return self._lags
+
+    def begun(self) -> list[Begun]:
+        """Return where reading did not begin at the group's position, since last asked."""
+        return self._member.begun()
+
+    def stalled(self) -> list[Stalled]:
+        """Return the partitions that have records and yield none for long."""
+        member, now = self._member, self._awake()
+        return [
+            Stalled(
+                topic=member.topics[place.topic],
+                called=place.topic,
+                partition=place.partition,
+                offset=member.fetched(place) or 0,
+                n_waiting=member.behind(place) or 0,
+                still_s=still_s,
+            )
+            for place, still_s in self._stalls.still(now).items()
+            if still_s >= STALL_S
+        ]
+
+    def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:
+        """Return the open transactions that keep partitions from being read."""
+        ask = partial(self._administration.obstacles, list(places))
+        return within(self._timeouts.request_s, "describe transactions", ask)
+
+    def close(self, *, leave: bool = False) -> None:
+        """End; what was polled and not committed is delivered again, here or elsewhere.
+
+        Parameters
+        ----------
+        leave
+            Whether to leave the group, so that others get the partitions at once. Otherwise the
+            group keeps them for a worker of the same name until the session runs out.
+
+        """
+        if not self._is_closed:
+            self._is_closed = True
+            self._monitor.close()
+            with suppress(*CLIENT_ERRORS):
+                within(self._timeouts.close_s, "close", partial(self._end, leave=leave))
+
+    # --- inside
+
+    def _take_in(self, batches: Mapping[TopicPartition, list[Found]]) -> None:
+        member = self._member
+        now = self._awake()
+        if self._buffered != member.n_moves:
+            self._buffered = member.n_moves
+            if self._polled:
+                raise LinkError("partitions were given anew before what was polled was committed")
+            self._inputs.assign({place.partition for place in member.places()}, now)
+        for place, found in batches.items():
+            topic = member.topics[place.topic]
+            number = place.partition
+            self._inputs.put([record_of(topic, number, record) for record in found], now)
+
+    def _prepare_to_write(self) -> None:
+        """End the transactions of an older worker of our name.
+
+        Only now that the group knows us: when it asks who has taken over, it must be told.
+        """
+        if self._member.numbers and not self._can_write:
+            self._producer.init_transactions()
+            self._can_write = True
+
+    def _answers_behind(self) -> dict[int, int | None]:
+        member = self._member
+        return {n: member.behind(member.place("answers", n)) for n in member.numbers}
+
+    def _note(self, records: list[Record]) -> list[Record]:
+        for record in records:
+            place = self._member.place(record.topic, record.partition)
+            self._polled[place] = record.offset + 1
+        return records
+
+    def _position(self) -> dict[TopicPartition, int]:
+        """Return where some input is read on, of which nothing was handed over lately."""
+        place = min(self._member.places())
+        at = self._inputs.waiting(self._member.topics[place.topic], place.partition)
+        if at is None:
+            at = self._member.position(place, self._timeouts.transaction_s)
+        if at is None:
+            raise LinkError(
+                f"broker does not say where topic {place.topic} is to be read on, is a transaction "
+                f"left open? partition {place.partition}"
+            )
+        return {place: at}
+
+    def _past_ends(self, place: TopicPartition, offset: int) -> int:
+        """Return where an input is read on of which nothing was handed over from an offset on.
+
+        The end of a transaction takes a place, but no record comes of it: a group that stopped
+        before the last one would seem to be behind for ever.
+        """
+        if self._inputs.n_waiting(self._member.topics[place.topic], place.partition):
+            return offset
+        return max(offset, self._member.fetched(place) or 0)
+
+    def _stay(self) -> None:
+        """Remain a member while something else takes long."""
+        try:
+            self._member.pause(self._member.places())
+            self._member.settle(_SETTLING_S)
+            self._take_in(self._member.fetch(0.0))
+        except CLIENT_ERRORS as error:
+            raise self._fail(error, "read") from error
+
+    def _check(self) -> None:
+        if self._is_closed:
+            raise LinkError("link is closed; open a new one")
+        if self._broken is not None:
+            raise LinkError(f"link is broken ({self._broken}); open a new one")
+
+    def _fail(self, error: BaseException, doing: str) -> LinkError:
+        """Return the error to raise, and refuse everything from now on."""
+        if isinstance(error, kafka_errors.FencedInstanceIdError) or (
+            not isinstance(error, LinkError | kafka_errors.KafkaTimeoutError)
+            and self._has_successor()
+        ):
+            self._broken = FencedError(
+                f"another worker of group {self._group!r} bears the name {self._instance!r} and "
+                "has taken over; each needs an instance name of its own"
+            )
+        else:
+            self._broken = self._connection.said(error, doing)
+        return self._broken
+
+    def _has_successor(self) -> bool:
+        """Return whether the group knows another member under our name."""
+        ours = self._member.known_as
+        if ours is None:
+            return False  # who bears the name may be ourselves, now or before the last restart
+        ask = partial(self._administration.members, self._group)
+        with suppress(LinkError):
+            members = within(self._timeouts.request_s, "describe the group", ask)
+            return members.get(self._instance) not in (None, ours)
+        return False
+
+    def _end(self, *, leave: bool) -> None:
+        # Before the group gives the partitions to others, nothing more may come of them here.
+        self._close_producer(self._timeouts.close_s / 3)
+        self._member.close()
+        ours = self._member.known_as
+        if leave and ours is not None:
+            self._administration.remove_member(self._group, self._instance, ours)
+
+    def _close_producer(self, timeout_s: float) -> None:
+        with suppress(*CLIENT_ERRORS):
+            within(timeout_s, "close", partial(close_producer, self._producer, timeout_s))
+
+    # --- the topics, and progress in them
+
+    def _checked_shapes(self) -> dict[TopicName, Shape]:
+        """Return the topics as they are now, once the group's positions were found to be theirs."""
+        shapes = {}
+        for name, shape in self._administration.shapes().items():
+            if shape is None:
+                raise LinkError(f"topic {self._names[name]} is missing; --create-topics makes it")
+            shapes[name] = shape
+        self._administration.positions(self._group)
+        return shapes
+
+    def _check_topics(self) -> None:
+        try:
+            self._monitor.check()
+        except LinkError as error:
+            self._broken = error
+            raise
+
+    def _check_numbers(self) -> None:
+        """Refuse partitions that the topics did not have when this worker began."""
+        n_known, numbers = self._shapes["events"].n_partitions, self._member.numbers
+        if numbers and max(numbers) >= n_known:
+            called = self._names["events"]
+            raise RefusedError(more_partitions(called, n_known, max(numbers) + 1, "this worker"))
+
+    def _mark(self, place: TopicPartition) -> str:
+        return self._shapes[self._member.topics[place.topic]].mark
+
+    def _track(self) -> None:
+        """Take note of where partitions are of which records wait at the broker, and none here."""
+        now = self._awake()
+        if now - self._tracked_at < _TRACK_EVERY_S:
+            return
+        self._tracked_at = now
+        member = self._member
+        positions = {}
+        for place in member.places():
+            topic = member.topics[place.topic]
+            at = member.fetched(place)
+            is_empty_here = not self._inputs.n_waiting(topic, place.partition)
+            if at is not None and member.behind(place) and is_empty_here:
+                positions[place] = at
+        self._stalls.update(positions, now)

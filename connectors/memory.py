@@ -1,0 +1,556 @@
+"""Topics in this process, for tests and for trying out: nothing is on a disk.
+
+Workers share partitions as they do with Kafka, only at once: a worker that opens or closes its link
+moves partitions there and then, and one that is in the middle of a batch finds out when it commits.
+That is what Kafka does to a worker that has been stopped for too long.
+
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
+from threading import Condition
+from time import monotonic
+
+from connectors.topics import (
+    ALL_TOPICS,
+    COMPACTED,
+    WORKER_INPUTS,
+    Backlog,
+    Begun,
+    FencedError,
+    LinkError,
+    Obstacle,
+    Outgoing,
+    Place,
+    Progress,
+    Record,
+    Stalled,
+    TopicName,
+    partition_of,
+)
+from streamgp.common.validation import check_whole
+
+# --- The records of topics that are in this process, by partition.
+
+
+_offset = attrgetter("offset")
+
+
+class Logs:
+    """The records of all topics.
+
+    Parameters
+    ----------
+    n_partitions
+        Of each topic.
+    clock
+        Stamps the records.
+
+    Attributes
+    ----------
+    news
+        To be held by whoever looks at the logs or changes them; told of every change.
+    is_closed
+        Whether nothing more is to come.
+
+    """
+
+    # _records  of each topic and partition, in order of their offsets, which may have gaps
+    # _ends     the next offsets
+
+    def __init__(self, n_partitions: int, clock: Callable[[], float]) -> None:
+        self.n_partitions = n_partitions
+        self.news = Condition()
+        self.is_closed = False
+        self._clock = clock
+        places = [(topic, number) for topic in ALL_TOPICS for number in range(n_partitions)]
+        self._records: dict[tuple[TopicName, int], list[Record]] = {place: [] for place in places}
+        self._ends = dict.fromkeys(places, 0)
+
+    def append(self, outgoing: Sequence[Outgoing]) -> dict[tuple[TopicName, int], int]:
+        """Append records, all or none; return the ends of where they went."""
+        places = [(record.topic, self.partition(record)) for record in outgoing]
+        now = self._clock()
+        for (topic, number), record in zip(places, outgoing, strict=True):
+            self._records[topic, number].append(
+                Record(
+                    topic=topic,
+                    partition=number,
+                    offset=self._ends[topic, number],
+                    key=record.key,
+                    value=record.value,
+                    headers=tuple(record.headers),
+                    at=now,
+                )
+            )
+            self._ends[topic, number] += 1
+        self.news.notify_all()
+        return {place: self._ends[place] for place in places}
+
+    def after(
+        self, topic: TopicName, number: int, offset: int, most: int | None = None
+    ) -> list[Record]:
+        """Return records from an offset on, all of them or so many at most."""
+        records = self._records[topic, number]
+        first = bisect_left(records, offset, key=_offset)
+        return records[first : None if most is None else first + most]
+
+    def n_after(self, topic: TopicName, number: int, offset: int) -> int:
+        """Return how many records there are from an offset on."""
+        records = self._records[topic, number]
+        return len(records) - bisect_left(records, offset, key=_offset)
+
+    def end(self, topic: TopicName, number: int) -> int:
+        """Return the offset of the next record."""
+        return self._ends[topic, number]
+
+    def compact(self) -> None:
+        """Keep the last record of each key, and of those that are gone not even that."""
+        for (topic, number), records in self._records.items():
+            if topic in COMPACTED:
+                last = {record.key: record.offset for record in records if record.key is not None}
+                self._records[topic, number] = [
+                    record
+                    for record in records
+                    if record.key is None
+                    or (record.value is not None and last[record.key] == record.offset)
+                ]
+
+    def partition(self, record: Outgoing) -> int:
+        """Return where a record goes."""
+        if record.topic not in ALL_TOPICS:
+            raise ValueError(f"topic must be one of {', '.join(ALL_TOPICS)}, got {record.topic!r}")
+        number = record.partition
+        if number is None:
+            return partition_of(record.key, self.n_partitions)
+        if not 0 <= number < self.n_partitions:
+            raise ValueError(f"partition must be 0 to {self.n_partitions - 1}, got {number}")
+        return number
+
+
+# --- A worker's hold on the topics in this process, and the group that it shares them with.
+
+
+_TOLD_EVERY = 10_000
+
+
+class Group:
+    """Workers that share the partitions.
+
+    Attributes
+    ----------
+    generation
+        Number of the last distribution of the partitions.
+    positions
+        Where the group reads on in each input.
+
+    """
+
+    # _members  by instance name
+    # _owners   of each partition the member that has it, and since which generation
+
+    def __init__(self, n_partitions: int) -> None:
+        self.generation = 0
+        self.positions = {
+            (topic, number): 0 for topic in WORKER_INPUTS for number in range(n_partitions)
+        }
+        self._n_partitions = n_partitions
+        self._members: dict[str, MemoryLink] = {}
+        self._owners: dict[int, tuple[MemoryLink, int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def join(self, instance: str, link: MemoryLink) -> None:
+        """Take a member in, in place of an older one of the same name."""
+        self._members[instance] = link
+        self._distribute()
+
+    def leave(self, instance: str, link: MemoryLink) -> None:
+        """Let a member go, unless it was replaced."""
+        if self._members.get(instance) is link:
+            del self._members[instance]
+            self._distribute()
+
+    def has(self, instance: str, link: MemoryLink) -> bool:
+        """Return whether a member has not been replaced."""
+        return self._members.get(instance) is link
+
+    def partitions(self, link: MemoryLink) -> frozenset[int]:
+        """Return the partitions of a member."""
+        return frozenset(n for n, (owner, _) in self._owners.items() if owner is link)
+
+    def since(self, number: int, link: MemoryLink) -> int | None:
+        """Return since which generation a member has had a partition, None if it has not."""
+        owner, generation = self._owners[number]
+        return generation if owner is link else None
+
+    def _distribute(self) -> None:
+        """Give to each member, by name, a range of partitions, the first ones one more."""
+        self.generation += 1
+        members = [self._members[instance] for instance in sorted(self._members)]
+        if not members:
+            return
+        least, n_more = divmod(self._n_partitions, len(members))
+        numbers = iter(range(self._n_partitions))
+        for i, member in enumerate(members):
+            for _ in range(least + (i < n_more)):
+                number = next(numbers)
+                if number not in self._owners or self._owners[number][0] is not member:
+                    self._owners[number] = (member, self.generation)
+
+
+class MemoryLink:
+    """One member of a group.
+
+    Parameters
+    ----------
+    logs, group
+        What it works on, and with whom.
+    instance
+        Its name.
+    max_records
+        How many records a poll returns at most.
+
+    """
+
+    # _polled  of the partitions as of the last poll, where each input is read on
+
+    def __init__(self, logs: Logs, group: Group, *, instance: str, max_records: int) -> None:
+        self._logs = logs
+        self._group = group
+        self._instance = instance
+        self._max_records = max_records
+        self._is_closed = False
+        self._generation = -1
+        self._assigned: frozenset[int] = frozenset()
+        self._polled: dict[tuple[TopicName, int], int] = {}
+        self._n_polls = 0
+        with logs.news:
+            group.join(instance, self)
+            logs.news.notify_all()
+
+    @property
+    def assigned(self) -> frozenset[int]:
+        """The partitions that are this worker's, as of the last poll."""
+        return self._assigned
+
+    @property
+    def generation(self) -> int:
+        """Number of the last distribution of partitions, as of the last poll."""
+        return self._generation
+
+    def poll(self, timeout_s: float) -> list[Record]:
+        """Return the next inputs, answers before events; nothing if partitions come or go."""
+        until = monotonic() + timeout_s
+        with self._logs.news:
+            while True:
+                self._check()
+                is_news = self._follow()
+                records = self._next()
+                left = until - monotonic()
+                if records or is_news or left <= 0.0:
+                    return records
+                self._logs.news.wait(left)
+
+    def history(
+        self, starts: Mapping[int, Mapping[TopicName, int]], progress: Progress | None = None
+    ) -> Iterator[Record]:
+        """Return what was written to `state` and `consensus` of some partitions."""
+        with self._logs.news:
+            self._check()
+            found = [
+                record
+                for number, offsets in starts.items()
+                for topic in sorted(COMPACTED, reverse=True)
+                for record in self._logs.after(topic, number, offsets.get(topic, 0))
+            ]
+        return _told(found, progress)
+
+    def commit(self, outgoing: Sequence[Outgoing]) -> dict[tuple[TopicName, int], int]:
+        """Write records, and take note that everything polled so far is done with."""
+        with self._logs.news:
+            self._check()
+            for number in sorted(self._assigned):
+                if not self._had(number):
+                    raise LinkError(f"partition {number} was given to another worker; start again")
+            ends = self._logs.append(outgoing)
+            self._group.positions.update(self._polled)
+            return ends
+
+    def lag(self) -> dict[tuple[TopicName, int], int | None]:
+        """Return how many records wait in each assigned partition of the inputs."""
+        with self._logs.news:
+            self._check()
+            return {
+                (topic, number): self._logs.n_after(topic, number, offset)
+                for (topic, number), offset in self._polled.items()
+            }
+
+    def begun(self) -> list[Begun]:
+        """Return an empty list: a group begins with the first record, and nothing is deleted."""
+        return []
+
+    def stalled(self) -> list[Stalled]:
+        """Return an empty list: what is there can be read."""
+        return []
+
+    def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:  # noqa: ARG002
+        """Return nothing."""
+        return {}
+
+    def close(self, *, leave: bool = False) -> None:  # noqa: ARG002
+        """Leave; what was polled and not committed is delivered again, here or elsewhere."""
+        with self._logs.news:
+            self._is_closed = True
+            self._group.leave(self._instance, self)
+            self._logs.news.notify_all()
+
+    def _check(self) -> None:
+        if self._is_closed:
+            raise ValueError("link is closed; open another one")
+        if self._logs.is_closed:
+            raise LinkError("topics are closed")
+        if not self._group.has(self._instance, self):
+            raise FencedError(
+                f"another worker has joined as {self._instance!r}; give each a name of its own"
+            )
+
+    def _follow(self) -> bool:
+        """Take over what was distributed since the last poll; return whether anything was.
+
+        What was polled before and not committed comes again.
+        """
+        group = self._group
+        if group.generation == self._generation:
+            return False
+        self._generation = group.generation
+        self._assigned = group.partitions(self)
+        self._polled = {
+            place: position
+            for place, position in group.positions.items()
+            if place[1] in self._assigned
+        }
+        return True
+
+    def _had(self, number: int) -> bool:
+        """Return whether a partition has been this worker's without a break since the last poll."""
+        since = self._group.since(number, self)
+        return since is not None and since <= self._generation
+
+    def _next(self) -> list[Record]:
+        """Return the next records of all partitions, each time beginning with another one."""
+        self._n_polls += 1
+        numbers = sorted(self._assigned)
+        first = self._n_polls % max(1, len(numbers))
+        records: list[Record] = []
+        for topic in WORKER_INPUTS:
+            for number in numbers[first:] + numbers[:first]:
+                most = self._max_records - len(records)
+                found = self._logs.after(topic, number, self._polled[topic, number], most)
+                if found:
+                    self._polled[topic, number] = found[-1].offset + 1
+                    records += found
+        return records
+
+
+def _told(records: list[Record], progress: Progress | None) -> Iterator[Record]:
+    for n_done, record in enumerate(records, start=1):
+        yield record
+        if progress is not None and n_done % _TOLD_EVERY == 0:
+            progress(n_done, len(records))
+
+
+_MANY = 500
+
+
+class MemoryTopics:
+    """Topics in memory.
+
+    Parameters
+    ----------
+    n_partitions
+        Of each topic.
+    clock
+        Stamps the records, POSIX seconds.
+
+    Examples
+    --------
+    >>> topics = MemoryTopics()
+    >>> feeder = topics.writer("feeder")
+    >>> feeder.send(Outgoing(topic="events", key=b"ann", value=b"{}"))
+    >>> feeder.flush()
+    >>> link = topics.link(group="streamgp", instance="here", max_records=500)
+    >>> [record.key for record in link.poll(0.0)], topics.lags("streamgp")["events", 0]
+    ([b'ann'], 1)
+    >>> link.commit([Outgoing(topic="predictions", key=b"ann", value=b"{}")])
+    {('predictions', 0): 1}
+    >>> topics.lags("streamgp")["events", 0]
+    0
+
+    """
+
+    def __init__(self, n_partitions: int = 1, *, clock: Callable[[], float] = time.time) -> None:
+        check_whole("n_partitions", n_partitions, 1)
+        self._logs = Logs(n_partitions, clock)
+        self._groups: dict[str, Group] = {}
+
+    def link(self, *, group: str, instance: str, max_records: int) -> MemoryLink:
+        """Join a group of workers; who has joined it under the same name is fenced."""
+        with self._logs.news:
+            self._check()
+            members = self._groups.setdefault(group, Group(self._logs.n_partitions))
+            return MemoryLink(self._logs, members, instance=instance, max_records=max_records)
+
+    def reader(self, topics: Iterable[TopicName], *, from_end: bool = False) -> MemoryReader:
+        """Read topics."""
+        with self._logs.news:
+            self._check()
+            return MemoryReader(self._logs, topics, from_end=from_end)
+
+    def writer(self, program: str) -> MemoryWriter:  # noqa: ARG002
+        """Write to topics."""
+        return MemoryWriter(self._logs)
+
+    def compact(self) -> None:
+        """Drop from the compacted topics what was replaced, and what is gone without a trace."""
+        with self._logs.news:
+            self._logs.compact()
+
+    def create(self) -> list[str]:
+        """Do nothing: the topics are there."""
+        return []
+
+    def problems(self) -> list[str]:
+        """Return an empty list."""
+        return []
+
+    def warnings(self) -> list[str]:
+        """Return an empty list."""
+        return []
+
+    def identity(self) -> str:
+        """Return the number of this object within the process."""
+        return str(id(self))
+
+    def names(self) -> Mapping[TopicName, str]:
+        """Return the names that the topics have everywhere."""
+        return {name: name for name in ALL_TOPICS}
+
+    def n_partitions(self) -> int:
+        """Return the number of partitions of each topic."""
+        return self._logs.n_partitions
+
+    def lags(self, group: str) -> dict[tuple[TopicName, int], int]:
+        """Return how many records of each input partition a group has not worked off."""
+        return {place: each.n_waiting for place, each in self.backlog(group).items()}
+
+    def backlog(self, group: str) -> dict[Place, Backlog]:
+        """Return how far a group is in each input partition."""
+        with self._logs.news:
+            members = self._groups.get(group, Group(self._logs.n_partitions))
+            return {
+                place: Backlog(position=offset, n_waiting=self._logs.n_after(*place, offset))
+                for place, offset in members.positions.items()
+            }
+
+    def readable(self, positions: Mapping[Place, int]) -> set[Place]:
+        """Return all of them: what waits is records."""
+        return set(positions)
+
+    def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:  # noqa: ARG002
+        """Return nothing: what is there can be read."""
+        return {}
+
+    def n_members(self, group: str) -> int:
+        """Return how many links of a group are open."""
+        with self._logs.news:
+            return len(self._groups.get(group, ()))
+
+    def close(self) -> None:
+        """Let go of everything: whoever still polls gets a `LinkError`."""
+        with self._logs.news:
+            self._logs.is_closed = True
+            self._logs.news.notify_all()
+
+    def _check(self) -> None:
+        if self._logs.is_closed:
+            raise LinkError("topics are closed; open new ones")
+
+
+class MemoryReader:
+    """Reads topics in memory."""
+
+    # _offsets  where each partition is read on
+    # _goals    their ends when the reader was opened
+
+    def __init__(self, logs: Logs, topics: Iterable[TopicName], *, from_end: bool) -> None:
+        self._logs = logs
+        self._goals = {
+            (topic, number): logs.end(topic, number)
+            for topic in topics
+            for number in range(logs.n_partitions)
+        }
+        self._offsets = dict(self._goals) if from_end else dict.fromkeys(self._goals, 0)
+
+    def poll(self, timeout_s: float) -> list[Record]:
+        """Return the next records; an empty list if none came in time."""
+        until = monotonic() + timeout_s
+        with self._logs.news:
+            while True:
+                records = self._next()
+                left = until - monotonic()
+                if records or left <= 0.0:
+                    return records
+                if self._logs.is_closed:
+                    raise LinkError("topics are closed; open new ones")
+                self._logs.news.wait(left)
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether everything has been read that was there when the reader was opened."""
+        with self._logs.news:
+            return all(self._offsets[place] >= goal for place, goal in self._goals.items())
+
+    def close(self) -> None:
+        """Let go."""
+
+    def _next(self) -> list[Record]:
+        records: list[Record] = []
+        for (topic, number), offset in self._offsets.items():
+            found = self._logs.after(topic, number, offset, _MANY)
+            records += found
+            # What was compacted away between the last record and the end is read, too.
+            self._offsets[topic, number] = (
+                found[-1].offset + 1 if len(found) == _MANY else self._logs.end(topic, number)
+            )
+        return records
+
+
+class MemoryWriter:
+    """Writes to topics in memory."""
+
+    def __init__(self, logs: Logs) -> None:
+        self._logs = logs
+        self._unsent: list[Outgoing] = []
+
+    def send(self, record: Outgoing) -> None:
+        """Take a record until the next flush."""
+        self._logs.partition(record)
+        self._unsent.append(record)
+
+    def flush(self) -> None:
+        """Append everything taken."""
+        with self._logs.news:
+            if self._logs.is_closed:
+                raise LinkError("topics are closed; open new ones")
+            self._logs.append(self._unsent)
+        self._unsent.clear()
+
+    def close(self) -> None:
+        """Flush and let go."""
+        self.flush()

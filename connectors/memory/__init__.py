@@ -1,1 +1,0 @@
-"""Topics and messages in this process: nothing is on a disk."""

@@ -1,0 +1,449 @@
+"""A shelf on disk: learners of many keys, as bytes, in one SQLite file.
+
+A mark names a moment. Whoever takes one writes it into a snapshot of its own, which a crash may
+prevent; so the shelf can go back to either of the last two marks. Time is cut into generations that
+end with a mark each, every put is stored under the current generation, and of each key those
+versions are kept that somebody may still go back to: at most three.
+
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from zlib import crc32
+
+from connectors.storage.snapshots import StateError, new_part, state_error, sync_directory
+from streamgp.base import State
+from streamgp.common.private_files import private
+
+# --- One SQLite file that belongs to one process: durable commits, errors in words, real
+# erasure.
+#
+# What is in it is for those to know who use it.
+
+
+CACHE_KIB = 8192
+_APPLICATION = 0x73677031  # "sgp1" in the header of the file
+_VERSION = 1
+
+
+class SqliteFile:
+    """A SQLite file with one transaction always open, from one commit to the next.
+
+    Nothing of an open transaction survives a crash. After an error the file is closed as a crash
+    would leave it: what was written since the last commit is gone, so nobody may go on.
+
+    Parameters
+    ----------
+    path
+        The file; created, readable by its owner alone, if it is not there. While it is open,
+        SQLite keeps a file beside it that ends in `-wal`; the two belong together.
+    schema
+        Statements that fill a new file.
+
+    Attributes
+    ----------
+    path
+        The file.
+
+    Raises
+    ------
+    StateError
+        If the file is damaged, in use, of another program or of a newer version.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as directory:
+    ...     file = SqliteFile(Path(directory, "numbers"), ["CREATE TABLE numbers (n INTEGER)"])
+    ...     _ = file.rows("INSERT INTO numbers VALUES (?)", (3,))
+    ...     file.commit()
+    ...     file.rows("SELECT n FROM numbers")
+    ...     file.close()
+    [(3,)]
+
+    """
+
+    def __init__(self, path: str | Path, schema: list[str]) -> None:
+        self.path = Path(path).absolute()
+        self._connection: sqlite3.Connection | None = None
+        try:
+            with new_part(self.path):
+                pass  # a crash may have left one behind
+            # Only if it is not there: closing a file ends the locks of its process, SQLite's too.
+            with suppress(FileExistsError):
+                os.close(private(str(self.path), os.O_RDWR | os.O_CREAT | os.O_EXCL))
+        except OSError as error:
+            raise state_error(f"cannot open {self.path}", error) from error
+        self._connect()
+        is_new = self._check_origin()
+        self._begin()
+        if is_new:
+            self._fill(schema)
+
+    def rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """Execute one statement of the open transaction and return all its rows."""
+        if self._connection is None:
+            raise ValueError(f"{self.path} is closed; open it again")
+        try:
+            return self._connection.execute(sql, values).fetchall()
+        except sqlite3.ProgrammingError:
+            raise  # a mistake of the caller, such as another thread
+        except sqlite3.Error as error:
+            self._abandon()
+            raise _in_words(self.path, error) from error
+
+    def commit(self) -> None:
+        """Make everything durable, also over a power failure, and begin the next transaction."""
+        self.rows("COMMIT")
+        # The log is emptied at once, so that it does not remember what was erased.
+        self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+        self.rows("BEGIN IMMEDIATE")
+
+    def rewrite(self) -> None:
+        """Commit, and write the file anew, so that no byte of what was deleted is left in it.
+
+        SQLite's `secure_delete` overwrites what is deleted, but not the copies that stay in the
+        free part of a page when its rows have moved. `VACUUM` would do, but needs space among
+        the system's temporary files.
+        """
+        self.commit()
+        self.rows("COMMIT")
+        try:
+            with new_part(self.path) as part:
+                descriptor = private(str(part), os.O_RDWR | os.O_CREAT | os.O_EXCL)
+                try:
+                    self.rows("VACUUM INTO ?", (os.fspath(part),))
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+                self._abandon()
+                os.replace(part, self.path)
+                sync_directory(self.path.parent)
+        except StateError:
+            raise
+        except OSError as error:
+            self._abandon()
+            raise state_error(f"cannot write {self.path}", error) from error
+        self._connect()
+        self._begin()
+
+    def close(self) -> None:
+        """Commit and let go."""
+        if self._connection is not None:
+            self.rows("COMMIT")
+            self._abandon()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it was neither closed nor given up after an error."""
+        return self._connection is not None
+
+    def damaged(self, what: str) -> StateError:
+        """Close without a commit, and return an error which says what is damaged."""
+        self._abandon()
+        return StateError(f"{self.path} is damaged: {what}; delete it and begin anew")
+
+    def _connect(self) -> None:
+        try:
+            # Without isolation level, transactions begin and end where this class says so.
+            self._connection = sqlite3.connect(self.path, timeout=0.0, isolation_level=None)
+        except sqlite3.Error as error:
+            raise _in_words(self.path, error) from error
+        # Another process is kept out from the first statement that reads the file.
+        self.rows("PRAGMA locking_mode = EXCLUSIVE")
+
+    def _check_origin(self) -> bool:
+        """Refuse a file that is not ours, before anything is written; say whether it is new."""
+        ((application,),) = self.rows("PRAGMA application_id")
+        ((version,),) = self.rows("PRAGMA user_version")
+        if application == _APPLICATION and version == _VERSION:
+            return False
+        if not (application or version or self.rows("SELECT 1 FROM sqlite_master")):
+            return True
+        self._abandon()
+        if application == _APPLICATION:
+            raise StateError(
+                f"{self.path} has version {version}, expected {_VERSION}; "
+                "use the version of streamgp that wrote it, or name another file"
+            )
+        raise StateError(f"{self.path} belongs to another program; name another file")
+
+    def _begin(self) -> None:
+        for sql in (
+            "PRAGMA journal_mode = WAL",
+            # A commit is on the disk when it returns. NORMAL could lose the last ones to a power
+            # failure, while a snapshot that relies on them is kept.
+            "PRAGMA synchronous = FULL",
+            f"PRAGMA cache_size = -{CACHE_KIB}",
+            "PRAGMA secure_delete = ON",
+            "PRAGMA wal_checkpoint(TRUNCATE)",  # what a crash has left in the log
+            "BEGIN IMMEDIATE",
+        ):
+            self.rows(sql)
+
+    def _fill(self, schema: list[str]) -> None:
+        for sql in schema:
+            self.rows(sql)
+        self.rows(f"PRAGMA application_id = {_APPLICATION}")
+        self.rows(f"PRAGMA user_version = {_VERSION}")
+        self.commit()
+
+    def _abandon(self) -> None:
+        """Close without a commit."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _in_words(path: Path, error: sqlite3.Error) -> StateError:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    match code:
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return StateError(f"{path} is in use by another process; stop it, or name another file")
+        case sqlite3.SQLITE_NOTADB:
+            return StateError(f"{path} is no SQLite file; name another file")
+        case sqlite3.SQLITE_CORRUPT:
+            return StateError(f"{path} is damaged: {error}; delete it and begin anew")
+        case sqlite3.SQLITE_FULL:
+            return StateError(f"cannot write {path}: {error}; free some space")
+        case sqlite3.SQLITE_IOERR:
+            # SQLite does not tell a limit on the size of files from a disk that fails.
+            return StateError(
+                f"cannot use {path}: {error}; free some space, raise the limit on the size of "
+                "files, or name a file on another disk"
+            )
+        case _:
+            return StateError(f"cannot use {path}: {error}; make it writable, or name another file")
+
+
+_N_MARKS = 2
+_PAGE = 1000
+# A key is a text, or an empty blob for None. A table with row ids: large rows would make a tree
+# that is ordered by key (WITHOUT ROWID) five times slower.
+_SCHEMA = [
+    "CREATE TABLE loops (key, generation INTEGER, checksum INTEGER, data BLOB,"
+    " PRIMARY KEY (key, generation))",
+    "CREATE TABLE marks (generation INTEGER PRIMARY KEY)",
+    "CREATE TABLE shelf (id TEXT, generation INTEGER, has_remains INTEGER)",
+    "INSERT INTO shelf VALUES (lower(hex(randomblob(16))), 1, 0)",
+]
+
+
+class SqliteShelf:
+    """Bytes by key in one file, used by one process and one thread at a time.
+
+    A shelf begins empty, also where the file is not: what is in it means something only together
+    with the snapshot that holds its mark, so `reset` brings it back. Without `reset`, the first
+    change erases it.
+
+    Take the next mark only after the snapshot with the last one is safe on the disk; otherwise the
+    snapshot that is there may hold a mark that is older than the last two.
+
+    After an error of the disk the shelf is closed, as a crash would leave it.
+
+    Parameters
+    ----------
+    path
+        The file; created if it is not there. A second file beside it, `-wal`, belongs to it.
+
+    Raises
+    ------
+    StateError
+        If the file is damaged, in use, of another program or of a newer version; later, if the disk
+        is full or the file turns out to be damaged.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as directory:
+    ...     with SqliteShelf(Path(directory, "loops")) as shelf:
+    ...         shelf.put("ann", b"1")
+    ...         mark = shelf.mark()
+    ...         shelf.put("ann", b"2")
+    ...     with SqliteShelf(Path(directory, "loops")) as shelf:
+    ...         before = shelf.get("ann")
+    ...         shelf.reset(mark)
+    ...         before, shelf.get("ann"), len(shelf)
+    (None, b'1', 1)
+
+    """
+
+    # _generation   of what is put now; never that of an earlier mark, also not after a reset.
+    # _marks        generations of the marks that one can go back to, rising.
+    # _is_claimed   whether a reset or a change has said what is on the shelf.
+    # _n_keys       number of keys on the shelf.
+    # _has_remains  whether something was deleted whose bytes may still be in the file.
+
+    def __init__(self, path: str | Path) -> None:
+        self._file = SqliteFile(path, _SCHEMA)
+        self._id, self._generation, self._has_remains, self._marks = self._load()
+        self._is_claimed = False
+        self._n_keys = 0
+
+    def get(self, key: str | None) -> bytes | None:
+        """Return what was put last under a key, or None."""
+        if not self._is_claimed:
+            return None
+        found = self._file.rows(
+            "SELECT generation, checksum, data FROM loops WHERE key = ?"
+            " ORDER BY generation DESC LIMIT 1",
+            (_stored(key),),
+        )
+        if not found:
+            return None
+        ((generation, checksum, data),) = found
+        if not isinstance(data, bytes) or _checksum(key, generation, data) != checksum:
+            raise self._file.damaged(f"data of key {key!r}")
+        return data
+
+    def put(self, key: str | None, data: bytes) -> None:
+        """Keep bytes under a key, in place of what was there."""
+        self._claim()
+        stored, now, rows = _stored(key), self._generation, self._file.rows
+        generations = [g for (g,) in rows("SELECT generation FROM loops WHERE key = ?", (stored,))]
+        rows(
+            "INSERT INTO loops VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE"
+            " SET checksum = excluded.checksum, data = excluded.data",
+            (stored, now, _checksum(key, now, data), data),
+        )
+        if not generations:
+            self._n_keys += 1
+            return
+        needed = {max((g for g in generations if g <= m), default=now) for m in self._marks}
+        for generation in generations:
+            if generation != now and generation not in needed:
+                rows("DELETE FROM loops WHERE key = ? AND generation = ?", (stored, generation))
+
+    def discard(self, key: str | None) -> None:
+        """Forget a key for good, if it is there: `reset` will not bring it back.
+
+        The next mark, or `close`, makes this durable and leaves no byte of it in the file, for
+        which the file is written anew once.
+        """
+        self._claim()
+        if self._delete("FROM loops WHERE key = ?", (_stored(key),)):
+            self._n_keys -= 1
+
+    def keys(self) -> Iterator[str | None]:
+        """Return all keys, None last."""
+        sql = f"SELECT DISTINCT key FROM loops WHERE key > ? ORDER BY key LIMIT {_PAGE}"
+        last: object = -1  # before all texts
+        while self._is_claimed and (page := self._file.rows(sql, (last,))):
+            for (last,) in page:
+                yield None if last == b"" else str(last)
+
+    def __len__(self) -> int:
+        return self._n_keys
+
+    def mark(self) -> State:
+        """Make durable what was put and discarded so far; the value returned names this moment."""
+        self._claim()
+        this = self._generation
+        self._file.rows("INSERT INTO marks VALUES (?)", (this,))
+        self._marks = [*self._marks, this][-_N_MARKS:]
+        self._file.rows("DELETE FROM marks WHERE generation < ?", (self._marks[0],))
+        self._generation += 1
+        self._save()
+        return self._name(this)
+
+    def reset(self, mark: State) -> None:
+        """Come back to one of the last two marks, whatever was put since; later marks end.
+
+        Raises
+        ------
+        StateError
+            If the mark is none of them, or of another file; the shelf is as it was.
+
+        """
+        if mark not in [self._name(generation) for generation in self._marks]:
+            raise StateError(
+                f"{self._file.path} cannot go back to the snapshot that is restored: one of the "
+                "two was replaced; bring both back, or delete both and begin anew"
+            )
+        generation = mark["generation"]
+        # The subquery reads the index alone, not the data.
+        self._delete(
+            "FROM loops WHERE rowid IN (SELECT rowid FROM loops WHERE generation > ?)",
+            (generation,),
+        )
+        self._file.rows("DELETE FROM marks WHERE generation > ?", (generation,))
+        self._marks = [g for g in self._marks if g <= generation]
+        ((self._n_keys,),) = self._file.rows("SELECT COUNT(DISTINCT key) FROM loops")
+        self._is_claimed = True
+
+    def close(self) -> None:
+        """Make durable what was discarded, and let another process in.
+
+        What was put since the last mark is lost, as in a crash.
+        """
+        if self._file.is_open:
+            self._save()
+            self._file.close()
+
+    def __enter__(self) -> SqliteShelf:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _load(self) -> tuple[str, int, bool, list[int]]:
+        rows = self._file.rows
+        shelf = rows("SELECT id, generation, has_remains FROM shelf")
+        marks = [g for (g,) in rows("SELECT generation FROM marks ORDER BY generation")]
+        match shelf:
+            case [(str(identity), int(generation), int(has_remains))] if generation > max(
+                marks, default=0
+            ):
+                return identity, generation, bool(has_remains), marks
+        raise self._file.damaged("list of marks")
+
+    def _save(self) -> None:
+        self._file.rows(
+            "UPDATE shelf SET generation = ?, has_remains = ?",
+            (self._generation, self._has_remains),
+        )
+        if self._has_remains:
+            # The file goes on to say that it has remains until the next mark: a crash before the
+            # new one is in place must not hide them.
+            self._file.rewrite()
+            self._has_remains = False
+        else:
+            self._file.commit()
+
+    def _claim(self) -> None:
+        """Erase what is there without having been asked for."""
+        if not self._is_claimed:
+            self._is_claimed = True
+            self._delete("FROM loops")
+            self._file.rows("DELETE FROM marks")
+            self._marks = []
+
+    def _delete(self, what: str, values: tuple[str | bytes | int, ...] = ()) -> int:
+        self._file.rows(f"DELETE {what}", values)
+        ((n_deleted,),) = self._file.rows("SELECT changes()")
+        self._has_remains = self._has_remains or n_deleted > 0
+        return int(n_deleted)
+
+    def _name(self, generation: int) -> State:
+        return {"shelf": self._id, "generation": generation}
+
+
+def _stored(key: str | None) -> str | bytes:
+    return b"" if key is None else key
+
+
+def _checksum(key: str | None, generation: int, data: bytes) -> int:
+    """Return a number that tells these bytes from others, also from those of another row."""
+    return crc32(data, crc32(repr((key, generation)).encode()))

@@ -1,0 +1,342 @@
+"""A recorded log as a source of events."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
+from itertools import chain, islice
+from pathlib import Path
+from typing import Protocol
+
+from connectors.broker import Received, Sink, Source
+from connectors.tables.columns import Roles, RowReader
+from connectors.tables.compression import TableError
+from connectors.tables.readers import BadRow, Row, Rows, open_table
+from streamgp.base import State
+from streamgp.common.validation import check_whole
+from streamgp.interactive.messages import (
+    Answer,
+    Challenge,
+    Event,
+    Input,
+    LabelRequest,
+    Message,
+    Request,
+)
+
+N_FIRST = 100
+BATCH = 256
+
+
+class LogSource:
+    """Events from a CSV, JSON lines or Parquet file, in the order of its rows.
+
+    Event ids are row numbers as text, from "1". Labels go to `truth`: nobody learns them unasked.
+    A row that cannot be used comes as `Rejected`.
+
+    Parameters
+    ----------
+    path
+        The file, plain or compressed with gzip or zstd.
+    label
+        Column of the labels; an empty cell is an event without a label. None: no event has one.
+    time
+        Column of the times, POSIX seconds or ISO 8601 (UTC where no zone is given); without it,
+        the row number counts as seconds.
+    key
+        Column that tells whose event it is.
+    ignore
+        Columns to leave out.
+    features
+        The only columns to use as features, if given, whatever they hold.
+    texts
+        Whether columns of texts are features that need not be named.
+    numbers
+        Whether labels are numbers to be predicted, not names of classes.
+    limit
+        Number of rows to read, if not all.
+    notes
+        Called with a line about each thing that a user should know, such as columns left out, and
+        texts that are features.
+
+    Raises
+    ------
+    TableError
+        If the file cannot be read, or a column is not there.
+    TypeError
+        If the limit is no number.
+    ValueError
+        If a column is given two roles, or the limit is not positive.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as directory:
+    ...     path = Path(directory, "rooms.csv")
+    ...     _ = path.write_text("wap1,wap2,room\\n-64,-56,kitchen\\n-68,,\\n")
+    ...     received = LogSource(path, label="room").poll()
+    >>> [(r.message.event_id, r.message.x, r.message.truth) for r in received]
+    [('1', {'wap1': -64, 'wap2': -56}, 'kitchen'), ('2', {'wap1': -68}, None)]
+
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        label: str | None = None,
+        time: str | None = None,
+        key: str | None = None,
+        ignore: Iterable[str] = (),
+        features: Iterable[str] | None = None,
+        texts: bool = True,
+        numbers: bool = False,
+        limit: int | None = None,
+        notes: Callable[[str], None] | None = None,
+    ) -> None:
+        if limit is not None:
+            check_whole("limit", limit, 1)
+        roles = Roles(
+            label=label,
+            time=time,
+            key=key,
+            ignore=frozenset(ignore),
+            features=None if features is None else tuple(features),
+            numbers=numbers,
+        )
+        self._limit = limit
+        self._n_polled = 0
+        self._error: TableError | None = None
+        self._ended = False
+        self._table = open_table(path)
+        try:
+            rows = self._table.rows()
+            first = self._take_first(rows)
+            if not first:
+                raise self._error or TableError(f"{path} has a header and no rows; expected rows")
+            self._reader = RowReader(
+                self._table,
+                path=path,
+                roles=roles,
+                texts=texts,
+                first=first,
+                notes=notes if notes is not None else _say_nothing,
+            )
+        except BaseException:
+            self._table.close()
+            raise
+        self._rows = islice(chain(first, rows), limit)
+
+    def _take_first(self, rows: Rows) -> list[Row | BadRow]:
+        first: list[Row | BadRow] = []
+        try:
+            for row in islice(rows, N_FIRST):
+                first.append(row)  # one by one: what came before an error is kept
+        except TableError as error:
+            self._error = error
+        return first
+
+    def poll(self, timeout_s: float = 0.0) -> list[Received]:  # noqa: ARG002
+        """Return the next rows; a file never makes anyone wait.
+
+        Raises
+        ------
+        TableError
+            If the file is damaged further on; everything before has been delivered.
+
+        """
+        received: list[Received] = []
+        read = self._reader.read
+        try:
+            for row in islice(self._rows, BATCH):
+                received.append(read(row))
+        except TableError as error:
+            self._error = error
+        self._n_polled += len(received)
+        if len(received) < BATCH:
+            self._table.close()
+            if self._error is not None and not received:
+                raise self._error
+            self._ended = self._error is None or self._n_polled == self._limit
+        return received
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether every row was polled."""
+        return self._ended
+
+    @property
+    def progress(self) -> float:
+        """Share of the file that has been read, from 0 to 1."""
+        if self._ended:
+            return 1.0
+        share = self._n_polled / self._limit if self._limit else 0.0
+        return max(share, self._table.progress)
+
+    def commit(self) -> None:
+        """Do nothing: a file can always be read again from the start."""
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._table.close()
+
+
+def _say_nothing(note: str) -> None:
+    pass
+
+
+# --- A log with an annotator in it, so that a recorded log can be replayed as if it were live.
+#
+# Answers come between the events at the time at which they were given; what happened at the same
+# time is answered before the next event. One record at a time, since an answer may lead to a
+# question whose answer comes before the next event.
+
+
+class Answers(Protocol):
+    """Answers on their way: `streamgp.interactive.AnswerQueue` is one."""
+
+    def see(self, event: Event) -> None:
+        """Learn about an event, its truth included, before anything is asked about it."""
+        ...
+
+    def ask(self, request: Request, now: float) -> None:
+        """Take a question."""
+        ...
+
+    def due(self, until: float) -> Iterable[Answer]:
+        """Hand out the answers given until a time, that time included, in their order."""
+        ...
+
+    def next_at(self) -> float | None:
+        """Return when the next answer will be given, None if none is under way."""
+        ...
+
+    def state(self) -> State:
+        """Return what must survive a restart, but for the events shown."""
+        ...
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from, the events having been shown again."""
+        ...
+
+
+class AnnotatedLog:
+    """Source of the events of a log and of the answers to the questions sent to it as a sink.
+
+    Parameters
+    ----------
+    log
+        Where the events come from.
+    sink
+        Where all messages go, the answers included.
+    queue
+        Who answers.
+
+    """
+
+    # _n_taken   records of the log delivered so far.
+    # _upcoming  polled from the log, not yet delivered.
+    # _given     taken from the queue, not yet delivered; all of them given at one time.
+
+    def __init__(self, log: Source, sink: Sink, queue: Answers) -> None:
+        self._log = log
+        self._sink = sink
+        self._queue = queue
+        self._n_taken = 0
+        self._upcoming: deque[Received] = deque()
+        self._given: deque[Answer] = deque()
+
+    def poll(self, timeout_s: float = 0.0) -> list[Received]:
+        """Return the next event or answer, whichever comes first."""
+        self._fetch(timeout_s)
+        if not self._given:
+            self._take_answers()
+        if self._given:
+            answer = self._given.popleft()
+            self._sink.send(answer)
+            return [Received(message=answer, at=answer.answered_at)]
+        if not self._upcoming:
+            return []
+        return [self._take()]
+
+    def _fetch(self, timeout_s: float) -> None:
+        if not self._upcoming and not self._log.exhausted:
+            self._upcoming.extend(self._log.poll(timeout_s))
+
+    def _take(self) -> Received:
+        received = self._upcoming.popleft()
+        self._n_taken += 1
+        if isinstance(received.message, Event):
+            self._queue.see(received.message)
+        return received
+
+    def _take_answers(self) -> None:
+        """Take the answers of the earliest moment, if they come before the next event.
+
+        No later ones: an answer to a question that these bring about may come in between.
+        """
+        at = self._queue.next_at()
+        if at is None or (not self._upcoming and not self._log.exhausted):
+            return
+        if not self._upcoming or at <= self._upcoming[0].at:
+            self._given.extend(self._queue.due(at))
+
+    def state(self) -> State:
+        """Return how far the log was taken, and the answers on their way."""
+        return {
+            "n_taken": self._n_taken,
+            "given": [asdict(answer) for answer in self._given],
+            "queue": self._queue.state(),
+        }
+
+    def load_state(self, state: State) -> Iterator[Event]:
+        """Become what the state was taken from: the log, opened anew, is taken as far once more.
+
+        Returns
+        -------
+        The events that were delivered before; when all of them have been taken from the iterator,
+        the state is loaded.
+
+        Raises
+        ------
+        ValueError
+            If the log is shorter than it was.
+
+        """
+        while self._n_taken < state["n_taken"]:
+            self._fetch(0.0)
+            if not self._upcoming:
+                raise ValueError(
+                    f"the log ends after {self._n_taken} rows, expected {state['n_taken']}"
+                )
+            message = self._take().message
+            if isinstance(message, Event):
+                yield message
+        self._given.extend(Answer(**fields) for fields in state["given"])
+        self._queue.load_state(state["queue"])
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the log has ended and every question was answered."""
+        waiting = bool(self._upcoming or self._given) or self._queue.next_at() is not None
+        return self._log.exhausted and not waiting
+
+    def commit(self) -> None:
+        """Commit the log."""
+        self._log.commit()
+
+    def send(self, message: Input | Message, *, cause: Received | None = None) -> None:
+        """Pass a message on; a question goes to the annotator too."""
+        self._sink.send(message, cause=cause)
+        if isinstance(message, LabelRequest | Challenge):
+            self._queue.ask(message, message.requested_at)
+
+    def flush(self) -> None:
+        """Flush the sink."""
+        self._sink.flush()
+
+    def close(self) -> None:
+        """Close the log and the sink."""
+        self._log.close()
+        self._sink.close()

@@ -1,0 +1,402 @@
+"""Rows of a file, as they stand there: CSV, JSON lines and Parquet, plain, gzip or zstd.
+
+A table is read once, from the front, in constant memory. What makes one row unusable becomes a
+`BadRow`; what makes the file unusable raises `TableError`. What the cells mean is decided in
+`connectors.tables.log_source`.
+
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import msgspec
+
+from connectors.tables.compression import DAMAGES, BinaryFile, TableError
+
+# --- What a row of a file is, good or bad, and what all readers of rows refuse.
+
+
+class Row(NamedTuple):
+    """One row: its number from 1, its first and last line (0 where there are none), its cells."""
+
+    number: int
+    start: int
+    end: int
+    cells: dict[str, Any]
+
+
+class BadRow(NamedTuple):
+    """A row that cannot be read: its number from 1, its first and last line, and why."""
+
+    number: int
+    start: int
+    end: int
+    reason: str
+
+
+def place_of(row: Row | BadRow) -> str:
+    """Say where a row stands.
+
+    Examples
+    --------
+    >>> [place_of(BadRow(7, *lines, "")) for lines in [(8, 8), (8, 9), (0, 0)]]
+    ['line 8', 'lines 8 to 9', 'row 7']
+
+    """
+    if not row.start:
+        return f"row {row.number}"
+    return f"line {row.start}" if row.start == row.end else f"lines {row.start} to {row.end}"
+
+
+Rows: TypeAlias = Iterator[Row | BadRow]
+
+
+def refuse_duplicates(columns: list[str], path: Path) -> None:
+    """Refuse a table two of whose columns have the same name."""
+    twice = sorted({name for name in columns if columns.count(name) > 1})
+    if twice:
+        raise TableError(f"{path} has several columns named {twice[0]!r}; rename all but one")
+
+
+# --- Rows of text files: CSV with a header, and JSON lines.
+
+
+MAX_LINE = 1 << 24
+_MAX_OVER_LINES = 1 << 17
+
+
+class _Lines:
+    """The lines of a text file; how many there were, and which of them are not UTF-8."""
+
+    def __init__(self, file: BinaryFile) -> None:
+        self.number = 0
+        self.damaged: set[int] = set()
+        self._file = file
+
+    def __iter__(self) -> Iterator[str]:
+        # bounded, so that a file without line ends is not read into memory
+        for data in iter(partial(self._file.stream.readline, MAX_LINE), b""):
+            self.number += 1
+            if len(data) == MAX_LINE:
+                raise TableError(
+                    f"{self._file.path}: line {self.number} has more than {MAX_LINE} bytes; "
+                    "expected one row on each line"
+                )
+            try:
+                line = data.decode()
+            except UnicodeDecodeError:
+                self.damaged.add(self.number)
+                line = data.decode(errors="replace")
+            yield line.removeprefix("\ufeff") if self.number == 1 else line
+
+
+class CsvTable:
+    """Rows of CSV with a header; the delimiter is the comma, semicolon or tab of the header."""
+
+    typed = False
+
+    def __init__(self, file: BinaryFile) -> None:
+        self._file = file
+        self._lines = _Lines(file)
+        self._columns, self.unnamed = self._read_header()
+        self.columns: list[str] | None = self._columns
+
+    def _read_header(self) -> tuple[list[str], list[str]]:
+        path = self._file.path
+        lines = map(_with_room, self._lines)
+        first = next((line for line in lines if line.strip()), None)
+        if first is None:
+            raise TableError(f"{path} is empty; expected a table with a header and rows")
+        if self._lines.damaged:
+            raise TableError(f"{path} is not UTF-8 text; save it as UTF-8")
+        # the most frequent one; the earlier of equals
+        delimiter = max(",;\t", key=first.count)
+        self._reader = csv.reader(
+            chain([first], lines), delimiter=delimiter, skipinitialspace=True, strict=True
+        )
+        try:
+            header = [name.strip() for name in next(self._reader)]
+        except csv.Error as error:
+            raise TableError(f"{path} has an unreadable header: {error}") from None
+        if all(_is_number(name) for name in header):
+            raise TableError(
+                f"{path} has no header, its first line is {first.strip()!r:.80}; "
+                "name the columns in the first line"
+            )
+        unnamed = [f"column {i}" for i, name in enumerate(header, 1) if not name]
+        columns = [name or f"column {i}" for i, name in enumerate(header, 1)]
+        refuse_duplicates(columns, path)
+        return columns, unnamed
+
+    def rows(self) -> Rows:
+        """Read the rows; blank lines are skipped."""
+        lines, reader, columns = self._lines, self._reader, self._columns
+        width, number = len(columns), 0
+        while True:
+            start = lines.number + 1
+            try:
+                cells = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                number += 1
+                yield BadRow(number, start, lines.number, f"is not CSV: {_plain(error)}")
+                continue
+            except DAMAGES as error:
+                raise self._file.damaged(number, error) from None
+            if not cells or (len(cells) == 1 and width > 1 and not cells[0].strip()):
+                continue
+            number += 1
+            end = lines.number
+            if lines.damaged:
+                lines.damaged.clear()
+                yield BadRow(number, start, end, "is not UTF-8 text")
+            elif len(cells) != width:
+                yield BadRow(number, start, end, f"has {len(cells)} cells, expected {width}")
+            else:
+                yield Row(number, start, end, dict(zip(columns, cells, strict=True)))
+
+    @property
+    def progress(self) -> float:
+        """Share of the file that has been read."""
+        return self._file.progress
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+
+class JsonTable:
+    """Rows of JSON lines: one object on each line."""
+
+    typed = True
+
+    def __init__(self, file: BinaryFile) -> None:
+        self._file = file
+        self._lines = _Lines(file)
+        self.columns: list[str] | None = None
+        self.unnamed: list[str] = []
+
+    def rows(self) -> Rows:
+        """Read the rows; blank lines are skipped."""
+        number = 0
+        lines = iter(self._lines)
+        decode = msgspec.json.Decoder().decode
+        while True:
+            try:
+                line = next(lines)
+            except StopIteration:
+                return
+            except DAMAGES as error:
+                raise self._file.damaged(number, error) from None
+            if not line.strip():
+                continue
+            number += 1
+            at = self._lines.number
+            if self._lines.damaged:
+                self._lines.damaged.clear()
+                yield BadRow(number, at, at, "is not UTF-8 text")
+                continue
+            try:
+                cells = decode(line)
+            except (ValueError, RecursionError):
+                cells = _decode_slowly(line)
+            if isinstance(cells, dict):
+                yield Row(number, at, at, cells)
+            else:
+                yield BadRow(number, at, at, f"is not a JSON object: {line.strip()!r:.80}")
+
+    @property
+    def progress(self) -> float:
+        """Share of the file that has been read."""
+        return self._file.progress
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+
+def _with_room(line: str) -> str:
+    """Let a cell be as long as its line, which is given to `csv` at once.
+
+    The limit of `csv` is one for all readers, and low: a long text, though left out, would cost its
+    row. It stays as it is for cells over several lines, or else a quote that is not closed would
+    swallow thousands of rows.
+    """
+    csv.field_size_limit(max(_MAX_OVER_LINES, len(line)))
+    return line
+
+
+def _decode_slowly(line: str) -> Any:
+    """Decode a line that may hold NaN or Infinity, as the standard library writes them."""
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _plain(error: csv.Error) -> str:
+    text = str(error)
+    if text.startswith("field larger"):
+        return f"{text}, is a quote missing?"
+    if text == "unexpected end of data":
+        return "a quote is not closed"
+    return text
+
+
+# --- Rows of a Parquet file, by pyarrow (optional: `streamgp[parquet]`).
+
+
+_BATCH = 1024
+
+
+class ParquetTable:
+    """Rows of Parquet; a compressed file is unpacked to a temporary one, for Parquet must seek."""
+
+    typed = True
+
+    def __init__(self, file: BinaryFile) -> None:
+        try:
+            import pyarrow
+            from pyarrow import parquet
+        except ImportError:
+            raise TableError(
+                f"{file.path} is a Parquet file; pip install pyarrow to read it"
+            ) from None
+        self._file = file
+        self._arrow = pyarrow
+        self._damages = (pyarrow.ArrowException, OSError, ValueError, OverflowError)
+        self._bytes = file.seekable()
+        try:
+            self._parquet = parquet.ParquetFile(self._bytes, page_checksum_verification=True)
+        except self._damages as error:
+            self.close()
+            raise TableError(f"{file.path} is not readable as Parquet: {_first(error)}") from None
+        self.columns: list[str] | None = list(self._parquet.schema_arrow.names)
+        self.unnamed: list[str] = []
+        self._n_rows: int = self._parquet.metadata.num_rows
+        self._n_read = 0
+        try:
+            refuse_duplicates(self.columns, file.path)
+        except TableError:
+            self.close()
+            raise
+
+    def rows(self) -> Rows:
+        """Read the rows."""
+        names = self.columns or []
+        batches = self._parquet.iter_batches(batch_size=_BATCH)
+        while True:
+            try:
+                batch = next(batches, None)
+                cells = None if batch is None else [self._plain(column) for column in batch.columns]
+            except self._damages as error:
+                raise self._file.damaged(self._n_read, error) from None
+            if cells is None:
+                return
+            for row in zip(*cells, strict=True):
+                self._n_read += 1
+                yield Row(self._n_read, 0, 0, dict(zip(names, row, strict=True)))
+
+    def _plain(self, column: Any) -> list[Any]:
+        if self._arrow.types.is_timestamp(column.type):
+            # Python's times have no nanoseconds
+            column = column.cast(self._arrow.timestamp("us", column.type.tz), safe=False)
+        return column.to_pylist()  # type: ignore[no-any-return]
+
+    @property
+    def progress(self) -> float:
+        """Share of the rows that has been read."""
+        return self._n_read / self._n_rows if self._n_rows else 1.0
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._bytes.close()
+        self._file.close()
+
+
+def _first(error: Exception) -> str:
+    """Return the first line of an error."""
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+PEEK = 1 << 16
+
+
+class Table(Protocol):
+    """A file of rows."""
+
+    columns: list[str] | None
+    """Names of all columns, in order; None where every row brings its own."""
+
+    unnamed: list[str]
+    """Columns that had no name, under the names made up for them."""
+
+    typed: bool
+    """Whether cells have types; else all are text."""
+
+    def rows(self) -> Rows:
+        """Read the rows; may be called once."""
+        ...
+
+    @property
+    def progress(self) -> float:
+        """Share of the file that has been read, from 0 to 1."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the file."""
+        ...
+
+
+def open_table(path: str | Path) -> Table:
+    """Open a file by what it holds, and where that does not tell, by its name.
+
+    Raises
+    ------
+    TableError
+        If the file cannot be read, is empty, or holds no table.
+
+    """
+    file = BinaryFile(path)
+    try:
+        return _open_by_content(file, file.stream.peek(PEEK))
+    except DAMAGES as error:
+        file.close()
+        raise TableError(f"{path} is damaged from the start: {error}; copy it again") from None
+    except BaseException:
+        file.close()
+        raise
+
+
+def _open_by_content(file: BinaryFile, head: bytes) -> Table:
+    if not head.strip():
+        raise TableError(f"{file.path} is empty; expected a table with a header and rows")
+    if head.startswith(b"PAR1"):
+        return ParquetTable(file)
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise TableError(f"{file.path} is UTF-16 text; save it as UTF-8")
+    kinds = "CSV, JSON lines or Parquet, plain or compressed with gzip or zstd"
+    if b"\0" in head:
+        raise TableError(f"{file.path} is binary; expected {kinds}")
+    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if start.startswith(b"[{") or (start.startswith(b"[") and file.names_json):
+        raise TableError(f"{file.path} is a JSON array; expected one JSON object on each line")
+    if start.startswith(b"{") or file.names_json:
+        return JsonTable(file)
+    return CsvTable(file)

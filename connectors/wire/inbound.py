@@ -1,0 +1,449 @@
+"""What comes in from a broker: one record becomes one input of the loop, or is rejected in words.
+
+The outside is not trusted. Whatever a record holds, `read` returns; what cannot be understood comes
+as `Rejected` with the fault `malformed`, named by where it lies: `events:3:1234`.
+
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from urllib.parse import quote
+
+from connectors.topics import Headers, Misnamed, Record, TopicName
+from connectors.wire.codec import MAX_INPUT_BYTES, TAGS, TYPES, DecodeError, decode_input
+from connectors.wire.state_records import ERASED_BY, SEPARATOR
+from streamgp.interactive.messages import Input, Rejected
+
+# --- Keys, ids, annotators and labels that are texts: what they may be, as they come from
+# outside.
+#
+# They end up in record keys, in state that is kept and on terminals: they have at most 1024
+# characters, none of them a control character, and all but annotators and labels have at least
+# one.
+
+
+MAX_NAME = 1024
+"""Characters of a name at most."""
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+def flaw_of_name(name: str, least: int = 1, most: int = MAX_NAME) -> str | None:
+    """Say what is wrong with a key, an id or another name, or None.
+
+    Examples
+    --------
+    >>> flaw_of_name("")
+    'must have at least one character, got none'
+
+    """
+    if least <= len(name) <= most and (name.isprintable() or not _CONTROL.search(name)):
+        return None
+    if len(name) > most:
+        return f"must have at most {most} characters, got {len(name)}: {name[:40]!r}..."
+    if not name:
+        return "must have at least one character, got none"
+    return f"must have no control characters, got {name!r:.80}"
+
+
+@lru_cache(maxsize=1 << 14)
+def key_of(data: bytes) -> str:
+    """Return the key that a record has.
+
+    Raises
+    ------
+    DecodeError
+        If it is none.
+
+    """
+    text = text_of(data)
+    if flaw := flaw_of_name(text):
+        raise DecodeError(f"key {flaw}")
+    return text
+
+
+def text_of(data: bytes) -> str:
+    """Return a record's key as a text.
+
+    Raises
+    ------
+    DecodeError
+        If it is not UTF-8.
+
+    """
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise DecodeError(
+            f"key must be UTF-8, got the byte 0x{data[error.start]:02x} at position {error.start}"
+        ) from None
+
+
+# --- CloudEvents 1.0 in binary mode: what the headers of a record say about the message in it.
+#
+#     ce_specversion  1.0
+#     ce_type         streamgp.<type of the message>.v<major version>
+#     ce_source       /streamgp/<group of workers, or program>
+#     ce_id           <key, percent-encoded>/<id of the message>: the same again for a repeated run
+#     ce_time         the message's own time, RFC 3339, UTC
+#     content-type    application/json
+#
+# The headers repeat what the message says, so that a reader can route and filter without
+# decoding. Of what comes in, only `ce_type` is looked at, and only if it is there.
+
+
+EARLIEST, LATEST = -62_135_596_800.0, 253_402_300_799.0
+"""The first and the last second that RFC 3339 can write: of the year 1, of the year 9999."""
+
+_SPEC = ("ce_specversion", b"1.0")
+_CONTENT = ("content-type", b"application/json")
+_TYPE = {tag: ("ce_type", f"streamgp.{tag}.v1".encode()) for tag in TYPES}
+_TAG = {value: tag for tag, (_, value) in _TYPE.items()}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def headers(
+    tag: str, *, source: bytes, key: str | None, name: str, at: float
+) -> list[tuple[str, bytes]]:
+    """Return the headers of a record that holds a message.
+
+    Parameters
+    ----------
+    tag
+        Type of the message, as on the wire.
+    source
+        Who writes, for example `/streamgp/rooms`.
+    key
+        Whose it is.
+    name
+        Id of the message, unique among those of its key.
+    at
+        Its time, POSIX seconds.
+
+    Examples
+    --------
+    >>> fields = headers("event", source=b"/streamgp/send", key="a/b", name="e1", at=1.5)
+    >>> [value.decode() for _, value in fields[:4]]
+    ['1.0', 'streamgp.event.v1', '/streamgp/send', 'a%2Fb/e1']
+    >>> fields[4:]
+    [('ce_time', b'1970-01-01T00:00:01.500000Z'), ('content-type', b'application/json')]
+
+    """
+    ident = f"{'' if key is None else _quoted(key)}/{name}"
+    return [
+        _SPEC,
+        _TYPE[tag],
+        ("ce_source", source),
+        ("ce_id", ident.encode()),
+        ("ce_time", rfc3339(at).encode()),
+        _CONTENT,
+    ]
+
+
+def type_of(headers: Headers) -> str | None:
+    """Return the type of message that the headers announce, None if they announce none.
+
+    Raises
+    ------
+    DecodeError
+        If it is none of ours, or of another major version.
+
+    Examples
+    --------
+    >>> type_of([("ce_type", b"streamgp.label.request.v1")])
+    'label.request'
+    >>> type_of([("ce_type", b"streamgp.event.v2")])
+    Traceback (most recent call last):
+    connectors.wire.codec.DecodeError: ce_type must be streamgp.event.v1, got streamgp.event.v2, ...
+
+    """
+    found = None
+    for name, value in headers:
+        if name == "ce_type":
+            found = _TAG.get(value)
+            if found is None:
+                raise DecodeError(_flaw(value))
+    return found
+
+
+@lru_cache(maxsize=1 << 14)
+def _quoted(key: str) -> str:
+    return quote(key, safe="")
+
+
+def rfc3339(at: float) -> str:
+    """Return a time as text, to the microsecond.
+
+    Parameters
+    ----------
+    at
+        POSIX seconds, from `EARLIEST` to `LATEST`.
+
+    Raises
+    ------
+    ValueError
+        If it is earlier or later.
+
+    Examples
+    --------
+    >>> rfc3339(1_700_000_000.25), rfc3339(-1e-6)
+    ('2023-11-14T22:13:20.250000Z', '1969-12-31T23:59:59.999999Z')
+
+    """
+    # Rounded where the number is exact; a float has no 17 digits.
+    second, microsecond = divmod(round(at * 1e6), 1_000_000)
+    return f"{_second(second)}.{microsecond:06}Z"
+
+
+@lru_cache(maxsize=1 << 14)
+def _second(second: int) -> str:
+    if not EARLIEST <= second <= LATEST:
+        raise ValueError(f"time must be within the years 1 to 9999, got {second} POSIX seconds")
+    return (_EPOCH + timedelta(seconds=second)).isoformat()[:19]
+
+
+def posix_seconds(text: str) -> float:
+    """Return the time that a text in RFC 3339 tells, in POSIX seconds; the inverse of `rfc3339`.
+
+    Raises
+    ------
+    ValueError
+        If it tells none, or no time zone.
+
+    Examples
+    --------
+    >>> posix_seconds("2023-11-14T22:13:20.250000Z"), posix_seconds("1970-01-01T01:00:00+01:00")
+    (1700000000.25, 0.0)
+
+    """
+    at = datetime.fromisoformat(text)
+    if at.tzinfo is None:
+        raise ValueError(f"time must have a zone, got {text!r}")
+    return (at - _EPOCH) / timedelta(microseconds=1) / 1e6
+
+
+def _flaw(value: bytes) -> str:
+    text = value.decode(errors="replace")
+    tag, _, version = text.removeprefix("streamgp.").rpartition(".v")
+    if tag not in TYPES:
+        return f"ce_type must be streamgp.<type>.v1, got {text:.80}"
+    unknown = ", an unknown major version" if version.isdecimal() else ""
+    return f"ce_type must be streamgp.{tag}.v1, got {text:.80}{unknown}"
+
+
+MAX_AHEAD_S = 86_400.0
+"""How far an input's own time may be ahead of the time at which its record was written."""
+
+_ACCEPTED: dict[TopicName, tuple[str, ...]] = {
+    "events": ("event",),
+    "answers": ("answer", "label.cancel"),
+}
+"""The types of message on each topic, first the one of a message that does not tell."""
+_REQUEST = MAX_NAME + 32  # an event id and what makes a request of it
+# which names each type has, and how many characters at least and at most
+_NAMES: dict[str, tuple[tuple[str, int, int], ...]] = {
+    "event": (
+        ("event_id", 1, MAX_NAME),
+        ("key", 1, MAX_NAME),
+        ("y", 0, MAX_NAME),
+        ("truth", 0, MAX_NAME),
+    ),
+    "answer": (
+        ("answer_id", 1, MAX_NAME),
+        ("request_id", 1, _REQUEST),
+        ("event_id", 1, MAX_NAME),
+        ("key", 1, MAX_NAME),
+        ("y", 0, MAX_NAME),
+        ("annotator", 0, MAX_NAME),
+        ("supersedes", 1, MAX_NAME),
+    ),
+    "label.cancel": (("request_id", 1, _REQUEST), ("key", 1, MAX_NAME)),
+}
+_TIMES = {"event": "occurred_at", "answer": "answered_at", "label.cancel": "at"}
+_REVISION = re.compile(r"0|[1-9][0-9]{0,17}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenBack:
+    """Somebody wrote a null into the consensus topic: an example, or a key, is to be forgotten.
+
+    Parameters
+    ----------
+    key
+        Whose it is; None where one loop serves all.
+    event_id
+        The example's event; None for everything of the key.
+    revision
+        The line of the example that was taken back, None for all.
+
+    """
+
+    key: str | None
+    event_id: str | None = None
+    revision: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inbound:
+    """A record and what it says.
+
+    Parameters
+    ----------
+    record
+        As it came.
+    message
+        An input for the loop, what is to be forgotten, or why it is neither.
+
+    """
+
+    record: Record
+    message: Input | Rejected | TakenBack
+
+
+def read(record: Record, *, keyed: bool) -> Inbound | None:
+    """Return what one record of `events`, `answers` or `consensus` says.
+
+    Parameters
+    ----------
+    record
+        The record.
+    keyed
+        Whether each key has a loop of its own. Then every record needs a key; otherwise one of no
+        bytes counts as none.
+
+    Returns
+    -------
+    None where nothing is to be done: a null among events or answers, a line of the consensus log,
+    or a null with which a worker has taken one out.
+
+    Raises
+    ------
+    ValueError
+        If the record is of another topic, that nobody should hand over.
+
+    Examples
+    --------
+    >>> place = {"topic": "events", "partition": 3, "offset": 17, "at": 60.0}
+    >>> read(Record(key=b"ann", value=b'{"x": {"light": 0.5}}', **place), keyed=True).message
+    Event(event_id='events:3:17', key='ann', x={'light': 0.5}, occurred_at=60.0, y=None, truth=None)
+    >>> read(Record(key=None, value=b'{"x": {"light": 0.5}}', **place), keyed=True).message.reason
+    'key is missing, expected 1 to 1024 characters that say whose event or answer it is'
+
+    """
+    if record.topic == "consensus":
+        if record.value is not None or any(name == ERASED_BY for name, _ in record.headers):
+            return None
+    elif record.topic not in _ACCEPTED:
+        raise ValueError(f"topic must be events, answers or consensus, got {record.topic!r}")
+    elif record.value is None:
+        return None
+    key = None
+    try:
+        _check_names(record.headers)
+        if record.value is None:
+            return Inbound(record=record, message=taken_back(record.key, keyed=keyed))
+        if record.key:
+            key = key_of(record.key)
+        elif keyed:
+            _input(record, record.value, None)  # what cannot be read at all is told first
+            raise DecodeError(
+                f"key is missing, expected 1 to {MAX_NAME} characters that say whose event or "
+                "answer it is"
+            )
+        return Inbound(record=record, message=_input(record, record.value, key))
+    except DecodeError as error:
+        reason = str(error)
+    at = min(max(record.at, EARLIEST), LATEST)
+    rejected = Rejected(subject=_place(record), key=key, fault="malformed", reason=reason, at=at)
+    return Inbound(record=record, message=rejected)
+
+
+def _input(record: Record, value: bytes, key: str | None) -> Input:
+    accepted = _ACCEPTED[record.topic]
+    announced = type_of(record.headers)
+    if announced is not None and announced not in accepted:
+        raise DecodeError(_misplaced(record.topic, announced))
+    if record.whole is not None:
+        raise DecodeError(
+            f"message must have at most {MAX_INPUT_BYTES} bytes, got {record.whole.size}"
+        )
+    message = decode_input(
+        value, announced or accepted[0], name=_place(record), key=key, at=record.at
+    )
+    tag = TAGS[type(message)]
+    if tag not in accepted:
+        raise DecodeError(_misplaced(record.topic, tag))
+    if announced is not None and announced != tag:
+        raise DecodeError(f"{tag}: type must be {announced}, as ce_type says, got {tag}")
+    if key is not None and message.key != key:
+        raise DecodeError(f"{tag}: key must be that of the record, {key!r}, got {message.key!r}")
+    for field, least, most in _NAMES[tag]:
+        name = getattr(message, field)
+        if name.__class__ is str and (flaw := flaw_of_name(name, least, most)):
+            raise DecodeError(f"{tag}: {field} {flaw}")
+    field = _TIMES[tag]
+    if flaw := _flaw_of_time(getattr(message, field), record.at):
+        raise DecodeError(f"{tag}: {field} {flaw}")
+    return message
+
+
+def _check_names(headers: Headers) -> None:
+    for name, _ in headers:
+        if isinstance(name, Misnamed):
+            raise DecodeError(f"names of headers must be UTF-8, got {name:.80}")
+
+
+def _place(record: Record) -> str:
+    return f"{record.topic}:{record.partition}:{record.offset}"
+
+
+def _misplaced(topic: TopicName, tag: str) -> str:
+    return f"type must be {' or '.join(_ACCEPTED[topic])} on the topic {topic}, got {tag}"
+
+
+def _flaw_of_time(at: float, written_at: float) -> str | None:
+    if not EARLIEST <= at <= LATEST:
+        return f"must be POSIX seconds within the years 1 to 9999, got {at!r}"
+    if at > written_at + MAX_AHEAD_S:
+        return f"must be at most a day after its record was written, {written_at!r}, got {at!r}"
+    return None
+
+
+def taken_back(key: bytes | None, *, keyed: bool) -> TakenBack:
+    r"""Return what a null with a record key in the consensus topic takes back.
+
+    Raises
+    ------
+    DecodeError
+        If it is no key that anything there can have.
+
+    Examples
+    --------
+    >>> taken_back(b"ann\x1fe1\x1f0", keyed=True)
+    TakenBack(key='ann', event_id='e1', revision=0)
+
+    """
+    entity, *line = text_of(key or b"").split(SEPARATOR)
+    if key is None or len(line) not in (0, 2):
+        got = "none" if key is None else f"{key!r:.80}"
+        raise DecodeError(
+            "key of a null must be <key>\\x1f<event_id>\\x1f<revision>, to withdraw an example, "
+            f"or <key>, to forget all of it, got {got}"
+        )
+    if not keyed and entity:
+        raise DecodeError(
+            f"key of a null must name no key where one loop serves all, got {entity!r:.80}"
+        )
+    theirs = key_of(entity.encode()) if keyed else None
+    if not line:
+        return TakenBack(key=theirs)
+    event_id, revision = line
+    if flaw := flaw_of_name(event_id):
+        raise DecodeError(f"event_id in the key of a null {flaw}")
+    if not _REVISION.fullmatch(revision):
+        raise DecodeError(f"revision in the key of a null must be a number, got {revision!r:.80}")
+    return TakenBack(key=theirs, event_id=event_id, revision=int(revision))

@@ -1,0 +1,460 @@
+"""What goes out to a broker: each message becomes a record of its topic, with key and headers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from msgspec.structs import replace
+
+from connectors.topics import WORKER_INPUTS, Headers, Outgoing, Record, TopicName
+from connectors.wire.codec import MAX_BYTES, MAX_INPUT_BYTES, TAGS, encode, one_line
+from connectors.wire.inbound import headers, posix_seconds, rfc3339
+from connectors.wire.state_records import ERASED_BY, consensus_key
+from streamgp.interactive.messages import (
+    Answer,
+    Cancel,
+    Challenge,
+    Event,
+    Expired,
+    Fault,
+    Input,
+    LabelledExample,
+    LabelRequest,
+    Message,
+    Prediction,
+    Rejected,
+)
+
+# --- What is kept of an input that is too large for a dead letter.
+#
+# The topics of the inputs may take larger records than those that workers write. No input of such
+# a size can be used, and it must not keep the worker from the next one either: the beginning is
+# kept.
+
+
+CUT = "dlq.truncated"
+"""The header that says how many bytes there were."""
+DIGEST = "dlq.sha256"
+"""The header that tells the whole value from others, in hexadecimal digits."""
+_AROUND = 8  # of each header, the lengths of its name and its value
+
+
+def cut(cause: Record) -> tuple[Record, Sequence[tuple[str, bytes]]]:
+    """Return what a dead letter keeps of its cause, and the headers that say what it does not.
+
+    Of more than 16 MiB, or of what was cut when it was read, a key and a value keep their first
+    MiB, and of the headers those that fit into one more are left.
+
+    Examples
+    --------
+    >>> value = b"?" * 2**24
+    >>> large = Record(topic="events", partition=0, offset=7, key=b"ann", value=value, at=0.0)
+    >>> kept, more = cut(large)
+    >>> kept.key, len(kept.value), more[0], more[1][1][:8]
+    (b'ann', 1048576, ('dlq.truncated', b'16777219'), b'6a79d046')
+    >>> cut(kept) == (kept, [])
+    True
+
+    """
+    size = size_of(cause) if cause.whole is None else cause.whole.size
+    if size <= MAX_BYTES:
+        return cause, []
+    digest = None if cause.value is None else hashlib.sha256(cause.value).hexdigest()
+    if cause.whole is not None:
+        digest = cause.whole.sha256
+    headers: list[tuple[str, bytes]] = []
+    left = MAX_INPUT_BYTES
+    for header in cause.headers:
+        if _size(*header) <= left:
+            left -= _size(*header)
+            headers.append(header)
+    kept = replace(
+        cause,
+        key=None if cause.key is None else cause.key[:MAX_INPUT_BYTES],
+        value=None if cause.value is None else cause.value[:MAX_INPUT_BYTES],
+        headers=headers,
+        whole=None,
+    )
+    told = [] if digest is None else [(DIGEST, digest.encode())]
+    return kept, [(CUT, b"%d" % size), *told]
+
+
+def check_whole(letter: Record) -> None:
+    """Refuse a dead letter that does not hold all of its input.
+
+    Raises
+    ------
+    ValueError
+        If it was cut.
+
+    """
+    size = dict(letter.headers).get(CUT)
+    if size is not None:
+        raise ValueError(
+            f"dead-letters:{letter.partition}:{letter.offset} holds only the beginning of an input "
+            f"of {size.decode(errors='replace')} bytes, more than any that could be used"
+        )
+
+
+def size_of(record: Record | Outgoing) -> int:
+    """Return how many bytes key, value and headers of a record take at most."""
+    size = len(record.key or b"") + len(record.value or b"")
+    return size + sum(_size(name, value) for name, value in record.headers)
+
+
+def _size(name: str, value: bytes) -> int:
+    return len(name.encode()) + len(value) + _AROUND
+
+
+# --- Dead letters: what could not be used, as it came, and what is known of it.
+#
+# An input that cannot be used goes to `dead-letters` byte for byte, with headers that say where
+# it lay and what was wrong, so that it can be looked at, and sent again once the cause is gone:
+#
+#     dlq.topic, dlq.partition, dlq.offset   where it lay, by the name that the topic has on the
+#                                            broker; missing where a timer was the cause
+#     dlq.role                               events, answers or consensus; only where the topic has
+#                                            another name
+#     dlq.stage                              how far it came: decode, correlate or learn; where the
+#                                            learner or a rule failed over it, predict, ask,
+#                                            challenge, learn, review or encode
+#     dlq.error                              what was wrong, one line
+#     dlq.at                                 when, RFC 3339
+#     dlq.truncated                          only of an input too large to be kept: its bytes
+#     dlq.sha256                             only there: of its whole value
+
+
+_OURS = frozenset(
+    f"dlq.{what}"
+    for what in (
+        *("topic", "role", "partition", "offset"),
+        *("stage", "error", "at", "truncated", "sha256"),
+    )
+)
+
+
+def is_dropped(rejected: Rejected, message: object) -> bool:
+    """Whether a rejected message needs no dead letter: an answer that was sent again.
+
+    Examples
+    --------
+    >>> answer = Answer(answer_id="a1", event_id="e1", y="home", answered_at=60.0)
+    >>> again = Rejected(subject="a1", fault="duplicate", reason="handled before", at=60.0)
+    >>> is_dropped(again, answer)
+    True
+
+    """
+    return rejected.fault == "duplicate" and isinstance(message, Answer)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Letter:
+    """A dead letter, read.
+
+    Parameters
+    ----------
+    topic, partition, offset
+        Where the input lay; None where a timer was the cause.
+    name
+        What that topic was called on the broker; of letters that older workers have written, the
+        same as `topic`.
+    stage
+        How far it came: `decode`, `correlate` or `learn`, or the stage of a `Rejected`.
+    error
+        What was wrong, one line.
+    at
+        When it was rejected, POSIX seconds.
+    key, value
+        The input's bytes.
+
+    """
+
+    topic: TopicName | None
+    name: str | None
+    partition: int | None
+    offset: int | None
+    stage: str
+    error: str
+    at: float
+    key: bytes | None
+    value: bytes | None
+
+
+def letter_of(record: Record) -> Letter:
+    """Read a record of the topic `dead-letters`.
+
+    Raises
+    ------
+    ValueError
+        If its headers are not those of a dead letter.
+
+    Examples
+    --------
+    >>> from connectors.wire.outbound import Outbox
+    >>> bad = Record(topic="events", partition=3, offset=17, key=b"ann", value=b"?", at=60.0)
+    >>> why = Rejected(subject="events:3:17", fault="malformed", reason="must be JSON", at=60.0)
+    >>> out = Outbox("/streamgp/rooms", keyed=True).dead_letter(why, bad, 3)
+    >>> dead = Record(
+    ...     topic="dead-letters", partition=3, offset=0, key=out.key, value=out.value,
+    ...     headers=out.headers, at=61.0,
+    ... )
+    >>> letter = letter_of(dead)
+    >>> letter.topic, letter.offset, letter.stage, letter.error, letter.at
+    ('events', 17, 'decode', 'must be JSON', 60.0)
+    >>> resend(dead)
+    Outgoing(topic='events', partition=None, key=b'ann', value=b'?', headers=[])
+
+    """
+    found = {name: value for name, value in record.headers if name in _OURS}
+    try:
+        texts = {name.removeprefix("dlq."): value.decode() for name, value in found.items()}
+        name = texts.get("topic")
+        topic = None if name is None else _topic(texts.get("role", name))
+        return Letter(
+            topic=topic,
+            name=name,
+            partition=None if topic is None else int(texts["partition"]),
+            offset=None if topic is None else int(texts["offset"]),
+            stage=texts["stage"],
+            error=texts["error"],
+            at=posix_seconds(texts["at"]),
+            key=record.key,
+            value=record.value,
+        )
+    except (LookupError, ValueError, AttributeError) as error:
+        raise ValueError(
+            f"dead-letters:{record.partition}:{record.offset} is no dead letter of streamgp, "
+            f"its headers dlq.* do not tell where it came from: {error!s:.80}"
+        ) from None
+
+
+def resend(record: Record) -> Outgoing:
+    """Return a dead letter as it was, to be written again into the topic that it came from.
+
+    Raises
+    ------
+    ValueError
+        If it is no dead letter, or a timer was its cause, so that there is no input to repeat, or
+        not all of it was kept.
+
+    """
+    letter = letter_of(record)
+    if letter.topic is None:
+        raise ValueError(
+            f"dead-letters:{record.partition}:{record.offset} came of no input that could be sent "
+            f"again: {letter.error:.200}"
+        )
+    check_whole(record)
+    return Outgoing(
+        topic=letter.topic,
+        # By its key, as it should have been; only of a consensus line the key says too much.
+        partition=letter.partition if letter.topic == "consensus" else None,
+        key=record.key,
+        value=record.value,
+        headers=original_headers(record),
+    )
+
+
+def place(cause: Record, name: str) -> Headers:
+    """Return the headers that say where an input lay.
+
+    Parameters
+    ----------
+    cause
+        The input.
+    name
+        What its topic is called on the broker.
+
+    Examples
+    --------
+    >>> bad = Record(topic="events", partition=3, offset=17, key=b"ann", value=b"?", at=60.0)
+    >>> [text for _, text in place(bad, "rooms.events")]
+    [b'rooms.events', b'events', b'3', b'17']
+    >>> place(bad, "events")
+    [('dlq.topic', b'events'), ('dlq.partition', b'3'), ('dlq.offset', b'17')]
+
+    """
+    role = [] if name == cause.topic else [("dlq.role", cause.topic.encode())]
+    return [
+        ("dlq.topic", name.encode()),
+        *role,
+        ("dlq.partition", b"%d" % cause.partition),
+        ("dlq.offset", b"%d" % cause.offset),
+    ]
+
+
+def _topic(role: str) -> TopicName:
+    for topic in WORKER_INPUTS:
+        if topic == role:
+            return topic
+    raise ValueError(f"dlq.role must be one of {', '.join(WORKER_INPUTS)}, got {role!r}")
+
+
+def original_headers(record: Record) -> list[tuple[str, bytes]]:
+    """Return the headers of a record but for those of an earlier dead letter."""
+    return [header for header in record.headers if header[0] not in _OURS]
+
+
+_STAGES: dict[Fault, str] = {
+    "malformed": "decode",
+    "duplicate": "correlate",
+    "unknown": "correlate",
+    "late": "correlate",
+    "ended": "correlate",
+    "unlearnable": "learn",
+    "failed": "learn",
+}
+
+_Route: TypeAlias = tuple[TopicName, Callable[[Any], str], Callable[[Any], float]]
+_ROUTES: dict[type, _Route] = {
+    Event: ("events", lambda m: m.event_id, lambda m: m.occurred_at),
+    Answer: ("answers", lambda m: m.answer_id, lambda m: m.answered_at),
+    Prediction: ("predictions", lambda m: f"{m.event_id}/prediction", lambda m: m.at),
+    LabelRequest: ("requests", lambda m: m.request_id, lambda m: m.requested_at),
+    Challenge: ("requests", lambda m: m.request_id, lambda m: m.requested_at),
+    Cancel: ("requests", lambda m: f"{m.request_id}/cancel", lambda m: m.at),
+    Expired: ("requests", lambda m: f"{m.request_id}/expired", lambda m: m.at),
+    LabelledExample: (
+        "consensus",
+        lambda m: f"{m.event_id}/consensus/{m.sequence}",
+        lambda m: m.learned_at,
+    ),
+}
+"""For each message its topic, its id among those of its key, and its time."""
+
+
+class Outbox:
+    """Makes records of messages.
+
+    Parameters
+    ----------
+    source
+        Who writes: `/streamgp/<group>` or `/streamgp/<program>`.
+    keyed
+        Whether each key has a loop of its own. Then every message needs a key.
+    names
+        What the topics are called on the broker; one left out is called what it is.
+
+    Examples
+    --------
+    >>> outbox = Outbox("/streamgp/rooms", keyed=True)
+    >>> record = outbox.message(Expired(request_id="e1/label", event_id="e1", key="ann", at=3.0), 2)
+    >>> record.topic, record.partition, record.key, dict(record.headers)["ce_id"]
+    ('requests', 2, b'ann', b'ann/e1/label/expired')
+
+    """
+
+    def __init__(
+        self, source: str, *, keyed: bool, names: Mapping[TopicName, str] | None = None
+    ) -> None:
+        self._source = source.encode()
+        self._keyed = keyed
+        self._names = dict(names or {})
+
+    def message(self, message: Input | Message, partition: int | None) -> Outgoing:
+        """Return the record of a message; a `Cancel` is one that the loop says.
+
+        Raises
+        ------
+        TypeError
+            If there is no topic for it; `Rejected` goes into a dead letter.
+        ValueError
+            If it holds what cannot be read back, or lacks a key.
+
+        """
+        route = _ROUTES.get(type(message))
+        if route is None:
+            names = ", ".join(kind.__name__ for kind in _ROUTES)
+            raise TypeError(f"message must be one of {names}, got {type(message).__name__}")
+        topic, name_of, time_of = route
+        if message.key is None and self._keyed:
+            raise ValueError(f"message must have a key, got {message!r:.80}")
+        if isinstance(message, LabelledExample):
+            entity = message.key if self._keyed and message.key is not None else ""
+            record_key: bytes | None = consensus_key(entity, message.event_id, message.revision)
+        else:
+            record_key = None if message.key is None else message.key.encode()
+        return Outgoing(
+            topic=topic,
+            partition=partition,
+            key=record_key,
+            value=encode(message),
+            headers=headers(
+                TAGS[type(message)],
+                source=self._source,
+                key=message.key,
+                name=name_of(message),
+                at=time_of(message),
+            ),
+        )
+
+    def erase(self, key: bytes, partition: int) -> Outgoing:
+        r"""Return the null with which a worker takes a line out of the consensus log.
+
+        To workers it means nothing: whoever writes it has done what it says.
+
+        Examples
+        --------
+        >>> Outbox("/streamgp/rooms", keyed=True).erase(b"ann\x1fe1\x1f0", 2).headers
+        [('erased-by', b'/streamgp/rooms')]
+
+        """
+        return Outgoing(
+            topic="consensus",
+            partition=partition,
+            key=key,
+            value=None,
+            headers=[(ERASED_BY, self._source)],
+        )
+
+    def dead_letter(self, rejected: Rejected, cause: Record | None, partition: int) -> Outgoing:
+        """Return the dead letter of an input that could not be used.
+
+        Parameters
+        ----------
+        rejected
+            Why.
+        cause
+            Where it came from: key, value and headers stay as they are, but for the headers of an
+            earlier dead letter, and for what is too large. None for what a timer brought about; the
+            value is then `rejected`.
+        partition
+            That of the cause.
+
+        """
+        verdict = [
+            ("dlq.stage", (rejected.stage or _STAGES[rejected.fault]).encode()),
+            ("dlq.error", one_line(rejected.reason).encode()),
+            ("dlq.at", rfc3339(rejected.at).encode()),
+        ]
+        if cause is None:
+            about = headers(
+                TAGS[Rejected],
+                source=self._source,
+                key=rejected.key,
+                name=f"{rejected.subject}/rejected",
+                at=rejected.at,
+            )
+            return Outgoing(
+                topic="dead-letters",
+                partition=partition,
+                key=None if rejected.key is None else rejected.key.encode(),
+                value=encode(rejected),
+                headers=[*about, *verdict],
+            )
+        cause, cut_off = cut(cause)
+        return Outgoing(
+            topic="dead-letters",
+            partition=partition,
+            key=cause.key,
+            value=cause.value,
+            headers=[
+                *original_headers(cause),
+                *place(cause, self._names.get(cause.topic, cause.topic)),
+                *verdict,
+                *cut_off,
+            ],
+        )

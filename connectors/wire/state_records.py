@@ -1,0 +1,495 @@
+r"""State on the topics `state` and `consensus`: what one record says, and how it is written.
+
+Both topics are compacted: of each key the last record counts, and a null takes it away. Keys are
+`<entity>\x1f<name>` for a part of a loop's state, `<entity>\x1f<event_id>\x1f<revision>` for a
+line of the consensus log; the entity is the key of the events, or nothing where one loop serves
+all. What the state means is the business of the loop; what the records of a partition come to is
+told in `history`.
+
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from connectors.topics import Outgoing, Record, TopicName
+from connectors.wire.codec import MAX_BYTES, DecodeError, decode, one_line
+from streamgp.interactive.messages import LabelledExample
+
+SEPARATOR = "\x1f"
+"""Stands between the parts of a key; no part holds it."""
+CONFIGURATION = "configuration"
+"""Name of the one record of a partition that says which configuration works on it, and who."""
+EARLY = "early/"
+"""Begins the name of an answer that waits for its event; where it lies follows."""
+ERASED_BY = "erased-by"
+"""Header of a null on `consensus` that a worker has written; any other one asks for something."""
+PIECES = "/piece/"
+"""Stands in the name of a piece of a part, before its number."""
+CUT = "streamgp.pieces"
+"""Stands in the value of a part that was cut, beside the number of its pieces."""
+
+_WHOLE_BYTES = 4 * 2**20
+_PIECE = 2**19  # characters
+
+
+class _State(msgspec.Struct, kw_only=True):
+    type: Literal["state"]
+    version: int
+    key: str
+    name: str
+    value: Any
+
+
+_decoder = msgspec.json.Decoder(_State)
+
+
+def _refuse(value: object) -> None:
+    raise TypeError(f"state must be plain JSON values, got {value!r:.60}")
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_refuse)
+
+
+# --- keys
+
+
+def consensus_key(entity: str, event_id: str, revision: int) -> bytes:
+    r"""Return the record key of a line of the consensus log.
+
+    Examples
+    --------
+    >>> consensus_key("ann", "e1", 0)
+    b'ann\x1fe1\x1f0'
+
+    """
+    return _joined(entity, event_id, str(revision))
+
+
+def split_key(key: bytes) -> tuple[str, ...]:
+    r"""Return the parts of a record key: entity and name, or entity, event and revision.
+
+    Raises
+    ------
+    ValueError
+        If it is not UTF-8.
+
+    Examples
+    --------
+    >>> split_key(b"ann\x1fe1\x1f0"), split_key(b"\x1fconfiguration"), split_key(b"ann")
+    (('ann', 'e1', '0'), ('', 'configuration'), ('ann',))
+
+    """
+    return tuple(key.decode().split(SEPARATOR))
+
+
+def parts_of(key: bytes | None) -> tuple[str, ...]:
+    r"""Return the parts of any record key, as `split_key` does; none if it is not UTF-8.
+
+    Examples
+    --------
+    >>> parts_of(b"\xff"), parts_of(None)
+    ((), ('',))
+
+    """
+    try:
+        return split_key(key or b"")
+    except UnicodeDecodeError:
+        return ()
+
+
+def _joined(*parts: str) -> bytes:
+    key = SEPARATOR.join(parts)
+    if key.count(SEPARATOR) != len(parts) - 1:
+        raise ValueError(f"no part of a key may hold {SEPARATOR!r}, got {parts!r}")
+    return key.encode()
+
+
+# --- what is written
+
+
+def state(entity: str, name: str, value: Any | None, partition: int) -> Outgoing:
+    r"""Return the record that says how a part of a loop's state is now.
+
+    Parameters
+    ----------
+    entity
+        Whose state, or nothing where one loop serves all.
+    name
+        Which part of it.
+    value
+        Plain JSON values, text keys only; None: it is gone.
+    partition
+        That of the events.
+
+    Raises
+    ------
+    ValueError
+        If a number is not finite, the value is too large, or a name holds a separator.
+    TypeError
+        If the value holds what is no plain JSON value.
+
+    Examples
+    --------
+    >>> record = state("ann", "head", {"n": 3}, partition=2)
+    >>> record.key, record.value
+    (b'ann\x1fhead', b'{"type":"state","version":1,"key":"ann","name":"head","value":{"n":3}}')
+
+    """
+    key = _joined(entity, name)
+    data = None if value is None else _encoded(entity, name, value)
+    if data is not None and len(data) > MAX_BYTES:
+        raise ValueError(
+            f"state {name!r} of {entity!r} must have at most {MAX_BYTES} bytes, got {len(data)}"
+        )
+    return Outgoing(topic="state", partition=partition, key=key, value=data)
+
+
+def states(entity: str, name: str, value: Any | None, partition: int) -> list[Outgoing]:
+    r"""Return the records that say how a part of a loop's state is now, however large it is.
+
+    What is too large for one record is cut into pieces, parts of their own that are called
+    `<name>/piece/<number>`; the record of the part itself comes last and says how many they are.
+
+    Examples
+    --------
+    >>> records = states("ann", "head", {"names": "x" * 5_000_000}, partition=2)
+    >>> [record.key for record in records[-2:]]
+    [b'ann\x1fhead/piece/9', b'ann\x1fhead']
+
+    """
+    if value is None:
+        return [state(entity, name, None, partition)]
+    data = _encoded(entity, name, value)
+    if len(data) <= _WHOLE_BYTES:
+        return [Outgoing(topic="state", partition=partition, key=_joined(entity, name), value=data)]
+    text = _encoder.encode(value).decode()
+    pieces = [text[at : at + _PIECE] for at in range(0, len(text), _PIECE)]
+    cut = [(f"{name}{PIECES}{n}", piece) for n, piece in enumerate(pieces)]
+    return [
+        state(entity, part, content, partition)
+        for part, content in [*cut, (name, {CUT: len(pieces)})]
+    ]
+
+
+def _encoded(entity: str, name: str, value: Any) -> bytes:
+    data = _encoder.encode(_State(type="state", version=1, key=entity, name=name, value=value))
+    # The encoder writes null for what is not finite. Reading it back is the fastest way to see it;
+    # what differs for another reason, such as a tuple, is good.
+    if b"null" in data and _decoder.decode(data).value != value and not _is_finite(value):
+        raise ValueError(f"state {name!r} of {entity!r} must hold finite numbers only")
+    return data
+
+
+def _is_finite(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(map(_is_finite, value.values()))
+    if isinstance(value, list | tuple):
+        return all(map(_is_finite, value))
+    return not isinstance(value, float) or isfinite(value)
+
+
+# --- what is read
+
+
+def value_of(entity: str, name: str, data: bytes) -> Any:
+    """Return what a record says of a part of a loop's state; the inverse of `state`.
+
+    Raises
+    ------
+    DecodeError
+        If no worker can have written it.
+
+    """
+    try:
+        found = _decoder.decode(data)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise DecodeError(str(error)) from None
+    if found.version != 1:
+        raise DecodeError(f"version must be 1, got {found.version}")
+    if (found.key, found.name) != (entity, name):
+        raise DecodeError(
+            f"it must be about {entity!r}, {name!r}, got {found.key!r}, {found.name!r}"
+        )
+    return found.value
+
+
+def line_of(key: bytes | None, data: bytes) -> LabelledExample:
+    r"""Return the line of the consensus log that a record holds.
+
+    Raises
+    ------
+    DecodeError
+        If no worker can have written it.
+
+    Examples
+    --------
+    >>> line_of(b"ann", b"note to self")
+    Traceback (most recent call last):
+    connectors.wire.codec.DecodeError: its key must not be b'ann', expected that of a line, ...
+
+    """
+    parts = parts_of(key)
+    if len(parts) != 3:
+        raise DecodeError(
+            f"its key must not be {key!r:.80}, expected that of a line, "
+            r"<key>\x1f<event_id>\x1f<revision>"
+        )
+    example = decode(data)
+    if not isinstance(example, LabelledExample):
+        raise DecodeError(f"it must hold a labelled example, got {type(example).__name__}")
+    entity = parts[0]
+    theirs = _joined(entity, example.event_id, str(example.revision))
+    if theirs != key or (entity and example.key != entity):
+        raise DecodeError(f"its key must be {theirs!r:.80}, got {key!r:.80}")
+    return example
+
+
+# --- What is left of the topics `state` and `consensus` in one partition, as a worker takes it
+# over.
+#
+# What one record says is told in `statelog`.
+
+
+_Kept: TypeAlias = tuple[int, bytes | None]
+"""Offset and value of a record."""
+
+
+class HistoryError(ValueError):
+    """A record that no worker can have written; the text says which one, and what to do."""
+
+
+class History:
+    r"""What the topics `state` and `consensus` hold of one partition, the last record of each key.
+
+    Bytes are kept and decoded when asked for. A record that no worker can have written is told of
+    then, if no later one has replaced it: whoever wrote it can take it away with a null.
+
+    Attributes
+    ----------
+    ends
+        For each topic the offset that follows its last record.
+
+    Examples
+    --------
+    >>> from connectors.wire.state_records import state
+    >>> history = History()
+    >>> for offset, value in enumerate([{"n": 1}, {"n": 2}]):
+    ...     out = state("ann", "head", value, partition=2)
+    ...     history.take(
+    ...         Record(
+    ...             topic="state", partition=2, offset=offset, key=out.key, value=out.value, at=0.0
+    ...         )
+    ...     )
+    >>> history.entities(), history.parts("ann"), history.lines("ann")
+    (['ann'], {'head': {'n': 2}}, [])
+
+    """
+
+    # _partition  the one of the first record
+    # _parts      of each entity the parts by name; a value of None is kept, it must be merged
+    # _early      of each entity the answers that wait for their event, likewise
+    # _lines      of each entity the lines by record key; nulls are not kept
+    # _nulls      of each entity the offsets of nulls that no worker has written
+    # _strays     by key the offset of a record of state that is nobody's, if it is the last
+
+    def __init__(self) -> None:
+        self.ends: dict[TopicName, int] = {}
+        self._partition: int | None = None
+        self._parts: dict[str, dict[str, _Kept]] = {}
+        self._early: dict[str, dict[str, _Kept]] = {}
+        self._lines: dict[str, dict[bytes, _Kept]] = {}
+        self._nulls: dict[str, list[int]] = {}
+        self._strays: dict[bytes | None, int] = {}
+
+    def take(self, record: Record) -> None:
+        """Take the next record of either topic.
+
+        Raises
+        ------
+        ValueError
+            If it is of another topic, or of another partition than the first.
+
+        """
+        if record.topic not in ("state", "consensus"):
+            raise ValueError(f"topic must be state or consensus, got {record.topic!r}")
+        if self._partition is None:
+            self._partition = record.partition
+        elif self._partition != record.partition:
+            raise ValueError(
+                f"partition must be {self._partition} as that of the first record, "
+                f"got {record.partition}"
+            )
+        self.ends[record.topic] = record.offset + 1
+        kept = record.offset, record.value
+        match record.topic, parts_of(record.key):
+            case "state", (entity, name):
+                parts = self._early if name.startswith(EARLY) else self._parts
+                parts.setdefault(entity, {})[name] = kept
+            case "state", _:
+                self._take_stray(record)
+            case "consensus", (entity, _, _):
+                self._take_line(entity, record.key or b"", kept)
+                if record.value is None and not any(k == ERASED_BY for k, _ in record.headers):
+                    self._nulls.setdefault(entity, []).append(record.offset)
+            case _:
+                # Anybody may write to `consensus`. What lies there under a key that no line has is
+                # nobody's label: the worker that reads it as an input makes a dead letter of it,
+                # and it keeps none from starting. It could not be taken away: a null with the key
+                # of an entity forgets that entity.
+                pass
+
+    def _take_line(self, entity: str, key: bytes, kept: _Kept) -> None:
+        lines = self._lines.setdefault(entity, {})
+        if kept[1] is None:
+            lines.pop(key, None)
+        else:
+            lines[key] = kept
+
+    def _take_stray(self, record: Record) -> None:
+        if record.value is None:
+            self._strays.pop(record.key, None)
+        else:
+            self._strays[record.key] = record.offset
+
+    def entities(self) -> list[str]:
+        """Return all whose state or lines were spoken of, also of those who are gone since.
+
+        Raises
+        ------
+        HistoryError
+            If a record of state is there that belongs to nobody.
+
+        """
+        for key, offset in self._strays.items():
+            raise self._error("state", offset, f"its key must not be {key!r:.80}")
+        found = dict.fromkeys([*self._parts, *self._lines])
+        if not self._lines.get("") and not self._named(""):
+            found.pop("", None)
+        return list(found)
+
+    def parts(self, entity: str) -> dict[str, Any | None]:
+        """Return the parts of a loop's state by name; None for one that is gone.
+
+        Raises
+        ------
+        HistoryError
+            If a record cannot be read.
+
+        """
+        return {
+            name: self._whole(entity, name, kept)
+            for name, kept in self._named(entity).items()
+            if PIECES not in name
+        }
+
+    def early(self) -> list[tuple[str, str, Any | None]]:
+        """Return entity, name and value of the answers that wait for an event; None: no longer.
+
+        Raises
+        ------
+        HistoryError
+            If a record cannot be read.
+
+        """
+        return [
+            (entity, name, self._value(entity, name, kept))
+            for entity, parts in self._early.items()
+            for name, kept in parts.items()
+        ]
+
+    def names(self, entity: str) -> list[str]:
+        """Return the names of all records about an entity's state, pieces and answers included."""
+        return [*self._named(entity), *self._early.get(entity, ())]
+
+    def lines(self, entity: str) -> list[LabelledExample]:
+        """Return the lines of the consensus log, in the order of learning.
+
+        Raises
+        ------
+        HistoryError
+            If a record cannot be read.
+
+        """
+        return sorted(self.lines_as_written(entity), key=lambda example: example.sequence)
+
+    def lines_as_written(self, entity: str) -> list[LabelledExample]:
+        """Return the lines of the consensus log, in the order in which they lie in it.
+
+        Raises
+        ------
+        HistoryError
+            If a record cannot be read.
+
+        """
+        lines = sorted(self._lines.get(entity, {}).items(), key=lambda line: line[1][0])
+        return [self._example(key, kept) for key, kept in lines]
+
+    def consensus_keys(self, entity: str) -> list[bytes]:
+        """Return the record keys of these lines."""
+        return list(self._lines.get(entity, {}))
+
+    def n_nulls(self, entity: str, start: int) -> int:
+        """Return how many nulls from an offset on take lines away, written by no worker."""
+        return sum(offset >= start for offset in self._nulls.get(entity, ()))
+
+    @property
+    def configuration(self) -> dict[str, Any] | None:
+        """The configuration that works on the partition; None if no worker ever did.
+
+        Raises
+        ------
+        HistoryError
+            If the record cannot be read.
+
+        """
+        kept = self._parts.get("", {}).get(CONFIGURATION)
+        value = None if kept is None else self._value("", CONFIGURATION, kept)
+        if kept is None or value is None or isinstance(value, dict):
+            return value
+        raise self._error("state", kept[0], f"it must hold an object, got {value!r:.80}")
+
+    def _named(self, entity: str) -> dict[str, _Kept]:
+        parts = self._parts.get(entity, {})
+        if entity:
+            return parts
+        return {name: kept for name, kept in parts.items() if name != CONFIGURATION}
+
+    def _whole(self, entity: str, name: str, kept: _Kept) -> Any | None:
+        value = self._value(entity, name, kept)
+        if not (isinstance(value, dict) and value.keys() == {CUT}):
+            return value
+        named = self._named(entity)
+        names = [f"{name}{PIECES}{n}" for n in range(value[CUT])]
+        texts = [str(self._value(entity, one, named[one])) for one in names if one in named]
+        if len(texts) != len(names):
+            raise self._error("state", kept[0], f"it must have {len(names)} pieces")
+        try:
+            return msgspec.json.decode("".join(texts))
+        except msgspec.MsgspecError as error:
+            raise self._error("state", kept[0], f"its pieces do not fit: {error}") from None
+
+    def _value(self, entity: str, name: str, kept: _Kept) -> Any | None:
+        offset, data = kept
+        try:
+            return None if data is None else value_of(entity, name, data)
+        except DecodeError as error:
+            raise self._error("state", offset, str(error)) from None
+
+    def _example(self, key: bytes, kept: _Kept) -> LabelledExample:
+        offset, data = kept
+        try:
+            return line_of(key, data or b"")
+        except DecodeError as error:
+            raise self._error("consensus", offset, str(error)) from None
+
+    def _error(self, topic: TopicName, offset: int, flaw: str) -> HistoryError:
+        return HistoryError(
+            one_line(
+                f"{topic}:{self._partition}:{offset} is nothing that this streamgp writes: {flaw}; "
+                "use the streamgp that wrote it, or write a null with its key and start again"
+            )
+        )

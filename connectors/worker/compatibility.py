@@ -1,0 +1,181 @@
+"""Whether the topics go with the worker: its configuration, and no other group beside its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from connectors.topics import Record
+from streamgp import __version__
+from streamgp.common.environment import differences, differences_text, environment
+
+GROUP = "group"
+"""Name of the group in the record that says which configuration works on a partition."""
+ENVIRONMENT = "environment"
+"""Name of the numerical environment in the same record; workers before this version left it out."""
+
+
+BEING_RECOVERED = "being recovered"
+"""Stands in the place of a fingerprint while state is made anew; no configuration has it."""
+
+
+class UnfitTopicsError(ValueError):
+    """The topics do not go with the worker; the text says why, and what to do."""
+
+
+class ChangedConfigurationError(UnfitTopicsError):
+    """The topics hold what a worker of another configuration has learned."""
+
+
+class OtherGroupError(UnfitTopicsError):
+    """Workers of another group write what they learn into the same topics."""
+
+
+class DifferentEnvironmentError(UnfitTopicsError):
+    """The topics were written in another numerical environment, or one that is not recorded."""
+
+
+def signature(configuration: Mapping[str, Any], group: str) -> dict[str, Any]:
+    """Return how a worker signs a partition: the record `configuration` of the topic `state`."""
+    return {
+        **configuration,
+        GROUP: group,
+        "streamgp": __version__,
+        ENVIRONMENT: environment(),
+    }
+
+
+def environment_in(signed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the numerical environment that a partition was signed in, {} if it is not recorded.
+
+    Examples
+    --------
+    >>> environment_in({"keyed": True}), environment_in({"environment": {"numpy": "2.4.6"}})
+    ({}, {'numpy': '2.4.6'})
+
+    """
+    found = signed.get(ENVIRONMENT)
+    return found if isinstance(found, dict) else {}
+
+
+def check_environment(partition: int, theirs: Mapping[str, Any] | None) -> None:
+    """Check that a partition was worked on in the numerical environment of this process.
+
+    Parameters
+    ----------
+    partition
+        Which one.
+    theirs
+        Where it was worked on, {} if that is not recorded; None if no worker ever did.
+
+    Raises
+    ------
+    DifferentEnvironmentError
+        If it was another one, or is not recorded.
+
+    Examples
+    --------
+    >>> check_environment(2, {"numpy": "1.26.4"})
+    Traceback (most recent call last):
+    connectors.worker.compatibility.DifferentEnvironmentError: partition 2 was worked on in ...
+
+    """
+    if theirs is None:
+        return
+    if not theirs:
+        raise DifferentEnvironmentError(
+            f"partition {partition} was worked on by a streamgp that did not record its numerical "
+            "environment, so that nothing shows that it was this one, as --strict demands; go on "
+            "without --strict, which records it with the next input"
+        )
+    found = differences(theirs)
+    if found:
+        raise DifferentEnvironmentError(
+            f"partition {partition} was worked on in another numerical environment "
+            f"({differences_text(found)}), and --strict demands the same; go back to it, or go on "
+            "without --strict: results agree to about 1e-9, not bitwise"
+        )
+
+
+def check_signed(
+    partition: int, theirs: Mapping[str, Any], ours: Mapping[str, Any], group: str | None
+) -> None:
+    """Check what the topics say of the workers of a partition.
+
+    Parameters
+    ----------
+    partition
+        Which one.
+    theirs
+        What the topics say. Where workers before this version signed, no group is named.
+    ours
+        The configuration here.
+    group
+        The group here; None if that does not matter.
+
+    Raises
+    ------
+    OtherGroupError
+        If another group has worked there.
+    ChangedConfigurationError
+        If another configuration has.
+
+    Examples
+    --------
+    >>> check_signed(2, {"keyed": True, "group": "rooms"}, {"keyed": True}, "phones")
+    Traceback (most recent call last):
+    connectors.worker.compatibility.OtherGroupError: partition 2 is that of the group 'rooms', ...
+
+    """
+    other = theirs.get(GROUP, group)
+    if group is not None and other != group:
+        raise OtherGroupError(
+            f"partition {partition} is that of the group {other!r}, here it is {group!r}, and two "
+            f"would ruin each other's learners; use the group name {other!r}, or other topics"
+        )
+    differing = [name for name in ours if theirs.get(name) != ours[name]]
+    if differing:
+        there = ", ".join(f"{name} {theirs.get(name)!s:.16}" for name in differing)
+        here = ", ".join(f"{name} {ours[name]}" for name in differing)
+        raise ChangedConfigurationError(
+            f"partition {partition} was worked on with another configuration ({there}; here "
+            f"{here}); go back to it, or "
+            + (
+                "use other topics"
+                if "keyed" in differing
+                else "take the new one over with `streamgp rebuild`"
+            )
+        )
+
+
+def check_alone(record: Record, group: str) -> None:
+    """Check that a line of the consensus log, written since the restore, is of our own group.
+
+    Both groups may have begun at the same moment, when neither had signed yet.
+
+    Parameters
+    ----------
+    record
+        The line.
+    group
+        The group here.
+
+    Raises
+    ------
+    OtherGroupError
+        If it is of another.
+
+    """
+    ours = source_of(group)
+    theirs = next((v.decode(errors="replace") for k, v in record.headers if k == "ce_source"), ours)
+    if theirs != ours:
+        raise OtherGroupError(
+            f"{theirs!r:.80} writes what it learns into the same topics as {ours!r} (consensus:"
+            f"{record.partition}:{record.offset}), and two groups would ruin each other's "
+            "learners; stop one of them, and give it other topics"
+        )
+
+
+def source_of(group: str) -> str:
+    """Return how workers of a group sign their records: their `ce_source`."""
+    return f"/streamgp/{group}"

@@ -1,0 +1,237 @@
+r"""Answers that come before their event: kept until it comes, or until nobody waits any more.
+
+A worker reads answers before events, be they older. A label that somebody volunteers therefore
+comes first wherever both wait to be read. It is kept as it came, in a record of the topic `state`
+of its own, `<entity>\x1fearly/<topic:partition:offset>`: as safe as what the loops remember, and
+good for a faithful dead letter if the event never comes.
+
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode, b64encode
+from bisect import insort
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from connectors.topics import Record
+from connectors.wire.inbound import Inbound, read
+from connectors.wire.state_records import EARLY
+from streamgp.interactive.messages import Answer
+from streamgp.interactive.state.snapshot import INCONSISTENT, SnapshotError
+
+PATIENCE_S = 60.0
+"""How long an answer waits for an event that nobody has written yet. Of one sender, or of several
+whose records take some seconds longer, both are there by then."""
+MAX_WAITING = 10_000
+"""Answers that wait in one partition at most."""
+MAX_WAITING_BYTES = 2**23
+"""How large they are together at most; also what a record of state can hold of a single one."""
+
+Part: TypeAlias = tuple[str, str, Any | None]
+"""Entity, name and value of a record of state; None: it is gone."""
+
+_NAME = re.compile(re.escape(EARLY) + r"answers:([0-9]+):([0-9]+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Early:
+    """An answer that waits.
+
+    Parameters
+    ----------
+    inbound
+        The record and what it says.
+    entity
+        Whose it is.
+    since
+        When it was first read, POSIX seconds.
+
+    """
+
+    inbound: Inbound
+    entity: str
+    since: float
+
+    @property
+    def event_id(self) -> str:
+        """The event that it waits for; nothing if the answer can no longer be understood."""
+        message = self.inbound.message
+        return message.event_id if isinstance(message, Answer) else ""
+
+    @property
+    def name(self) -> str:
+        """The name of its record of state."""
+        record = self.inbound.record
+        return f"{EARLY}{record.topic}:{record.partition}:{record.offset}"
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        record = self.inbound.record
+        in_headers = sum(len(name) + len(value) for name, value in record.headers)
+        return len(record.key or b"") + len(record.value or b"") + in_headers
+
+
+class EarlyAnswers:
+    """The answers of one partition that wait for their events, in the order of the topic.
+
+    Who takes some out has to do something with them: they are no longer kept.
+
+    Parameters
+    ----------
+    partition
+        Its number.
+    keyed
+        Whether each key has a loop of its own.
+
+    """
+
+    # _waiting  by offset, rising
+    # _of       the offsets by entity and event, rising
+    # _size     of all, in bytes
+    # _changed  by entity and name what is different from what `changes` returned last; None: gone
+    def __init__(self, partition: int, *, keyed: bool) -> None:
+        self._partition = partition
+        self._keyed = keyed
+        self._waiting: OrderedDict[int, Early] = OrderedDict()
+        self._of: dict[tuple[str, str], list[int]] = {}
+        self._size = 0
+        self._changed: dict[tuple[str, str], Early | None] = {}
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def has(self, record: Record) -> bool:
+        """Whether an answer waits that lies where a record does."""
+        return record.offset in self._waiting
+
+    def keep(self, inbound: Inbound, entity: str, now: float) -> list[Early]:
+        """Keep an answer; take out those, the oldest, for which there is no room any more."""
+        early = Early(inbound=inbound, entity=entity, since=now)
+        self._add([early])
+        self._changed[entity, early.name] = early
+        oldest = []
+        while len(self._waiting) > MAX_WAITING or self._size > MAX_WAITING_BYTES:
+            oldest.append(self._take(next(iter(self._waiting))))
+        return oldest
+
+    def take_for(self, entity: str, event_id: str) -> list[Early]:
+        """Take out what waits for an event, in its order."""
+        return [self._take(offset) for offset in list(self._of.get((entity, event_id), ()))]
+
+    def is_overdue(self, now: float) -> bool:
+        """Whether the oldest has waited long enough."""
+        # Of a clock that was set back nobody knows how long ago an answer was read.
+        oldest = next(iter(self._waiting.values()), None)
+        return oldest is not None and abs(now - oldest.since) > PATIENCE_S
+
+    def take_overdue(self, now: float) -> list[Early]:
+        """Take out what has waited long enough; a younger one does not leave before an older."""
+        overdue = []
+        while self.is_overdue(now):
+            overdue.append(self._take(next(iter(self._waiting))))
+        return overdue
+
+    def forget(self, entity: str) -> bool:
+        """Forget what an entity has said; return whether there was anything."""
+        offsets = [offset for offset, early in self._waiting.items() if early.entity == entity]
+        for offset in offsets:
+            self._take(offset)
+        return bool(offsets)
+
+    # --- what must not be lost
+
+    def state(self) -> list[Part]:
+        """Return all records of state."""
+        return [(early.entity, early.name, _plain(early)) for early in self._waiting.values()]
+
+    def changes(self) -> list[Part]:
+        """Return the records of state that have changed since the last call."""
+        changed, self._changed = self._changed, {}
+        return [
+            (entity, name, None if early is None else _plain(early))
+            for (entity, name), early in changed.items()
+        ]
+
+    def take_over(self, parts: Iterable[Part]) -> None:
+        """Take over records of state, of each the last one; that does not count as a change.
+
+        Raises
+        ------
+        SnapshotError
+            If they cannot be understood.
+
+        """
+        found: list[Early] = []
+        for entity, name, value in parts:
+            try:
+                offset = self._offset(name)
+                if offset in self._waiting:
+                    self._take(offset)
+                if value is not None:
+                    found.append(self._early(entity, offset, value))
+            except INCONSISTENT as error:
+                raise SnapshotError(
+                    f"state {name!r:.80} of {entity!r:.80} is no answer that waits: {error!s:.80}"
+                ) from error
+        self._add(found)
+        self._changed.clear()
+
+    # --- inside
+
+    def _add(self, found: Iterable[Early]) -> None:
+        is_rising = True
+        for early in found:
+            offset = early.inbound.record.offset
+            is_rising &= not self._waiting or next(reversed(self._waiting)) < offset
+            self._waiting[offset] = early
+            insort(self._of.setdefault((early.entity, early.event_id), []), offset)
+            self._size += early.size
+        if not is_rising:  # delivered once more, or in the order of a compacted topic
+            self._waiting = OrderedDict(sorted(self._waiting.items()))
+
+    def _take(self, offset: int) -> Early:
+        early = self._waiting.pop(offset)
+        event = early.entity, early.event_id
+        self._of[event].remove(offset)
+        if not self._of[event]:
+            del self._of[event]
+        self._size -= early.size
+        if self._changed.pop((early.entity, early.name), None) is None:
+            self._changed[early.entity, early.name] = None  # else it was never written
+        return early
+
+    def _offset(self, name: str) -> int:
+        found = _NAME.fullmatch(name)
+        if found is None or int(found[1]) != self._partition:
+            raise ValueError(f"its name must be {EARLY}answers:{self._partition}:<offset>")
+        return int(found[2])
+
+    def _early(self, entity: str, offset: int, plain: dict[str, Any]) -> Early:
+        record = Record(
+            topic="answers",
+            partition=self._partition,
+            offset=offset,
+            key=None if plain["key"] is None else b64decode(plain["key"], validate=True),
+            value=b64decode(plain["value"], validate=True),
+            headers=[(str(name), b64decode(data)) for name, data in plain["headers"]],
+            at=float(plain["at"]),
+        )
+        inbound = read(record, keyed=self._keyed)
+        assert inbound is not None  # it is no null
+        return Early(inbound=inbound, entity=entity, since=float(plain["since"]))
+
+
+def _plain(early: Early) -> dict[str, Any]:
+    record = early.inbound.record
+    return {
+        "since": early.since,
+        "at": record.at,
+        "key": None if record.key is None else b64encode(record.key).decode(),
+        "value": b64encode(record.value or b"").decode(),
+        "headers": [[name, b64encode(data).decode()] for name, data in record.headers],
+    }

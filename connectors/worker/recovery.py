@@ -1,0 +1,241 @@
+"""Bringing partitions back from the local disk and the topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from time import perf_counter
+from typing import Any
+
+from connectors.storage.snapshots import StateDirectory, StateError
+from connectors.topics import Link, ShortTopicError
+from connectors.wire.state_records import History
+from connectors.worker.compatibility import check_environment
+from connectors.worker.logging import Journal, in_ms
+from connectors.worker.partition import Partition
+from connectors.worker.settings import LoopSettings
+from streamgp.common.environment import differences, differences_text
+
+
+class Restorer:
+    """Makes partitions what they were when they were last worked on, wherever that was.
+
+    Parameters
+    ----------
+    link
+        The hold on the topics.
+    loops
+        What the loops are made of.
+    group
+        Who works on the topics.
+    state
+        Where snapshots are kept; None for nowhere.
+    clock
+        Tells the time.
+    journal
+        Told how it gets on.
+    strict
+        Whether to refuse partitions that were worked on in another numerical environment.
+
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        loops: LoopSettings,
+        group: str,
+        state: StateDirectory | None,
+        clock: Callable[[], float],
+        journal: Journal,
+        *,
+        strict: bool = False,
+    ) -> None:
+        self._link = link
+        self._loops = loops
+        self._group = group
+        self._state = state
+        self._clock = clock
+        self._journal = journal
+        self._strict = strict
+
+    def restored(self, numbers: Sequence[int]) -> dict[int, Partition]:
+        """Return partitions as the topics have them.
+
+        Raises
+        ------
+        LinkError
+            If the topics cannot be read to their ends.
+        UnfitTopicsError
+            If they hold what does not go with this worker.
+
+        """
+        start = perf_counter()
+        partitions: dict[int, Partition] = {}
+        try:
+            for number in numbers:
+                partitions[number] = self._opened(number)
+            from_disk = [number for number in numbers if partitions[number].starts]
+            behind = partitions
+            while behind:
+                behind = self._brought_up(behind)
+                from_disk = [number for number in from_disk if partitions[number].starts]
+            self._compare_environments(partitions)
+        except BaseException:
+            for partition in partitions.values():
+                with suppress(StateError):
+                    partition.close()
+            raise
+        self._journal.info(
+            "restored",
+            partitions=list(numbers),
+            from_snapshot=from_disk,
+            took_s=round(perf_counter() - start, 3),
+        )
+        return partitions
+
+    def scanned(self, number: int) -> History:
+        """Return everything that the topics hold of one partition."""
+        history = History()
+        for record in self._link.history({number: {}}):
+            history.take(record)
+        return history
+
+    def _opened(self, number: int) -> Partition:
+        return Partition(
+            number,
+            self._loops,
+            self._state,
+            now=self._clock(),
+            note=lambda reason: self._journal.warning("snapshot-unused", reason=reason),
+            group=self._group,
+        )
+
+    def _brought_up(self, partitions: dict[int, Partition]) -> dict[int, Partition]:
+        """Read on where partitions end; return those that must be read once more."""
+        histories = {number: History() for number in partitions}
+        ends: dict[Any, int] = {}
+        starts = {number: partition.starts for number, partition in partitions.items()}
+        try:
+            for record in self._link.history(starts, self._progress):
+                histories[record.partition].take(record)
+                ends[record.topic, record.partition] = record.offset + 1
+        except ShortTopicError as error:
+            for number, reason in error.reasons.items():
+                partitions[number].begin_anew(reason)
+            return partitions
+        behind = {}
+        for number, partition in partitions.items():
+            if partition.bring_up(histories.pop(number)):
+                partition.advance(ends)
+            else:
+                behind[number] = partition
+        return behind
+
+    def _compare_environments(self, partitions: Mapping[int, Partition]) -> None:
+        """Log where partitions were worked on in another numerical environment, or refuse them."""
+        others: dict[str, list[int]] = {}
+        found: dict[str, Any] = {}
+        for number, partition in partitions.items():
+            if self._strict:
+                check_environment(number, partition.environment)
+            differing = differences(partition.environment or {})
+            if differing:
+                text = differences_text(differing)
+                others.setdefault(text, []).append(number)
+                found[text] = {name: {"was": a, "is": b} for name, (a, b) in differing.items()}
+        for text, numbers in others.items():
+            self._journal.warning(
+                "environment-differs",
+                partitions=numbers,
+                fields=found[text],
+                consequence="results agree to about 1e-9, not bitwise",
+            )
+
+    def _progress(self, n_done: int, n_all: int) -> None:
+        self._journal.show_life()
+        self._journal.info("restoring", records=n_done, of=n_all)
+
+
+# --- Snapshots of partitions on the local disk, one at a time.
+
+
+# Saving takes at most one part in so many of the time.
+_PAUSE_PER_COST = 20.0
+
+
+class Saver:
+    """Knows which partitions are ahead of their snapshots, and saves them in turn.
+
+    Parameters
+    ----------
+    partitions
+        Those that are ours, by number; the session keeps this up to date.
+    every_s
+        Seconds from one snapshot of a partition to its next.
+    clock
+        Tells the time.
+    journal
+        Told of every snapshot, and why there is none.
+
+    """
+
+    # _changed  partitions whose loops are ahead of their snapshot, for the longest time first
+    # _next     when the next snapshot is due, by perf_counter
+
+    def __init__(
+        self,
+        partitions: Mapping[int, Partition],
+        every_s: float,
+        clock: Callable[[], float],
+        journal: Journal,
+    ) -> None:
+        self._partitions = partitions
+        self._every_s = every_s
+        self._clock = clock
+        self._journal = journal
+        self._changed: dict[int, None] = {}
+        self._next = perf_counter() + every_s
+
+    def note(self, numbers: Iterable[int]) -> None:
+        """Take note of partitions whose loops have changed."""
+        self._changed |= dict.fromkeys(sorted(set(numbers) - self._changed.keys()))
+
+    def drop(self, number: int) -> None:
+        """Take note that a partition is ours no longer."""
+        self._changed.pop(number, None)
+
+    def save_when_due(self) -> None:
+        """Save the partition whose turn it is, if it is time."""
+        if self._changed and perf_counter() >= self._next:
+            self._save(next(iter(self._changed)))
+
+    def save_all(self) -> None:
+        """Save every partition that has changed."""
+        for number in list(self._changed):
+            self._save(number)
+
+    def save_at_once(self, number: int) -> None:
+        """Save a partition of which the old snapshot must not stay."""
+        if not self._save(number):
+            self._partitions[number].drop_snapshot()
+
+    def _save(self, number: int) -> bool:
+        start = perf_counter()
+        try:
+            size = self._partitions[number].save(self._clock())
+        except StateError as error:
+            self._journal.warning(
+                "snapshot-failed",
+                partition=number,
+                reason=str(error),
+                consequence="goes on; a restart reads the topics from the start",
+            )
+            size = None
+        took_s = perf_counter() - start
+        if size:
+            self._journal.info("snapshot", partition=number, bytes=size, took_ms=in_ms(took_s))
+        # The next one's turn comes when so much time has passed that saving costs little of it.
+        self._changed.pop(number, None)
+        pause_s = self._every_s / max(1, len(self._partitions))
+        self._next = perf_counter() + max(pause_s, _PAUSE_PER_COST * took_s)
+        return size is not None

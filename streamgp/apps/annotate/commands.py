@@ -1,0 +1,208 @@
+"""What an annotator can say, and how it is understood."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol
+
+from streamgp.apps.annotate.choices import (
+    Choice,
+    in_words,
+    parse_label,
+    parse_number,
+    shown_label,
+    split_confidence,
+)
+from streamgp.apps.annotate.question_view import View
+from streamgp.base import Label
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """What the annotator wants.
+
+    Parameters
+    ----------
+    kind
+        What it is.
+    label
+        The label, where one is given.
+    std
+        How exact it is, where it is a number and that was said.
+    confidence
+        How sure it is, from 0 to 1, where that was said.
+    response_s
+        For how many seconds the question had been shown when the label was chosen, or declined.
+
+    """
+
+    kind: Literal["label", "decline", "skip", "undo", "quit"]
+    label: Label | None = None
+    std: float | None = None
+    confidence: float | None = None
+    response_s: float | None = None
+
+
+def said(command: Command) -> str:
+    """Return a label, or that none is known, as text.
+
+    Examples
+    --------
+    >>> said(Command(kind="label", label=21.5, std=0.5, confidence=0.75))
+    '21.5 ± 0.5, sure'
+
+    """
+    if command.label is None:
+        return "don't know"
+    text = shown_label(command.label)
+    if command.std is not None:
+        text += f" \N{PLUS-MINUS SIGN} {shown_label(command.std)}"
+    return text if command.confidence is None else f"{text}, {in_words(command.confidence)}"
+
+
+COMMANDS = {
+    "d": Command(kind="decline"),
+    "s": Command(kind="skip"),
+    "u": Command(kind="undo"),
+    "q": Command(kind="quit"),
+}
+"""By key, beside the labels."""
+
+
+class UnclearLineError(Exception):
+    """A line that says nothing, where nobody is there to write another one."""
+
+
+class Face(Protocol):
+    """Where questions are shown and commands come from."""
+
+    def __enter__(self) -> Face: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def show(self, view: View) -> None:
+        """Show what there is to see."""
+        ...
+
+    def read(self, view: View, timeout_s: float) -> Command | None:
+        """Return what the annotator wants about what was shown, None if nothing in time.
+
+        Raises
+        ------
+        UnclearLineError
+            If what was said means nothing, and what follows may be about another question.
+
+        """
+        ...
+
+    def question_ended(self) -> None:
+        """Hear that the question shown has ended by itself."""
+        ...
+
+    def release(self) -> None:
+        """Give back whatever is held; also in the middle of something."""
+        ...
+
+
+def label_of_key(character: str, choices: Sequence[Choice]) -> Command | None:
+    """Return the label that a key stands for; None if it stands for none."""
+    for choice in choices:
+        if choice.character == character:
+            return Command(kind="label", label=choice.label)
+    return None
+
+
+def typed_label(text: str, view: View) -> Command:
+    """Return the label, or the number, that was typed; raises ValueError if it is none."""
+
+    def read(text: str) -> Command:
+        if view.of_numbers:
+            y, std = parse_number(text)
+            return Command(kind="label", label=y, std=std)
+        return Command(kind="label", label=parse_label(text, [c.label for c in view.choices]))
+
+    return _with_confidence(text, view, read)
+
+
+def line_of(text: str, view: View) -> Command:
+    """Return what a line says about a question; raises ValueError if it is nothing."""
+    read = number_of_line if view.of_numbers else command_of_line
+    return _with_confidence(text, view, lambda line: read(line, view.choices))
+
+
+def _with_confidence(text: str, view: View, read: Callable[[str], Command]) -> Command:
+    """Read what was typed, and how sure it is where that is asked for."""
+    if not view.asks_confidence:
+        return read(text)
+    rest, confidence = split_confidence(text)
+    if confidence is None:
+        return read(text)
+    written = text.strip()
+    for label in (shown_label(choice.label) for choice in view.choices):
+        if label in (written, written.removeprefix("n ").strip()):
+            raise ValueError(
+                f"{label!r} is a label itself; put it in double quotes (in a line behind n), or "
+                "what stands before ?"
+            )
+    command = read(rest)
+    if command.kind != "label":
+        raise ValueError(f"{rest!r} gives no label that one could be sure of")
+    return replace(command, confidence=confidence)
+
+
+def number_of_line(line: str, choices: Sequence[Choice]) -> Command:
+    """Return what a line says where numbers are asked for: a key, or a number.
+
+    Raises
+    ------
+    ValueError
+        If it says nothing; the text says what could be meant.
+
+    Examples
+    --------
+    >>> number_of_line("21.5 +- 0.5", []).std
+    0.5
+
+    """
+    word = line.strip()
+    if word in COMMANDS:
+        return COMMANDS[word]
+    command = label_of_key(word, choices)
+    if command is not None:
+        return command
+    y, std = parse_number(word.removeprefix("n "))
+    return Command(kind="label", label=y, std=std)
+
+
+def command_of_line(line: str, choices: Sequence[Choice]) -> Command:
+    """Return what a line says: a key, `n LABEL`, or a known label written out.
+
+    Raises
+    ------
+    ValueError
+        If it says nothing, or two things; the text says what could be meant.
+
+    Examples
+    --------
+    >>> hall = Choice(character="1", label="hall")
+    >>> [command_of_line(line, [hall]).label for line in ("1", "hall", "n attic")]
+    ['hall', 'hall', 'attic']
+
+    """
+    word, _, rest = line.strip().partition(" ")
+    if word == "n":
+        return Command(kind="label", label=parse_label(rest, [c.label for c in choices]))
+    line = line.strip()
+    if line in COMMANDS:
+        return COMMANDS[line]
+    meant = {shown_label(c.label): c.label for c in choices if line == c.character}
+    meant |= {shown_label(c.label): c.label for c in choices if line == shown_label(c.label)}
+    if len(meant) > 1:
+        pressed, written = meant
+        raise ValueError(
+            f"{line!r} is the key of {pressed} and a label itself; write n {pressed} or n {written}"
+        )
+    for label in meant.values():
+        return Command(kind="label", label=label)
+    raise ValueError(f"{line!r:.60} is no key and no known label; write n LABEL for a new one")

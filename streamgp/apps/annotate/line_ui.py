@@ -1,0 +1,187 @@
+"""Questions in a pipe: printed as text, answered by one line each."""
+
+from __future__ import annotations
+
+import os
+import select
+from typing import TYPE_CHECKING, TextIO
+
+from streamgp.apps.annotate import question_view as looks
+from streamgp.apps.annotate.choices import IN_A_LINE
+from streamgp.apps.annotate.commands import Command, UnclearLineError, line_of
+from streamgp.apps.annotate.stopwatch import Stopwatch
+
+if TYPE_CHECKING:
+    from connectors.annotation.inbox import Question
+    from streamgp.apps.annotate.question_view import View
+
+
+_WIDTH = 100
+
+
+class Lines:
+    """The lines of a stream, as they come.
+
+    Parameters
+    ----------
+    stream
+        A file, a pipe or a terminal; anything else is read to its end at once.
+
+    Attributes
+    ----------
+    n_dropped
+        Lines left behind.
+    is_typed
+        Whether somebody writes them now, and sees what becomes of them.
+
+    """
+
+    # _fd      what is read; None if nothing more comes
+    # _unread  read, and not taken
+    def __init__(self, stream: TextIO) -> None:
+        self.n_dropped = 0
+        self.is_typed = stream.isatty()
+        self._unread = b""
+        self._fd: int | None = None
+        try:
+            self._fd = stream.fileno()
+        except (OSError, ValueError):
+            self._unread = stream.read().encode()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether there is no line, and none will come."""
+        return self._fd is None and not self._unread
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether there is something to be read already."""
+        if self._unread or self._fd is None:
+            return bool(self._unread)
+        return bool(select.select([self._fd], [], [], 0.0)[0])
+
+    def first(self, timeout_s: float) -> str | None:
+        """Return the first line that was not dropped, None if none comes in time."""
+        while b"\n" not in self._unread and self._fd is not None:
+            if not select.select([self._fd], [], [], timeout_s)[0]:
+                return None
+            data = os.read(self._fd, 1 << 16)
+            self._unread += data
+            if not data:
+                self._fd = None
+        line = self._unread.partition(b"\n")[0]
+        return line.decode(errors="replace") if self._unread else None
+
+    def drop(self) -> None:
+        """Leave the first line behind."""
+        self._unread = self._unread.partition(b"\n")[2]
+        self.n_dropped += 1
+
+
+class LineFace:
+    """Prints every question once; a line answers the question printed last.
+
+    Parameters
+    ----------
+    lines
+        Where the answers come from.
+    out
+        Where the questions go.
+    watch
+        Measures how long questions are shown; None for one of its own.
+
+    """
+
+    # _shown        the question printed last
+    # _was_written  whether a line was waiting for it: its time would say nothing
+    # _said         the note and the trouble printed last
+    def __init__(self, lines: Lines, out: TextIO, watch: Stopwatch | None = None) -> None:
+        from rich.console import Console
+
+        self._lines = lines
+        self._watch = watch or Stopwatch()
+        self._console = Console(
+            file=out, width=_WIDTH, color_system=None, force_terminal=False, highlight=False
+        )
+        self._shown: Question | None = None
+        self._was_written = False
+        self._said: tuple[str | None, str | None] = (None, None)
+
+    def __enter__(self) -> LineFace:
+        self._watch.listen()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.release()
+        self._watch.close()
+
+    def show(self, view: View) -> None:
+        """Print what is new."""
+        for new, old in zip((view.note, view.trouble), self._said, strict=True):
+            if new is not None and new != old:
+                self._print(new)
+        self._said = (view.note, view.trouble)
+        if view.n_read is None and view.question is not None and view.question != self._shown:
+            self._console.print()
+            self._console.print(looks.whole(view, most=looks.MOST_IN_LINES))
+            if view.asks_confidence:
+                self._print(IN_A_LINE)
+            self._console.print(looks.status(view))
+            self._was_written = self._lines.is_waiting
+        self._shown = view.question
+        request = None if view.question is None else view.question.request
+        self._watch.look(request if view.n_read is None else None)
+
+    def read(self, view: View, timeout_s: float) -> Command | None:
+        """Return what the next line says. Lines for which there is no question yet wait.
+
+        Raises
+        ------
+        UnclearLineError
+            If it says nothing and was not typed: the lines behind it were written for the questions
+            that follow, and would answer this one.
+
+        """
+        if view.n_read is not None:
+            return None
+        line = self._lines.first(timeout_s)
+        if line is None:
+            return Command(kind="quit") if self._lines.has_ended else None
+        word = line.strip()
+        if view.question is None and word not in ("", "?", "q", "u"):
+            return None
+        self._lines.drop()
+        if word == "?":
+            self._print(looks.HELP)
+        elif word == "m" and view.question is not None:
+            self._console.print(looks.features(view))
+        elif word:
+            try:
+                command = line_of(line, view)
+            except ValueError as error:
+                if not self._lines.is_typed:
+                    n = self._lines.n_dropped
+                    raise UnclearLineError(
+                        f"line {n} of the input: {error}; nothing behind it was read"
+                    ) from None
+                self._print(str(error))
+                return None
+            return self._timed(command)
+        return None
+
+    def _timed(self, command: Command) -> Command:
+        if self._was_written:
+            return command
+        command = self._watch.timed(command)
+        if command.response_s is not None:
+            self._watch.stop()
+        return command
+
+    def question_ended(self) -> None:
+        """Do nothing: the next line is about the next question."""
+
+    def release(self) -> None:
+        """Do nothing: nothing is held."""
+
+    def _print(self, text: str) -> None:
+        self._console.print(looks.printable_lines(text), markup=False)

@@ -1,0 +1,484 @@
+"""What `streamgp annotate` does once its options are known: open, answer, say how it ended."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+from types import FrameType
+
+import click
+from msgspec.structs import replace
+
+from connectors.annotation.inbox import CannotUndoError, Question
+from connectors.topics import RefusedError, Topics
+from connectors.wire.outbound import Outbox
+from streamgp.apps.annotate.choices import GIVEN, SUGGESTED, Choice, Choices, shown_label
+from streamgp.apps.annotate.commands import Command, Face, UnclearLineError, said
+from streamgp.apps.annotate.question_view import View
+from streamgp.apps.annotate.sender import PROGRAM, SOURCE, Courier
+from streamgp.apps.annotate.simulated import Simulation, Truths, read_truths
+from streamgp.apps.annotate.subscription import LOOK_S, LiveDesk, Sitting
+from streamgp.apps.console import (
+    DONE,
+    INTERRUPTED,
+    LOST_BROKER,
+    WRONG_USE,
+    StatusLine,
+    Stop,
+    number,
+    tell,
+)
+from streamgp.apps.deployment.deployment import visit
+from streamgp.common.printable import HiddenLabels, printable
+from streamgp.config.build import build_annotator
+from streamgp.config.load import with_annotators
+from streamgp.config.settings import WorkerConfig
+from streamgp.config.validation import ConfigError
+from streamgp.interactive.messages import CONFIDENCE, RESPONSE_S, Answer, Challenge, Request
+
+# --- What `streamgp annotate` does for a person: show a question, take the answer, send it.
+
+
+class Answering:
+    """One annotator at work.
+
+    Parameters
+    ----------
+    topics
+        The topics.
+    sitting
+        Who answers, and what.
+    face
+        Where questions are shown and commands come from.
+    courier
+        Takes the answers to the broker.
+    clock
+        Tells the time, POSIX seconds.
+
+    Attributes
+    ----------
+    n_answered
+        Answers given.
+    lost
+        Why it was left, where the broker was away for as long as nobody wants to wait without a
+        question; else None.
+
+    Raises
+    ------
+    LinkError
+        If the broker cannot be reached at the beginning.
+
+    """
+
+    # _live      the desk, and what fills it
+    # _question  what is shown; it stays until it is answered, skipped or over
+    # _is_empty  whether there was no question when the last one was looked for
+    # _idle_at   when there was a question last, by the clock
+    def __init__(
+        self,
+        topics: Topics,
+        sitting: Sitting,
+        face: Face,
+        courier: Courier,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.n_answered = 0
+        self.lost: str | None = None
+        self._sitting = sitting
+        self._face = face
+        self._courier = courier
+        self._clock = clock
+        self._outbox = Outbox(SOURCE, keyed=sitting.keyed)
+        self._choices = Choices()
+        self._hidden = HiddenLabels()
+        self._question: Question | None = None
+        self._note: str | None = None
+        self._is_empty = True
+        self._idle_at = clock()
+        self._live = LiveDesk(topics, sitting, clock)
+
+    def run(self, should_stop: Callable[[], bool]) -> None:
+        """Ask until the annotator leaves, or something else wants an end.
+
+        Raises
+        ------
+        RefusedError
+            If the topics cannot be read any longer, and waiting would not help.
+
+        """
+        with self._face as face:
+            while not should_stop():
+                self._read_on()
+                self._choose()
+                view = self._view()
+                face.show(view)
+                if self._is_idle_for_too_long(view):
+                    self.lost = self._live.trouble
+                    return
+                # While there is much to read, a look whether a key was pressed is enough.
+                is_busy = view.n_read is not None or view.question is None
+                command = face.read(view, 0.0 if is_busy else LOOK_S)
+                if command is not None and not self._obey(command):
+                    return
+
+    def finish(self, timeout_s: float) -> int:
+        """Let the last answers be sent; return how many were not in time."""
+        return self._courier.finish(timeout_s)
+
+    def close(self) -> None:
+        """Let go; what is not sent is given up."""
+        self._courier.close()
+        self._live.close()
+
+    def n_open(self) -> int:
+        """Return the number of questions that wait."""
+        return self._live.desk.n_open(self._clock())
+
+    # --- inside
+
+    def _read_on(self) -> None:
+        # Who has just answered waits for nothing while there are further questions.
+        self._live.read_on(LOOK_S if self._is_empty else 0.0)
+        if self._live.trouble is not None and self._question is not None:
+            self._question = None
+            self._face.question_ended()
+
+    def _choose(self) -> None:
+        """Go on to the next question, once the one that is shown is over."""
+        if self._live.is_behind:
+            return
+        now = self._clock()
+        if self._question is not None and not self._live.desk.is_open(self._question, now):
+            about = printable(self._question.request.event_id)
+            self._note = f"the question about event {about} has ended"
+            self._question = None
+            self._face.question_ended()
+        if self._question is None:
+            self._question = self._live.desk.next(now)
+            if self._question is not None:
+                self._warn_of_hidden(self._question.request)
+        self._is_empty = self._question is None
+
+    def _warn_of_hidden(self, request: Request) -> None:
+        """Say it the first time that a label holds characters that cannot be seen."""
+        for label in self._live.desk.classes(request.key):
+            warning = self._hidden.warning(label)
+            if warning is not None:
+                self._note = warning if self._note is None else f"{self._note}\n{warning}"
+
+    def _view(self) -> View:
+        question, live = self._question, self._live
+        return View(
+            annotator=self._sitting.annotator,
+            question=question,
+            choices=[] if question is None else self._offer(question.request),
+            averages=live.averages,
+            n_open=self.n_open(),
+            n_answered=self.n_answered,
+            n_unsent=self._courier.n_unsent,
+            n_read=live.n_read,
+            note=self._note,
+            trouble=live.trouble or self._courier.trouble,
+            now=self._clock(),
+            of_numbers=self._sitting.of_numbers,
+            asks_confidence=self._sitting.asks_confidence,
+        )
+
+    def _offer(self, request: Request) -> list[Choice]:
+        if self._sitting.of_numbers:
+            if not isinstance(request, Challenge):
+                return []
+            return [
+                Choice(character=GIVEN, label=request.given),
+                Choice(character=SUGGESTED, label=request.suggested),
+            ]
+        key = request.key
+        desk = self._live.desk
+        return self._choices.offer(key, desk.classes(key), desk.all_classes())
+
+    def _is_idle_for_too_long(self, view: View) -> bool:
+        if view.question is not None or view.n_read is not None:
+            self._idle_at = view.now
+            return False
+        idle_s = self._sitting.idle_s
+        return idle_s is not None and view.now - self._idle_at >= idle_s
+
+    def _obey(self, command: Command) -> bool:
+        """Do what the annotator wants; return whether to go on."""
+        if command.kind == "quit":
+            return False
+        if command.kind == "undo":
+            self._undo()
+        elif self._question is not None:
+            question, self._question, self._note = self._question, None, None
+            if command.kind == "skip":
+                self._live.desk.skip(question)
+                self._note = f"event {printable(question.request.event_id)}: skipped"
+            else:
+                self._answer(question, command)
+        return True
+
+    def _answer(self, question: Question, command: Command) -> None:
+        desk = self._live.desk
+        answer = desk.answer(
+            question,
+            command.label,
+            self._clock(),
+            std=command.std,
+            privileged=self._known_of(command),
+        )
+        about = printable(question.request.event_id)
+        self._note = f"event {about}: {said(command)}"
+        if answer is not None:
+            self.n_answered += 1
+            self._send(answer, question)
+
+    def _known_of(self, command: Command) -> dict[str, float] | None:
+        """Return what is known of an answer beside the label, None if that is nothing."""
+        known = {}
+        if command.response_s is not None and self._sitting.notes_response_time:
+            known[RESPONSE_S] = command.response_s
+        if command.confidence is not None:
+            known[CONFIDENCE] = command.confidence
+        return known or None
+
+    def _undo(self) -> None:
+        if self._live.is_behind:
+            self._note = "wait until everything is read"
+            return
+        try:
+            undone = self._live.desk.undo(self._clock())
+        except CannotUndoError as error:
+            self._note = str(error)
+            return
+        self._question = undone.question
+        y = undone.answer.y
+        what = "don't know" if y is None else shown_label(y)
+        about = printable(undone.answer.event_id)
+        self._note = f"taken back: {what}, about event {about}"
+        if undone.message is not None:
+            self._send(undone.message, undone.question)
+
+    def _send(self, answer: Answer, question: Question) -> None:
+        self._live.keep(answer, self._clock())
+        self._courier.send(self._outbox.message(answer, question.partition))
+
+
+SOON_S = 1.0
+SEND_FOR_S = 15.0
+"""How long to go on trying to send the last answers."""
+
+
+class _Stop(Stop):
+    """Gives the terminal back before a second signal ends the process."""
+
+    def __init__(self, face: Face) -> None:
+        super().__init__()
+        self._face = face
+
+    def _take(self, number: int, _frame: FrameType | None) -> None:
+        if self.signal is not None:
+            self._face.release()
+        super()._take(number, _frame)
+
+
+def by_hand(
+    config_file: Path,
+    *,
+    name: str,
+    key: str | None,
+    idle_s: float | None,
+    broker: str | None,
+    asks_confidence: bool = False,
+    notes_response_time: bool = True,
+) -> int:
+    """Let a person answer; return the exit status.
+
+    Parameters
+    ----------
+    config_file
+        The configuration of the deployment.
+    name
+        Who answers.
+    key
+        The only key to ask about, None for all.
+    idle_s
+        Seconds without a question after which to leave, None for never.
+    broker
+        Address of the broker; replaces the configured one.
+    asks_confidence
+        Whether to ask how sure an answer is.
+    notes_response_time
+        Whether answers tell how long they took.
+
+    Raises
+    ------
+    LinkError
+        If the broker cannot be reached at the beginning.
+
+    """
+    with visit(config_file, broker) as deployment:
+        config, topics = deployment.config, deployment.topics
+        sitting = Sitting(
+            annotator=name,
+            keyed=config.worker.keyed,
+            answer_horizon_s=config.loop.answer_horizon_s,
+            only_key=key,
+            idle_s=idle_s,
+            of_numbers=config.target == "number",
+            asks_confidence=asks_confidence,
+            notes_response_time=notes_response_time,
+        )
+        courier = Courier(lambda: topics.writer(PROGRAM))
+        face = open_face()
+        refusal: str | None = None
+        with closing(courier), _Stop(face) as stop:
+            answering = Answering(topics, sitting, face, courier)
+            try:
+                answering.run(stop)
+            except (RefusedError, UnclearLineError) as error:
+                refusal = " ".join(str(error).split())
+            n_open = answering.n_open()
+            n_unsent = answering.finish(SOON_S)
+            if n_unsent:
+                n = number(n_unsent, "answer")
+                tell(f"sending {n}, for {SEND_FOR_S:.0f} s at most")
+                n_unsent = answering.finish(SEND_FOR_S)
+            answering.close()
+        tell(f"{number(answering.n_answered, 'answer')} given; {number(n_open, 'question')} left")
+        lost = refusal or answering.lost
+        if n_unsent:
+            lost = lost or courier.trouble or "the broker is lost"
+            lost += f"; {number(n_unsent, 'answer')} not sent, the questions come again"
+        if lost is not None:
+            tell(f"Error: {' '.join(lost.split())}")
+            return LOST_BROKER if refusal is None else WRONG_USE
+        return INTERRUPTED if stop.signal == "SIGINT" else DONE
+
+
+def open_face() -> Face:
+    """Return the screen if there is a terminal at both ends, else lines."""
+    if sys.stdin is None or sys.stdout is None:
+        raise click.ClickException("annotate needs its standard input and output; they are closed")
+    is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    if is_terminal and os.environ.get("TERM", "dumb") != "dumb":
+        from rich.console import Console
+
+        from streamgp.apps.annotate.terminal_ui import ScreenFace
+
+        return ScreenFace(sys.stdin.fileno(), sys.stdout.fileno(), Console(highlight=False))
+    from streamgp.apps.annotate.line_ui import LineFace, Lines
+
+    return LineFace(Lines(sys.stdin), sys.stdout)
+
+
+def by_itself(
+    config_file: Path,
+    *,
+    settings: Sequence[str],
+    name: str | None,
+    key: str | None,
+    truth: Sequence[Path],
+    label: str | None,
+    idle_s: float | None,
+    broker: str | None,
+) -> int:
+    """Let a simulated annotator answer; return the exit status.
+
+    Parameters
+    ----------
+    config_file, key, idle_s, broker
+        As for `by_hand`.
+    settings
+        What `--simulate` says.
+    name
+        How the answers are signed, None for what the settings say.
+    truth
+        Files with the true labels; none of them if the events bring theirs.
+    label
+        The column of the labels in these files, None for the configured one.
+
+    Raises
+    ------
+    LinkError
+        If the broker cannot be reached at the beginning.
+
+    """
+    with visit(config_file, broker) as deployment:
+        config = _simulated(deployment.config, settings, name)
+        given = None
+        if truth:
+            column = label or config.log.label
+            if column is None:
+                raise click.UsageError(
+                    "name the column that holds the labels: --label COLUMN, or label in section "
+                    "[log] of the configuration file"
+                )
+            given = read_truths(truth, label=column, numbers=config.target == "number")
+        with Stop() as stop:
+            simulation = Simulation(
+                deployment.topics,
+                build_annotator(config),
+                Truths(given),
+                keyed=config.worker.keyed,
+                only_key=key,
+            )
+            lost = _simulate(simulation, stop, idle_s)
+        if lost is not None:
+            tell(f"Error: {lost}")
+            return LOST_BROKER
+        return INTERRUPTED if stop.signal == "SIGINT" else DONE
+
+
+def _simulate(simulation: Simulation, stop: Stop, idle_s: float | None) -> str | None:
+    """Answer until somebody wants an end; return what was wrong for as long as nobody waits."""
+    line = StatusLine()
+    trouble: str | None = None
+    idle_since = time.monotonic()
+    try:
+        while not stop():
+            is_moved = simulation.step()
+            now = time.monotonic()
+            if is_moved or (simulation.n_waiting and simulation.trouble is None):
+                idle_since = now
+            if simulation.trouble != trouble:
+                trouble = simulation.trouble
+                line.say("the broker is back" if trouble is None else f"{trouble}; trying again")
+            line.show(lambda: progress_of(simulation))
+            if idle_s is not None and now - idle_since >= idle_s:
+                return trouble
+    finally:
+        simulation.close()
+        line.say(progress_of(simulation))
+    return None
+
+
+def progress_of(simulation: Simulation) -> str:
+    """Say what a simulated annotator has done."""
+    counts = simulation.counts
+    text = (
+        f"{number(counts.n_answered, 'answer')}, {counts.n_challenges} of them to challenges, "
+        f"{counts.n_declined} declined; {simulation.n_waiting} under way"
+    )
+    if simulation.n_untold:
+        text += f", {simulation.n_untold} wait for their event"
+    return text
+
+
+def _simulated(config: WorkerConfig, settings: Sequence[str], name: str | None) -> WorkerConfig:
+    """Return the configuration with the annotator that the options describe."""
+    try:
+        found = with_annotators(config, settings)
+    except ConfigError as error:
+        raise ConfigError(str(error).replace("--annotator", "--simulate", 1)) from None
+    config = replace(config, annotator=found.annotator, annotators=found.annotators)
+    if name is None:
+        return config
+    if config.annotators:
+        raise click.UsageError("--as names one annotator; here are several, each with its name")
+    return replace(config, annotator=replace(config.annotator, name=name))

@@ -1,0 +1,397 @@
+"""What `streamgp annotate --simulate` does: answer every question by itself.
+
+Questions are known before truths are looked for: the events are read only as far as a question
+waits for one of them. So what was asked long ago finds its truth, and little has to be remembered.
+
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import click
+
+from connectors.annotation.inbox import Desk, Question
+from connectors.tables.cells import is_integer_text, is_missing, key_of, label_of, target_of
+from connectors.tables.compression import TableError
+from connectors.tables.readers import Row, open_table
+from connectors.topics import LinkError, Reader, RefusedError, Topics, Writer
+from connectors.wire.inbound import TakenBack
+from streamgp.apps.annotate.sender import PROGRAM, Counts, UnderWay
+from streamgp.apps.annotate.subscription import DeskFeed, Told, understood
+from streamgp.apps.recorded_logs import prefixes
+from streamgp.base import Label
+from streamgp.interactive.messages import Answer, Challenge, Event, LabelledExample, LabelRequest
+from streamgp.simulation.annotators import Annotator
+
+# --- The true labels of events, for simulated annotators: from a file, or as the events come.
+
+
+ID_COLUMN = "event_id"
+MAX_TRUTHS = 500_000
+"""Events that nobody has asked about yet; the oldest are forgotten."""
+
+
+def read_truths(paths: Sequence[Path], *, label: str, numbers: bool = False) -> dict[str, Label]:
+    """Read the labels of events from logs: CSV, JSON lines or Parquet.
+
+    Parameters
+    ----------
+    paths
+        The logs. The id of an event is in the column `event_id`; without it, it is the number of
+        the row, as `streamgp send` makes it.
+    label
+        The column of the labels.
+    numbers
+        Whether they are numbers to be predicted, not names of classes.
+
+    Raises
+    ------
+    click.ClickException
+        If a file cannot be read, or two of its rows contradict each other.
+
+    """
+    truths: dict[str, Label] = {}
+    for path, prefix in zip(paths, prefixes(paths), strict=True):
+        try:
+            with closing(open_table(path)) as table:
+                rows = [(row.number, row.cells) for row in table.rows() if isinstance(row, Row)]
+                typed = table.typed
+            found = list(_labels(path, rows, label, typed=typed, numbers=numbers))
+        except (TableError, ValueError) as error:
+            raise click.ClickException(str(error)) from None
+        for name, y in found:
+            event_id = prefix + name
+            if event_id in truths and (type(truths[event_id]), truths[event_id]) != (type(y), y):
+                raise click.ClickException(
+                    f"{path} has two labels for event {event_id!r:.60}; give every event one"
+                )
+            truths[event_id] = y
+    return truths
+
+
+def _labels(
+    path: Path,
+    rows: list[tuple[int, dict[str, Any]]],
+    label: str,
+    *,
+    typed: bool,
+    numbers: bool,
+) -> Iterator[tuple[str, Label]]:
+    if not any(label in cells for _, cells in rows):
+        columns = dict.fromkeys(name for _, cells in rows[:1] for name in cells)
+        raise TableError(
+            f"{path} has no column {label!r} (label); columns: {', '.join(columns) or 'none'}"
+        )
+    named = [(n, cells) for n, cells in rows if not is_missing(cells.get(label))]
+    # As in a log that is sent: numbers if all of them are.
+    are_integers = not (typed or numbers) and all(is_integer_text(c[label]) for _, c in named)
+    known: dict[tuple[type, Label], Label] = {}
+    for n, cells in named:
+        cell = cells[label]
+        try:
+            y: Label | None
+            if numbers:
+                y = target_of(cell)
+            else:
+                y = label_of(cell) if typed else int(cell) if are_integers else cell.strip()
+            event_id = str(n) if is_missing(cells.get(ID_COLUMN)) else key_of(cells[ID_COLUMN])
+        except ValueError as error:
+            raise TableError(f"{path}: row {n}: {error}") from None
+        if y is not None:
+            # Equal labels are one object: there are many events and few labels.
+            yield event_id, known.setdefault((type(y), y), y)
+
+
+class Truths:
+    """The true labels of events that may be asked about.
+
+    What is being asked about is kept longest, the rest until there is too much of it: a label that
+    was learned may be doubted later.
+
+    Parameters
+    ----------
+    given
+        Labels by event id, if they are known beforehand.
+    max_truths
+        How many to keep, of events that nobody asked about and of others.
+
+    Examples
+    --------
+    >>> truths = Truths()
+    >>> truths.see(Event(event_id="e1", x={}, occurred_at=0.0, truth="hall"))
+    >>> truths.knows(None, "e1"), truths.ask(None, "e1"), truths.knows(None, "e2")
+    (True, 'hall', False)
+
+    """
+
+    # _unasked  labels by key and event id; None of an event whose label nobody knows
+    # _asked    the same, of events that were asked about
+    # _labels   every label once
+    def __init__(
+        self, given: dict[str, Label] | None = None, *, max_truths: int = MAX_TRUTHS
+    ) -> None:
+        self.given = given
+        self._max = max_truths
+        self._unasked: dict[tuple[str | None, str], Label | None] = {}
+        self._asked: dict[tuple[str | None, str], Label | None] = {}
+        self._labels: dict[tuple[type, Label], Label] = {}
+
+    def labels(self) -> Iterable[Label]:
+        """Return the labels of the file, in the order of their first events."""
+        return {(type(y), y): y for y in (self.given or {}).values()}.values()
+
+    def see(self, event: Event) -> None:
+        """Take note of an event: its `truth`, else the label that it brings."""
+        y = event.y if event.truth is None else event.truth
+        if y is not None and not isinstance(y, float):  # there may be as many as events
+            y = self._labels.setdefault((type(y), y), y)
+        self._unasked[event.key, event.event_id] = y
+        _shrink(self._unasked, self._max)
+
+    def knows(self, key: str | None, event_id: str) -> bool:
+        """Say whether an event has been seen, be its label known or not."""
+        event = (key, event_id)
+        return self.given is not None or event in self._asked or event in self._unasked
+
+    def ask(self, key: str | None, event_id: str) -> Label | None:
+        """Return the label of an event, None if nobody knows it; it is kept for a while."""
+        if self.given is not None:
+            return self.given.get(event_id)
+        event = (key, event_id)
+        if event in self._unasked:
+            self._asked[event] = self._unasked.pop(event)
+            _shrink(self._asked, self._max)
+        return self._asked.get(event)
+
+    def settle(self, key: str | None, event_id: str) -> None:
+        """Take note that nothing is asked about an event any more, for now."""
+        event = (key, event_id)
+        if event in self._asked:
+            self._unasked[event] = self._asked.pop(event)
+            _shrink(self._unasked, self._max)
+
+    def __len__(self) -> int:
+        return len(self._unasked) + len(self._asked)
+
+
+def _shrink(labels: dict[tuple[str | None, str], Label | None], most: int) -> None:
+    while len(labels) > most:
+        del labels[next(iter(labels))]
+
+
+LOOK_S = 0.1
+RETRY_S = 1.0
+LOOK_AGAIN_S = 5.0
+
+_EventKey: TypeAlias = "tuple[str | None, str]"
+
+
+class Simulation:
+    """A simulated annotator at work on the topics of a deployment.
+
+    Parameters
+    ----------
+    topics
+        The topics.
+    annotator
+        Who answers; seconds are those of the clock.
+    truths
+        What is true; if it is not given beforehand, it is taken from the events.
+    keyed
+        Whether the workers have a learner for each key.
+    only_key
+        The only key whose questions are answered; None for all.
+    clock
+        Tells the time, POSIX seconds.
+
+    Attributes
+    ----------
+    trouble
+        What is wrong with the broker; None if nothing is.
+
+    """
+
+    # _under_way  the answers that are not safe yet
+    # _untold     questions whose event has not been read yet
+    # _look_at    when to look which of the untold questions have ended
+    # _is_ready   whether all old questions were read, and the open ones among them asked
+    def __init__(
+        self,
+        topics: Topics,
+        annotator: Annotator,
+        truths: Truths,
+        *,
+        keyed: bool,
+        only_key: str | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.trouble: str | None = None
+        self._topics = topics
+        self._annotator = annotator
+        self._truths = truths
+        self._keyed = keyed
+        self._only_key = only_key
+        self._clock = clock
+        self._under_way = UnderWay(keyed=keyed)
+        self._look_at = 0.0
+        self._retry_at = 0.0
+        for label in truths.labels():
+            annotator.see(label)
+        self._open()
+
+    @property
+    def counts(self) -> Counts:
+        """What was done."""
+        return self._under_way.counts
+
+    @property
+    def n_waiting(self) -> int:
+        """Number of answers under way."""
+        return len(self._under_way)
+
+    @property
+    def n_untold(self) -> int:
+        """Number of questions whose event has not been found."""
+        return sum(map(len, self._untold.values()))
+
+    def step(self, timeout_s: float = LOOK_S) -> bool:
+        """Read what comes, for so many seconds at most if nothing does, and send what is due.
+
+        Returns
+        -------
+        Whether anything came or went. What is wrong with the broker does not end anything: it is
+        told in `trouble`, and tried again after a second.
+
+        Raises
+        ------
+        RefusedError
+            If that would not help.
+
+        """
+        try:
+            if self._feed is None:
+                if self._clock() < self._retry_at:
+                    time.sleep(min(timeout_s, LOOK_S))
+                    return False
+                self._open()
+            is_moved = self._read(timeout_s) + self._find_truths() + self._send()
+        except RefusedError:
+            raise
+        except LinkError as error:
+            self.trouble = " ".join(str(error).split())
+            self._retry_at = self._clock() + RETRY_S
+            self._let_go()
+            return False
+        self.trouble = None
+        return is_moved > 0
+
+    def close(self) -> None:
+        """Let go; answers that are not due yet are not given."""
+        self._let_go()
+
+    # --- inside
+
+    def _open(self) -> None:
+        self._feed: DeskFeed | None = None
+        self._events: Reader | None = None
+        self._writer: Writer | None = None
+        self._desk = Desk()
+        self._untold: dict[_EventKey, list[Question]] = {}
+        self._is_ready = False
+        try:
+            self._writer = self._topics.writer(PROGRAM)
+            if self._truths.given is None:
+                self._events = self._topics.reader(["events"])
+            self._feed = DeskFeed(
+                self._topics, self._desk, keyed=self._keyed, only_key=self._only_key
+            )
+        except LinkError:
+            self._let_go()
+            raise
+        self._under_way.start_over(self._desk)
+
+    def _let_go(self) -> None:
+        for end in (self._feed, self._events, self._writer):
+            if end is not None:
+                with suppress(LinkError):
+                    end.close()
+        self._feed = self._events = self._writer = None
+
+    def _read(self, timeout_s: float) -> int:
+        assert self._feed is not None
+        due_at = self._under_way.next_at
+        if due_at is not None:
+            timeout_s = min(timeout_s, max(0.0, due_at - self._clock()))
+        if self._untold:
+            timeout_s = 0.0
+        told = self._feed.read_on(timeout_s)
+        for message in told:
+            self._settle(message)
+        if self._is_ready:
+            requests = [m for m in told if isinstance(m, LabelRequest | Challenge)]
+            questions = [found for r in requests if (found := self._desk.find(r)) is not None]
+        elif self._feed.caught_up:
+            self._is_ready = True
+            questions = self._desk.questions(self._clock())
+        else:
+            return len(told)
+        for question in questions:
+            self._hear(question)
+        return len(told)
+
+    def _settle(self, message: Told) -> None:
+        match message:
+            # A question that has expired may still be answered, and the answer be challenged.
+            case LabelledExample() | Answer(declined=True):
+                self._truths.settle(message.key, message.event_id)
+            case TakenBack(event_id=None):
+                key = message.key
+                self._untold = {e: found for e, found in self._untold.items() if e[0] != key}
+            case _:
+                pass
+
+    def _hear(self, question: Question) -> None:
+        request = question.request
+        if self._truths.knows(request.key, request.event_id):
+            self._ask(question)
+        else:
+            self._untold.setdefault((request.key, request.event_id), []).append(question)
+
+    def _ask(self, question: Question) -> None:
+        request = question.request
+        truth = self._truths.ask(request.key, request.event_id)
+        self._under_way.add(question, self._annotator.answer(request, truth, self._clock()))
+
+    def _find_truths(self) -> int:
+        """Read some events, if a question waits for one of them."""
+        if not self._untold or self._events is None:
+            return 0
+        now = self._clock()
+        if now >= self._look_at:
+            self._look_at = now + LOOK_AGAIN_S
+            open_ones = (
+                (event, [question for question in found if self._desk.is_open(question, now)])
+                for event, found in self._untold.items()
+            )
+            self._untold = {event: found for event, found in open_ones if found}
+        records = self._events.poll(LOOK_S)
+        for record in records:
+            event = understood(record, keyed=self._keyed)
+            if not isinstance(event, Event):
+                continue
+            self._truths.see(event)
+            y = event.y if event.truth is None else event.truth
+            if y is not None:
+                self._annotator.see(y)
+            for question in self._untold.pop((event.key, event.event_id), ()):
+                self._ask(question)
+        return len(records)
+
+    def _send(self) -> int:
+        assert self._writer is not None
+        return self._under_way.send(self._writer, self._desk, self._clock())

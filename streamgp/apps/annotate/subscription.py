@@ -1,0 +1,295 @@
+"""A desk that is filled from the topics as they grow, and anew after the broker was away."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from connectors.annotation.inbox import Desk
+from connectors.topics import LinkError, Reader, Record, RefusedError, TopicName, Topics
+from connectors.wire.codec import DecodeError, decode
+from connectors.wire.inbound import TakenBack, read
+from streamgp.apps.annotate.feature_table import Averages
+from streamgp.interactive.messages import Answer, Input, LabelledExample, Message, Rejected
+
+# --- From the topics of a deployment to a desk: read, understood, and what is old forgotten.
+
+
+LEARNED: tuple[TopicName, ...] = ("consensus",)
+SAID: tuple[TopicName, ...] = ("requests", "answers")
+TURN_S = 60.0
+
+Told: TypeAlias = Input | Message | TakenBack
+
+
+class DeskFeed:
+    """Reads into a desk what the topics hold, from their start.
+
+    The consensus topic is read first: it tells which keys were forgotten. What was asked and
+    answered about them before counts no more, even if their events come again under the same ids.
+
+    Parameters
+    ----------
+    topics
+        The topics.
+    desk
+        The desk.
+    keyed
+        Whether the workers have a learner for each key.
+    only_key
+        The only key whose messages are wanted; None for all.
+    clock
+        Seconds that never go back.
+
+    Attributes
+    ----------
+    n_read
+        Records read so far.
+
+    """
+
+    # _learned  reads the consensus topic
+    # _said     reads the others; None until all that was learned is known
+    # _turned   when the desk was last told to forget what is settled; None while it catches up
+    def __init__(
+        self,
+        topics: Topics,
+        desk: Desk,
+        *,
+        keyed: bool,
+        only_key: str | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.n_read = 0
+        self._topics = topics
+        self._desk = desk
+        self._keyed = keyed
+        self._only_key = only_key
+        self._clock = clock
+        self._turned: float | None = None
+        self._learned = topics.reader(LEARNED)
+        self._said: Reader | None = None
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether everything has been read that was there at the beginning."""
+        return self._said is not None and self._said.caught_up and self._learned.caught_up
+
+    def read_on(self, timeout_s: float) -> list[Told]:
+        """Read what comes, for so many seconds at most if nothing does, and return it.
+
+        Raises
+        ------
+        LinkError
+            If the broker cannot be worked with any longer.
+
+        """
+        if self._said is None and self._learned.caught_up:
+            self._said = self._topics.reader(SAID)
+        if self._said is None:
+            records = self._learned.poll(timeout_s)
+        else:
+            records = self._learned.poll(0.0) + self._said.poll(timeout_s)
+        self.n_read += len(records)
+        told = [message for record in records if (message := self._take(record)) is not None]
+        self._turn_over()
+        return told
+
+    def close(self) -> None:
+        """Let go of the topics."""
+        self._learned.close()
+        if self._said is not None:
+            self._said.close()
+
+    def _take(self, record: Record) -> Told | None:
+        message = understood(record, keyed=self._keyed)
+        if message is None or (self._only_key is not None and message.key != self._only_key):
+            return None
+        if not isinstance(message, TakenBack):
+            self._desk.take(message, partition=record.partition, at=record.at)
+        elif message.event_id is None:
+            self._desk.forget(message.key, record.at)
+        return message
+
+    def _turn_over(self) -> None:
+        # While old records are read, what ends a question may come long before the question.
+        if not self.caught_up:
+            return
+        now = self._clock()
+        if self._turned is None:
+            self._turned = now
+        elif now - self._turned >= TURN_S:
+            self._turned = now
+            self._desk.turn_over()
+
+
+def understood(record: Record, *, keyed: bool) -> Told | None:
+    """Return what a record says; None if it says nothing, or nothing that can be understood."""
+    if record.topic == "requests" or (record.topic == "consensus" and record.value is not None):
+        try:
+            return None if record.value is None else decode(record.value)
+        except DecodeError:
+            return None
+    inbound = read(record, keyed=keyed)
+    if inbound is None or isinstance(inbound.message, Rejected):
+        return None
+    return inbound.message
+
+
+LOOK_S = 0.1
+"""How long to wait for what comes, at most."""
+N_KEPT = 1000
+"""Answers that are known here, whether the topic gives them back or not."""
+_RETRY_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sitting:
+    """Who answers, and what.
+
+    Parameters
+    ----------
+    annotator
+        How the answers are signed.
+    keyed
+        Whether the workers have a learner for each key.
+    answer_horizon_s
+        For how long after its event a question can be answered; None for ever.
+    only_key
+        The only key whose questions are wanted; None for all.
+    idle_s
+        Seconds without a question after which to leave; None for never.
+    of_numbers
+        Whether numbers are asked for, not names of classes.
+    asks_confidence
+        Whether it is asked how sure an answer is.
+    notes_response_time
+        Whether answers tell how long they took.
+
+    """
+
+    annotator: str
+    keyed: bool = True
+    answer_horizon_s: float | None = None
+    only_key: str | None = None
+    idle_s: float | None = None
+    of_numbers: bool = False
+    asks_confidence: bool = False
+    notes_response_time: bool = True
+
+
+class LiveDesk:
+    """The desk of one annotator, as the topics fill it.
+
+    Parameters
+    ----------
+    topics
+        The topics.
+    sitting
+        Who sits there.
+    clock
+        Tells the time, POSIX seconds.
+
+    Attributes
+    ----------
+    desk
+        What is open, and who answered what; another one once the broker was away.
+    averages
+        What is usual in each class; likewise.
+    trouble
+        Why the topics cannot be read now, None if they can.
+
+    Raises
+    ------
+    LinkError
+        If the broker cannot be reached at the beginning.
+
+    """
+
+    # _feed   None while the broker is lost
+    # _given  the last answers: a desk set up anew knows them before the topic gives them back
+    def __init__(self, topics: Topics, sitting: Sitting, clock: Callable[[], float]) -> None:
+        self.trouble: str | None = None
+        self._topics = topics
+        self._sitting = sitting
+        self._clock = clock
+        self._given: deque[tuple[Answer, float]] = deque(maxlen=N_KEPT)
+        self._retry_at = 0.0
+        self._feed: DeskFeed | None = None
+        self._begin()
+
+    @property
+    def n_read(self) -> int | None:
+        """Records read so far while the topics are read from their start, then None."""
+        return self._feed.n_read if self._feed is not None and self.is_behind else None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether something that was there at the beginning has not been read yet."""
+        return self._feed is None or not self._feed.caught_up
+
+    def read_on(self, timeout_s: float) -> None:
+        """Read what comes, for so many seconds at most if nothing does.
+
+        What is wrong with the broker is told in `trouble`, and tried again after a second.
+
+        Raises
+        ------
+        RefusedError
+            If that would not help.
+
+        """
+        try:
+            if self._feed is None:
+                if self._clock() < self._retry_at:
+                    time.sleep(LOOK_S)
+                    return
+                self._begin()
+            self._read(timeout_s)
+        except RefusedError:
+            raise
+        except LinkError as error:
+            self.trouble = " ".join(str(error).split())
+            self._retry_at = self._clock() + _RETRY_S
+            self.close()
+        else:
+            self.trouble = None
+
+    def keep(self, answer: Answer, at: float) -> None:
+        """Keep an answer that was given here, for a desk set up anew."""
+        self._given.append((answer, at))
+
+    def close(self) -> None:
+        """Let go of the topics."""
+        if self._feed is not None:
+            with suppress(LinkError):
+                self._feed.close()
+            self._feed = None
+
+    def _begin(self) -> None:
+        """Set the desk up, to be filled from the start of the topics."""
+        sitting = self._sitting
+        self.desk = Desk(
+            sitting.annotator,
+            answer_horizon_s=sitting.answer_horizon_s,
+            with_classes=not sitting.of_numbers,
+        )
+        self.averages = Averages()
+        self._feed = DeskFeed(
+            self._topics, self.desk, keyed=sitting.keyed, only_key=sitting.only_key
+        )
+        for answer, at in self._given:
+            self.desk.take(answer, at=at)
+
+    def _read(self, timeout_s: float) -> None:
+        assert self._feed is not None
+        for message in self._feed.read_on(timeout_s if self._feed.caught_up else LOOK_S):
+            if isinstance(message, LabelledExample):
+                if not self._sitting.of_numbers:  # there are no classes
+                    self.averages.learn(message)
+            elif isinstance(message, TakenBack) and message.event_id is None:
+                self.averages.forget(message.key)

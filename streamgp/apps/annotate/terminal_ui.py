@@ -1,0 +1,446 @@
+"""Questions on a terminal: one at a time on the whole screen, answered by single keys."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import signal
+import termios
+import threading
+import time
+import tty
+from codecs import getincrementaldecoder
+from collections import deque
+from contextlib import suppress
+from dataclasses import replace
+from types import FrameType
+from typing import Any, Literal, NamedTuple
+
+from rich.console import Console, Group, RenderableType
+from rich.control import Control
+from rich.screen import Screen
+from rich.text import Text
+
+from streamgp.apps.annotate import question_view as looks
+from streamgp.apps.annotate.choices import CONFIDENCES, WORDS, shown_label
+from streamgp.apps.annotate.commands import COMMANDS, Command, label_of_key, said, typed_label
+from streamgp.apps.annotate.question_view import Legend, View
+from streamgp.apps.annotate.stopwatch import Stopwatch
+from streamgp.common.printable import JOINERS
+
+# --- Single keys from a terminal, without Enter; what is pasted stays in one piece.
+
+
+_ESCAPE = "\x1b"
+_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|[^\[O\x1b])", re.DOTALL)
+_PASTE_BEGINS, _PASTE_ENDS = "\x1b[200~", "\x1b[201~"
+_PASTE_ON, _PASTE_OFF = b"\x1b[?2004h", b"\x1b[?2004l"
+_MAX_UNREAD = 1 << 16
+# How long the rest of a key's bytes may take; after that Escape was pressed by itself.
+_REST_S = 0.05
+
+KeyKind = Literal["text", "paste", "enter", "backspace", "escape", "end"]
+
+
+class Key(NamedTuple):
+    """A key that was pressed; `text` tells which, or what was pasted."""
+
+    kind: KeyKind
+    text: str = ""
+
+
+class KeyParser:
+    """Makes keys of what a terminal sends.
+
+    Arrows, function keys and the like are no keys here: nothing comes of them.
+
+    Examples
+    --------
+    >>> [key.text or key.kind for key in KeyParser().feed("a\\x1b[A1\\r")]
+    ['a', '1', 'enter']
+    >>> KeyParser().feed("\\x1b[200~two words\\x1b[201~")
+    [Key(kind='paste', text='two words')]
+
+    """
+
+    # _unread  the beginning of a sequence that has not come whole
+    def __init__(self) -> None:
+        self._unread = ""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the rest of a key is to come."""
+        return bool(self._unread)
+
+    def feed(self, text: str) -> list[Key]:
+        """Return the keys that are whole."""
+        self._unread += text
+        keys = []
+        while self._unread:
+            key, length = self._first()
+            if not length:
+                break
+            self._unread = self._unread[length:]
+            if key is not None:
+                keys.append(key)
+        if len(self._unread) > _MAX_UNREAD:
+            self._unread = ""
+        return keys
+
+    def finish(self) -> list[Key]:
+        """Return what has come if nothing more will: Escape, or nothing."""
+        if self._unread.startswith(_PASTE_BEGINS):
+            return []
+        unread, self._unread = self._unread, ""
+        return [Key("escape")] if unread == _ESCAPE else []
+
+    def _first(self) -> tuple[Key | None, int]:
+        """Return the first key and its length, 0 if it is not whole."""
+        text = self._unread
+        if text[0] == _ESCAPE:
+            if text.startswith(_PASTE_BEGINS):
+                end = text.find(_PASTE_ENDS)
+                pasted = text[len(_PASTE_BEGINS) : end]
+                return (None, 0) if end < 0 else (Key("paste", pasted), end + len(_PASTE_ENDS))
+            sequence = _SEQUENCE.match(text)
+            return None, 0 if sequence is None else sequence.end()
+        if text[0] in "\r\n":
+            return Key("enter"), 1
+        if text[0] in "\x7f\b":
+            return Key("backspace"), 1
+        if text[0] == "\x04":
+            return Key("end"), 1
+        return (Key("text", text[0]) if text[0].isprintable() or text[0] in JOINERS else None), 1
+
+
+class Keys:
+    """The keys of a terminal, for as long as it is held.
+
+    Parameters
+    ----------
+    fd
+        The terminal, for reading.
+    out
+        The same, for writing.
+
+    """
+
+    # _were  the settings of the terminal to go back to; None while it is not held
+    def __init__(self, fd: int, out: int) -> None:
+        self._fd = fd
+        self._out = out
+        self._were: list[object] | None = None
+        self._parser = KeyParser()
+        self._decoder = getincrementaldecoder("utf-8")("replace")
+
+    def hold(self) -> None:
+        """Take the terminal: keys come at once, and are not shown. Ctrl-C and Ctrl-Z stay."""
+        if self._were is None:
+            self._were = termios.tcgetattr(self._fd)
+            tty.setcbreak(self._fd, termios.TCSADRAIN)
+            os.write(self._out, _PASTE_ON)
+
+    def release(self) -> None:
+        """Give the terminal back as it was."""
+        if self._were is not None:
+            with suppress(OSError, termios.error):  # the terminal is gone
+                os.write(self._out, _PASTE_OFF)
+                termios.tcsetattr(self._fd, termios.TCSADRAIN, self._were)  # type: ignore[arg-type]
+            self._were = None
+
+    def read(self, timeout_s: float) -> list[Key]:
+        """Return the keys pressed; an empty list if none were in time."""
+        if not self._is_ready(timeout_s):
+            return []
+        keys = self._take()
+        if self._parser.is_waiting:
+            keys += self._take() if self._is_ready(_REST_S) else self._parser.finish()
+        return keys
+
+    def discard(self) -> None:
+        """Forget what was pressed and not read."""
+        termios.tcflush(self._fd, termios.TCIFLUSH)
+        self._parser = KeyParser()
+
+    def _is_ready(self, timeout_s: float) -> bool:
+        return bool(select.select([self._fd], [], [], timeout_s)[0])
+
+    def _take(self) -> list[Key]:
+        try:
+            data = os.read(self._fd, 4096)
+        except OSError:  # the terminal is gone
+            data = b""
+        return self._parser.feed(self._decoder.decode(data)) if data else [Key("end")]
+
+
+# A key that was meant for a question which has just vanished must not answer the next one.
+DEAF_S = 0.7
+_LINES_BESIDE_FEATURES = 18
+_ENTER = b"\x1b[?1049h\x1b[?25l\x1b[H"
+_LEAVE = b"\x1b[?1049l\x1b[?25h"
+
+
+class ScreenFace:
+    """Shows one question at a time.
+
+    Parameters
+    ----------
+    fd, out
+        The terminal, for reading and for writing.
+    console
+        The terminal, for drawing.
+    watch
+        Measures how long questions are shown; None for one of its own.
+
+    """
+
+    # _pressed     keys not looked at yet
+    # _typed       the label being typed, None if none is
+    # _unrated     the answer of which it is being asked how sure it is, None if it is not
+    # _start       the first feature shown, of the question `_of`
+    # _remark      what was wrong with the last key
+    # _deaf_until  until when keys about the question do not count
+    # _drawn       what the picture on the screen was made of
+    # _was         who handled Ctrl-Z before
+    def __init__(self, fd: int, out: int, console: Console, watch: Stopwatch | None = None) -> None:
+        self._watch = watch or Stopwatch()
+        self._keys = Keys(fd, out)
+        self._out = out
+        self._console = console
+        self._pressed: deque[Key] = deque()
+        self._typed: str | None = None
+        self._unrated: Command | None = None
+        self._helps = False
+        self._start = 0
+        self._of: object = None
+        self._remark: str | None = None
+        self._deaf_until = 0.0
+        self._drawn: object = None
+        self._is_held = False
+        self._was: Any = None
+
+    def __enter__(self) -> ScreenFace:
+        if threading.current_thread() is threading.main_thread():
+            self._was = signal.signal(signal.SIGTSTP, self._pause)
+        self._watch.listen()
+        self._hold()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.release()
+        self._watch.close()
+        if self._was is not None:
+            signal.signal(signal.SIGTSTP, self._was)
+
+    def show(self, view: View) -> None:
+        """Draw the screen, if anything has changed."""
+        of = None if view.question is None else view.question.request
+        if of is not self._of:
+            self._of, self._start, self._typed, self._remark = of, 0, None, None
+            self._unrated = None
+        self._draw(view)
+        self._watch.look(of if view.n_read is None and not self._helps else None)
+
+    def _draw(self, view: View) -> None:
+        drawn = (
+            view.question,
+            len(view.choices),
+            (view.n_open, view.n_answered, view.n_unsent, view.n_read),
+            (view.note, view.trouble, int(view.now)),
+            (self._typed, self._unrated, self._helps, self._start, self._remark),
+            self._console.size,
+        )
+        if drawn == self._drawn or not self._is_held:
+            return
+        self._drawn = drawn
+        try:
+            self._console.control(Control.home())
+            self._console.print(Screen(self._picture(view)), end="")
+            self._console.file.flush()
+        except OSError:  # the terminal is gone
+            self._pressed.append(Key("end"))
+
+    def read(self, view: View, timeout_s: float) -> Command | None:
+        """Return what a key says; what it only changes on the screen is done here."""
+        if not self._pressed:
+            self._pressed.extend(self._keys.read(timeout_s))
+        while self._pressed:
+            command = self._take(self._pressed.popleft(), view)
+            if command is not None:
+                return command
+        return None
+
+    def question_ended(self) -> None:
+        """Drop keys that were meant for the question that has ended."""
+        self._pressed.clear()
+        self._keys.discard()
+        self._typed = self._unrated = None
+        self._deaf_until = time.monotonic() + DEAF_S
+
+    def release(self) -> None:
+        """Give the terminal back as it was."""
+        if self._is_held:
+            self._is_held = False
+            with suppress(OSError):  # the terminal is gone
+                os.write(self._out, _LEAVE)
+            self._keys.release()
+
+    def _hold(self) -> None:
+        self._keys.hold()
+        os.write(self._out, _ENTER)
+        self._is_held = True
+        self._drawn = None
+
+    def _pause(self, number: int, _frame: FrameType | None) -> None:
+        """Go to sleep with the terminal as it was, and come back after `fg`."""
+        was_held = self._is_held
+        self.release()
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+        signal.signal(number, self._pause)
+        if was_held:
+            self._hold()
+
+    def _take(self, key: Key, view: View) -> Command | None:
+        self._remark = None
+        if key.kind == "end":
+            return Command(kind="quit")
+        if self._helps:
+            self._helps = False
+            return None
+        if self._typed is not None:
+            return self._type(key, self._typed, view)
+        if self._unrated is not None:
+            return self._rate(key, self._unrated)
+        if key.kind == "paste":
+            self._remark = "what is pasted is no answer; press n first to give it as a label"
+        if key.kind != "text":
+            return None
+        character = key.text.lower()
+        if character == "?":
+            self._helps = True
+        elif character in ("q", "u"):
+            return COMMANDS[character]
+        elif view.question is not None and time.monotonic() >= self._deaf_until:
+            return self._answer(character, view)
+        return None
+
+    def _answer(self, character: str, view: View) -> Command | None:
+        assert view.question is not None
+        if character == "n":
+            self._typed = ""
+        elif view.of_numbers and character in "0123456789.-+":
+            self._typed = character
+        elif character == "m":
+            self._start += self._most(view)
+            if self._start >= len(view.question.request.x):
+                self._start = 0
+        else:
+            command = COMMANDS.get(character) or label_of_key(character, view.choices)
+            if command is None:
+                self._remark = f"{character} stands for nothing; ? tells what there is"
+                return None
+            return self._choose(command, view)
+        return None
+
+    def _choose(self, command: Command, view: View) -> Command | None:
+        """Return what was chosen, unless it is to be asked first how sure it is."""
+        command = self._watch.timed(command)
+        if view.asks_confidence and command.kind == "label" and command.confidence is None:
+            self._unrated = command
+            return None
+        return self._give(command)
+
+    def _rate(self, key: Key, unrated: Command) -> Command | None:
+        """Take a key while it is asked how sure an answer is."""
+        # What is pasted is no key, also where it is a single character.
+        character = key.text.lower() if key.kind == "text" else ""
+        if key.kind == "escape" or character == "u":
+            self._unrated = None
+        elif key.kind == "enter" or character == " ":
+            return self._give(unrated)
+        elif character in CONFIDENCES:
+            return self._give(replace(unrated, confidence=CONFIDENCES[character]))
+        elif character == "?":
+            self._helps = True
+        elif character == "q":
+            return COMMANDS[character]
+        elif key.kind != "backspace":
+            self._remark = "how sure is 1 to 5; Enter leaves it out, Esc goes back"
+        return None
+
+    def _give(self, command: Command) -> Command:
+        self._unrated = None
+        if command.response_s is not None:
+            self._watch.stop()
+        return command
+
+    def _type(self, key: Key, typed: str, view: View) -> Command | None:
+        """Take a key while a label is being typed."""
+        if key.kind in ("text", "paste"):
+            self._typed = typed + "".join(c for c in key.text if c.isprintable() or c in JOINERS)
+        elif key.kind == "backspace":
+            self._typed = typed[:-1]
+        elif key.kind == "escape":
+            self._typed = None
+        elif key.kind == "enter":
+            try:
+                command = typed_label(typed, view)
+            except ValueError as error:
+                self._remark = str(error)
+                return None
+            self._typed = None
+            return self._choose(command, view)
+        return None
+
+    def _most(self, view: View) -> int:
+        """Return how many features there is room for."""
+        width, height = self._console.size
+        n_label_lines = sum(len(shown_label(c.label)) + 16 for c in view.choices) // width
+        return max(3, height - _LINES_BESIDE_FEATURES - n_label_lines)
+
+    def _picture(self, view: View) -> RenderableType:
+        if self._helps:
+            return Text(looks.HELP + "\nany key: back")
+        parts: list[RenderableType] = []
+        if view.n_read is None:
+            below = None if self._unrated is None else how_sure(self._unrated)
+            parts += [looks.whole(view, start=self._start, most=self._most(view), below=below)]
+            parts.append(Text())
+        parts.append(looks.status(view))
+        if self._typed is not None:
+            parts.append(typing(self._typed, view))
+        for text in (view.note, self._remark):
+            if text is not None:
+                parts.append(Text(looks.printable_lines(text), style="yellow"))
+        return Group(*parts)
+
+
+# --- What stands on the screen while a label is typed, and while it is asked how sure one is of
+# it.
+
+
+def typing(typed: str, view: View) -> Text:
+    """Return what has been typed, and what it may become."""
+    what = "number: " if view.of_numbers else "new label: "
+    text = Text.assemble((what, "bold"), typed, ("_", "blink"))
+    if view.of_numbers:
+        return text.append("   as 21.5 or 21.5 +- 0.5; Enter: give it, Esc: back", style="dim")
+    near = [shown_label(choice.label) for choice in view.choices]
+    near = [label for label in near if typed and label.casefold().startswith(typed.casefold())]
+    if near:
+        text.append(f"   known: {', '.join(near[:5])}", style="dim")
+    return text.append("   Enter: give it, Esc: back", style="dim")
+
+
+def how_sure(unrated: Command) -> RenderableType:
+    """Return what is asked about an answer that was chosen, with the keys."""
+    keys = [Text.assemble((key, "bold cyan"), f" {word}") for key, word in WORDS.items()]
+    others = {"Enter": "leave it out", "Esc": "back", "?": "help", "q": "quit"}
+    rest = [Text.assemble((key, "bold cyan"), (f" {what}", "dim")) for key, what in others.items()]
+    return Group(
+        Text.assemble("How sure are you of ", (said(unrated), "bold"), "?"),
+        Legend(entries=keys),
+        Legend(entries=rest),
+    )

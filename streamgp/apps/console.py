@@ -1,0 +1,378 @@
+"""What a long command shows while it runs.
+
+Progress goes to stderr, and only to a terminal: a log file of a hundred bars helps nobody.
+
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from datetime import datetime
+from types import FrameType, TracebackType
+from typing import Any, NoReturn, TextIO, TypeAlias, cast
+
+import click
+
+from streamgp.common.printable import printable
+
+Show: TypeAlias = Callable[[str, float], None]
+
+# rich takes a lock for every update; a bar need not move more often than this.
+CALLS_PER_UPDATE = 20
+
+
+@contextlib.contextmanager
+def progress(*, every: int = CALLS_PER_UPDATE) -> Iterator[Show]:
+    """Show a bar on stderr while the block runs, if stderr is a terminal.
+
+    Yields what is to be called with a line of text and the share done, between 0 and 1; one of
+    `every` calls moves the bar.
+    """
+    if not sys.stderr.isatty():
+        yield lambda _line, _share: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    columns = (
+        # No markup: the text may hold the name of a file or a learner.
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+    )
+    console = Console(file=steady(sys.stderr))
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("starting", total=1.0)
+        calls = 0
+
+        def show(line: str, share: float) -> None:
+            nonlocal calls
+            if calls % every == 0:
+                bar.update(task, description=line, completed=share)
+            calls += 1
+
+        yield show
+
+
+class _Steady:
+    """A stream on which writing never fails."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def steady(stream: TextIO) -> TextIO:
+    """Return a terminal that may be closed while something is drawn on it."""
+    return cast(TextIO, _Steady(stream))
+
+
+def tell(line: str) -> None:
+    """Write a line to stderr; where nobody can read it any more, that is no error.
+
+    It may quote what comes from outside: a path, a column, a reason.
+    """
+    with contextlib.suppress(OSError):
+        click.echo(printable(line), err=True)
+
+
+def confirm(question: str) -> bool:
+    """Ask on the terminal, or read the answer from wherever standard input comes from.
+
+    Raises
+    ------
+    click.ClickException
+        If there is nobody to answer.
+
+    """
+    if sys.stdin is None:
+        raise click.ClickException(f"nobody is there to be asked: {question} Give --yes")
+    click.echo(f"{printable(question)} [y/N]: ", nl=False)
+    answer = sys.stdin.readline()
+    if not answer.endswith("\n") or not sys.stdin.isatty():
+        click.echo()
+    if not answer:
+        raise click.ClickException("nobody has answered; give --yes to go on without being asked")
+    return answer.strip().lower() in ("y", "yes")
+
+
+# --- One line about what a long command does: rewritten on a terminal, repeated in a log.
+
+
+REWRITE_S = 0.2
+REPEAT_S = 10.0
+_CLEAR = "\r\x1b[K"
+
+
+class StatusLine:
+    """Writes to stderr how far something is.
+
+    Parameters
+    ----------
+    stream
+        Where to write; stderr if None.
+    clock
+        Seconds that never go back.
+
+    """
+
+    def __init__(
+        self, stream: TextIO | None = None, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._stream = sys.stderr if stream is None else stream
+        self._clock = clock
+        self._is_terminal = self._stream.isatty()
+        self._due = clock() + (0.0 if self._is_terminal else REPEAT_S)
+        self._last = ""
+
+    def show(self, text: Callable[[], str]) -> None:
+        """Show how it is now, if it is time to."""
+        now = self._clock()
+        if now < self._due:
+            return
+        line = text()
+        if self._is_terminal:
+            self._due = now + REWRITE_S
+            self._write(f"{_CLEAR}{line}")
+        else:
+            self._due = now + REPEAT_S
+            if line != self._last:
+                self._write(f"{line}\n")
+        self._last = line
+
+    def say(self, text: str) -> None:
+        """Write a line that stays."""
+        self._write(f"{_CLEAR if self._is_terminal else ''}{text}\n")
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError):  # the terminal was closed: no reason to stop what it tells of
+            self._stream.write(text)
+            self._stream.flush()
+
+
+# --- How a running command is asked to stop: politely by one signal, at once by a second.
+#
+# The first SIGTERM, SIGINT or SIGHUP (the terminal was closed) sets a flag, which the command
+# looks at between two batches. Whoever sends another one does not want to wait any longer.
+
+
+# A terminal sends Ctrl-C to all processes, and a supervisor may pass it on: one wish, two signals.
+_SAME_WISH_S = 0.5
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class Stop:
+    """Tells whether to stop; listens to signals inside of a `with` block.
+
+    A signal that was ignored when the process began stays so, as for a command in the background
+    of a script, or under `nohup`.
+
+    Parameters
+    ----------
+    tell
+        Told the name of the first signal, once, where somebody asks whether to stop: a signal comes
+        in the middle of anything, where nothing can be written.
+
+    Attributes
+    ----------
+    signal
+        Name of the signal that asked first, None while there was none.
+
+    Examples
+    --------
+    >>> with Stop() as stop:
+    ...     before = stop()
+    ...     signal.raise_signal(signal.SIGTERM)
+    ...     before, stop(), stop.signal
+    (False, True, 'SIGTERM')
+
+    """
+
+    # _at    when it was asked, by the clock of `monotonic`
+    # _were  who handled the signals before
+    # _told  whether the signal has been told
+    def __init__(self, tell: Callable[[str], None] = lambda _signal: None) -> None:
+        self.signal: str | None = None
+        self._tell = tell
+        self._told = False
+        self._at = 0.0
+        self._were: dict[signal.Signals, Any] = {}
+
+    def __call__(self) -> bool:
+        """Whether to stop."""
+        if self.signal is not None and not self._told:
+            self._told = True
+            self._tell(self.signal)
+        return self.signal is not None
+
+    def __enter__(self) -> Stop:
+        for number in _SIGNALS:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                self._were[number] = signal.signal(number, self._take)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for number, was in self._were.items():
+            signal.signal(number, was)
+
+    def _take(self, number: int, _frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if self.signal is None:
+            self.signal, self._at = signal.Signals(number).name, now
+        elif now - self._at > _SAME_WISH_S:
+            os._exit(128 + number)
+
+
+# --- Text for people: counts, durations, moments, columns; what comes from outside made
+# harmless.
+
+
+_SPANS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+
+
+def number(n: int, what: str, several: str | None = None) -> str:
+    """Return a count with its noun.
+
+    Examples
+    --------
+    >>> number(1, "record"), number(2, "record"), number(0, "entity", "entities")
+    ('1 record', '2 records', '0 entities')
+
+    """
+    return f"{n} {what if n == 1 else several or what + 's'}"
+
+
+def span(seconds: float) -> str:
+    """Return a duration as people say it.
+
+    Examples
+    --------
+    >>> [span(s) for s in (0.4, 59, 250, 7500, 200_000)]
+    ['0 s', '59 s', '4 min 10 s', '2 h 5 min', '2 d 7 h']
+
+    """
+    rest = int(seconds)
+    words: list[str] = []
+    for size, unit in _SPANS:
+        n, rest = divmod(rest, size)
+        if n or words:
+            words.append(f"{n} {unit}")
+        if len(words) == 2:
+            break
+    return " ".join(word for word in words if not word.startswith("0 ")) or "0 s"
+
+
+def clock_time(at: float) -> str:
+    """Return a moment as the clocks here show it."""
+    return f"{datetime.fromtimestamp(at):%Y-%m-%d %H:%M:%S}"
+
+
+def aligned(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:
+    """Return rows as columns of text.
+
+    Parameters
+    ----------
+    rows
+        The cells of each row; all rows have as many.
+    right
+        Columns that stand to the right, as numbers do.
+
+    Examples
+    --------
+    >>> print(aligned([["key", "labels"], ["ann", "7"], ["bob", "12"]], right=[1]))
+    key  labels
+    ann       7
+    bob      12
+
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            f"{cell:>{width}}" if i in right else f"{cell:{width}}"
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
+
+
+# --- How a command ends, for whoever watches over the process.
+#
+# 65, 70 and 75 are those of `sysexits.h`; 76 is told apart from 75 because it must not be
+# answered by starting the worker again.
+
+
+DONE = 0
+NEEDS_OPERATOR = 1  # of `streamgp check` alone
+WRONG_USE = 2
+TOO_MANY_BAD = 65
+INTERNAL_ERROR = 70
+LOST_BROKER = 75
+FENCED = 76
+HUNG_UP = 129  # 128 + SIGHUP, as shells report it
+INTERRUPTED = 130  # 128 + SIGINT
+UNREAD = 141  # 128 + SIGPIPE
+TERMINATED = 143  # 128 + SIGTERM
+
+MEANING: dict[int, str] = {
+    DONE: "stopped by SIGTERM, SIGINT or SIGHUP; the last batch is committed",
+    WRONG_USE: "wrong use, configuration or topics; starting again does not help",
+    TOO_MANY_BAD: "too many inputs could not be used; look at the dead letters",
+    INTERNAL_ERROR: "an error of streamgp itself; nothing of that batch is committed",
+    LOST_BROKER: "lost the broker or a transaction; nothing is lost, start again",
+    FENCED: "another worker with the same instance name took over; do not start again",
+    HUNG_UP: "a second SIGHUP; nothing of the last batch is committed",
+    INTERRUPTED: "a second SIGINT; nothing of the last batch is committed",
+    TERMINATED: "a second SIGTERM; nothing of the last batch is committed",
+}
+"""What each exit status of `streamgp run` means."""
+
+
+def status_of(signal: str | None) -> int:
+    """Return the exit status of a command that a signal has ended before it was done.
+
+    Examples
+    --------
+    >>> status_of("SIGTERM"), status_of(None)
+    (143, 0)
+
+    """
+    by_signal = {"SIGHUP": HUNG_UP, "SIGINT": INTERRUPTED, "SIGTERM": TERMINATED}
+    return DONE if signal is None else by_signal[signal]
+
+
+def leave(status: int) -> NoReturn:
+    """End the process now, with everything written that was said so far.
+
+    A client whose broker is gone has threads and exit handlers that would keep the process for a
+    while; there is nothing left for them to do.
+    """
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            if stream is not None:
+                stream.flush()
+    os._exit(status)

@@ -1,0 +1,1 @@
+"""A deployment's topics, as its tools see them."""

@@ -1,0 +1,312 @@
+"""A deployment: the configuration that workers, annotators and feeders share, and its topics.
+
+The connectors are imported where an address asks for them, so that nobody loads the client of a
+broker that is not used.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+from msgspec.structs import replace
+
+from connectors.topics import Reader, Record, TopicName, Topics
+from connectors.worker.settings import LoopSettings
+from streamgp.apps.console import number, progress
+from streamgp.config.broker_url import FileAddress, KafkaAddress, MemoryAddress, parse_address
+from streamgp.config.build import build_model, build_total_budget
+from streamgp.config.load import check_url, load_worker
+from streamgp.config.secrets import kept_secret, readable
+from streamgp.config.settings import Broker, WorkerConfig
+from streamgp.config.validation import ConfigError
+
+config_argument = click.argument(
+    "config_file", metavar="CONFIG.toml", type=click.Path(path_type=Path)
+)
+"""The argument of every command of a deployment."""
+
+broker_option = click.option(
+    "--broker",
+    metavar="URL",
+    help="Where the topics are, in place of what the file says: kafka://HOST:PORT,..., "
+    "file://DIR or memory://.",
+)
+"""The option of every command of a deployment."""
+
+
+def load_deployed(path: Path, *, broker: str | None = None) -> WorkerConfig:
+    """Read the configuration of a deployment.
+
+    Parameters
+    ----------
+    path
+        The file.
+    broker
+        Address of a broker that replaces the one in the file; what the file says about security
+        stays.
+
+    Returns
+    -------
+    The configuration, with a broker.
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be read or something in it is wrong, or if there is no broker.
+
+    """
+    config = load_worker(path)
+    if broker is not None:
+        check_url(broker, where="--broker")
+        there = config.broker
+        config = replace(
+            config,
+            broker=Broker(url=broker) if there is None else replace(there, url=broker),
+        )
+    if config.broker is None:
+        raise ConfigError(
+            f'{path}: broker is missing; write broker = "kafka://HOST:PORT" above the first '
+            'section, or "file://DIR" to try without Kafka'
+        )
+    return config
+
+
+def damage(error: Exception, config: WorkerConfig) -> str:
+    """Say what is wrong with what the topics hold; where they are files, which to bring back.
+
+    Examples
+    --------
+    >>> config = WorkerConfig(broker=Broker(url="file://topics"))
+    >>> damage(ValueError("state:0:7 is nothing that this streamgp writes"), config)
+    'state:0:7 is nothing that this streamgp writes; here the topics are files: bring back topics...
+
+    """
+    assert config.broker is not None
+    address = parse_address(config.broker.url)
+    if not isinstance(address, FileAddress):
+        return str(error)
+    state, consensus = (address.directory / f"{name}.jsonl" for name in ("state", "consensus"))
+    return (
+        f"{error}; here the topics are files: bring back {state} and {consensus} as a worker left "
+        "them, or begin anew in another directory"
+    )
+
+
+def open_topics(config: WorkerConfig) -> Topics:
+    """Return the topics of a deployment.
+
+    Raises
+    ------
+    ConfigError
+        If there is no broker, or what it asks for (a password, a certificate) is not there.
+    LinkError
+        If the broker cannot be reached.
+
+    """
+    if config.broker is None:
+        raise ConfigError("broker is missing")
+    address = parse_address(config.broker.url)
+    if isinstance(address, KafkaAddress):
+        return _kafka_topics(address, config, config.broker)
+    if isinstance(address, FileAddress):
+        from connectors.files.topics import FileTopics
+
+        return FileTopics(address.directory)
+    from connectors.memory import MemoryTopics
+
+    return MemoryTopics()
+
+
+def _kafka_topics(address: KafkaAddress, config: WorkerConfig, broker: Broker) -> Topics:
+    settings = broker.security
+    password = kept_secret("password", settings.password_env, settings.password_file)
+    key_password = kept_secret(
+        "key_password", settings.key_password_env, settings.key_password_file
+    )
+    for name in ("ca_file", "cert_file", "key_file"):
+        readable(name, getattr(settings, name))
+    from connectors.kafka.settings import Security
+    from connectors.kafka.topics import KafkaTopics
+
+    try:
+        return KafkaTopics(
+            address.servers,
+            names=config.topics.names(),
+            partitions=config.topics.partitions,
+            replication=config.topics.replication,
+            security=Security(
+                protocol=settings.protocol,
+                mechanism=settings.mechanism,
+                username=settings.username,
+                password=password,
+                ca_file=settings.ca_file,
+                cert_file=settings.cert_file,
+                key_file=settings.key_file,
+                key_password=key_password,
+            ),
+        )
+    except ValueError as error:  # a certificate that is none, and the like
+        raise ConfigError(f"broker.security: {error}") from None
+
+
+# --- Whether topics and configuration fit each other, before a worker begins.
+
+
+def build_loops(config: WorkerConfig, *, source: str) -> LoopSettings:
+    """Return what the loops of a worker are made of.
+
+    Examples
+    --------
+    >>> build_loops(WorkerConfig(), source="my.toml").keyed
+    True
+
+    """
+    spans, total = config.loop, build_total_budget(config)
+    if total is not None and not config.worker.keyed:
+        raise ConfigError(
+            f"{source}: total_budget is for a learner of each key, and worker.keyed is false; "
+            "put the limit into [budget]"
+        )
+    return LoopSettings(
+        model=build_model(config, source=source),
+        keyed=config.worker.keyed,
+        expires_after_s=spans.expires_after_s,
+        answer_horizon_s=spans.answer_horizon_s,
+        max_keys=spans.max_keys if config.worker.keyed else None,
+        total_budget=total,
+    )
+
+
+def check_creation(config: WorkerConfig) -> None:
+    """Refuse to make topics on which the configured worker could not work."""
+    assert config.broker is not None
+    is_kafka = isinstance(parse_address(config.broker.url), KafkaAddress)
+    if is_kafka and not config.worker.keyed and config.topics.partitions != 1:
+        raise ConfigError(
+            f"topics.partitions = {config.topics.partitions}, but one learner for all keys "
+            "(worker.keyed = false) needs 1; write partitions = 1 in section [topics]"
+        )
+
+
+def topic_problems(topics: Topics, config: WorkerConfig) -> list[str]:
+    """Return what is wrong with the topics for this configuration, one line each."""
+    problems = list(topics.problems())
+    if not problems and not config.worker.keyed and (n := topics.n_partitions()) != 1:
+        problems = [
+            f"the topics have {n} partitions, but one learner for all keys (worker.keyed = false) "
+            "needs 1; make topics with one partition, or write keyed = true"
+        ]
+    return problems
+
+
+# --- How commands beside the workers come to the topics of a deployment, and leave them.
+#
+# A visitor joins no group and makes no topics; what is wrong becomes one line on stderr.
+
+
+_PATIENCE_S = 0.5
+_CURE = "--create-topics"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    """A configuration and the topics that it names."""
+
+    config: WorkerConfig
+    topics: Topics
+
+    @property
+    def url(self) -> str:
+        """Where the topics are."""
+        assert self.config.broker is not None  # or it could not have been opened
+        return self.config.broker.url
+
+    @property
+    def group(self) -> str:
+        """The group of the workers."""
+        return self.config.worker.group
+
+    def n_workers(self) -> int:
+        """Return how many workers are at work."""
+        return self.topics.n_members(self.group)
+
+    def name_of(self, topic: TopicName) -> str:
+        """Return what a topic is called on the broker."""
+        return self.config.topics.names()[topic]
+
+
+@contextmanager
+def visit(config_file: Path, broker: str | None = None) -> Iterator[Deployment]:
+    """Open the topics of a deployment, and close them at the end.
+
+    Parameters
+    ----------
+    config_file
+        Its configuration.
+    broker
+        Address that replaces the one in the file.
+
+    Raises
+    ------
+    ConfigError
+        If the configuration is wrong.
+    click.ClickException
+        If topics are missing, or nobody else could see them.
+    LinkError
+        If the broker cannot be worked with.
+
+    """
+    config = load_deployed(config_file, broker=broker)
+    assert config.broker is not None  # or it would not have been loaded
+    if isinstance(parse_address(config.broker.url), MemoryAddress):
+        raise click.ClickException(
+            'topics at "memory://" end with the process that made them, and nobody else sees them; '
+            'write broker = "kafka://HOST:PORT" or "file://DIR"'
+        )
+    topics = open_topics(config)
+    try:
+        # A visitor needs not all rights that a worker needs, but the topics must be there.
+        missing = [line for line in topics.problems() if _CURE in line]
+        if missing:
+            raise click.ClickException("; ".join(missing))
+        yield Deployment(config=config, topics=topics)
+    finally:
+        # Once the broker is gone closing may fail in its own way, which is then no news.
+        with suppress(OSError):
+            topics.close()
+
+
+def everything(topics: Topics, *names: TopicName, what: str) -> Iterator[Record]:
+    """Return all records that some topics hold now, with a bar on a terminal meanwhile.
+
+    Parameters
+    ----------
+    topics
+        The topics.
+    names
+        Which of them.
+    what
+        What is read, for whoever waits.
+
+    """
+    reader = topics.reader(names)
+    try:
+        yield from all_of(reader, what=what)
+    finally:
+        reader.close()
+
+
+def all_of(reader: Reader, *, what: str) -> Iterator[Record]:
+    """Return all records that were there when a reader was opened; see `everything`."""
+    n = 0
+    with progress() as show:
+        while not reader.caught_up:
+            for record in reader.poll(_PATIENCE_S):
+                n += 1
+                show(f"{what}: {number(n, 'record')}", 0.0)
+                yield record

@@ -1,0 +1,1 @@
+"""Dead letters, rebuilding, forgetting and recovery of a deployment."""

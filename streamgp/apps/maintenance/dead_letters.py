@@ -1,0 +1,245 @@
+"""What `streamgp dead-letters` does: look at what could not be used, and send it once more."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import click
+
+from connectors.tables.cells import time_of
+from connectors.topics import Outgoing, Record, Topics
+from connectors.wire.outbound import Letter, letter_of, resend
+from streamgp.apps.console import aligned, clock_time, number
+from streamgp.apps.deployment.deployment import Deployment, everything
+from streamgp.common.printable import printable
+
+Place = tuple[int, int]
+"""Partition and offset of a dead letter."""
+
+_PLACE = re.compile(r"([0-9]{1,9}):([0-9]{1,18})")
+_SPAN = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(s|min|h|d)")
+_SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
+_PER_LINE = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which dead letters are meant.
+
+    Parameters
+    ----------
+    stage
+        How far they came: `decode`, `correlate` or `learn`; None for any.
+    since
+        Those not rejected before this moment, POSIX seconds.
+
+    """
+
+    stage: str | None = None
+    since: float | None = None
+
+    def fits(self, letter: Letter) -> bool:
+        """Whether a letter is meant."""
+        return (self.stage is None or letter.stage == self.stage) and (
+            self.since is None or letter.at >= self.since
+        )
+
+
+def place_of(text: str) -> Place:
+    """Read the number of a dead letter, as `list` prints it.
+
+    Examples
+    --------
+    >>> place_of("2:17")
+    (2, 17)
+
+    """
+    found = _PLACE.fullmatch(text)
+    if found is None:
+        raise click.UsageError(
+            f"{text!r} is no number of a dead letter, expected PARTITION:OFFSET as in 2:17"
+        )
+    return int(found[1]), int(found[2])
+
+
+def moment_of(text: str, now: float) -> float:
+    """Read a moment: a time, or how long ago it was.
+
+    Examples
+    --------
+    >>> moment_of("90 min", now=10_000.0), moment_of("1970-01-01T01:00:00Z", now=10_000.0)
+    (4600.0, 3600.0)
+
+    """
+    span = _SPAN.fullmatch(text.strip())
+    if span is not None:
+        return now - float(span[1]) * _SECONDS[span[2]]
+    try:
+        return time_of(text)
+    except ValueError:
+        raise click.UsageError(
+            f"{text!r} is no moment, expected how long ago (30s, 15min, 2h, 7d) or a time, as in "
+            "2026-08-01T14:30:00Z"
+        ) from None
+
+
+def listing(topics: Topics, wanted: Wanted, last: int) -> str:
+    """Return a table of the dead letters, oldest first."""
+    found = sorted(_letters(topics, wanted), key=lambda pair: pair[1].at)
+    shown = found[-last:]
+    rows = [
+        [
+            _number_of(record),
+            clock_time(letter.at),
+            _source_of(letter),
+            printable(letter.stage),
+            printable(letter.error),
+        ]
+        for record, letter in shown
+    ]
+    lines = [aligned([["number", "when", "from", "stage", "error"], *rows])] if rows else []
+    rest = "" if len(shown) == len(found) else f", the last {len(shown)} of them shown"
+    return "\n".join([*lines, f"{number(len(found), 'dead letter')}{rest}"])
+
+
+def description(topics: Topics, place: Place) -> str:
+    """Return everything about one dead letter; what is no text, as hexadecimal digits."""
+    record = _records_at(topics, [place])[0]
+    rows = [["number", _number_of(record)], ["written", clock_time(record.at)]]
+    rows.append(["key", "none" if record.key is None else _in_short(record.key)])
+    rows += [[printable(name), _in_short(value)] for name, value in record.headers]
+    size = "none" if record.value is None else number(len(record.value), "byte")
+    body = "" if record.value is None else "\n\n" + _body(record.value)
+    return aligned([*rows, ["payload", size]]) + body
+
+
+def chosen(topics: Topics, places: Sequence[Place], wanted: Wanted) -> list[Record]:
+    """Return the dead letters of some numbers, or without numbers all that are meant."""
+    if places:
+        return _records_at(topics, list(dict.fromkeys(places)))
+    return [record for record, _ in _letters(topics, wanted)]
+
+
+def outgoing(records: Sequence[Record], *, skip: bool) -> tuple[list[Outgoing], int]:
+    """Return what is to be sent, and how many cannot be.
+
+    Parameters
+    ----------
+    records
+        Dead letters.
+    skip
+        Whether to leave out what came of no input, or is cut; otherwise it is an error.
+
+    """
+    found: list[Outgoing] = []
+    n_left_out = 0
+    for record in records:
+        try:
+            found.append(resend(record))
+        except ValueError as error:
+            if not skip:
+                raise click.ClickException(printable(str(error))) from None
+            n_left_out += 1
+    return found, n_left_out
+
+
+def send(deployment: Deployment, records: Sequence[Outgoing]) -> None:
+    """Put records back into their topics; return when they are safe."""
+    writer = deployment.topics.writer("dead-letters")
+    try:
+        for record in records:
+            writer.send(record)
+        writer.flush()
+    finally:
+        writer.close()
+
+
+def by_topic(records: Sequence[Outgoing]) -> str:
+    """Say how many records go where.
+
+    Examples
+    --------
+    >>> by_topic([Outgoing(topic="events", key=b"ann", value=b"?")])
+    '1 record: 1 to events'
+
+    """
+    counts = Counter(record.topic for record in records)
+    each = ", ".join(f"{n} to {topic}" for topic, n in sorted(counts.items()))
+    return f"{number(len(records), 'record')}: {each}"
+
+
+def now() -> float:
+    """Return the time, POSIX seconds."""
+    return time.time()
+
+
+def _letters(topics: Topics, wanted: Wanted) -> Iterator[tuple[Record, Letter]]:
+    for record in everything(topics, "dead-letters", what="dead letters"):
+        try:
+            letter = letter_of(record)
+        except ValueError:
+            continue  # somebody else's; `show` still shows it
+        if wanted.fits(letter):
+            yield record, letter
+
+
+def _records_at(topics: Topics, places: Sequence[Place]) -> list[Record]:
+    """Return the records at some places, in their order, or say which one is not there."""
+    left = set(places)
+    found: dict[Place, Record] = {}
+    for record in everything(topics, "dead-letters", what="dead letters"):
+        place = (record.partition, record.offset)
+        if place in left:
+            found[place] = record
+            left.discard(place)
+            if not left:
+                break
+    for partition, offset in left:
+        raise click.ClickException(
+            f"there is no dead letter {partition}:{offset}; `list` prints the numbers"
+        )
+    return [found[place] for place in places]
+
+
+def _number_of(record: Record) -> str:
+    return f"{record.partition}:{record.offset}"
+
+
+def _source_of(letter: Letter) -> str:
+    return (
+        "a timer"
+        if letter.name is None
+        else f"{printable(letter.name)} {letter.partition}:{letter.offset}"
+    )
+
+
+def _in_short(data: bytes) -> str:
+    """Return bytes on one line: as text if they are printable, else as hexadecimal digits."""
+    text = _as_text(data)
+    return data.hex(" ") if text is None or "\n" in text or "\t" in text else text
+
+
+def _body(data: bytes) -> str:
+    text = _as_text(data)
+    if text is not None:
+        return text
+    lines = []
+    for start in range(0, len(data), _PER_LINE):
+        some = data[start : start + _PER_LINE]
+        shown = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in some)
+        lines.append(f"{start:08x}  {some.hex(' '):{3 * _PER_LINE}} {shown}")
+    return "\n".join(lines)
+
+
+def _as_text(data: bytes) -> str | None:
+    """Return bytes as text if nothing in them can do anything to a terminal."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return None
+    lines = text.replace("\t", " ").split("\n")
+    return text if all(printable(line) == line for line in lines) else None

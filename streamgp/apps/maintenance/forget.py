@@ -1,0 +1,197 @@
+"""Forgetting a person in a deployment: the worker is told through the consensus topic, and watched.
+
+The worker alone writes state, so it is the one that takes everything out, in one transaction with
+what it has read; here it is only seen whether that has happened.
+
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from connectors.topics import Outgoing, Reader, Record, TopicName
+from connectors.wire.inbound import flaw_of_name
+from connectors.wire.state_records import SEPARATOR
+from connectors.worker.losses import RECOVER
+from streamgp.apps.console import confirm, number, progress
+from streamgp.apps.deployment.deployment import Deployment, visit
+from streamgp.common.printable import printable
+from streamgp.interactive.state.serialize import HEAD
+
+NOT_YET = 3
+"""Exit status: the worker was told to forget, and has not done it yet."""
+_KEPT_BY: tuple[TopicName, ...] = ("events", "predictions", "requests", "answers", "dead-letters")
+_PATIENCE_S = 0.5
+
+
+@dataclass(slots=True)
+class Traces:
+    """What the topics of labels and state hold of one entity.
+
+    Attributes
+    ----------
+    entity
+        Whose.
+    left
+        The records that are still there, by topic and key.
+    partition
+        Where they are; None while there are none.
+    n_labels
+        How many of them hold labelled examples.
+
+    Examples
+    --------
+    >>> traces = Traces("ann")
+    >>> place = {"topic": "state", "partition": 2, "at": 0.0, "key": b"ann\\x1fhead"}
+    >>> traces.take(Record(offset=0, value=b"{}", **place))
+    >>> traces.left, traces.partition
+    ({('state', b'ann\\x1fhead'): None}, 2)
+    >>> traces.take(Record(offset=1, value=None, **place))
+    >>> traces.left
+    {}
+
+    """
+
+    # _is_told  whether a worker was told to forget
+    # _is_over  whether the head was taken away since: what is written after that is of another life
+    entity: str
+    left: dict[tuple[TopicName, bytes], None] = field(default_factory=dict)
+    partition: int | None = None
+    _is_told: bool = False
+    _is_over: bool = False
+
+    @property
+    def n_labels(self) -> int:
+        """Labelled examples, each correction of one for itself."""
+        return sum(topic == "consensus" for topic, _ in self.left)
+
+    @property
+    def has_head(self) -> bool:
+        """Whether its learner has state, or no labels."""
+        return not self.n_labels or ("state", self._key_of(HEAD)) in self.left
+
+    def take(self, record: Record) -> None:
+        """Take the next record of either topic."""
+        key = record.key or b""
+        if not key.startswith(self._key_of("")):
+            return
+        name = (record.topic, key)
+        if record.value is None:
+            self.left.pop(name, None)
+            self._is_over |= self._is_told and name == ("state", self._key_of(HEAD))
+        elif not self._is_over:
+            self.left[name] = None
+            self.partition = record.partition
+
+    def tell(self) -> Outgoing:
+        """Return the record that tells a worker to forget."""
+        self._is_told = True
+        key = self.entity.encode()
+        return Outgoing(topic="consensus", partition=self.partition, key=key, value=None)
+
+    def _key_of(self, name: str) -> bytes:
+        return f"{self.entity}{SEPARATOR}{name}".encode()
+
+
+def forget_in_topics(
+    config_file: Path, key: str, *, yes: bool, wait_s: float, broker: str | None = None
+) -> None:
+    """Have a worker forget a key, and say what came of it.
+
+    Raises
+    ------
+    click.ClickException
+        If there is no such key, or the broker cannot be worked with.
+
+    """
+    _check(key)
+    with visit(config_file, broker) as there:
+        if not there.config.worker.keyed:
+            raise click.ClickException(
+                f"{config_file}: one learner serves all keys (worker.keyed = false), and nobody "
+                "can be taken out of it; withdraw the person's labels one by one instead"
+            )
+        reader = there.topics.reader(("consensus", "state"))
+        try:
+            _forget(there, reader, Traces(key), yes=yes, wait_s=wait_s)
+        finally:
+            reader.close()
+
+
+def _check(key: str) -> None:
+    flaw = flaw_of_name(key)
+    if flaw is not None:
+        raise click.UsageError(f"KEY {flaw}")
+
+
+def _forget(there: Deployment, reader: Reader, traces: Traces, *, yes: bool, wait_s: float) -> None:
+    _read(reader, traces, until=lambda: reader.caught_up, what="looking for the key")
+    if not traces.left:
+        raise click.ClickException(
+            f"no worker of group {there.group} has learned anything of the key "
+            f"{traces.entity!r}; nothing was forgotten"
+        )
+    if not traces.has_head:
+        raise click.ClickException(
+            f"state has no record of the {number(traces.n_labels, 'label')} of {traces.entity!r}: "
+            f"it was deleted, emptied or cut, and no worker runs without; {RECOVER}"
+        )
+    entity = printable(repr(traces.entity))
+    n_state = len(traces.left) - traces.n_labels
+    what = f"{number(traces.n_labels, 'label')} and {number(n_state, 'record')} of state"
+    if not (yes or confirm(f"forget {traces.entity!r} ({what}) for good?")):
+        click.echo("forgot nothing")
+        return
+    _write(there, traces.tell())
+    if not there.n_workers():
+        click.echo(
+            f"told: {entity} will be forgotten when a worker runs; none does now\n"
+            f"{_still_there(there)}"
+        )
+        raise click.exceptions.Exit(NOT_YET)
+    end = time.monotonic() + wait_s
+    _read(
+        reader,
+        traces,
+        until=lambda: not traces.left or time.monotonic() >= end,
+        what="waiting for the worker",
+    )
+    if traces.left:
+        click.echo(
+            f"told: the worker has not forgotten {entity} after {wait_s:g} s; it will "
+            f"when it gets there\n{_still_there(there)}"
+        )
+        raise click.exceptions.Exit(NOT_YET)
+    click.echo(f"forgot {entity}: {what}\n{_still_there(there)}")
+
+
+def _write(there: Deployment, record: Outgoing) -> None:
+    writer = there.topics.writer("forget")
+    try:
+        writer.send(record)
+        writer.flush()
+    finally:
+        writer.close()
+
+
+def _read(reader: Reader, traces: Traces, *, until: Callable[[], bool], what: str) -> None:
+    n = 0
+    with progress() as show:
+        while not until():
+            for record in reader.poll(_PATIENCE_S):
+                n += 1
+                traces.take(record)
+            show(f"{what}: {number(n, 'record')}", 0.0)
+
+
+def _still_there(there: Deployment) -> str:
+    names = ", ".join(there.name_of(topic) for topic in _KEPT_BY)
+    return (
+        f"these topics keep what they hold of this person until their retention time: {names}; the "
+        "others until the broker next compacts them"
+    )

@@ -1,0 +1,455 @@
+"""What `streamgp rebuild` does: two learners beside each other, and one in the place of the other.
+
+Taking over writes a new head for every loop; the pages of conversations and the consensus log stay.
+First every partition is marked as being rebuilt, in the end as worked on by the new configuration:
+whatever happens in between, no worker goes on with half of it, and the same command ends it.
+
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import click
+from msgspec.structs import replace
+
+from connectors.topics import Outgoing, Reader
+from connectors.wire import state_records
+from connectors.wire.state_records import CONFIGURATION, History, HistoryError
+from connectors.worker.compatibility import OtherGroupError, check_signed, signature
+from streamgp.apps.console import aligned, confirm, number, progress
+from streamgp.apps.deployment.contents import Learned, check_whole, histories_of, loops_in
+from streamgp.apps.deployment.deployment import Deployment, damage, visit
+from streamgp.base import State
+from streamgp.common.feature_values import is_number
+from streamgp.common.printable import printable
+from streamgp.config.broker_url import FileAddress, parse_address
+from streamgp.config.build import Model, build_model, build_total_budget
+from streamgp.config.load import consistent, load_worker
+from streamgp.config.settings import WorkerConfig
+from streamgp.config.validation import ConfigError
+from streamgp.interactive.learner import SkepticalLearner
+from streamgp.interactive.messages import LabelledExample
+from streamgp.interactive.rebuild import Taught, head_around, teach
+from streamgp.interactive.shared_budget import configured
+from streamgp.interactive.state.serialize import HEAD
+from streamgp.interactive.state.snapshot import SnapshotError
+
+# --- Two learners taught the same examples, and what there is to say about them.
+
+
+N_SHOWN = 20
+_WIDEST = 20
+_TITLES = [
+    ["", "", "accuracy", "", "", "refused", "", "ms an example", ""],
+    ["key", "examples", "old", "new", "agree", "old", "new", "old", "new"],
+]
+_NUMBER_TITLES = [
+    ["", "", "mean abs. error", "", "refused", "", "ms an example", ""],
+    ["key", "examples", "old", "new", "old", "new", "old", "new"],
+]
+
+
+@dataclass(slots=True)
+class Score:
+    """How one learner did.
+
+    Attributes
+    ----------
+    n_hits
+        Examples predicted rightly before they were learned.
+    errors
+        How far predictions of numbers were off, in all.
+    n_guessed
+        Numbers that were predicted at all.
+    n_refused
+        Examples that it could not learn.
+    seconds
+        Time for predicting and learning.
+    refusal
+        Why it could not learn the first of them.
+
+    """
+
+    n_hits: int = 0
+    errors: float = 0.0
+    n_guessed: int = 0
+    n_refused: int = 0
+    seconds: float = 0.0
+    refusal: str | None = None
+
+    def note(self, taught: Taught) -> None:
+        """Count one example."""
+        self.n_hits += taught.guess == taught.y
+        if is_number(taught.guess) and is_number(taught.y):
+            self.errors += abs(float(taught.guess) - float(taught.y))  # type: ignore[arg-type]
+            self.n_guessed += 1
+        if taught.refusal is not None:
+            self.n_refused += 1
+            self.refusal = self.refusal or f"{taught.event_id}: {taught.refusal}"
+
+    def add(self, other: Score) -> None:
+        """Count what another one has counted."""
+        self.n_hits += other.n_hits
+        self.errors += other.errors
+        self.n_guessed += other.n_guessed
+        self.n_refused += other.n_refused
+        self.seconds += other.seconds
+
+
+@dataclass(slots=True, kw_only=True)
+class Comparison:
+    """How two learners did on the same examples.
+
+    Attributes
+    ----------
+    name
+        Whose examples.
+    n_examples
+        How many.
+    n_agreed
+        Examples for which both predicted the same.
+    old, new
+        How each did.
+
+    """
+
+    name: str
+    n_examples: int = 0
+    n_agreed: int = 0
+    old: Score = field(default_factory=Score)
+    new: Score = field(default_factory=Score)
+
+    def add(self, other: Comparison) -> None:
+        """Count what another one has counted."""
+        self.n_examples += other.n_examples
+        self.n_agreed += other.n_agreed
+        self.old.add(other.old)
+        self.new.add(other.new)
+
+
+def compare(
+    row: Comparison,
+    lines: Sequence[LabelledExample],
+    old: SkepticalLearner,
+    new: SkepticalLearner,
+) -> Iterator[int]:
+    """Teach two learners the same, and count.
+
+    Parameters
+    ----------
+    row
+        Where to count.
+    lines
+        The consensus log of one loop.
+    old, new
+        Learners that have seen nothing.
+
+    Yields
+    ------
+    The number of examples so far.
+
+    Examples
+    --------
+    >>> from streamgp import isgp
+    >>> row = Comparison(name="ann")
+    >>> log = [
+    ...     LabelledExample(
+    ...         event_id=str(n), sequence=n, x={"light": n % 2}, y="on" if n % 2 else "off",
+    ...         origin="asked", learned_at=0.0, probability_wrong=0.1,
+    ...     )
+    ...     for n in range(4)
+    ... ]
+    >>> list(compare(row, log, isgp(seed=1), isgp(seed=1)))
+    [1, 2, 3, 4]
+    >>> row.old.n_hits, row.new.n_hits, row.n_agreed
+    (2, 2, 4)
+
+    """
+    olds, news = teach(old, lines), teach(new, lines)
+    while True:
+        start = perf_counter()
+        one = next(olds, None)
+        between = perf_counter()
+        other = next(news, None)
+        end = perf_counter()
+        if one is None or other is None:
+            return
+        row.n_examples += 1
+        row.n_agreed += one.guess == other.guess
+        for score, taught, seconds in (
+            (row.old, one, between - start),
+            (row.new, other, end - between),
+        ):
+            score.note(taught)
+            score.seconds += seconds
+        yield row.n_examples
+
+
+def comparison_text(rows: Sequence[Comparison], *, numbers: bool = False) -> str:
+    """Return a table, with what has to be known to read it; `numbers`: that is what targets are."""
+    total = Comparison(name=f"all {number(len(rows), 'key')}")
+    for row in rows:
+        total.add(row)
+    shown = sorted(rows, key=lambda row: -row.n_examples)[:N_SHOWN]
+    lines = [_cells(row, numbers) for row in shown]
+    if len(rows) > 1:
+        rest = "" if len(shown) == len(rows) else f", {len(shown)} of them shown"
+        lines.append([total.name + rest, *_cells(total, numbers)[1:]])
+    titles = _NUMBER_TITLES if numbers else _TITLES
+    text = [aligned([*titles, *lines], right=range(1, len(titles[0]))), _about(numbers)]
+    for which in ("old", "new"):
+        row_of = next((row for row in rows if getattr(row, which).refusal is not None), None)
+        if row_of is not None:
+            reason = printable(f"{row_of.name}, event {getattr(row_of, which).refusal}")
+            text.append(f"first refusal of the {which} learner: {reason}")
+    return "\n".join(text)
+
+
+def _about(numbers: bool) -> str:
+    if numbers:
+        return (
+            "error: of predictions before the examples were learned, by the number that stands now"
+        )
+    return (
+        "accuracy: examples predicted rightly before they were learned, by the label that stands "
+        "now; agree: predicted the same"
+    )
+
+
+def _cells(row: Comparison, numbers: bool) -> list[str]:
+    n = row.n_examples
+    name = printable(row.name)
+    return [
+        name if len(name) <= _WIDEST else name[: _WIDEST - 1] + "…",
+        str(n),
+        *(
+            [_mean(row.old), _mean(row.new)]
+            if numbers
+            else [
+                _percent(row.old.n_hits, n),
+                _percent(row.new.n_hits, n),
+                _percent(row.n_agreed, n),
+            ]
+        ),
+        str(row.old.n_refused),
+        str(row.new.n_refused),
+        _milliseconds(row.old.seconds, n),
+        _milliseconds(row.new.seconds, n),
+    ]
+
+
+def _mean(score: Score) -> str:
+    return f"{score.errors / score.n_guessed:.3g}" if score.n_guessed else "-"
+
+
+def _percent(n: int, of: int) -> str:
+    return f"{100 * n / of:.1f} %" if of else "-"
+
+
+def _milliseconds(seconds: float, n: int) -> str:
+    return f"{1e3 * seconds / n:.2f}" if n else "-"
+
+
+LEARNER_SETTINGS = (
+    "preset", "seed", "warm_up", "learner", "query", "challenge", "review", "reservoir", "budget"
+)  # fmt: skip
+"""What makes a learner, among the settings of a worker."""
+BEING_REBUILT = "being rebuilt"
+"""Stands in the place of a fingerprint while learners are exchanged; no configuration has it."""
+_PATIENCE_S = 0.5
+
+
+def rebuild_learners(
+    config_file: Path, learner_file: Path, *, take_over: bool, yes: bool, broker: str | None = None
+) -> None:
+    """Compare two learners on what the topics hold, and let the new one take over if wanted.
+
+    Raises
+    ------
+    ConfigError
+        If one of the files is wrong.
+    click.ClickException
+        If workers are running, or the topics are another group's or hold what cannot be read.
+
+    """
+    with visit(config_file, broker) as there, ExitStack() as stack:
+        config = with_learner(there.config, learner_file)
+        old = build_model(there.config, source=str(config_file))
+        new = build_model(config, source=str(learner_file))
+        if take_over:
+            check_idle(there, "take over")
+        reader = stack.enter_context(closing(there.topics.reader(("state", "consensus"))))
+        histories = histories_of(reader)
+        try:
+            check_whole(there.topics, there.group, histories)
+            found = {n: history.configuration for n, history in histories.items()}
+            if take_over:
+                _check_group(found, there.group)
+            total = build_total_budget(config)
+            _note_others(found.values(), configured(old, total), config_file)
+            rows, heads = _compared(
+                histories, old, new, keyed=config.worker.keyed, with_heads=take_over
+            )
+        except HistoryError as error:
+            raise click.ClickException(damage(error, there.config)) from None
+        if not rows:
+            raise click.ClickException(
+                f"no worker of group {there.group} has written any state; start one first"
+            )
+        click.echo(comparison_text(rows, numbers=config.target == "number"))
+        if not take_over:
+            return
+        question = f"let {number(len(heads), 'new learner')} take over?"
+        if not (yes or confirm(question)):
+            click.echo("changed nothing")
+            return
+        check_still_idle(there, reader, "take over")
+        configuration = signature(
+            {"fingerprint": configured(new, total), "keyed": config.worker.keyed}, there.group
+        )
+        partitions = [n for n in histories if found[n] is not None]
+        write_state(there, marks(partitions, {**configuration, "fingerprint": BEING_REBUILT}))
+        write_state(there, [*heads, *marks(partitions, configuration)])
+        click.echo(
+            f"{number(len(heads), 'new learner')} took over in "
+            f"{number(len(partitions), 'partition')}; now put what is in {learner_file} into "
+            f"{config_file}, and start the workers"
+        )
+
+
+def with_learner(config: WorkerConfig, learner_file: Path) -> WorkerConfig:
+    """Return a configuration with the learner, or the rules, that another file names.
+
+    Raises
+    ------
+    ConfigError
+        If there is nothing of that in the file, or something is wrong.
+
+    """
+    new = load_worker(learner_file)
+    named = tomllib.loads(learner_file.read_text(encoding="utf-8"))
+    changes = {name: getattr(new, name) for name in LEARNER_SETTINGS if name in named}
+    if not changes:
+        raise ConfigError(
+            f"{learner_file}: names no other learner; expected one or more of "
+            f"{', '.join(LEARNER_SETTINGS)}"
+        )
+    changed = replace(config, **changes)
+    consistent(changed, source=str(learner_file))
+    return changed
+
+
+def check_idle(there: Deployment, doing: str) -> None:
+    """Refuse to go on while workers are at work."""
+    n = there.n_workers()
+    if n:
+        raise click.ClickException(
+            f"{number(n, 'worker')} of group {there.group} still at work; stop them all, then "
+            f"{doing} (one that was killed counts until the broker misses it)"
+        )
+
+
+def check_still_idle(there: Deployment, reader: Reader, doing: str) -> None:
+    """Refuse to write over what a worker has written since the topics were read."""
+    check_idle(there, doing)
+    if reader.poll(_PATIENCE_S):
+        raise click.ClickException(
+            "a worker has learned something meanwhile; stop all workers, then run this again"
+        )
+
+
+def _check_group(found: Mapping[int, Mapping[str, Any] | None], group: str) -> None:
+    """Refuse to take over what is another group's.
+
+    Its workers may be at work; and this group, which is nowhere yet, would read everything again.
+    """
+    for partition, configuration in found.items():
+        try:
+            check_signed(partition, configuration or {}, {}, group)
+        except OtherGroupError as error:
+            raise click.ClickException(str(error)) from None
+
+
+def _note_others(
+    found: Iterable[Mapping[str, Any] | None], fingerprint: str, config_file: Path
+) -> None:
+    """Say so if the topics were not written by workers of this configuration."""
+    others = {str(each.get("fingerprint")) for each in found if each is not None} - {fingerprint}
+    if BEING_REBUILT in others:
+        click.echo("note: an earlier take-over was cut; this one can end it", err=True)
+    elif others:
+        click.echo(
+            f"note: the workers did not learn as {config_file} says; `old` is what it says, not "
+            "what they learned",
+            err=True,
+        )
+
+
+def _compared(
+    histories: Mapping[int, History],
+    old: Model,
+    new: Model,
+    *,
+    keyed: bool,
+    with_heads: bool,
+) -> tuple[list[Comparison], list[Outgoing]]:
+    """Teach both learners; return how they compare and, if wanted, the heads of the new ones."""
+    n_all = sum(
+        len(history.consensus_keys(entity))
+        for history in histories.values()
+        for entity in history.entities()
+    )
+    n_done = 0
+    rows: list[Comparison] = []
+    heads: list[Outgoing] = []
+    with progress() as show:
+        for loop in loops_in(histories, keyed=keyed):
+            row, taught = Comparison(name=loop.name), new.clone()
+            for n in compare(row, loop.lines, old.clone(), taught):
+                show(f"teaching: {number(len(rows) + 1, 'key')}", (n_done + n) / n_all)
+            rows.append(row)
+            n_done += len(loop.lines)
+            if with_heads:
+                head = _head(loop, taught, new.clone())
+                heads += state_records.states(loop.entity, HEAD, head, loop.partition)
+    return rows, heads
+
+
+def _head(loop: Learned, model: Model, fresh: Model) -> State:
+    try:
+        return head_around(model, loop.parts, loop.lines, fresh)
+    except (SnapshotError, TypeError) as error:
+        raise click.ClickException(f"{loop.name!r}: {error}; nothing was changed") from None
+
+
+def marks(partitions: Sequence[int], configuration: Mapping[str, Any]) -> list[Outgoing]:
+    """Return the records that say which configuration works on some partitions."""
+    return [
+        state_records.state("", CONFIGURATION, configuration, partition) for partition in partitions
+    ]
+
+
+def write_state(there: Deployment, records: Sequence[Outgoing]) -> None:
+    """Write state in the place of a worker; return when it is safe."""
+    if isinstance(parse_address(there.url), FileAddress):
+        # In a directory only a worker can write state, and there is one at a time: be that one.
+        link = there.topics.link(group=there.group, instance="upkeep", max_records=1)
+        try:
+            link.commit(records)
+        finally:
+            link.close()
+        return
+    writer = there.topics.writer("upkeep")
+    try:
+        for record in records:
+            writer.send(record)
+        writer.flush()
+    finally:
+        writer.close()

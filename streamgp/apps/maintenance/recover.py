@@ -1,0 +1,280 @@
+"""What `streamgp recover` does: state that was lost, made anew from the consensus log.
+
+First every partition that has lost something is marked as being recovered, in the end as worked on
+by the configuration: whatever happens in between, no worker goes on with half of it, and the same
+command ends it. A learner whose state is whole keeps it.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import time_ns
+from typing import Any
+
+import click
+
+from connectors.topics import Outgoing, Record
+from connectors.wire import state_records
+from connectors.wire.outbound import Outbox
+from connectors.wire.state_records import EARLY, History, HistoryError
+from connectors.worker.compatibility import (
+    BEING_RECOVERED,
+    OtherGroupError,
+    check_alone,
+    check_signed,
+    signature,
+    source_of,
+)
+from connectors.worker.losses import FORGOTTEN, Losses
+from connectors.worker.settings import LoopSettings
+from streamgp.apps.console import confirm, number, progress
+from streamgp.apps.deployment.contents import NO_LOOP, Learned, loops_in, losses_of
+from streamgp.apps.deployment.deployment import Deployment, all_of, build_loops, damage, visit
+from streamgp.apps.maintenance.rebuild import check_idle, check_still_idle, marks, write_state
+from streamgp.interactive.loop import InteractiveLoop
+from streamgp.interactive.messages import LabelledExample
+from streamgp.interactive.rebuild import recovered_parts, renumbered
+from streamgp.interactive.state.serialize import HEAD
+from streamgp.interactive.state.snapshot import SnapshotError
+
+_ABOUT = """\
+comes back: {n} with their sequence and revisions, and what was asked and challenged as far as it
+  ended in a label; how often each annotator errs, from the answers that were challenged; the
+  scaling, from the labelled events
+cannot come back: open questions, and events without a label (answers to them become dead letters,
+  and the ids of these events are known no more); names of answers (a label that came with its event
+  can be corrected, another one cannot); what was spent of budgets, what rules and drift detectors
+  have seen, answers that wait for their event, and all counts: these begin anew
+learners may predict a little differently from before"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered:
+    """State made anew.
+
+    Parameters
+    ----------
+    out
+        What is to be written, but for the marks.
+    n_learners, n_kept
+        How many learners were made anew, and left as they are.
+    n_examples
+        Labelled examples that these hold.
+    n_renumbered
+        Lines of the log with another number than before.
+
+    """
+
+    out: list[Outgoing]
+    n_learners: int
+    n_kept: int
+    n_examples: int
+    n_renumbered: int
+
+
+def recover_state(config_file: Path, *, yes: bool, broker: str | None = None) -> None:
+    """Make lost state anew, and say what that brings back.
+
+    Raises
+    ------
+    ConfigError
+        If the configuration is wrong.
+    click.ClickException
+        If workers are running, nothing is lost, or it cannot be brought back from here.
+
+    """
+    with visit(config_file, broker) as there:
+        loops = build_loops(there.config, source=str(config_file))
+        check_idle(there, "recover")
+        with closing(there.topics.reader(("state", "consensus"))) as reader:
+            histories: dict[int, History] = {}
+            for record in all_of(reader, what="reading"):
+                _check_line(record, there.group)
+                histories.setdefault(record.partition, History()).take(record)
+            histories = dict(sorted(histories.items()))
+            try:
+                broken = _broken(there, loops, histories)
+                found = _recovered({n: histories[n] for n in broken}, loops, there.group)
+            except HistoryError as error:
+                raise click.ClickException(damage(error, there.config)) from None
+            for reason in broken.values():
+                click.echo(reason)
+            click.echo(_told(found))
+            question = f"make the state of {number(found.n_learners, 'learner')} anew?"
+            if not (yes or confirm(question)):
+                click.echo("changed nothing")
+                return
+            check_still_idle(there, reader, "recover")
+        configuration = signature(loops.configuration, there.group)
+        cut = {**configuration, "fingerprint": BEING_RECOVERED}
+        write_state(there, marks(list(broken), cut))
+        outdated = _outdated({n: histories[n] for n in broken})
+        write_state(there, [*found.out, *outdated, *marks(list(broken), configuration)])
+        click.echo(
+            f"made the state of {number(found.n_learners, 'learner')} anew in "
+            f"{number(len(broken), 'partition')}; now start the workers"
+        )
+
+
+def _check_line(record: Record, group: str) -> None:
+    """Refuse labelled examples of another group: its workers may be at work."""
+    if record.topic == "consensus" and record.value is not None:
+        try:
+            check_alone(record, group)
+        except OtherGroupError as error:
+            raise click.ClickException(str(error)) from None
+
+
+def _broken(
+    there: Deployment, loops: LoopSettings, histories: Mapping[int, History]
+) -> dict[int, str]:
+    """Return the partitions whose state must be made anew, and why."""
+    for partition, history in histories.items():
+        theirs = history.configuration or {}
+        ours = {} if not theirs or _is_cut(theirs) else loops.configuration
+        try:
+            check_signed(partition, theirs, ours, there.group)
+        except ValueError as error:
+            raise click.ClickException(str(error)) from None
+    lost = losses_of(there.topics, there.group, histories)
+    broken = {}
+    for partition, history in histories.items():
+        losses = lost.get(partition)
+        if losses is not None:
+            if losses.is_empty:
+                raise click.ClickException(str(losses.error()))
+            broken[partition] = str(losses.error())
+        elif (flaw := _unfit(loops, partition, history)) is not None:
+            broken[partition] = f"partition {partition}: {flaw}"
+    if not broken:
+        raise click.ClickException(
+            "state and consensus belong together, and nothing is lost; there is nothing to recover"
+            if histories
+            else f"no worker of group {there.group} has learned anything; there is nothing to "
+            "recover"
+        )
+    return broken
+
+
+def _is_cut(theirs: Mapping[str, Any]) -> bool:
+    return theirs.get("fingerprint") == BEING_RECOVERED
+
+
+def _outdated(histories: Mapping[int, History]) -> list[Outgoing]:
+    """Return the records that make workers drop the snapshots they took before.
+
+    The configuration is the same as before, and offsets do not tell: a snapshot would be merged
+    with what was made anew. The time is a number that no worker has counted to.
+    """
+    records = []
+    for partition, history in histories.items():
+        old = history.parts("").get(FORGOTTEN) or {}
+        n = max(int(old.get("n", 0)) + 1, time_ns() // 1_000_000)
+        value = {"heeded": 0, **old, "n": n}
+        records.append(state_records.state("", FORGOTTEN, value, partition))
+    return records
+
+
+def _unfit(loops: LoopSettings, partition: int, history: History) -> str | None:
+    """Return why a worker could not go on with a partition, None if it can."""
+    for loop in loops_in({partition: history}, keyed=loops.keyed):
+        flaw = _flaw(loops, loop, history)
+        if flaw is not None:
+            return flaw
+    return None
+
+
+def _flaw(loops: LoopSettings, loop: Learned, history: History) -> str | None:
+    """Return why the state of one learner cannot be taken up, None if it can."""
+    flaw = Losses(loop.partition, history).look(loop.entity, loop.parts, loop.lines)
+    if flaw is not None:
+        return flaw
+    try:
+        InteractiveLoop.from_parts(loop.parts, loop.lines, loops.model.clone(), **loops.spans)
+    except SnapshotError as error:
+        return str(error)
+    return None
+
+
+def _recovered(histories: Mapping[int, History], loops: LoopSettings, group: str) -> Recovered:
+    """Make the state of all learners anew that have lost theirs."""
+    out: list[Outgoing] = []
+    outbox = Outbox(source_of(group), keyed=loops.keyed)
+    n_learners = n_kept = n_examples = n_renumbered = 0
+    with progress() as show:
+        for loop in loops_in(histories, keyed=loops.keyed):
+            history = histories[loop.partition]
+            show(f"teaching: {number(n_learners + 1, 'learner')}", 0.0)
+            if _flaw(loops, loop, history) is None:
+                n_kept += 1
+                continue
+            written = history.lines_as_written(loop.entity)
+            lines = [
+                replace(line, sequence=sequence)
+                for line, sequence in zip(written, renumbered(written), strict=True)
+            ]
+            kept = [new == old for new, old in zip(lines, written, strict=True)]
+            # All from the first one on that changes: they lie in the order of their numbers then.
+            rewritten = lines[kept.index(False) :] if False in kept else []
+            parts = _made_anew(loops, loop, lines)
+            out += [outbox.message(line, loop.partition) for line in rewritten]
+            out += _state(loop, parts, history.names(loop.entity))
+            n_learners += 1
+            n_examples += int(parts[HEAD]["learned"])
+            n_renumbered += kept.count(False)
+    return Recovered(
+        out=out,
+        n_learners=n_learners,
+        n_kept=n_kept,
+        n_examples=n_examples,
+        n_renumbered=n_renumbered,
+    )
+
+
+def _made_anew(
+    loops: LoopSettings, loop: Learned, lines: Sequence[LabelledExample]
+) -> dict[str, Any]:
+    try:
+        return recovered_parts(
+            lines,
+            loops.model.clone(),
+            loops.model.clone(),
+            at_least=int((loop.parts.get(HEAD) or {}).get("sequence", 0)),
+            **loops.spans,
+        )
+    except (SnapshotError, TypeError) as error:
+        raise click.ClickException(f"{loop.name!r}: {error}; nothing was changed") from None
+
+
+def _state(loop: Learned, parts: Mapping[str, Any], names: Sequence[str]) -> list[Outgoing]:
+    """Return the records of a learner's state, and nulls for what else there is of it."""
+    partition, entity = loop.partition, loop.entity
+    records = [
+        record
+        for name, value in parts.items()
+        for record in state_records.states(entity, name, value, partition)
+    ]
+    written = {record.key for record in records}
+    gone = [
+        state_records.state(entity, name, None, partition)
+        for name in names
+        if not name.startswith(EARLY) and (entity or name not in NO_LOOP)
+    ]
+    # The head comes last, as a worker writes it.
+    return [*(record for record in gone if record.key not in written), *records]
+
+
+def _told(found: Recovered) -> str:
+    lines = [_ABOUT.format(n=number(found.n_examples, "labelled example"))]
+    if found.n_renumbered:
+        lines.append(
+            f"{number(found.n_renumbered, 'line')} of consensus whose number was given twice will "
+            "be numbered anew, in the order of writing"
+        )
+    if found.n_kept:
+        lines.append(f"{number(found.n_kept, 'learner')} whose state is whole will be left alone")
+    return "\n".join(lines)

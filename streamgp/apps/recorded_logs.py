@@ -1,0 +1,95 @@
+"""Recorded logs, as the commands that read them open and name them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from connectors.tables.log_source import LogSource
+from streamgp.apps.console import tell
+from streamgp.config.settings import Config
+
+N_REASONS_SHOWN = 5
+"""Rows that cannot be read are many or few; of so many it is said why."""
+
+
+class Notes:
+    """What the reader of a log has to say: shown once the work begins, as it comes from then on.
+
+    So a command that is refused says nothing but why.
+
+    Attributes
+    ----------
+    lines
+        Everything it said.
+
+    """
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._shown = False
+
+    def __call__(self, line: str) -> None:
+        self.lines.append(line)
+        if self._shown:
+            tell(f"note: {line}")
+
+    def show(self) -> None:
+        """Show everything said so far."""
+        self._shown = True
+        for line in self.lines:
+            tell(f"note: {line}")
+
+
+def open_log(path: Path, config: Config, notes: Notes) -> LogSource:
+    """Open the log that a configuration describes."""
+    columns = config.log
+    try:
+        return LogSource(
+            path,
+            label=columns.label,
+            time=columns.time,
+            key=columns.key,
+            ignore=columns.ignore,
+            features=columns.features,
+            # Not every classifier of River takes texts, the Gaussian process does.
+            texts=not config.learner.name.startswith("river."),
+            numbers=config.target == "number",
+            limit=columns.limit,
+            notes=notes,
+        )
+    except ValueError as error:
+        raise click.ClickException(str(error)) from None
+
+
+def name_of(path: Path) -> str:
+    """Return what a log is called: the name of its file, up to the first point."""
+    return path.name.split(".")[0]
+
+
+def prefixes(paths: Sequence[Path]) -> list[str]:
+    """Return what the event ids of each log begin with: nothing if there is one, else its name.
+
+    Raises
+    ------
+    click.ClickException
+        If two logs have the same name.
+
+    Examples
+    --------
+    >>> prefixes([Path("rooms.csv")]), prefixes([Path("a/may.csv.gz"), Path("june.csv")])
+    ([''], ['may:', 'june:'])
+
+    """
+    if len(paths) == 1:
+        return [""]
+    names = [name_of(path) for path in paths]
+    for name in names:
+        if names.count(name) > 1:
+            raise click.ClickException(
+                f"two logs are called {name}, so that their event ids would be the same; "
+                "rename one, or send them one by one with --prefix"
+            )
+    return [f"{name}:" for name in names]

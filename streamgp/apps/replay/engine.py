@@ -1,0 +1,416 @@
+"""A log, a loop and a simulated annotator, played to the end and counted.
+
+What `streamgp demo`, `streamgp replay` and the benchmarks have in common. Nothing is printed and
+no file is opened here.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from math import nan
+from typing import Any
+
+from connectors.broker import Received, Sink, Source
+from connectors.runner import Loop, RunResult, run
+from connectors.tables.log_source import AnnotatedLog
+from streamgp.base import State
+from streamgp.evaluation import Tally
+from streamgp.evaluation.tally import SCORES, Target
+from streamgp.interactive.messages import Answer, Event, Input, Message, Prediction, Rejected
+from streamgp.report import Curve, Row
+from streamgp.simulation import AnswerQueue
+from streamgp.simulation.annotators import Annotator
+
+# --- How a run went on, in a bounded number of points, however long it is.
+
+
+N_POINTS = 400
+
+
+class Points:
+    """Counts after every k-th event; k doubles when there would be too many.
+
+    Examples
+    --------
+    >>> from streamgp.interactive import Event
+    >>> tally, points = Tally(), Points(n_points=2)
+    >>> for n in range(5):
+    ...     tally.event(Event(event_id=str(n), x={}, occurred_at=0.0))
+    ...     points.note(tally)
+    >>> points.summary()["n_events"]
+    [2, 4]
+
+    """
+
+    # _every  k.
+    # _names  what is counted; the second is the score.
+    # _kept   its values, one row per point.
+
+    def __init__(self, n_points: int = N_POINTS, target: Target = "label") -> None:
+        self._n_points = n_points
+        self._names = ("n_events", SCORES[target][0], "n_asked", "n_challenges")
+        self._every = 1
+        self._kept: list[list[Any]] = []
+
+    def note(self, tally: Tally) -> None:
+        """Take note of the counts after an event, if it is the turn of this one."""
+        if tally.n_events % self._every:
+            return
+        self._kept.append([getattr(tally, name) for name in self._names])
+        while len(self._kept) > self._n_points:
+            self._every *= 2
+            self._kept = [point for point in self._kept if point[0] % self._every == 0]
+
+    def cut_back(self, tally: Tally) -> None:
+        """Leave out the points that tell of more than is left after counts were taken away.
+
+        Counts never fall along a curve: the points that stay tell how it was, those to come how it
+        goes on.
+        """
+        left = [tally.n_events, tally.n_asked, tally.n_challenges]
+        self._kept = [
+            point
+            for point in self._kept
+            if all(n <= limit for n, limit in zip((point[0], *point[2:]), left, strict=True))
+        ]
+
+    def summary(self) -> dict[str, list[Any]]:
+        """Return the points as plain JSON values: parallel lists."""
+        return {name: [point[i] for point in self._kept] for i, name in enumerate(self._names)}
+
+    def curve(self, name: str) -> Curve:
+        """Return the points as a curve to be drawn; nothing where nothing could be scored yet."""
+        return Curve(
+            name=name,
+            n_events=[n for n, _, _, _ in self._kept],
+            accuracy=[nan if accuracy is None else accuracy for _, accuracy, _, _ in self._kept],
+            questions=[n_asked + n_challenges for _, _, n_asked, n_challenges in self._kept],
+        )
+
+    def state(self) -> State:
+        """Return the points and their distance."""
+        return {"every": self._every, "kept": [list(point) for point in self._kept]}
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+        self._every = state["every"]
+        self._kept = [list(point) for point in state["kept"]]
+
+
+# --- Counts of a replay: over all events, for each key, and how they went on.
+
+
+class CountingSink:
+    """A sink that counts everything on its way to another.
+
+    Tell it every event before the messages that come of it.
+
+    Parameters
+    ----------
+    sink
+        The other one; None to drop everything.
+    target
+        What the labels are: `label`, names of classes, or `number`.
+
+    Attributes
+    ----------
+    tally
+        Counts over all events.
+    by_key
+        The same for each key, in order of appearance.
+    points
+        How the run went on.
+
+    """
+
+    def __init__(self, sink: Sink | None = None, target: Target = "label") -> None:
+        self._sink = sink
+        self._target = target
+        self.tally = Tally(target)
+        self.by_key: dict[str | None, Tally] = {}
+        self.points = Points(target=target)
+
+    def event(self, event: Event) -> None:
+        """Count an event."""
+        self._of(event.key).event(event)
+        self.tally.event(event)
+
+    def see(self, event: Event) -> None:
+        """Remember the truth of an event that is part of a state taken over."""
+        own = self.by_key.get(event.key)
+        if own is not None:  # else the key was forgotten since
+            own.see(event)
+            self.tally.see(event)
+
+    def forget(self, key: str | None) -> Tally | None:
+        """Take a key out of all counts, as if nobody had heard of it; return what it had."""
+        own = self.by_key.pop(key, None)
+        if own is not None:
+            self.tally.remove(own)
+            self.points.cut_back(self.tally)
+        return own
+
+    def send(self, message: Input | Message, *, cause: Received | None = None) -> None:
+        """Count a message and pass it on."""
+        for tally in self._tallies(message):
+            if isinstance(message, Answer):
+                tally.answer(message)
+            elif not isinstance(message, Event):
+                tally.message(message)
+        if isinstance(message, Prediction):
+            self.points.note(self.tally)
+        if self._sink is not None:
+            self._sink.send(message, cause=cause)
+
+    def state(self) -> State:
+        """Return all counts; not the truths of the events, see `Tally.state`."""
+        return {
+            "tally": self.tally.state(),
+            "by_key": [[key, tally.state()] for key, tally in self.by_key.items()],
+            "points": self.points.state(),
+        }
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from; tell `see` its events again afterwards."""
+        self.tally.load_state(state["tally"])
+        for key, tally in state["by_key"]:
+            self._of(key).load_state(tally)
+        self.points.load_state(state["points"])
+
+    def _tallies(self, message: Input | Message) -> tuple[Tally, ...]:
+        if isinstance(message, Rejected) and message.key is not None:
+            own: Tally | None = self._of(message.key)  # a row of its may be the first of the key
+        else:
+            own = self.by_key.get(message.key)  # none for a row whose key could not be read
+        return (self.tally,) if own is None else (self.tally, own)
+
+    def _of(self, key: str | None) -> Tally:
+        return self.by_key.setdefault(key, Tally(self._target))
+
+    def flush(self) -> None:
+        """Flush the other sink."""
+        if self._sink is not None:
+            self._sink.flush()
+
+    def close(self) -> None:
+        """Close the other sink."""
+        if self._sink is not None:
+            self._sink.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """What came of a run.
+
+    Parameters
+    ----------
+    tally
+        Counts over all events.
+    by_key
+        The same for each key, in order of appearance.
+    result
+        What was handed over, and how long the loop took.
+    points
+        How it went on: accuracy and questions so far.
+
+    """
+
+    tally: Tally
+    by_key: dict[str | None, Tally]
+    result: RunResult
+    points: Points
+
+    def row(self, name: str) -> Row:
+        """Return the line of the table."""
+        return row_of(name, self.tally, self.result.microseconds_per_event)
+
+
+def row_of(name: str, tally: Tally, microseconds: float | None) -> Row:
+    """Return the line of the table for one tally."""
+    return Row(
+        name=name,
+        n_events=tally.n_events,
+        accuracy=tally.accuracy,
+        macro_f1=tally.macro_f1,
+        mae=tally.mae,
+        nmse=tally.nmse,
+        n_asked=tally.n_asked,
+        n_challenges=tally.n_challenges,
+        challenge_precision=tally.challenge_precision,
+        wrong_kept=tally.wrong_kept,
+        microseconds=microseconds,
+    )
+
+
+def play(
+    loop: Loop,
+    log: Source,
+    annotator: Annotator,
+    *,
+    sink: Sink | None = None,
+    on_event: Callable[[int], None] | None = None,
+) -> Played:
+    """Play a game from its beginning to its end; see `Game`."""
+    return Game(loop, log, annotator, sink).play(on_event=on_event)
+
+
+class Game:
+    """A log replayed through a loop, with an annotator who answers its questions.
+
+    It can be cut after any input: `state` says how far everything around the loop is, and
+    `load_state` makes a new game with the loop of that moment go on from there.
+
+    Parameters
+    ----------
+    loop
+        One loop, or keyed loops.
+    log
+        Source of events with their truth, from the first one.
+    annotator
+        Who answers.
+    sink
+        Where all messages go, answers included; None to drop them.
+    target
+        What the labels are: `label`, names of classes, or `number`.
+
+    """
+
+    # _last_at  the latest time of any record handed over
+    def __init__(
+        self,
+        loop: Loop,
+        log: Source,
+        annotator: Annotator,
+        sink: Sink | None = None,
+        *,
+        target: Target = "label",
+    ) -> None:
+        self._loop = loop
+        self._counter = CountingSink(sink, target)
+        self._source = AnnotatedLog(log, self._counter, AnswerQueue(annotator))
+        self._last_at: float | None = None
+
+    def play(
+        self,
+        *,
+        on_event: Callable[[int], None] | None = None,
+        on_commit: Callable[[], None] | None = None,
+    ) -> Played:
+        """Play on to the end of the log, or until Ctrl-C.
+
+        Parameters
+        ----------
+        on_event
+            Called with the number of events so far.
+        on_commit
+            Called after every input with all that came of it: the game can be cut here.
+
+        """
+        counter = self._counter
+
+        def on_input(received: Received) -> None:
+            if not isinstance(received.message, Rejected):
+                at = received.at
+                self._last_at = at if self._last_at is None else max(self._last_at, at)
+            if isinstance(received.message, Event):
+                counter.event(received.message)
+                if on_event is not None:
+                    on_event(counter.tally.n_events)
+
+        result = run(
+            self._loop,
+            self._source if on_commit is None else _Committing(self._source, on_commit),
+            self._source,
+            on_input=on_input,
+            last_at=self._last_at,
+        )
+        return Played(
+            tally=counter.tally, by_key=counter.by_key, result=result, points=counter.points
+        )
+
+    def state(self) -> State:
+        """Return how far the game is, beside the loop's own snapshot."""
+        return {
+            "source": self._source.state(),
+            "counts": self._counter.state(),
+            "last_at": self._last_at,
+        }
+
+    def load_state(self, state: State, *, on_event: Callable[[int], None] | None = None) -> None:
+        """Become what the state was taken from; the log is read again up to there.
+
+        Parameters
+        ----------
+        state
+            What `state` returned.
+        on_event
+            Called with the number of events read again so far.
+
+        Raises
+        ------
+        ValueError
+            If the log is shorter than it was.
+
+        """
+        self._counter.load_state(state["counts"])
+        for n, event in enumerate(self._source.load_state(state["source"]), 1):
+            self._counter.see(event)
+            if on_event is not None:
+                on_event(n)
+        self._last_at = state["last_at"]
+
+
+class _Committing:
+    """A source that tells when everything polled from it is done with."""
+
+    def __init__(self, source: Source, on_commit: Callable[[], None]) -> None:
+        self._source = source
+        self._on_commit = on_commit
+
+    def poll(self, timeout_s: float = 0.0) -> list[Received]:
+        return self._source.poll(timeout_s)
+
+    @property
+    def exhausted(self) -> bool:
+        return self._source.exhausted
+
+    def commit(self) -> None:
+        self._source.commit()
+        self._on_commit()
+
+    def close(self) -> None:
+        self._source.close()
+
+
+class EventSource:
+    """Events at hand, as a source.
+
+    Examples
+    --------
+    >>> source = EventSource([Event(event_id="1", x={}, occurred_at=5.0)])
+    >>> [received.at for received in source.poll()], source.exhausted
+    ([5.0], True)
+
+    """
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        self._events = iter(events)
+        self._next = next(self._events, None)
+
+    def poll(self, timeout_s: float = 0.0) -> list[Received]:  # noqa: ARG002
+        """Return the next event."""
+        event, self._next = self._next, next(self._events, None)
+        return [] if event is None else [Received(message=event, at=event.occurred_at)]
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether there is no further event."""
+        return self._next is None
+
+    def commit(self) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""

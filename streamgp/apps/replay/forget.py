@@ -1,0 +1,175 @@
+"""What `streamgp forget` does: one key taken out of the state and the files of a replay."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from connectors.jsonl import check_beginning, count_lines, remove_lines
+from connectors.storage.snapshots import StateDirectory, new_part, read_snapshot, write_snapshot
+from connectors.tables.cells import key_of
+from streamgp.apps.replay.checkpoint import (
+    REPLAY,
+    Cut,
+    check_version,
+    config_of,
+    in_words,
+    open_shelf,
+    read,
+    write,
+)
+from streamgp.apps.replay.engine import CountingSink
+from streamgp.apps.replay.results import SUMMARY, counts_of, counts_of_keys, laid_out
+from streamgp.apps.replay.run import ReplaySink, be_alone_in
+from streamgp.base import State
+from streamgp.common.printable import printable
+from streamgp.config.build import build_loop
+from streamgp.evaluation.tally import Target
+from streamgp.interactive import KeyedLoops
+
+_NOT_TOUCHED = "the log itself and pages made by --report are not touched"
+
+
+def forget_key(directory: Path, key: str) -> str:
+    """Remove a key from the state in a directory and from the files of its replay.
+
+    Returns
+    -------
+    What was removed, in a line for the user.
+
+    Raises
+    ------
+    click.ClickException
+        If there is no such state or no such key, or something cannot be read or written.
+
+    """
+    # Looked for first: StateDirectory would create the directory.
+    if not (directory / REPLAY).is_file():
+        raise click.ClickException(
+            f"{directory} holds no state of a replay; name what --state named"
+        )
+    with in_words(directory), StateDirectory(directory) as state, ExitStack() as stack:
+        found = read(state)
+        assert found is not None  # it was there, and nobody removes it
+        origin, cut = found
+        check_version(directory, origin)
+        config = config_of(origin)
+        if config.log.key is None:
+            raise click.ClickException(
+                f"{directory} holds a replay without --key: one learner of all rows; "
+                "to forget it, delete the directory"
+            )
+        if origin["out"] is not None and Path(origin["out"]).is_dir():
+            be_alone_in(Path(origin["out"]), until=stack)
+        shelf = open_shelf(state, config)
+        if shelf is not None:
+            stack.enter_context(closing(shelf))
+        loops = build_loop(config, source=str(directory), shelf=shelf, snapshot=cut.loop)
+        assert isinstance(loops, KeyedLoops)  # there is a key column
+        return _forget(state, origin, cut, loops, _key_of(key))
+
+
+def _forget(state: StateDirectory, origin: State, cut: Cut, loops: KeyedLoops, key: str) -> str:
+    pending = sorted({*cut.forgetting, key})
+    files = _message_files(origin, cut)
+    n_messages = sum(count_lines(path, [key]) for path in files)
+    target = config_of(origin).target
+    game, counter, what = _without(cut.game, pending, key, target)
+    if not (what or n_messages or key in cut.forgetting):
+        raise click.ClickException(f"{state.path} knows no key {key!r}; nothing was removed")
+    if files:
+        what.append(f"{_number(n_messages, 'message')} in {_shown(origin['out'])}")
+    # First the note of what is being forgotten: while it stands there, no replay goes on with half
+    # of it. Then everything else, each step of which can be taken twice. The state last: as long
+    # as the key is in it, `forget` knows what it has to remove.
+    write(state, origin, replace(cut, forgetting=pending))
+    for each in pending:
+        loops.forget(each)
+    rest = loops.snapshot(with_environment=False)
+    sizes = {path.name: remove_lines(path, pending, size) for path, size in files.items()}
+    if files:
+        _rewrite_summary(Path(origin["out"], SUMMARY), counter)
+    write(state, origin, Cut(loop=rest, game=game, sizes=sizes if files else None))
+    return f"forgot {printable(repr(key))}: {', '.join(what)}; {_NOT_TOUCHED}"
+
+
+def _key_of(text: str) -> str:
+    try:
+        return key_of(text)
+    except ValueError as error:
+        raise click.ClickException(f"KEY {error}") from None
+
+
+def _message_files(origin: State, cut: Cut) -> Mapping[Path, int]:
+    """Return the message files with their sizes, having looked whether they are the same still."""
+    files = {Path(origin["out"], name): size for name, size in (cut.sizes or {}).items()}
+    if not cut.forgetting:  # else some of them have shrunk already
+        try:
+            for path, size in files.items():
+                check_beginning(path, size)
+        except ValueError as error:
+            raise click.ClickException(f"{error}; nothing was removed") from None
+    return files
+
+
+def _without(
+    game: State, keys: Collection[str], key: str, target: Target
+) -> tuple[State, CountingSink, list[str]]:
+    """Take keys out of everything around the loops; say what there was of one of them."""
+    played, source = game["game"], game["game"]["source"]
+    queue = source["queue"]
+    counter, sink = CountingSink(target=target), ReplaySink(None)
+    counter.load_state(played["counts"])
+    sink.load_state(game["sink"])
+    answers = [*source["given"], *(answer for _, answer in queue["waiting"])]
+    n_answers = sum(answer["key"] == key for answer in answers)
+    what = [f"{_number(n_answers, 'answer')} on their way"] if n_answers else []
+    for each in keys:
+        own = counter.forget(each)
+        if own is not None:
+            sink.forget(each, own.n_rejected)
+            if each == key:
+                what.insert(0, f"a learner with {_number(own.n_learned, 'label')}")
+    source = {
+        **source,
+        "given": [answer for answer in source["given"] if answer["key"] not in keys],
+        "queue": {
+            **queue,
+            "waiting": [[n, answer] for n, answer in queue["waiting"] if answer["key"] not in keys],
+        },
+    }
+    played = {**played, "source": source, "counts": counter.state()}
+    return {**game, "game": played, "sink": sink.state()}, counter, what
+
+
+def _rewrite_summary(path: Path, counter: CountingSink) -> None:
+    """Bring the summary of a run that has ended up to date."""
+    with new_part(path):
+        pass  # nothing is left of one that was being written when a run was cut
+    data = read_snapshot(path)
+    if data is None:
+        return
+    try:
+        summary = dict(json.loads(data))
+    except (ValueError, TypeError):
+        path.unlink()  # nobody can take a key out of what is damaged; the next run writes another
+        return
+    mode = path.stat().st_mode & 0o777
+    summary |= {**counts_of(counter), "keys": counts_of_keys(counter)}
+    write_snapshot(path, laid_out(summary).encode())
+    path.chmod(mode)
+
+
+def _shown(out: str) -> str:
+    """Return a path as the user would write it here."""
+    here = Path.cwd()
+    return str(Path(out).relative_to(here) if Path(out).is_relative_to(here) else out)
+
+
+def _number(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"

@@ -1,0 +1,361 @@
+"""What a replay leaves behind: the summary, the timing and the text for the terminal.
+
+Only `timing.json` holds durations, and nothing holds a path or the time of day, so that the same
+log and seed give the same bytes everywhere else.
+
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import click
+import msgspec
+
+from connectors.jsonl import FILES, read_messages
+from connectors.storage.snapshots import write_snapshot
+from connectors.wire.codec import DecodeError
+from streamgp import __version__
+from streamgp.apps.replay.engine import Played, Points, row_of
+from streamgp.common.printable import printable
+from streamgp.config.settings import Config, resolved
+from streamgp.evaluation import Tally
+from streamgp.interactive.messages import (
+    Answer,
+    Challenge,
+    Input,
+    LabelledExample,
+    Message,
+    Rejected,
+)
+from streamgp.report import table
+from streamgp.report.outcomes import Outcomes
+from streamgp.report.run import (
+    AnnotatorCounts,
+    Calibration,
+    Confusion,
+    Counts,
+    Distributions,
+    Progress,
+    Refusal,
+    Run,
+)
+
+_WIDEST_KEY = 20
+SUMMARY = "summary.json"
+TIMING = "timing.json"
+FILE_NAMES = (*dict.fromkeys(FILES.values()), SUMMARY, TIMING)
+
+N_KEYS_SHOWN = 20
+
+
+class Counted(Protocol):
+    """Whatever holds the counts of a replay: `Played`, or the `CountingSink` on the way there."""
+
+    @property
+    def tally(self) -> Tally:
+        """Counts over all events."""
+
+    @property
+    def by_key(self) -> dict[str | None, Tally]:
+        """The same for each key."""
+
+    @property
+    def points(self) -> Points:
+        """How it went on."""
+
+
+def write_results(
+    out: Path, *, log: Path, config: Config, notes: list[str], played: Played, wall_s: float
+) -> None:
+    """Write `summary.json` and `timing.json` beside the messages, each whole or not at all.
+
+    Parameters
+    ----------
+    out
+        The directory.
+    log
+        The log; only its name is written.
+    config
+        The configuration; written with everything the preset decides.
+    notes
+        What the log's reader had to say, such as columns left out.
+    played
+        The run.
+    wall_s
+        How long everything took, reading and writing included.
+
+    Raises
+    ------
+    StateError
+        If one of them cannot be written.
+
+    """
+    summary: dict[str, Any] = {
+        "streamgp": __version__,
+        "log": log.name,
+        "configuration": _configuration(config),
+        "notes": notes,
+        "interrupted": played.result.interrupted,
+        **counts_of(played),
+    }
+    if config.log.key is not None:
+        summary["keys"] = counts_of_keys(played)
+    timing = {
+        "n_events": played.result.n_events,
+        "loop_s": played.result.loop_s,
+        "microseconds_per_event": played.result.microseconds_per_event,
+        "wall_s": wall_s,
+    }
+    for name, content in ((SUMMARY, summary), (TIMING, timing)):
+        write_snapshot(out / name, laid_out(content).encode(), mode=_mode(out))
+
+
+def _mode(out: Path) -> int:
+    """Return the permissions of the message files, for what is written beside them."""
+    first, *_ = FILES.values()
+    return (out / first).stat().st_mode & 0o777
+
+
+def counts_of(played: Counted) -> dict[str, Any]:
+    """Return the parts of the summary that are counted over all events."""
+    tally = played.tally
+    of_classes = tally.target == "label"
+    return {
+        "results": tally.summary(),
+        "curve": played.points.summary(),
+        "confusion": tally.confusion.summary(),
+        **({"calibration": tally.calibration.summary()} if of_classes else {}),
+        **({} if of_classes else {"distributions": tally.errors.summary()}),
+        "annotators": [
+            {"name": name, **answers.summary()} for name, answers in tally.annotators.items()
+        ],
+    }
+
+
+def counts_of_keys(played: Counted) -> dict[str, Any]:
+    """Return the results of each key."""
+    return {str(key): tally.summary() for key, tally in played.by_key.items()}
+
+
+def _configuration(config: Config) -> dict[str, Any]:
+    """Return what is in force: one annotator or several, not both."""
+    settings: dict[str, Any] = msgspec.to_builtins(resolved(config))
+    del settings["annotator" if config.annotators else "annotators"]
+    return settings
+
+
+def laid_out(content: dict[str, Any]) -> str:
+    """Return JSON to be read by people too: a list of numbers stands on one line.
+
+    Examples
+    --------
+    >>> print(laid_out({"n_events": [1, 2], "accuracy": [None, 0.5]}), end="")
+    {
+      "n_events": [1, 2],
+      "accuracy": [null, 0.5]
+    }
+
+    """
+    text = json.dumps(content, indent=2, allow_nan=False)
+    # A text in JSON has no line breaks, so this matches no part of one.
+    text = re.sub(r'\[\n([^][{}"]*)\]', lambda found: f"[{' '.join(found[1].split())}]", text)
+    return text + "\n"
+
+
+def results_text(config: Config, played: Played) -> str:
+    """Return the table, with a line for each key if there are keys, and the counts below it."""
+    numbers = config.target == "number"
+    if config.log.key is None:
+        text = table([played.row(_learner_name(config))], numbers=numbers)
+    else:
+        first = list(played.by_key.items())[:N_KEYS_SHOWN]
+        n_keys = len(played.by_key)
+        shown = "" if n_keys <= N_KEYS_SHOWN else f", {N_KEYS_SHOWN} of them shown"
+        # Time is measured for the loop as a whole.
+        rows = [row_of(_on_one_line(str(key)), tally, None) for key, tally in first]
+        rows.append(played.row(f"all {n_keys} keys{shown}"))
+        text = table(rows, first=config.log.key, numbers=numbers)
+    return "\n".join([text, _counts(played), *_annotators(played)])
+
+
+def _on_one_line(key: str) -> str:
+    """Return a key as it fits into a table: no line breaks, and not too long."""
+    plain = printable(key)
+    return plain if len(plain) <= _WIDEST_KEY else plain[: _WIDEST_KEY - 1] + "…"
+
+
+def _learner_name(config: Config) -> str:
+    name = config.learner.name
+    return "skeptical GP" if name == "gp" else f"skeptical {name.rpartition('.')[2]}"
+
+
+def _counts(played: Played) -> str:
+    tally = played.tally
+    return (
+        f"{tally.n_events} events, {tally.n_answered} answers, {tally.n_declined} declined, "
+        f"{tally.n_expired} expired, {tally.n_rejected} rejected\n"
+        f"{tally.n_learned} labels learned; {_what_challenges_did(tally)}{_unmeasured(tally)}"
+    )
+
+
+def _what_challenges_did(tally: Tally) -> str:
+    if not tally.n_challenges:
+        return "none was challenged"
+    if not tally.is_judged:
+        return "of no challenged one it is known whether it was wrong"
+    return (
+        f"challenges repaired {tally.n_repaired} wrong ones and spoiled {tally.n_spoiled} right "
+        "ones"
+    )
+
+
+def _unmeasured(tally: Tally) -> str:
+    """Say what the measures are of, where that is not all events."""
+    measures = "accuracy and F1" if tally.target == "label" else "the errors"
+    if tally.n_known == tally.n_events:
+        return ""
+    if not tally.n_known:
+        return (
+            f"\nno event has a label: {measures}, challenge precision and wrong labels are not "
+            "measured"
+        )
+    return (
+        f"\n{tally.n_known} of the events have a label: by these {measures}, challenge precision "
+        "and wrong labels are measured"
+    )
+
+
+def _annotators(played: Played) -> list[str]:
+    """Return a line on each annotator, if there are several."""
+    annotators = played.tally.annotators
+    if len(annotators) < 2:
+        return []
+    return [
+        f"{'unnamed' if name is None else _on_one_line(name)}: "
+        f"{_percent(answers.error_rate)} wrong, estimated {_percent(answers.estimate)}, "
+        f"of {answers.n_answers} answers"
+        for name, answers in annotators.items()
+    ]
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.0f} %"
+
+
+# --- A run read back from what `streamgp replay --out DIR` left in its directory.
+#
+# Only the summary and the conversation are read, line by line: the predictions, by far the
+# largest file, are in the summary's curve and confusion matrix already.
+
+
+N_KEYS_ON_PAGE = 200
+N_REFUSALS_SHOWN = 10
+N_ESTIMATES_SHOWN = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Summary:
+    """What a page needs of `summary.json`."""
+
+    streamgp: str
+    log: str
+    configuration: dict[str, Any]
+    notes: list[str]
+    interrupted: bool
+    results: Counts
+    curve: Progress
+    confusion: Confusion
+    annotators: list[AnnotatorCounts]
+    keys: dict[str, Counts] | None = None
+    calibration: Calibration | None = None
+    distributions: Distributions | None = None
+
+
+def read_run(directory: Path) -> Run:
+    """Read a run.
+
+    Raises
+    ------
+    click.ClickException
+        If a file is missing, damaged, or of another run than the rest.
+
+    """
+    try:
+        summary = _read_summary(directory / SUMMARY)
+        outcomes = Outcomes()
+        refusals: list[Refusal] = []
+        n_rejected = 0
+        for message in _messages(directory):
+            outcomes.tell(message)
+            if isinstance(message, Rejected):
+                n_rejected += 1
+                if n_rejected <= N_REFUSALS_SHOWN:
+                    refusals.append(Refusal(subject=message.subject, reason=message.reason))
+    except OSError as error:
+        raise click.ClickException(
+            f"cannot read {error.filename or directory}: {error.strerror or error}; "
+            "name a directory that `streamgp replay --out` wrote"
+        ) from None
+    except DecodeError as error:
+        raise click.ClickException(f"{error}; run `streamgp replay` again") from None
+    _check(directory, "challenges", outcomes.n_challenges, summary.results.n_challenges)
+    _check(directory, "rejected inputs", n_rejected, summary.results.n_rejected)
+    keys = list((summary.keys or {}).items())
+    return Run(
+        log=summary.log,
+        version=summary.streamgp,
+        configuration=summary.configuration,
+        notes=summary.notes,
+        interrupted=summary.interrupted,
+        results=summary.results,
+        keys=None if summary.keys is None else keys[:N_KEYS_ON_PAGE],
+        n_keys=len(keys),
+        curve=summary.curve,
+        confusion=summary.confusion,
+        calibration=summary.calibration,
+        distributions=summary.distributions,
+        annotators=summary.annotators,
+        estimates=outcomes.estimates(N_ESTIMATES_SHOWN),
+        challenges=outcomes.challenges(),
+        outcomes=outcomes.counts(),
+        refusals=refusals,
+    )
+
+
+def _read_summary(path: Path) -> _Summary:
+    data = path.read_bytes()
+    try:
+        return msgspec.json.decode(data, type=_Summary)
+    except msgspec.ValidationError as error:
+        raise click.ClickException(
+            f"{path} is not as this version writes it ({_in_words(error)}); "
+            "run `streamgp replay` again"
+        ) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise click.ClickException(
+            f"{path} is damaged: it holds no JSON; run `streamgp replay` again"
+        ) from None
+
+
+def _in_words(error: msgspec.ValidationError) -> str:
+    return str(error).replace("Object missing required field", "there is no").replace("`", "'")
+
+
+def _messages(directory: Path) -> Iterator[Input | Message]:
+    # Questions before answers before what was learned: the order that `Outcomes` asks for.
+    for kind in (Challenge, Answer, Rejected, LabelledExample):
+        yield from read_messages(directory / FILES[kind])
+
+
+def _check(directory: Path, what: str, found: int, expected: int) -> None:
+    if found != expected:
+        raise click.ClickException(
+            f"{directory} holds {found} {what} and its {SUMMARY} tells of {expected}: damaged, or "
+            "of two runs; run `streamgp replay` again"
+        )

@@ -1,0 +1,383 @@
+"""What `streamgp replay` does once its options are known: open, play, write, show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+import click
+
+from connectors.broker import Received
+from connectors.jsonl import MessageFiles, alone_in
+from connectors.tables.compression import TableError
+from connectors.tables.log_source import LogSource
+from streamgp.apps.console import progress, tell
+from streamgp.apps.recorded_logs import N_REASONS_SHOWN, Notes, open_log
+from streamgp.apps.replay.checkpoint import Cut, Keeper, check_log, in_words
+from streamgp.apps.replay.engine import Game, Played
+from streamgp.apps.replay.report import write_report
+from streamgp.apps.replay.results import FILE_NAMES, SUMMARY, TIMING, results_text, write_results
+from streamgp.base import State
+from streamgp.common.printable import HiddenLabels
+from streamgp.config import build
+from streamgp.config.settings import Config
+from streamgp.interactive import Input, InteractiveLoop, KeyedLoops, Message, Rejected
+from streamgp.interactive.state.snapshot import INCONSISTENT
+
+# --- The ends of a replay on the disk: where its events come from, and where its messages go.
+
+
+def claim(out: Path | None, *, log: Path, until: ExitStack) -> None:
+    """Keep other replays out of the directory to write to, if there is one, until a stack ends."""
+    if out is None:
+        return
+    if log.resolve() in [(out / name).resolve() for name in FILE_NAMES]:
+        raise click.ClickException(
+            f"{log} would be overwritten by what is written to {out}; name another directory"
+        )
+    be_alone_in(out, until=until)
+
+
+def be_alone_in(out: Path, *, until: ExitStack) -> None:
+    """Keep other replays out of a directory until a stack ends."""
+    with _in_words():
+        until.enter_context(alone_in(out))
+
+
+def open_files(out: Path | None, *, sizes: Mapping[str, int] | None) -> MessageFiles | None:
+    """Open the message files of a directory, to go on at their sizes if there are any.
+
+    The summary of an earlier run is removed: it does not belong to what follows.
+    """
+    if out is None:
+        return None
+    with _in_words():
+        files = MessageFiles(out, sizes=sizes)
+    for name in (SUMMARY, TIMING):
+        (out / name).unlink(missing_ok=True)
+    return files
+
+
+@contextmanager
+def _in_words() -> Iterator[None]:
+    """Turn what is wrong with a directory into one line."""
+    try:
+        yield
+    except ValueError as error:
+        raise click.ClickException(str(error)) from None
+
+
+class EndingLog:
+    """A log that ends where it is damaged, so that what came before is not lost.
+
+    Attributes
+    ----------
+    source
+        The log itself.
+    error
+        What is wrong with it; None as long as nothing is.
+
+    """
+
+    def __init__(self, source: LogSource) -> None:
+        self.source = source
+        self.error: TableError | None = None
+
+    def poll(self, timeout_s: float = 0.0) -> list[Received]:
+        """Return the next rows; none where the log is damaged."""
+        try:
+            return self.source.poll(timeout_s)
+        except TableError as error:
+            self.error = error
+            return []
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether there is nothing further to read."""
+        return self.error is not None or self.source.exhausted
+
+    def commit(self) -> None:
+        """Commit the log."""
+        self.source.commit()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.source.close()
+
+
+class ReplaySink:
+    """Message files, if any are wanted, and the first reasons for which rows were rejected.
+
+    Attributes
+    ----------
+    reasons
+        The first reasons, by the key of the row.
+    n_rejected
+        How many there were.
+
+    """
+
+    def __init__(self, files: MessageFiles | None) -> None:
+        self._files = files
+        self.reasons: list[tuple[str | None, str]] = []
+        self.n_rejected = 0
+
+    def send(self, message: Input | Message, *, cause: Received | None = None) -> None:
+        """Write a message."""
+        if isinstance(message, Rejected):
+            self.n_rejected += 1
+            if self.n_rejected <= N_REASONS_SHOWN:
+                reason = f"rejected {message.subject}: {message.reason}"
+                self.reasons.append((message.key, reason))
+        if self._files is not None:
+            self._files.send(message, cause=cause)
+
+    def flush(self) -> None:
+        """Leave it to the files' buffers: what is not synced is made once more."""
+
+    def sync(self) -> dict[str, int] | None:
+        """Force everything to the disk; return the size of each file, None without files."""
+        return None if self._files is None else self._files.sync()
+
+    def forget(self, key: str, n_rejected: int) -> None:
+        """Take out the rows of a key, of which so many were rejected."""
+        self.reasons = [(whose, reason) for whose, reason in self.reasons if whose != key]
+        self.n_rejected -= n_rejected
+
+    def state(self) -> State:
+        """Return what must survive a restart."""
+        return {"reasons": [list(pair) for pair in self.reasons], "n_rejected": self.n_rejected}
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+        self.reasons = [(key, reason) for key, reason in state["reasons"]]
+        self.n_rejected = int(state["n_rejected"])
+
+    def close(self) -> None:
+        """Close the files."""
+        if self._files is not None:
+            self._files.close()
+
+
+def replay_log(
+    path: Path,
+    config: Config,
+    out: Path | None,
+    *,
+    source: str,
+    report: Path | None = None,
+    state: Path | None = None,
+    strict: bool = False,
+) -> int:
+    """Replay a log, write what was asked for, show the table.
+
+    Parameters
+    ----------
+    path
+        The log.
+    config
+        The configuration, with the label column.
+    out
+        Directory to write to, or None.
+    source
+        Where the configuration came from, for messages about it.
+    report
+        Page to write, or None.
+    state
+        Directory in which the replay is saved, and from which it goes on, or None.
+    strict
+        Whether to refuse to go on in another numerical environment.
+
+    Returns
+    -------
+    The exit status: 0, 130 after Ctrl-C, 2 if the log turned out to be damaged on the way.
+
+    Raises
+    ------
+    ConfigError
+        If the learner cannot be built.
+    click.ClickException
+        If the log cannot be read, a directory or the page cannot be written, or the state belongs
+        to another replay.
+
+    """
+    if state is not None:
+        check_log(path)
+    with ExitStack() as stack:
+        notes = Notes()
+        # First of all: a log that cannot be read leaves no directory behind.
+        log = stack.enter_context(closing(EndingLog(open_log(path, config, notes))))
+        directory = out
+        if report is not None and out is None:
+            # The page is made from a run's files; nobody wants to keep these.
+            directory = Path(stack.enter_context(TemporaryDirectory(prefix="streamgp-")))
+        replay = _Replay(path, config, directory, log, source=source)
+        try:
+            with in_words(state):
+                keeper = None
+                if state is not None:
+                    keeper = Keeper(state, config, path, out, strict=strict)
+                    stack.enter_context(closing(keeper))
+                replay.play(keeper, notes, stack)
+        except OSError as error:
+            # Whatever is wrong with the log is a TableError: this is about what we write.
+            if directory is None:
+                raise
+            raise click.ClickException(
+                f"cannot write to {directory}: {error.strerror or error}"
+            ) from None
+        return replay.say(out, report)
+
+
+class _Replay:
+    """One replay, from the first row of the log to the last word on the terminal."""
+
+    def __init__(
+        self,
+        path: Path,
+        config: Config,
+        directory: Path | None,
+        log: EndingLog,
+        *,
+        source: str,
+    ) -> None:
+        self._path = path
+        self._config = config
+        self._directory = directory
+        self._log = log
+        self._source = source
+        self._start = perf_counter()
+
+    def play(self, keeper: Keeper | None, notes: Notes, until_said: ExitStack) -> None:
+        """Play the log, from where an earlier replay was cut, and write the files.
+
+        Others are kept out of the directory of the files until the stack is left.
+        """
+        config, log = self._config, self._log
+        with ExitStack() as stack:
+            cut = None if keeper is None else keeper.cut()
+            shelf = None if keeper is None else keeper.shelf()
+            if shelf is not None:
+                stack.enter_context(closing(shelf))
+            loop = build.build_loop(
+                config,
+                source=self._source,
+                shelf=shelf,
+                snapshot=None if cut is None else cut.loop,
+            )
+            annotator = build.build_annotator(config)
+            sizes = None if cut is None else cut.sizes
+            claim(self._directory, log=self._path, until=until_said)
+            files = open_files(self._directory, sizes=sizes)
+            sink = stack.enter_context(closing(ReplaySink(files)))
+            notes.show()
+            show = stack.enter_context(progress())
+            game = Game(loop, log, annotator, sink, target=config.target)
+            if cut is not None:
+                _go_on(game, sink, cut, lambda n: show(f"{n} events again", log.source.progress))
+            save = _Saver(keeper, loop, game, sink)
+            played = game.play(
+                on_event=lambda n: show(f"{n} events", log.source.progress),
+                on_commit=save.if_due,
+            )
+            if played.result.whole:
+                save.now()
+            _note_hidden(played, notes)
+        self._seconds = perf_counter() - self._start
+        if self._directory is not None:
+            write_results(
+                self._directory,
+                log=self._path,
+                config=config,
+                notes=notes.lines,
+                played=played,
+                wall_s=self._seconds,
+            )
+        self._sink, self._played = sink, played
+        self._resumable = keeper is not None
+
+    def say(self, out: Path | None, report: Path | None) -> int:
+        """Show the table, make the page, and return the exit status."""
+        sink, played = self._sink, self._played
+        _say_what_was_rejected(sink, out)
+        click.echo(results_text(self._config, played))
+        if out is not None:
+            click.echo(f"messages, {SUMMARY} and {TIMING} are in {out}")
+        if report is not None:
+            assert self._directory is not None  # there is one wherever a page is wanted
+            write_report(self._directory, report)
+            click.echo(f"report: {report}")
+        tell(f"{played.result.n_events} events in {self._seconds:.1f} s")
+        if self._log.error is not None:
+            tell(f"Error: {self._log.error} (what came before it is kept)")
+            return 2
+        if not played.tally.n_events and sink.n_rejected:
+            tell(f"Error: no row of {self._path} could be read; see the reasons above")
+            return 2
+        if played.result.interrupted:
+            further = "; the same command goes on from here" if self._resumable else ""
+            tell(f"interrupted; what was done so far is kept{further}")
+            return 130
+        return 0
+
+
+class _Saver:
+    """Saves a game where the keeper wants it; without one, nothing is saved."""
+
+    def __init__(
+        self,
+        keeper: Keeper | None,
+        loop: InteractiveLoop | KeyedLoops,
+        game: Game,
+        sink: ReplaySink,
+    ) -> None:
+        self._keeper = keeper
+        self._loop = loop
+        self._game = game
+        self._sink = sink
+
+    def if_due(self) -> None:
+        if self._keeper is not None and self._keeper.is_due():
+            self.now()
+
+    def now(self) -> None:
+        if self._keeper is None:
+            return
+        start = perf_counter()
+        # The files first: a state must not speak of more than is there.
+        sizes = self._sink.sync()
+        game = {"game": self._game.state(), "sink": self._sink.state()}
+        loop = self._loop.snapshot(with_environment=False)
+        self._keeper.save(Cut(loop=loop, game=game, sizes=sizes))
+        self._keeper.rest(perf_counter() - start)
+
+
+def _go_on(game: Game, sink: ReplaySink, cut: Cut, on_event: Callable[[int], None]) -> None:
+    try:
+        sink.load_state(cut.game["sink"])
+        game.load_state(cut.game["game"], on_event=on_event)
+    except INCONSISTENT as error:
+        raise click.ClickException(
+            f"the state cannot be restored: {error!s:.200}; name another directory to begin anew"
+        ) from None
+
+
+def _note_hidden(played: Played, notes: Notes) -> None:
+    """Say which labels hold characters that cannot be seen."""
+    met = HiddenLabels()
+    for label in played.tally.confusion.summary()["labels"]:
+        warning = met.warning(label)
+        if warning is not None:
+            notes(warning)
+
+
+def _say_what_was_rejected(sink: ReplaySink, out: Path | None) -> None:
+    for _, reason in sink.reasons:
+        tell(reason)
+    more = sink.n_rejected - len(sink.reasons)
+    if more:
+        where = "; --out DIR writes them all" if out is None else ", see rejected.jsonl"
+        tell(f"and {more} more rejected{where}")

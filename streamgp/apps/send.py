@@ -1,0 +1,395 @@
+"""What `streamgp send` does once its options are known: open, send, say how far it came."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import click
+from msgspec.structs import replace as changed
+
+from connectors.broker import Received
+from connectors.tables.compression import TableError
+from connectors.tables.log_source import LogSource
+from connectors.topics import LinkError, Writer
+from connectors.wire.outbound import Outbox
+from streamgp.apps.console import (
+    DONE,
+    LOST_BROKER,
+    WRONG_USE,
+    StatusLine,
+    Stop,
+    number,
+    progress,
+    status_of,
+    tell,
+)
+from streamgp.apps.deployment.deployment import visit
+from streamgp.apps.recorded_logs import N_REASONS_SHOWN, Notes, name_of, open_log, prefixes
+from streamgp.config.load import with_options
+from streamgp.config.settings import Config, WorkerConfig, replay_part
+from streamgp.config.validation import ConfigError
+from streamgp.interactive.messages import Event, Rejected
+
+# --- Rows on their way into the events topic, at their pace.
+
+
+SOURCE = "/streamgp/send"
+MOST_IN_FLIGHT = 1000
+"""Rows sent and not known to be safe."""
+UNSAFE_FOR_S = 0.25
+_NAP_S = 0.05
+
+Say: TypeAlias = Callable[[str, float], None]
+"""Called with a line about how far it is, and the share that is done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """When rows are sent, and when they are said to have happened.
+
+    Parameters
+    ----------
+    speed
+        How many times faster than they happened; None for as fast as possible.
+    keep_times
+        Whether the events keep the times of the log; else they happen when they are sent.
+
+    """
+
+    speed: float | None = None
+    keep_times: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowRead:
+    """A row of a log.
+
+    Parameters
+    ----------
+    number
+        Its number over all logs, from 1.
+    message
+        The event, or why there is none.
+    share
+        How much of all logs has been read, between 0 and 1.
+
+    """
+
+    number: int
+    message: Event | Rejected
+    share: float
+
+
+class Feeder:
+    """Sends rows to the events topic.
+
+    Parameters
+    ----------
+    writer
+        Writes to the topics.
+    pace
+        When rows are sent.
+    keyed
+        Whether the workers have a learner for each key.
+    n_taught
+        The first rows that bring their label to be learned.
+    clock
+        Tells the time, POSIX seconds.
+    sleep
+        Waits for so many seconds.
+
+    Attributes
+    ----------
+    n_sent, n_rejected
+        Rows sent, and rows that cannot be.
+    reasons
+        Why not, of the first.
+    last, safe
+        The last row that was looked at; the last one of which all before are safe with the broker.
+
+    """
+
+    # _n_unsafe  rows sent since the last flush, at _flushed_at
+    # _start     time of the first row in the log, and when it was sent
+    def __init__(
+        self,
+        writer: Writer,
+        pace: Pace,
+        *,
+        keyed: bool,
+        n_taught: int = 0,
+        clock: Callable[[], float] = time.time,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.n_sent = 0
+        self.n_rejected = 0
+        self.reasons: list[str] = []
+        self.last = 0
+        self.safe = 0
+        self._writer = writer
+        self._pace = pace
+        self._outbox = Outbox(SOURCE, keyed=keyed)
+        self._n_taught = n_taught
+        self._clock = clock
+        self._sleep = sleep
+        self._n_unsafe = 0
+        self._flushed_at = clock()
+        self._start: tuple[float, float] | None = None
+
+    def run(self, rows: Iterator[RowRead], should_stop: Callable[[], bool], say: Say) -> None:
+        """Send rows until there are no more, or somebody wants an end.
+
+        Raises
+        ------
+        LinkError
+            If the broker is lost; what is safe is told by `safe`.
+        TableError
+            If a log is damaged; what came before is sent.
+
+        """
+        try:
+            for row in rows:
+                if should_stop() or not self._wait_for(row, should_stop):
+                    break
+                self._send(row)
+                self.last = row.number
+                now = self._clock()
+                if self._n_unsafe >= MOST_IN_FLIGHT or now - self._flushed_at >= UNSAFE_FOR_S:
+                    self._flush()
+                say(f"{self.n_sent} events sent", row.share)
+        except TableError:
+            self._flush()
+            raise
+        self._flush()
+
+    def _wait_for(self, row: RowRead, should_stop: Callable[[], bool]) -> bool:
+        """Wait until it is a row's turn; return whether it is."""
+        speed, event = self._pace.speed, row.message
+        if speed is None or isinstance(event, Rejected):
+            return True
+        if self._start is None:
+            self._start = (event.occurred_at, self._clock())
+        first_at, started_at = self._start
+        due = started_at + (event.occurred_at - first_at) / speed
+        while (wait_s := due - self._clock()) > 0.0:
+            if should_stop():
+                return False
+            if wait_s > _NAP_S and self._n_unsafe:
+                self._flush()
+            self._sleep(min(wait_s, _NAP_S))
+        return True
+
+    def _send(self, row: RowRead) -> None:
+        message = row.message
+        if isinstance(message, Rejected):
+            self._reject(f"{message.subject}: {message.reason}")
+            return
+        if not self._pace.keep_times:
+            message = replace(message, occurred_at=self._clock())
+        if row.number <= self._n_taught:
+            message = replace(message, y=message.truth)
+        try:
+            record = self._outbox.message(message, None)
+        except ValueError as error:
+            self._reject(f"row {row.number}: {error}")
+            return
+        self._writer.send(record)
+        self.n_sent += 1
+        self._n_unsafe += 1
+
+    def _reject(self, reason: str) -> None:
+        self.n_rejected += 1
+        if len(self.reasons) < N_REASONS_SHOWN:
+            self.reasons.append(reason)
+
+    def _flush(self) -> None:
+        if self._n_unsafe:
+            self._writer.flush()
+        self.safe, self._n_unsafe = self.last, 0
+        self._flushed_at = self._clock()
+
+
+PROGRAM = "send"
+
+
+def send_logs(
+    config_file: Path,
+    logs: Sequence[Path],
+    pace: Pace,
+    *,
+    columns: Mapping[str, Any],
+    unlabelled: bool,
+    teach: int,
+    limit: int | None,
+    first: int,
+    prefix: str | None,
+    broker: str | None,
+) -> int:
+    """Send logs, and say what was sent.
+
+    Parameters
+    ----------
+    config_file
+        The configuration of the deployment.
+    logs
+        The logs, in their order.
+    pace
+        When rows are sent.
+    columns
+        What is said about the columns on the command line, as for `streamgp replay`.
+    unlabelled
+        Whether the logs have no column of labels.
+    teach
+        Number of first rows that bring their label to be learned.
+    limit
+        Number of rows at most, None for what the configuration says.
+    first
+        The row to begin with, counted over all logs.
+    prefix
+        What event ids begin with; None for nothing, or the name of each of several logs.
+    broker
+        Address of the broker; replaces the configured one.
+
+    Returns
+    -------
+    The exit status.
+
+    Raises
+    ------
+    LinkError
+        If the broker cannot be reached at the beginning.
+
+    """
+    if prefix is not None and not prefix.isprintable():
+        raise click.UsageError(f"--prefix must be printable, got {prefix!r}")
+    heads = [(prefix or "") + head for head in prefixes(logs)]
+    with visit(config_file, broker) as deployment, ExitStack() as stack:
+        config = _columns(deployment.config, columns, pace, unlabelled=unlabelled)
+        limit = config.log.limit if limit is None else limit
+        config = changed(config, log=changed(config.log, limit=None))
+        notes = Notes()
+        # All of them before anything is sent: what is wrong with the last is said now.
+        sources = [stack.enter_context(closing(open_log(path, config, notes))) for path in logs]
+        # Where every key has a learner, a log that names no keys is that of one: its own name.
+        is_one = deployment.config.worker.keyed and config.log.key is None
+        keys = [name_of(path) if is_one else None for path in logs]
+        rows = _rows(sources, heads, keys, first, limit)
+        stop = stack.enter_context(Stop())
+        started_at = time.monotonic()
+        writer = deployment.topics.writer(PROGRAM)
+        feeder = Feeder(writer, pace, keyed=deployment.config.worker.keyed, n_taught=teach)
+        feeder.last = feeder.safe = first - 1
+        notes.show()
+        try:
+            with _shown() as say:
+                feeder.run(rows, stop, say)
+            writer.close()
+        except (LinkError, TableError) as error:
+            with suppress(LinkError):
+                writer.close()
+            _say_rejected(feeder)
+            return _cut_by(error, feeder, first)
+        _say_rejected(feeder)
+        return _end(feeder, stop, first, time.monotonic() - started_at)
+
+
+def _rows(
+    logs: Sequence[LogSource],
+    heads: Sequence[str],
+    keys: Sequence[str | None],
+    first: int,
+    limit: int | None,
+) -> Iterator[RowRead]:
+    """Return the rows of logs, from the first that is wanted on."""
+    rows = (
+        ((i + log.progress) / len(logs), head, key, received.message)
+        for i, (log, head, key) in enumerate(zip(logs, heads, keys, strict=True))
+        for received in _polled(log)
+    )
+    last = None if limit is None else first - 1 + limit
+    numbered = enumerate(rows, start=1)
+    for n, (share, head, key, message) in islice(numbered, first - 1, last):
+        assert isinstance(message, Event | Rejected)  # what a log holds
+        if isinstance(message, Event):
+            message = replace(message, event_id=head + message.event_id, key=key or message.key)
+        yield RowRead(number=n, message=message, share=share)
+
+
+def _polled(log: LogSource) -> Iterator[Received]:
+    while not log.exhausted:
+        yield from log.poll()
+
+
+def _columns(
+    config: WorkerConfig, columns: Mapping[str, Any], pace: Pace, *, unlabelled: bool
+) -> Config:
+    """Return the configuration with the columns of the command line, or say what is missing."""
+    found = with_options(replay_part(config), **columns)
+    for column, option, why in (
+        (
+            "" if unlabelled else found.log.label,
+            "label",
+            "the column that holds the true label (or give --unlabelled if there is none)",
+        ),
+        (
+            found.log.time if pace.speed is not None or pace.keep_times else "",
+            "time",
+            "the column that holds the time, which --speed and --keep-times need",
+        ),
+    ):
+        if column is None:
+            raise ConfigError(
+                f"name {why}: --{option} COLUMN, or {option} in section [log] of the "
+                "configuration file"
+            )
+    return found
+
+
+@contextmanager
+def _shown() -> Iterator[Say]:
+    """Show a bar on a terminal, elsewhere a line now and then."""
+    if sys.stderr.isatty():
+        with progress() as show:
+            yield show
+    else:
+        line = StatusLine()
+        yield lambda text, _share: line.show(lambda: text)
+
+
+def _say_rejected(feeder: Feeder) -> None:
+    for reason in feeder.reasons:
+        tell(f"rejected {reason}")
+    more = feeder.n_rejected - len(feeder.reasons)
+    if more:
+        tell(f"rejected {number(more, 'more row')}")
+
+
+def _end(feeder: Feeder, stop: Stop, first: int, seconds: float) -> int:
+    rejected = f", {number(feeder.n_rejected, 'row')} rejected" if feeder.n_rejected else ""
+    span = f" (rows {first} to {feeder.last})" if feeder.last >= first else ""
+    tell(f"{number(feeder.n_sent, 'event')} sent{span}{rejected} in {seconds:.1f} s")
+    if stop():
+        tell(f"interrupted; go on with --from {feeder.last + 1}")
+        return status_of(stop.signal)
+    if not feeder.n_sent and feeder.n_rejected:
+        tell("Error: no row could be read; see the reasons above")
+        return WRONG_USE
+    return DONE
+
+
+def _cut_by(error: LinkError | TableError, feeder: Feeder, first: int) -> int:
+    if isinstance(error, TableError):
+        tell(f"Error: {error} (sent what came before it, rows {first} to {feeder.last})")
+        return WRONG_USE
+    tell(
+        f"Error: {' '.join(str(error).split())}; rows up to {feeder.safe} are safe, go on with "
+        f"--from {feeder.safe + 1}"
+    )
+    return LOST_BROKER

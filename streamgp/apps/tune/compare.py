@@ -1,0 +1,213 @@
+"""What `streamgp tune --compare` does: several configurations, one log, one table, one picture."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import click
+
+from streamgp.apps.console import DONE, INTERRUPTED, progress, tell
+from streamgp.apps.recorded_logs import Notes, open_log
+from streamgp.apps.replay.engine import Played, play
+from streamgp.apps.replay.run import EndingLog, ReplaySink
+from streamgp.config import build
+from streamgp.config.settings import Annotator, Config
+from streamgp.config.validation import shown
+from streamgp.report import PICTURE_FORMATS, draw_curves, table
+
+
+def check_picture(path: Path) -> None:
+    """Say before the work, not after it, that a picture cannot be drawn."""
+    if path.suffix.removeprefix(".").lower() not in PICTURE_FORMATS:
+        endings = ", ".join(f".{ending}" for ending in PICTURE_FORMATS)
+        raise click.UsageError(f"--picture must end in one of {endings}, got {str(path)!r}")
+    if importlib.util.find_spec("matplotlib") is None:
+        raise click.ClickException(
+            "--picture needs matplotlib; install it with: pip install matplotlib"
+        )
+
+
+# A seed is chance, and a name is a name: with others the annotator is as good as before.
+_NO_MATTER = ("seed", "name")
+
+
+def check_alike(configs: Sequence[tuple[Path, Config]]) -> None:
+    """Refuse configurations whose results could not be compared, and say in what they differ.
+
+    Better answers alone would make the better result: all need the same annotator, and the same
+    labels of the same rows.
+
+    Parameters
+    ----------
+    configs
+        The configurations with what the command line says, each with its file.
+
+    Raises
+    ------
+    click.UsageError
+        If they differ in that.
+
+    """
+    (first, base), *others = configs
+    for file, config in others:
+        for what in ("label", "limit"):
+            values = [getattr(log, what) for log in (base.log, config.log)]
+            if values[0] != values[1]:
+                raise click.UsageError(
+                    f"{first} and {file} cannot be compared: {what} in section [log] is "
+                    f"{_told(values[0])} in one, {_told(values[1])} in the other; give --{what}, "
+                    "which then holds for all of them"
+                )
+        ours, theirs = _annotators(base), _annotators(config)
+        if ours.keys() != theirs.keys():
+            raise click.UsageError(
+                f"{first} and {file} cannot be compared: their labels come from unlike annotators, "
+                f"{_listed(ours)} and {_listed(theirs)}; write the same ones into both files"
+            )
+        for name, one in ours.items():
+            unlike = _unlike(one, theirs[name])
+            if unlike:
+                settings = ", ".join(
+                    f"{what} is {_told(getattr(one, what))} in one, "
+                    f"{_told(getattr(theirs[name], what))} in the other"
+                    for what in unlike
+                )
+                whose = f"name={name}," if name else ""
+                given = ",".join(
+                    f"{what}={_given(getattr(theirs[name], what), getattr(one, what))}"
+                    for what in unlike
+                )
+                raise click.UsageError(
+                    f"{first} and {file} cannot be compared: their labels come from unlike "
+                    f"annotators, {settings}; say who answers with --annotator, which then holds "
+                    f"for all of them, as in --annotator {whose}{given}"
+                )
+
+
+def _annotators(config: Config) -> dict[str, Annotator]:
+    """Return who answers, by name; of the only one that does not matter."""
+    return dict(config.annotators) or {"": config.annotator}
+
+
+def _unlike(one: Annotator, other: Annotator) -> list[str]:
+    return [
+        what
+        for what in Annotator.__struct_fields__
+        if what not in _NO_MATTER and getattr(one, what) != getattr(other, what)
+    ]
+
+
+def _listed(annotators: dict[str, Annotator]) -> str:
+    return "one" if "" in annotators else " and ".join(map(repr, annotators))
+
+
+def _told(value: object) -> str:
+    return "not given" if value is None else shown(value)
+
+
+def _given(value: object, other: object) -> str:
+    """Return a setting as `--annotator` reads it; the other one, if that is none."""
+    value = other if value is None else value
+    if isinstance(value, tuple):
+        return "|".join(map(str, value))
+    return str(value) if isinstance(value, str) else _told(value)
+
+
+def compare(path: Path, configs: Sequence[tuple[Path, Config]], *, picture: Path | None) -> int:
+    """Replay a log with several configurations, and show them together.
+
+    Parameters
+    ----------
+    path
+        The log.
+    configs
+        The configurations, each with its file and the label column.
+    picture
+        File to draw their curves into, or None.
+
+    Returns
+    -------
+    The exit status: 0, 130 after Ctrl-C, 2 if the log turned out to be damaged on the way.
+
+    Raises
+    ------
+    ConfigError
+        If a learner cannot be built.
+    click.UsageError
+        If the configurations have unlike annotators.
+    click.ClickException
+        If the log cannot be read or the picture cannot be written.
+
+    """
+    check_alike(configs)
+    for file, config in configs:  # before the first of them takes its time
+        build.build_model(config, source=str(file))
+        open_log(path, config, Notes()).close()
+    names = _names([file for file, _ in configs])
+    runs: list[tuple[str, Played]] = []
+    with progress() as show:
+        for i, (name, (file, config)) in enumerate(zip(names, configs, strict=True)):
+            with closing(EndingLog(open_log(path, config, Notes()))) as log:
+
+                def on_event(
+                    _n: int, name: str = name, log: EndingLog = log, before: int = i
+                ) -> None:
+                    show(name, (before + log.source.progress) / len(configs))
+
+                sink = ReplaySink(None)
+                played = play(
+                    build.build_loop(config, source=str(file)),
+                    log,
+                    build.build_annotator(config),
+                    sink=sink,
+                    on_event=on_event,
+                )
+            if played.tally.n_events or played.result.interrupted:
+                runs.append((name, played))
+            if log.error is not None or played.result.interrupted:
+                break
+    _show(runs, path, picture)
+    if log.error is not None:
+        tell(f"Error: {log.error} (what came before it is shown)")
+        return 2
+    if not runs:
+        first = f", the first because: {sink.reasons[0][1]}" if sink.reasons else ""
+        raise click.ClickException(f"no row of {path} could be used{first}")
+    if sink.n_rejected:
+        tell(f"{sink.n_rejected} rejected, the first: {sink.reasons[0][1]}")
+    if runs[-1][1].result.interrupted:
+        tell(f"interrupted; {runs[-1][0]} did not see the whole log")
+        return INTERRUPTED
+    return DONE
+
+
+def _show(runs: Sequence[tuple[str, Played]], path: Path, picture: Path | None) -> None:
+    if not runs:
+        return
+    click.echo(table([played.row(name) for name, played in runs], first="configuration"), nl=False)
+    if picture is None:
+        return
+    curves = [played.points.curve(name) for name, played in runs]
+    try:
+        draw_curves(curves, picture, title=path.name)
+    except OSError as error:
+        raise click.ClickException(f"cannot draw {picture}: {error.strerror or error}") from None
+    click.echo(f"picture: {picture}")
+
+
+def _names(files: Sequence[Path]) -> list[str]:
+    """Return what configurations are called: the names of their files, or where they differ.
+
+    Examples
+    --------
+    >>> _names([Path("a.toml"), Path("b.toml")])
+    ['a', 'b']
+    >>> _names([Path("old/a.toml"), Path("new/a.toml")])
+    ['old/a.toml', 'new/a.toml']
+
+    """
+    names = [file.stem for file in files]
+    return names if len(set(names)) == len(names) else [str(file) for file in files]

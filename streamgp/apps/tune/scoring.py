@@ -1,0 +1,309 @@
+"""How good a learner is on a recording: every event is predicted before its label is learned.
+
+An exact Gaussian process whose hyper-parameters stay as they are needs no stream for that: one
+factorisation holds all predictions. Any other goes through the log event by event.
+
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from time import perf_counter
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from streamgp.apps.tune.recording import Recorded
+from streamgp.base import Array, Belief, Features, Label, Posterior, State
+from streamgp.common.counter_rng import uniform
+from streamgp.features import Columns
+from streamgp.gp.hyperparameters import predicted_before_learned
+from streamgp.learners.gp_classifier import GPClassifier
+from streamgp.learners.gp_core import Settings
+from streamgp.query.criteria import probabilities
+from streamgp.query.example_store import TaughtClasses
+from streamgp.query.skeptical_base import scaling_for
+from streamgp.query.strategies import AskRule
+
+# --- A recording as arrays, as a learner behind a scaling sees it.
+#
+# Scales change a few times: whenever the number of events has doubled during the warm-up, and
+# when a late feature joins. A stage is what lies between two changes; where one begins, the
+# examples before it are scaled anew. All that follows from the events alone, so it is done once
+# for many learners.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """The examples up to the next change of scale.
+
+    Parameters
+    ----------
+    X
+        Scaled features of all examples so far, shape (n, d).
+    first
+        Number of the first example that is predicted in this stage.
+    columns
+        What the columns of X are.
+    n_first
+        Number of features of the very first example, on which the default kernel depends.
+
+    """
+
+    X: Array
+    first: int
+    columns: Columns
+    n_first: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stages:
+    """Everything there is to predict of one key.
+
+    Parameters
+    ----------
+    stages
+        In their order.
+    Y
+        Indicators of the labels that were given, shape (n, m).
+    labels
+        The labels given, in order of appearance: those of the columns of Y.
+    n_known
+        How many of them had been given before each example.
+    truths
+        The true label of each example.
+
+    """
+
+    stages: Sequence[Stage]
+    Y: Array
+    labels: Sequence[Label]
+    n_known: Sequence[int]
+    truths: Sequence[Label | None]
+
+
+def staged(events: Sequence[Recorded], warm_up: int) -> Stages:
+    """Return the events of one key in stages."""
+    examples = [event for event in events if event.given is not None]
+    positions: dict[Label, int] = {}
+    n_known = []
+    Y = np.zeros((len(examples), len({event.given for event in examples})))
+    for row, event in zip(Y, examples, strict=True):
+        assert event.given is not None
+        n_known.append(len(positions))
+        row[positions.setdefault(event.given, len(positions))] = 1.0
+    return Stages(
+        stages=list(_stages(events, examples, warm_up)),
+        Y=Y,
+        labels=list(positions),
+        n_known=n_known,
+        truths=[event.truth for event in examples],
+    )
+
+
+def _stages(
+    events: Sequence[Recorded], examples: Sequence[Recorded], warm_up: int
+) -> Iterator[Stage]:
+    changes = [*_changes(events, warm_up), (len(examples), {})]
+    for (first, state), (last, _) in pairwise(changes):
+        if first == last:
+            continue
+        scaling = scaling_for([], warm_up)
+        scaling.load_state(state)
+        xs = [scaling.transform(example.x) for example in examples[:last]]
+        yield _stage(xs, first)
+
+
+def _changes(events: Sequence[Recorded], warm_up: int) -> list[tuple[int, State]]:
+    """Return at how many examples the scales changed, and to what."""
+    scaling = scaling_for([], warm_up)
+    changes: list[tuple[int, State]] = [(0, scaling.state())]
+    n_examples = 0
+    for event in events:
+        if scaling.observe(event.x):
+            changes.append((n_examples, scaling.state()))
+        n_examples += event.given is not None
+    return changes
+
+
+def _stage(xs: Sequence[Features], first: int) -> Stage:
+    columns = Columns().widened(xs[0])
+    n_first = len(columns)
+    for x in xs:
+        columns = columns.widened(x)
+    X = np.array([columns.vector(x) for x in xs]).reshape(len(xs), len(columns))
+    return Stage(X=X, first=first, columns=columns, n_first=n_first)
+
+
+By: TypeAlias = Literal["accuracy", "log-loss"]
+
+LEAST_PROBABILITY = 0.01
+"""A smaller probability counts as this one in the log loss.
+
+Positive parts are often exactly 0, whose logarithm would drown all others.
+"""
+
+MOST_AT_ONCE = 5000
+"""Number of examples that are factorised at once, at most: the matrix takes 200 MB by then."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Score:
+    """How good predictions were, and how many questions they would have led to.
+
+    Parameters
+    ----------
+    query
+        The rule that decides on questions. In this game it does not: every label is learned.
+    seed
+        Seed of its draws.
+
+    Attributes
+    ----------
+    n
+        Events predicted.
+    n_right
+        Those predicted rightly.
+    n_asked
+        Those whose label would have been asked for.
+    loss, squared_loss
+        Sums of the negative logarithms of the probabilities of the true labels, in nats, and of
+        their squares.
+    seconds
+        Time for predicting and learning.
+
+    Examples
+    --------
+    >>> from streamgp.query import SkepticalAsk
+    >>> score = Score(query=SkepticalAsk(), seed=1)
+    >>> score.note("hall", Posterior(mean={"hall": 0.8, "den": 0.2}, variance=0.1))
+    >>> score.note("den", Posterior(mean={"hall": 1.0, "den": 0.0}, variance=0.1))
+    >>> score.accuracy, score.log_loss, score.standard_error("accuracy")
+    (0.5, 2.414..., 0.353...)
+
+    """
+
+    query: AskRule
+    seed: int
+    n: int = 0
+    n_right: int = 0
+    n_asked: int = 0
+    loss: float = 0.0
+    squared_loss: float = 0.0
+    seconds: float = 0.0
+
+    def note(self, truth: Label | None, belief: Belief) -> None:
+        """Count one prediction; as in a replay there is none before the first label."""
+        p = probabilities(belief)
+        if not p:
+            return
+        draw = uniform(self.seed, str(self.n), "ask")
+        self.n_asked += self.query.decide(belief, draw).ask
+        self.n += 1
+        self.n_right += max(p, key=p.__getitem__) == truth
+        # Nobody answers where there is no truth, so that an event without one is not judged.
+        assert truth is not None
+        loss = -math.log(max(p.get(truth, 0.0), LEAST_PROBABILITY))
+        self.loss += loss
+        self.squared_loss += loss * loss
+
+    @property
+    def accuracy(self) -> float:
+        """Share of the events predicted rightly."""
+        return self.n_right / self.n
+
+    @property
+    def asked_share(self) -> float:
+        """Share of the events whose label would have been asked for."""
+        return self.n_asked / self.n
+
+    @property
+    def log_loss(self) -> float:
+        """Mean negative logarithm of the probability of the true label, in nats."""
+        return self.loss / self.n
+
+    @property
+    def microseconds(self) -> float:
+        """Time per event."""
+        return 1e6 * self.seconds / self.n
+
+    def standard_error(self, by: By) -> float:
+        """Standard error of the accuracy or of the log loss."""
+        if by == "accuracy":
+            variance = self.accuracy * (1.0 - self.accuracy)
+        else:
+            variance = self.squared_loss / self.n - self.log_loss**2
+        return math.sqrt(max(variance, 0.0) / self.n)
+
+
+def is_at_once(learner: GPClassifier, n_examples: int) -> bool:
+    """Whether a learner is exact and the same from the first to the last of so many examples."""
+    most = MOST_AT_ONCE if learner.max_points is None else min(learner.max_points, MOST_AT_ONCE)
+    # Whatever else it can do, such as to fit its hyper-parameters, makes it another one later.
+    plain = GPClassifier(learner.kernel, learner.noise_variance, learner.max_points)
+    return n_examples <= most and learner._get_params() == plain._get_params()
+
+
+def judge_at_once(learner: GPClassifier, recorded: Stages, score: Score) -> None:
+    """Predict all examples of one key, each by those before it, from one factorisation a stage.
+
+    Equal to `judge_one_by_one` up to rounding (1e-9), but that an example which brings a feature
+    that none before it had is predicted with this feature.
+
+    Raises
+    ------
+    NotPositiveDefiniteError
+        If the noise variance is too small for this log.
+
+    """
+    start = perf_counter()
+    settings = Settings(
+        kernel=learner.kernel,
+        noise_variance=learner.noise_variance,
+        max_points=None,
+        learn_hyperparameters=False,
+        single_precision=False,
+    )
+    for stage in recorded.stages:
+        last = len(stage.X)
+        these = settings.given(settings.kernel_for(stage.n_first), stage.columns)
+        means, variances = predicted_before_learned(these, stage.X, recorded.Y[:last])
+        for i in range(stage.first, last):
+            k = recorded.n_known[i]
+            belief = Posterior(
+                mean=dict(zip(recorded.labels[:k], means[i, :k].tolist(), strict=True)),
+                variance=float(variances[i]),
+                prior_variance=these.kernel.prior_variance(these.kernel.embed(stage.X[i])),
+            )
+            score.note(recorded.truths[i], belief)
+    score.seconds += perf_counter() - start
+
+
+def judge_one_by_one(
+    learner: GPClassifier,
+    events: Sequence[Recorded],
+    warm_up: int,
+    score: Score,
+    on_event: Callable[[], None],
+) -> None:
+    """Predict every labelled event of one key, then learn it, as a replay would.
+
+    Raises
+    ------
+    NotPositiveDefiniteError
+        If the noise variance is too small for this log.
+
+    """
+    start = perf_counter()
+    taught = TaughtClasses(learner, scaling_for([], warm_up))
+    for event in events:
+        on_event()
+        taught.observe(event.x)
+        if event.given is None:
+            continue
+        score.note(event.truth, taught.belief(event.x))
+        taught.teach(event.x, event.given, None)
+    score.seconds += perf_counter() - start

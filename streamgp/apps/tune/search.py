@@ -1,0 +1,371 @@
+"""What `streamgp tune` does when it searches: read, try, show, write."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+from msgspec.structs import replace as changed
+
+from streamgp.apps.console import DONE, INTERRUPTED, Show, aligned, number, progress, tell
+from streamgp.apps.tune.recording import Recording, read_recording
+from streamgp.apps.tune.scoring import (
+    By,
+    Score,
+    is_at_once,
+    judge_at_once,
+    judge_one_by_one,
+    staged,
+)
+from streamgp.apps.tune.write_toml import write_configuration
+from streamgp.config import build
+from streamgp.config.settings import Config, Learner, resolved
+from streamgp.gp.cholesky import NotPositiveDefiniteError
+from streamgp.learners.gp_classifier import GPClassifier
+from streamgp.learners.gp_core import LENGTH_SCALE_PER_ROOT_FEATURE
+
+# --- Which hyper-parameters are tried: all pairs of the values given, or some drawn between
+# them.
+
+
+MOST = 200
+"""Number of configurations at most."""
+
+# What a length scale is multiplied by where no others are named.
+_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+_NOISE_VARIANCES = (0.02, 0.1, 0.25, 0.5, 1.0)
+
+
+def candidates(
+    config: Config,
+    default_scale: float,
+    *,
+    length_scales: Sequence[float] = (),
+    noise_variances: Sequence[float] = (),
+    n_random: int | None = None,
+) -> list[Learner]:
+    """Return the learners to try; the first is that of the configuration.
+
+    Parameters
+    ----------
+    config
+        The configuration; its seed is that of the draws.
+    default_scale
+        What the length scale is that a learner takes if it is given none.
+    length_scales, noise_variances
+        Values to try; without any, some around those of the configuration.
+    n_random
+        Number of pairs to draw, evenly in their logarithms, between the smallest and the largest
+        values; None for all pairs.
+
+    Raises
+    ------
+    click.UsageError
+        If there would be too many.
+
+    Examples
+    --------
+    >>> tried = candidates(Config(), 2.4, length_scales=[1.0], noise_variances=[0.1, 0.5])
+    >>> [(learner.length_scale, learner.noise_variance) for learner in tried]
+    [(None, 0.5), (1.0, 0.1), (1.0, 0.5)]
+
+    """
+    given = resolved(config).learner
+    scales: Sequence[float | None] = length_scales or _around(given.length_scale, default_scale)
+    noises = noise_variances or _NOISE_VARIANCES
+    if n_random is None:
+        if len(scales) * len(noises) > MOST:
+            raise click.UsageError(
+                f"{len(scales)} length scales and {len(noises)} noise variances are "
+                f"{len(scales) * len(noises)} pairs, expected {MOST} at most; name fewer, or draw "
+                "some with --random N"
+            )
+        pairs = [(scale, noise) for scale in scales for noise in noises]
+    else:
+        numbers = [default_scale if scale is None else scale for scale in scales]
+        draw = random.Random(config.seed)
+        pairs = [(_between(numbers, draw), _between(noises, draw)) for _ in range(n_random)]
+    tried = [given, *(changed(given, length_scale=s, noise_variance=v) for s, v in pairs)]
+    return [learner for i, learner in enumerate(tried) if learner not in tried[:i]]
+
+
+def rounded(value: float) -> float:
+    """Return a value with three digits, as people like to read and write it."""
+    return float(f"{value:.3g}")
+
+
+def _around(given: float | None, default: float) -> list[float | None]:
+    middle = default if given is None else given
+    # What is left out of a configuration grows with the number of features: better kept so.
+    return [given if factor == 1.0 else rounded(factor * middle) for factor in _FACTORS]
+
+
+def _between(values: Sequence[float], draw: random.Random) -> float:
+    """Draw a value, evenly in its logarithm."""
+    return rounded(math.exp(draw.uniform(math.log(min(values)), math.log(max(values)))))
+
+
+# --- What came of a search: its trials, in order, the best of them, and the table.
+
+
+N_SHOWN = 20
+_TITLES = ["length scale", "noise variance", "accuracy", "log loss", "asks", "µs per event", ""]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One learner and how good it was.
+
+    Parameters
+    ----------
+    learner
+        The learner.
+    score
+        How good it was; None if it could not learn this log.
+    is_given
+        Whether it is the one of the configuration.
+
+    """
+
+    learner: Learner
+    score: Score | None
+    is_given: bool
+
+
+def ranking(trials: Sequence[Trial], by: By) -> list[Trial]:
+    """Return trials: the best first, those last that could not learn; of equals in their order."""
+
+    def merit(trial: Trial) -> tuple[float, ...]:
+        score = trial.score
+        if score is None:
+            return (math.inf,)
+        values = (-score.accuracy, score.log_loss)
+        return values if by == "accuracy" else values[::-1]
+
+    return sorted(trials, key=merit)
+
+
+def best_of(ranked: Sequence[Trial], by: By) -> Trial | None:
+    """Return the trial with the fewest questions among those as good as the first.
+
+    As good is what is worse by one standard error of the first at most: that much is chance.
+
+    Parameters
+    ----------
+    ranked
+        What `ranking` returned.
+    by
+        What the first is best in.
+
+    References
+    ----------
+    [^1]: Breiman, L., Friedman, J., Olshen, R. and Stone, C., 1984. Classification and Regression
+        Trees, Sec. 3.4.3: the one standard error rule.
+
+    """
+    first = ranked[0].score
+    if first is None:
+        return None
+    error = first.standard_error(by)
+
+    def is_as_good(score: Score) -> bool:
+        if by == "accuracy":
+            return score.accuracy >= first.accuracy - error
+        return score.log_loss <= first.log_loss + error
+
+    good = [(t.score, t) for t in ranked if t.score is not None and is_as_good(t.score)]
+    return min(good, key=lambda pair: pair[0].n_asked)[1]
+
+
+def trials_text(ranked: Sequence[Trial], best: Trial) -> str:
+    """Return the table: the first ones, the best, and that of the configuration."""
+    shown = [t for i, t in enumerate(ranked) if i < N_SHOWN or t.is_given or t is best]
+    rows = [_TITLES, *(_cells(trial, best) for trial in shown)]
+    more = len(ranked) - len(shown)
+    return aligned(rows, right=range(6)) + (f"\nand {more} more" if more else "")
+
+
+def _cells(trial: Trial, best: Trial) -> list[str]:
+    learner, score = trial.learner, trial.score
+    return [
+        "default" if learner.length_scale is None else f"{learner.length_scale:g}",
+        f"{learner.noise_variance:g}",
+        *(["-"] * 4 if score is None else _numbers(score)),
+        ", ".join(_remarks(trial, best)),
+    ]
+
+
+def _numbers(score: Score) -> list[str]:
+    return [
+        f"{score.accuracy:.3f}",
+        f"{score.log_loss:.3f}",
+        f"{100 * score.asked_share:.0f} %",
+        f"{score.microseconds:.0f}",
+    ]
+
+
+def _remarks(trial: Trial, best: Trial) -> list[str]:
+    remarks = {
+        "best": trial is best,
+        "as it is": trial.is_given,
+        "too little noise for this log": trial.score is None,
+    }
+    return [words for words, holds in remarks.items() if holds]
+
+
+def search(
+    path: Path,
+    config: Config,
+    *,
+    source: str,
+    length_scales: Sequence[float],
+    noise_variances: Sequence[float],
+    n_random: int | None,
+    by: By,
+    output: Path | None,
+) -> int:
+    """Try learners on a log, show how good they were, and write the best.
+
+    Parameters
+    ----------
+    path
+        The log.
+    config
+        The configuration, with the label column and a limit.
+    source
+        Where the configuration came from, for messages about it.
+    length_scales, noise_variances, n_random
+        As for `candidates`.
+    by
+        What the best is best in, "accuracy" or "log-loss".
+    output
+        File to write the best configuration to, or None.
+
+    Returns
+    -------
+    The exit status: 0, or 130 after Ctrl-C.
+
+    Raises
+    ------
+    click.ClickException
+        If the log cannot be read or the file cannot be written, or no learner can learn this log.
+
+    """
+    recording = read_recording(path, config)
+    bench = _Bench(recording, config, source)
+    tried = candidates(
+        config,
+        bench.default_scale,
+        length_scales=length_scales,
+        noise_variances=noise_variances,
+        n_random=n_random,
+    )
+    trials: list[Trial] = []
+    interrupted = False
+    with progress(every=1) as show:
+        try:
+            for i, learner in enumerate(tried):
+                score = bench.judge(learner, show, i, len(tried))
+                trials.append(Trial(learner=learner, score=score, is_given=i == 0))
+        except KeyboardInterrupt:
+            interrupted = True
+    if interrupted:
+        tell(f"interrupted; {len(trials)} of {number(len(tried), 'configuration')} tried")
+    if trials:
+        _conclude(trials, recording, config, by=by, output=output)
+    return INTERRUPTED if interrupted else DONE
+
+
+def _conclude(
+    trials: list[Trial],
+    recording: Recording,
+    config: Config,
+    *,
+    by: By,
+    output: Path | None,
+) -> None:
+    ranked = ranking(trials, by)
+    best = best_of(ranked, by)
+    if best is None or best.score is None:
+        raise click.ClickException(
+            "no configuration could learn this log, for all of them the noise variance is too "
+            "small; name larger ones with --noise-variances"
+        )
+    click.echo(trials_text(ranked, best))
+    first = ranked[0].score
+    assert first is not None
+    click.echo(
+        f"\neach of {number(recording.n_examples, 'labelled event')} predicted before it was "
+        f"learned; {number(len(recording.labels), 'class', 'classes')}\n"
+        f"best: asks least of those whose {by.replace('-', ' ')} is within "
+        f"{first.standard_error(by):.3f} of the first, its standard error"
+    )
+    if output is not None:
+        # No limit: it was there to bound this search.
+        log = changed(config.log, limit=None)
+        comment = (
+            f"The best of {number(len(trials), 'configuration')} that `streamgp tune` tried: "
+            f"accuracy {best.score.accuracy:.3f}, log loss {best.score.log_loss:.3f}, "
+            f"asks about {100 * best.score.asked_share:.0f} % of the events."
+        )
+        learner = changed(
+            config.learner,
+            length_scale=best.learner.length_scale,
+            noise_variance=best.learner.noise_variance,
+        )
+        best_config = changed(config, learner=learner, log=log)
+        write_configuration(output, best_config, comment=comment)
+        click.echo(f"configuration: {output}")
+
+
+class _Bench:
+    """A recording on which learners are tried."""
+
+    def __init__(self, recording: Recording, config: Config, source: str) -> None:
+        self._config = config
+        self._source = source
+        model = build.build_model(config, source=source)
+        self._warm_up, self._query = model.warm_up, model.query
+        self._keys = [
+            (events, staged(events, self._warm_up))
+            for events in recording.by_key.values()
+            if any(event.given is not None for event in events)
+        ]
+        self._n_events = sum(len(events) for events, _ in self._keys)
+
+    @property
+    def default_scale(self) -> float:
+        """The length scale of a learner that is given none, with the features of the first key."""
+        _, recorded = self._keys[0]
+        d = recorded.stages[-1].n_first
+        return LENGTH_SCALE_PER_ROOT_FEATURE * math.sqrt(max(d, 1))
+
+    def judge(self, learner: Learner, show: Show, i: int, n: int) -> Score | None:
+        """Return how good one learner of several is; None if it cannot learn this log."""
+        model = build.build_learner(learner, self._config.seed, source=self._source)
+        assert isinstance(model, GPClassifier)  # no other is searched
+        assert self._query is not None  # the preset says it
+        score = Score(query=self._query, seed=self._config.seed)
+        line, done = f"configuration {i + 1} of {n}", 0
+
+        def on_event() -> None:
+            nonlocal done
+            if done % 100 == 0:
+                show(line, (i + done / self._n_events) / n)
+            done += 1
+
+        try:
+            for events, recorded in self._keys:
+                if is_at_once(model, len(recorded.truths)):
+                    show(line, (i + done / self._n_events) / n)
+                    judge_at_once(model, recorded, score)
+                    done += len(events)
+                else:
+                    judge_one_by_one(model, events, self._warm_up, score, on_event)
+        except NotPositiveDefiniteError:
+            return None
+        return score

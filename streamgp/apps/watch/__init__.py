@@ -1,0 +1,1 @@
+"""Live figures of a deployment."""

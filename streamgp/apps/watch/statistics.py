@@ -1,0 +1,456 @@
+"""What `streamgp watch` counts: records of all topics, folded into a few numbers.
+
+Topics come in any order among each other: a prediction may be read before its event, an answer
+before the question.
+
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict, deque
+from dataclasses import replace
+from typing import TypeAlias
+
+from connectors.annotation.inbox import Desk
+from connectors.topics import WORKER_INPUTS, Record, TopicName
+from connectors.wire.codec import DecodeError, decode
+from connectors.wire.inbound import TakenBack, read
+from connectors.wire.outbound import Letter, letter_of
+from streamgp.base import Label
+from streamgp.common.feature_values import is_number
+from streamgp.evaluation.counts import NumberErrors, Tolerances, is_off
+from streamgp.evaluation.tally import Target
+from streamgp.interactive.messages import (
+    Answer,
+    Cancel,
+    Challenge,
+    Event,
+    Expired,
+    Input,
+    LabelledExample,
+    LabelRequest,
+    Message,
+    Prediction,
+    Rejected,
+)
+
+# --- Predictions, labels and challenges beside the truth, whichever is read first.
+#
+# Everything about one event is joined when the last of it is there. Only so many events are
+# remembered; what has been counted of older ones stays counted.
+
+
+N_LAST = 500
+
+_Id: TypeAlias = "tuple[str | None, str]"
+
+
+class _Known:
+    """What is known of one event."""
+
+    # truth  None while it is unknown, or if nobody knows it
+    # tolerance  for numbers: how far one may be from it and still be right
+    # guess  what was predicted; None while that is unknown, or if nothing could be
+    # label  what the consensus log says
+    # given  the label that was challenged last
+    __slots__ = ("given", "guess", "label", "tolerance", "truth")
+
+    def __init__(self) -> None:
+        self.truth: Label | None = None
+        self.guess: Label | None = None
+        self.label: Label | None = None
+        self.given: Label | None = None
+        self.tolerance = 0.0
+
+
+class Joined:
+    """Counts over what is known of each event.
+
+    Parameters
+    ----------
+    n_remembered
+        Number of events to remember.
+    target
+        What the labels are: `label`, names of classes, or `number`.
+
+    Attributes
+    ----------
+    n_scored, n_hits
+        Predictions of events whose truth is known, and those of them that were right; not counted
+        for numbers, whose `errors` are.
+    errors
+        How far predictions of numbers were off.
+    n_contested, n_justified
+        Challenged labels whose truth is known, and those of them that were wrong.
+    n_repaired, n_spoiled
+        Challenged labels that were wrong as given and are right in the log; that were right and
+        are wrong.
+    n_judged, n_wrong
+        Labels in the log whose truth is known, and those of them that are wrong.
+
+    Examples
+    --------
+    >>> joined = Joined()
+    >>> joined.note_guess(("ann", "e1"), "den")
+    >>> joined.note_label(("ann", "e1"), "hall")
+    >>> joined.note_truth(("ann", "e1"), "hall")
+    >>> joined.accuracy, joined.n_judged, joined.n_wrong
+    (0.0, 1, 0)
+
+    """
+
+    # _known   what is known of the events seen last
+    # _recent  whether the last predictions scored were right, or by how much they were off
+    # _tolerances  None for classes
+
+    def __init__(self, n_remembered: int = 100_000, target: Target = "label") -> None:
+        self.target = target
+        self.errors = NumberErrors()
+        self._tolerances = Tolerances() if target == "number" else None
+        self.n_scored = 0
+        self.n_hits = 0
+        self.n_contested = 0
+        self.n_justified = 0
+        self.n_repaired = 0
+        self.n_spoiled = 0
+        self.n_judged = 0
+        self.n_wrong = 0
+        self._n_remembered = n_remembered
+        self._known: OrderedDict[_Id, _Known] = OrderedDict()
+        self._recent: deque[float] = deque(maxlen=N_LAST)
+
+    @property
+    def accuracy(self) -> float | None:
+        """Share of right predictions; None before the first whose truth is known."""
+        return self.n_hits / self.n_scored if self.n_scored else None
+
+    @property
+    def recent_accuracy(self) -> float | None:
+        """The same of the last 500; for numbers their mean absolute error."""
+        return sum(self._recent) / len(self._recent) if self._recent else None
+
+    def note_truth(self, event: _Id, truth: Label) -> None:
+        """Take note of the truth of an event."""
+        known = self._of(event)
+        if known.truth is None:
+            if self._tolerances is not None:
+                known.tolerance = self._tolerances.next(truth)
+            self._note(known, "truth", truth)
+            self._score(known)
+
+    def note_guess(self, event: _Id, guess: Label) -> None:
+        """Take note of a prediction."""
+        known = self._of(event)
+        if known.guess is None:
+            known.guess = guess
+            self._score(known)
+
+    def note_contested(self, event: _Id, given: Label) -> None:
+        """Take note that a label was challenged."""
+        self._note(self._of(event), "given", given)
+
+    def note_label(self, event: _Id, label: Label | None) -> None:
+        """Take note of the label in the log; None if it was withdrawn."""
+        self._note(self._of(event), "label", label)
+
+    def _score(self, known: _Known) -> None:
+        if known.truth is None or known.guess is None:
+            return
+        self.n_scored += 1
+        if self.target == "number":
+            if is_number(known.truth) and is_number(known.guess):
+                self.errors.count(known.truth, known.guess)
+                self._recent.append(abs(float(known.guess) - float(known.truth)))
+            return
+        is_hit = known.guess == known.truth
+        self.n_hits += is_hit
+        self._recent.append(is_hit)
+
+    def _is_wrong(self, known: _Known, y: Label) -> bool:
+        if self._tolerances is None:
+            return y != known.truth
+        return is_off(y, known.truth, known.tolerance)
+
+    def _note(self, known: _Known, name: str, label: Label | None) -> None:
+        """Change what is known of an event, and the counts with it."""
+        self._count(known, -1)
+        setattr(known, name, label)
+        self._count(known, 1)
+
+    def _count(self, known: _Known, step: int) -> None:
+        truth, label, given = known.truth, known.label, known.given
+        if truth is None:
+            return
+        was_wrong = given is not None and self._is_wrong(known, given)
+        if given is not None:
+            self.n_contested += step
+            self.n_justified += step * was_wrong
+        if label is not None:
+            is_wrong = self._is_wrong(known, label)
+            self.n_judged += step
+            self.n_wrong += step * is_wrong
+            if given is not None:
+                self.n_repaired += step * (was_wrong and not is_wrong)
+                self.n_spoiled += step * (is_wrong and not was_wrong)
+
+    def _of(self, event: _Id) -> _Known:
+        known = self._known.get(event)
+        if known is None:
+            known = self._known[event] = _Known()
+            if len(self._known) > self._n_remembered:
+                self._known.popitem(last=False)
+        return known
+
+
+# --- How much came when: a count for each second of the last minutes.
+
+
+_BARS = " ▁▂▃▄▅▆▇█"
+_RECENT_S = 10
+
+
+class Flow:
+    """Counts of something in time.
+
+    Parameters
+    ----------
+    since
+        When the counting began, POSIX seconds.
+    span_s
+        How far back it reaches.
+
+    Attributes
+    ----------
+    span_s
+        How far back it reaches.
+    n
+        Number counted.
+
+    Examples
+    --------
+    >>> flow = Flow(since=100.0)
+    >>> for at in (100.5, 104.0, 104.2, 104.5):
+    ...     flow.note(at)
+    >>> flow.rate(105.0)
+    0.8
+    >>> flow.bars(108.0, width=60)[-2:]
+    '▃█'
+
+    """
+
+    # _counts  number by whole second; no more of them than _span_s, and those to come
+
+    def __init__(self, since: float, *, span_s: int = 300) -> None:
+        self.span_s = span_s
+        self.n = 0
+        self._since = since
+        self._counts: dict[int, int] = {}
+
+    def note(self, at: float) -> None:
+        """Count one."""
+        self.n += 1
+        second = int(at)
+        self._counts[second] = self._counts.get(second, 0) + 1
+        if len(self._counts) > 2 * self.span_s:
+            oldest = max(self._counts) - self.span_s
+            self._counts = {s: n for s, n in self._counts.items() if s >= oldest}
+
+    def rate(self, now: float) -> float:
+        """Return how many came in a second, of late."""
+        began = max(self._since, now - _RECENT_S)
+        first, last = int(began), int(now)
+        if began > self._since:
+            # Without the second that has just begun, which would pull the rate down.
+            return sum(self._counts.get(s, 0) for s in range(first, last)) / (last - first)
+        n = sum(n for s, n in self._counts.items() if s >= first)
+        return n / max(now - began, 1.0)
+
+    def bars(self, now: float, *, width: int) -> str:
+        """Draw the counts as bars of text, the latest last; the highest is a full one."""
+        each = self.span_s / width
+        sums = [0] * width
+        for second, n in self._counts.items():
+            steps = int(max(0.0, now - second - 1.0) / each)
+            if steps < width:
+                sums[width - 1 - steps] += n
+        top = max(sums)
+        return "".join(_BARS[-(-n * (len(_BARS) - 1) // top)] if n else " " for n in sums)
+
+
+HISTORY: tuple[TopicName, ...] = ("requests", "answers", "consensus")
+"""What is read from the start, however long ago that was: it tells which questions are open."""
+FLOW: tuple[TopicName, ...] = ("events", "predictions", "dead-letters")
+"""What is read from the moment on when watching begins, unless told otherwise."""
+N_LETTERS = 5
+
+
+class Watching(Joined):
+    """Counts over the topics of a deployment.
+
+    Parameters
+    ----------
+    keyed
+        Whether the workers have a learner for each key.
+    since
+        When the watching began, POSIX seconds.
+    is_whole
+        Whether everything that the topics hold is counted, not only what comes after that.
+    answer_horizon_s
+        As in `streamgp.interactive.InteractiveLoop`.
+    n_remembered
+        Number of events to remember.
+
+    Attributes
+    ----------
+    desk
+        The open questions.
+    flow
+        Predictions in time, as they came while watching.
+    n_predictions, n_asked
+        Predictions, and label requests without challenges.
+    challenges
+        Challenges by what became of them: `made`, `upheld`, `revised`, `expired`, `declined`,
+        `cancelled`.
+    labels
+        Lines of the consensus log: `learned`, `corrected` afterwards, and `withdrawn`.
+    letters
+        Dead letters by stage.
+    last_letters
+        The last of them, newest last; without the bytes.
+    n_unreadable
+        Records among the outputs that no worker can have written.
+
+    Examples
+    --------
+    >>> from streamgp.base import Decision
+    >>> watching = Watching(since=0.0)
+    >>> watching.hear(Event(event_id="e1", x={}, occurred_at=1.0, truth="hall"))
+    >>> watching.hear(
+    ...     Prediction(
+    ...         event_id="e1", y="den", proba={"den": 0.6, "hall": 0.4}, n_learned=2, at=1.0,
+    ...         decision=Decision.of(0.4, 0.1, "SkepticalAsk"),
+    ...     )
+    ... )
+    >>> watching.n_predictions, watching.accuracy
+    (1, 0.0)
+
+    """
+
+    def __init__(
+        self,
+        *,
+        keyed: bool = True,
+        since: float,
+        is_whole: bool = False,
+        answer_horizon_s: float | None = None,
+        n_remembered: int = 100_000,
+        target: Target = "label",
+    ) -> None:
+        super().__init__(n_remembered, target)
+        self.since = since
+        self.is_whole = is_whole
+        self.desk = Desk(answer_horizon_s=answer_horizon_s, with_classes=target == "label")
+        self.flow = Flow(since)
+        self.n_predictions = 0
+        self.n_asked = 0
+        self.challenges: Counter[str] = Counter()
+        self.labels: Counter[str] = Counter()
+        self.letters: Counter[str] = Counter()
+        self.last_letters: deque[Letter] = deque(maxlen=N_LETTERS)
+        self.n_unreadable = 0
+        self._keyed = keyed
+
+    @property
+    def label_rate(self) -> float | None:
+        """Label requests for each prediction; None before the first."""
+        return self.n_asked / self.n_predictions if self.n_predictions else None
+
+    def take(self, record: Record, *, is_old: bool = False, now: float | None = None) -> None:
+        """Count a record.
+
+        Parameters
+        ----------
+        record
+            The record.
+        is_old
+            Whether it is only to tell what is open.
+        now
+            When it came, POSIX seconds; None if it was there before the watching began.
+
+        """
+        if record.topic == "dead-letters":
+            if not is_old:
+                self._bury(record)
+            return
+        message = self._message_of(record)
+        if isinstance(message, TakenBack) and message.event_id is None:
+            self.desk.forget(message.key, record.at)
+        elif not isinstance(message, TakenBack | Rejected | None):
+            if record.topic in HISTORY:
+                self.desk.take(message, partition=record.partition, at=record.at)
+            # What the loop says of a question that was taken back counts, not the wish to do so.
+            if not is_old and not (record.topic == "answers" and isinstance(message, Cancel)):
+                self.hear(message, now)
+
+    def _message_of(self, record: Record) -> Input | Message | TakenBack | None:
+        if record.topic in ("events", "answers") or record.value is None:
+            inbound = read(record, keyed=self._keyed) if record.topic in WORKER_INPUTS else None
+            return None if inbound is None else inbound.message
+        try:
+            return decode(record.value)
+        except DecodeError:
+            self.n_unreadable += 1
+            return None
+
+    def hear(self, message: Input | Message, now: float | None = None) -> None:
+        """Count a message; `now` is when it came, if it has just come."""
+        match message:
+            case Event():
+                if message.truth is not None:
+                    self.note_truth((message.key, message.event_id), message.truth)
+            case Prediction():
+                self.n_predictions += 1
+                if now is not None:
+                    self.flow.note(now)
+                if message.y is not None:
+                    self.note_guess((message.key, message.event_id), message.y)
+            case LabelRequest():
+                self.n_asked += 1
+            case Challenge():
+                self.challenges["made"] += 1
+                self.note_contested((message.key, message.event_id), message.given)
+            case Expired() | Cancel():
+                if _is_challenge(message.request_id):
+                    ended = "expired" if isinstance(message, Expired) else "cancelled"
+                    self.challenges[ended] += 1
+            case Answer():
+                if message.declined and _is_challenge(message.request_id):
+                    self.challenges["declined"] += 1
+            case LabelledExample():
+                self._note_line(message)
+
+    def _note_line(self, line: LabelledExample) -> None:
+        if line.y is None:
+            self.labels["withdrawn"] += 1
+        elif line.probability_wrong is None:
+            # An old label that was challenged and said again is no correction.
+            counts = self.challenges if line.origin == "upheld" else self.labels
+            counts["upheld" if line.origin == "upheld" else "corrected"] += 1
+        else:
+            self.labels["learned"] += 1
+            if line.origin in ("upheld", "revised"):
+                self.challenges[line.origin] += 1
+        self.note_label((line.key, line.event_id), line.y)
+
+    def _bury(self, record: Record) -> None:
+        try:
+            letter = letter_of(record)
+        except ValueError:
+            self.n_unreadable += 1
+            return
+        self.letters[letter.stage] += 1
+        self.last_letters.append(replace(letter, key=None, value=None))
+
+
+def _is_challenge(request_id: str | None) -> bool:
+    return request_id is not None and request_id.rpartition("/")[0].endswith("/challenge")

@@ -1,0 +1,337 @@
+"""What `streamgp watch` shows: a few lines of text, the same on a terminal and in a file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from connectors.topics import Reader, TopicName
+from streamgp.apps.console import clock_time, number, span
+from streamgp.apps.deployment.contents import InputProgress
+from streamgp.apps.deployment.deployment import Deployment
+from streamgp.apps.watch.statistics import FLOW, HISTORY, N_LAST, Watching
+from streamgp.common.printable import printable
+from streamgp.interactive.messages import Challenge
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+_WIDTH = 50
+_NAME_WIDTH = 14
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Around:
+    """What is asked of the broker, not read from the topics.
+
+    Parameters
+    ----------
+    url, group
+        Where the topics are, and which workers are watched.
+    n_workers
+        How many of them are at work.
+    lags
+        How many records they have not worked off, by topic and partition.
+    troubles
+        What needs an operator.
+
+    """
+
+    url: str
+    group: str
+    n_workers: int
+    lags: Mapping[tuple[TopicName, int], int]
+    troubles: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One thing that is shown.
+
+    Parameters
+    ----------
+    name
+        What it is about.
+    lines
+        What there is to say.
+    is_alarming
+        Whether somebody should look into it.
+
+    """
+
+    name: str
+    lines: list[str]
+    is_alarming: bool = False
+
+
+def parts(watching: Watching, around: Around, now: float) -> list[Part]:
+    """Return everything that is shown, from top to bottom."""
+    return [
+        Part(
+            name="workers",
+            lines=[f"{around.n_workers} in group {around.group} at {printable(around.url)}"],
+            is_alarming=not around.n_workers,
+        ),
+        Part(name="watched", lines=[_watched(watching, now)]),
+        Part(name="predictions", lines=_predictions(watching, now)),
+        Part(
+            name="accuracy" if watching.target == "label" else "error",
+            lines=[_accuracy(watching)],
+        ),
+        Part(name="label rate", lines=[_label_rate(watching)]),
+        Part(name="open", lines=[_open(watching, now)]),
+        Part(name="challenges", lines=_challenges(watching)),
+        Part(name="labels", lines=_labels(watching)),
+        _dead_letters(watching),
+        Part(name="lag", lines=_lag(around.lags)),
+        *_troubles(around.troubles),
+    ]
+
+
+def text(watching: Watching, around: Around, now: float) -> str:
+    """Return what is shown as plain text."""
+    shown = []
+    for part in parts(watching, around, now):
+        for i, line in enumerate(part.lines):
+            shown.append(f"{'' if i else part.name:{_NAME_WIDTH}} {line}")
+    return "\n".join(shown)
+
+
+def picture(watching: Watching, around: Around, now: float) -> RenderableType:
+    """Return what is shown for a terminal."""
+    from rich.panel import Panel
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(style="bold", width=_NAME_WIDTH, no_wrap=True)
+    grid.add_column(overflow="fold")
+    for part in parts(watching, around, now):
+        style = "red" if part.is_alarming else ""
+        # Text, not markup: reasons and names come from outside.
+        grid.add_row(Text(part.name), Text("\n".join(part.lines), style=style))
+    return Panel(grid, title="streamgp watch", subtitle="Ctrl-C to leave")
+
+
+def _watched(watching: Watching, now: float) -> str:
+    if watching.is_whole:
+        return f"from the start of the topics to {clock_time(now)}"
+    return f"since {clock_time(watching.since)}, for {span(now - watching.since)}"
+
+
+def _predictions(watching: Watching, now: float) -> list[str]:
+    flow = watching.flow
+    if watching.is_whole and not flow.n:
+        return [str(watching.n_predictions)]
+    return [
+        f"{watching.n_predictions}, {flow.rate(now):.1f} a second",
+        f"{flow.bars(now, width=_WIDTH)}| last {span(flow.span_s)}",
+    ]
+
+
+def _accuracy(watching: Watching) -> str:
+    if not watching.n_scored:
+        return "unknown: no label was predicted of an event that brings its truth"
+    if watching.target == "number":
+        return _errors(watching)
+    recent = ""
+    if watching.n_scored > N_LAST:
+        recent = f", {_percent(watching.recent_accuracy)} of the last {N_LAST}"
+    return (
+        f"{_percent(watching.accuracy)} of {number(watching.n_scored, 'prediction')} "
+        f"whose truth is known{recent}"
+    )
+
+
+def _errors(watching: Watching) -> str:
+    errors = watching.errors
+    if errors.mae is None:
+        return "unknown: no number was predicted of an event whose truth is one"
+    recent = ""
+    if watching.recent_accuracy is not None and errors.n > N_LAST:
+        recent = f", {watching.recent_accuracy:.3g} of the last {N_LAST}"
+    nmse = "" if errors.nmse is None else f" (NMSE {errors.nmse:.2g})"
+    return (
+        f"off by {errors.mae:.3g} on average{nmse}, {number(errors.n, 'prediction')} "
+        f"whose truth is known{recent}"
+    )
+
+
+def _label_rate(watching: Watching) -> str:
+    asked = f"{number(watching.n_asked, 'label request')}"
+    predictions = number(watching.n_predictions, "prediction")
+    return f"{_percent(watching.label_rate)}: {asked} for {predictions}"
+
+
+def _open(watching: Watching, now: float) -> str:
+    requests = [question.request for question in watching.desk.questions(now)]
+    if not requests:
+        return "no question waits for an answer"
+    n_challenges = sum(isinstance(request, Challenge) for request in requests)
+    oldest = span(max(0.0, now - min(request.requested_at for request in requests)))
+    return (
+        f"{number(len(requests) - n_challenges, 'label request')} and "
+        f"{number(n_challenges, 'challenge')} wait, the oldest for {oldest}"
+    )
+
+
+def _challenges(watching: Watching) -> list[str]:
+    counts = watching.challenges
+    ends = ("revised", "upheld", "expired", "declined", "cancelled")
+    outcome = [f"{counts[end]} {end}" for end in ends if counts[end] or end in ends[:3]]
+    lines = [f"{counts['made']} made, {', '.join(outcome)}"]
+    if watching.n_contested:
+        lines.append(
+            f"{watching.n_justified} of {watching.n_contested} were about wrong labels; "
+            f"{watching.n_repaired} repaired, {watching.n_spoiled} spoiled by it"
+        )
+    return lines
+
+
+def _labels(watching: Watching) -> list[str]:
+    counts = watching.labels
+    lines = [
+        f"{counts['learned']} learned, {counts['corrected']} corrected, "
+        f"{counts['withdrawn']} withdrawn"
+    ]
+    if watching.n_judged:
+        lines.append(f"{watching.n_wrong} of {watching.n_judged} whose truth is known are wrong")
+    return lines
+
+
+def _dead_letters(watching: Watching) -> Part:
+    counts = watching.letters
+    n = sum(counts.values())
+    stages = f": {', '.join(f'{n} {printable(stage)}' for stage, n in counts.items())}"
+    lines = [f"{n}{stages if n else ''}"]
+    for letter in watching.last_letters:
+        lines.append(f"{clock_time(letter.at)} {letter.stage}: {printable(letter.error)}")
+    if watching.n_unreadable:
+        lines.append(f"{number(watching.n_unreadable, 'record')} that no worker has written")
+    return Part(name="dead letters", lines=lines, is_alarming=len(lines) > 1)
+
+
+def _lag(lags: Mapping[tuple[TopicName, int], int]) -> list[str]:
+    lines = []
+    for topic in dict.fromkeys(topic for topic, _ in sorted(lags)):
+        behind = {place: n for (where, place), n in sorted(lags.items()) if where == topic and n}
+        each = ", ".join(f"{n} in partition {place}" for place, n in behind.items())
+        lines.append(f"{topic} {sum(behind.values())}{f': {each}' if each else ''}")
+    return lines or ["unknown"]
+
+
+def _troubles(troubles: Sequence[str]) -> list[Part]:
+    if not troubles:
+        return []
+    return [Part(name="inputs", lines=[printable(line) for line in troubles], is_alarming=True)]
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f} %"
+
+
+# --- Reading along with the workers, for `streamgp watch`.
+
+
+_TURN_S = 60.0
+
+
+class Follower:
+    """Reads the topics of a deployment into a `Watching`, and shows it.
+
+    Parameters
+    ----------
+    deployment
+        What is watched.
+    from_start
+        Whether everything that the topics hold is counted.
+    clock
+        Tells the time, POSIX seconds.
+
+    Attributes
+    ----------
+    watching
+        What was read.
+
+    """
+
+    # _history  what is read from its start
+    # _flow     what is read from its end; None if everything is read from its start
+    # _is_old   whether the history was there before the watching began
+    # _turned   when the desk was last told to forget what is settled
+    def __init__(
+        self,
+        deployment: Deployment,
+        *,
+        from_start: bool,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._deployment = deployment
+        self._clock = clock
+        now = clock()
+        config = deployment.config
+        self.watching = Watching(
+            keyed=config.worker.keyed,
+            since=now,
+            is_whole=from_start,
+            answer_horizon_s=config.loop.answer_horizon_s,
+            target=config.target,
+        )
+        topics = deployment.topics
+        # The flow first: what comes while the history is opened is then in both or in the flow.
+        self._flow: Reader | None = None if from_start else topics.reader(FLOW, from_end=True)
+        self._history = topics.reader((*FLOW, *HISTORY) if from_start else HISTORY)
+        self._is_old = not from_start
+        self._turned = now
+        names = deployment.config.topics.names()
+        self._inputs = InputProgress(topics, names, deployment.group, clock=clock)
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether everything was read that was there when the watching began."""
+        return self._history.caught_up
+
+    def read_on(self, timeout_s: float) -> None:
+        """Read what comes, for so many seconds at most if nothing does."""
+        # One poll may reach beyond the end of what was there; that little does not matter.
+        is_before = not self._history.caught_up
+        self._is_old = self._is_old and is_before
+        readers = [self._history] if self._flow is None else [self._history, self._flow]
+        for reader in readers:
+            is_history = reader is self._history
+            records = reader.poll(timeout_s / len(readers))
+            now = None if is_history and is_before else self._clock()
+            for record in records:
+                self.watching.take(record, is_old=self._is_old and is_history, now=now)
+        now = self._clock()
+        if now - self._turned >= _TURN_S:
+            self._turned = now
+            self.watching.desk.turn_over()
+
+    def text(self) -> str:
+        """Return what there is to see, as plain text."""
+        return text(self.watching, self._around(), self._clock())
+
+    def picture(self) -> RenderableType:
+        """Return what there is to see, for a terminal."""
+        return picture(self.watching, self._around(), self._clock())
+
+    def close(self) -> None:
+        """Let go of the topics."""
+        self._history.close()
+        if self._flow is not None:
+            self._flow.close()
+
+    def _around(self) -> Around:
+        there, inputs = self._deployment, self._inputs
+        inputs.look()
+        return Around(
+            url=there.url,
+            group=there.group,
+            n_workers=inputs.n_workers,
+            lags={place: each.n_waiting for place, each in inputs.backlog.items()},
+            troubles=inputs.troubles(),
+        )

@@ -1,0 +1,269 @@
+"""What `streamgp check` looks at, one thing after the other, and how it says so."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Literal, TypeAlias
+
+import click
+
+from connectors.stalls import STALL_S
+from connectors.storage.snapshots import state_error
+from connectors.topics import LinkError, Topics
+from connectors.wire.state_records import History, HistoryError
+from connectors.worker.compatibility import (
+    BEING_RECOVERED,
+    UnfitTopicsError,
+    check_signed,
+    environment_in,
+)
+from connectors.worker.settings import LoopSettings
+from streamgp.apps.console import DONE, NEEDS_OPERATOR, WRONG_USE, number, progress
+from streamgp.apps.deployment.contents import InputProgress, losses_of
+from streamgp.apps.deployment.deployment import (
+    build_loops,
+    check_creation,
+    damage,
+    load_deployed,
+    open_topics,
+    topic_problems,
+)
+from streamgp.common.environment import differences, differences_text
+from streamgp.common.printable import printable
+from streamgp.config.broker_url import KafkaAddress, parse_address
+from streamgp.config.settings import WorkerConfig, resolved
+from streamgp.config.validation import ConfigError
+
+Verdict: TypeAlias = Literal["ok", "warning", "alert", "wrong"]
+_LOOK_EVERY_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    verdict: Verdict
+    what: str
+    text: str
+
+
+def check_deployment(
+    config_file: Path, *, broker: str | None, timeout_s: float, create_topics: bool = False
+) -> int:
+    """Print what is found, a line for each thing, and return the exit status.
+
+    Parameters
+    ----------
+    config_file
+        The configuration.
+    broker
+        Address of the broker; replaces the configured one.
+    timeout_s
+        How long to read the topic `state` at most.
+    create_topics
+        Whether to make the topics that are missing first.
+
+    """
+    status = DONE
+    for finding in findings(
+        config_file, broker=broker, timeout_s=timeout_s, create_topics=create_topics
+    ):
+        text = printable(" ".join(finding.text.split()))
+        click.echo(f"{finding.verdict:<8} {finding.what + ':':<15} {text}")
+        if finding.verdict == "wrong":
+            status = WRONG_USE
+        elif finding.verdict == "alert" and status == DONE:
+            status = NEEDS_OPERATOR
+    return status
+
+
+def findings(
+    config_file: Path, *, broker: str | None, timeout_s: float, create_topics: bool = False
+) -> Iterator[Finding]:
+    """Look at everything, up to the first thing without which the rest cannot be looked at."""
+    try:
+        config = load_deployed(config_file, broker=broker)
+        loops = build_loops(config, source=str(config_file))
+    except ConfigError as error:
+        yield Finding("wrong", "configuration", str(error))
+        return
+    yield Finding("ok", "configuration", _told(config, config_file))
+    yield from _of_memory(config)
+    yield _of_state(Path(config.worker.state))
+    assert config.broker is not None
+    yield from _of_security(config)
+    try:
+        topics = open_topics(config)
+    except (ConfigError, LinkError) as error:
+        yield Finding("wrong", "broker", str(error))
+        return
+    try:
+        if create_topics:
+            check_creation(config)
+            yield from (Finding("ok", "created", done) for done in topics.create())
+        yield from _of_topics(topics, config, loops, timeout_s)
+    except (ConfigError, LinkError) as error:
+        yield Finding("wrong", "broker", str(error))
+    except HistoryError as error:
+        yield Finding("wrong", "learned", damage(error, config))
+    finally:
+        with suppress(OSError):
+            topics.close()
+
+
+def _told(config: WorkerConfig, path: Path) -> str:
+    whole = resolved(config)
+    learners = "a learner for each key" if config.worker.keyed else "one learner for all keys"
+    rules = ", ".join(
+        f"{name} {type(rule).__struct_config__.tag}"
+        for name, rule in (("query", whole.query), ("challenge", whole.challenge))
+        if rule is not None
+    )
+    return f"{path}: {config.learner.name}, {learners}, {rules}"
+
+
+def _of_memory(config: WorkerConfig) -> Iterator[Finding]:
+    if config.loop.answer_horizon_s is None:
+        yield Finding(
+            "warning",
+            "memory",
+            "without loop.answer_horizon_s every event is remembered for ever; one day is "
+            "answer_horizon_s = 86400.0",
+        )
+    if config.loop.expires_after_s is None:
+        yield Finding(
+            "warning",
+            "memory",
+            "without loop.expires_after_s a request that nobody answers stays open"
+            + (" for ever" if config.loop.answer_horizon_s is None else " as long as its event")
+            + "; one hour is expires_after_s = 3600.0",
+        )
+
+
+def _of_state(root: Path) -> Finding:
+    """Say whether snapshots can be kept; what is made to try it is removed again."""
+    there = root
+    while not os.path.lexists(there) and there != there.parent:
+        there = there.parent
+    try:
+        with suppress(FileNotFoundError):
+            root.lstat()  # its name may be too long
+        # Permissions do not tell: some directories take nothing from anybody.
+        os.rmdir(mkdtemp(prefix=".try-", dir=there))
+    except NotADirectoryError:
+        trouble = f"{there} is no directory; name another place"
+    except OSError as error:
+        trouble = str(state_error(f"cannot keep state in {root}", error))
+    else:
+        return Finding("ok", "state", f"snapshots go into {root}")
+    return Finding(
+        "warning",
+        "state",
+        f"{trouble}: a worker goes on without snapshots, and reads the topics from the start "
+        "whenever it starts",
+    )
+
+
+def _of_security(config: WorkerConfig) -> Iterator[Finding]:
+    assert config.broker is not None
+    protocol = config.broker.security.protocol
+    is_kafka = isinstance(parse_address(config.broker.url), KafkaAddress)
+    if is_kafka and protocol == "SASL_PLAINTEXT" and config.broker.security.mechanism == "PLAIN":
+        yield Finding(
+            "warning",
+            "security",
+            'the password crosses the network as it is; write protocol = "SASL_SSL" or mechanism = '
+            '"SCRAM-SHA-512"',
+        )
+
+
+def _of_topics(
+    topics: Topics, config: WorkerConfig, loops: LoopSettings, timeout_s: float
+) -> Iterator[Finding]:
+    problems = topic_problems(topics, config)
+    assert config.broker is not None
+    address = config.broker.url
+    if problems:
+        # The broker may be what is wrong: then its own line says so.
+        for problem in problems:
+            yield Finding("wrong", "topics", problem)
+        return
+    yield Finding("ok", "broker", address)
+    n = topics.n_partitions()
+    yield Finding("ok", "topics", f"all seven are there, with {n} partition{'s' * (n != 1)}")
+    yield from (Finding("warning", "topics", warning) for warning in topics.warnings())
+    yield from _of_inputs(topics, config)
+    yield _of_learned(topics, config, loops, timeout_s)
+
+
+def _of_inputs(topics: Topics, config: WorkerConfig) -> Iterator[Finding]:
+    """Say who is at work and what waits; wait for progress in partitions that have inputs."""
+    group = config.worker.group
+    inputs = InputProgress(topics, config.topics.names(), group)
+    workers = f"{number(inputs.n_workers, 'worker')} at work in group {group!r}"
+    yield Finding("ok", "group", f"{workers}, {number(inputs.n_waiting, 'input')} waiting")
+    troubles = inputs.troubles()
+    with progress() as show:
+        began = time.monotonic()
+        while not (troubles or inputs.is_settled):
+            show("waiting for progress", (time.monotonic() - began) / STALL_S)
+            time.sleep(_LOOK_EVERY_S)
+            inputs.look()
+            troubles = inputs.troubles()
+    yield from (Finding("alert", "inputs", trouble) for trouble in troubles)
+
+
+def _of_learned(
+    topics: Topics, config: WorkerConfig, loops: LoopSettings, timeout_s: float
+) -> Finding:
+    """Compare configuration and group with those of the workers that wrote the topics."""
+    histories, is_whole = _histories(topics, timeout_s)
+    elsewhere: set[str] = set()
+    for partition, history in sorted(histories.items()):
+        theirs = history.configuration
+        try:
+            if theirs is not None and theirs.get("fingerprint") != BEING_RECOVERED:
+                check_signed(partition, theirs, loops.configuration, config.worker.group)
+                elsewhere.add(differences_text(differences(environment_in(theirs))))
+        except UnfitTopicsError as error:  # what a worker would end with
+            return Finding("wrong", "learned", str(error))
+    if not is_whole:
+        return Finding(
+            "warning",
+            "learned",
+            f"the topics state and consensus hold more than could be read in {timeout_s:g} s, so "
+            "that nobody knows whether they are whole and were written with this configuration; "
+            "give it more --timeout",
+        )
+    for losses in losses_of(topics, config.worker.group, histories).values():
+        return Finding("wrong", "learned", str(losses.error()))
+    if not histories:
+        return Finding("ok", "learned", "nothing yet")
+    # No warning: whoever checks may sit at a machine that runs no worker.
+    others = "".join(
+        f"; in another numerical environment than here ({text})"
+        for text in sorted(elsewhere)
+        if text
+    )
+    return Finding("ok", "learned", f"with this configuration{others}")
+
+
+def _histories(topics: Topics, timeout_s: float) -> tuple[dict[int, History], bool]:
+    """Return what the topics hold of each partition, and whether everything was read."""
+    histories: dict[int, History] = {}
+    deadline = time.monotonic() + timeout_s
+    n_read = 0
+    with closing(topics.reader(["state", "consensus"])) as reader, progress() as show:
+        while not reader.caught_up and time.monotonic() < deadline:
+            for record in reader.poll(1.0):
+                n_read += 1
+                histories.setdefault(record.partition, History()).take(record)
+            left_s = deadline - time.monotonic()
+            show(f"{n_read} records of state and consensus", 1.0 - max(0.0, left_s) / timeout_s)
+        return histories, reader.caught_up

@@ -1,1 +1,0 @@
-"""`streamgp annotate`: questions, put to people and to simulated annotators."""

@@ -1,1 +1,0 @@
-"""Configuration files: how they are read, checked and printed, and what is built from them."""

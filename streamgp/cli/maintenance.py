@@ -1,0 +1,292 @@
+"""The command `streamgp dead-letters`: what could not be used, and sending it again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import CompletionItem
+
+from streamgp.apps.deployment.deployment import broker_option, config_argument
+from streamgp.cli.options import Number, path_to
+
+if TYPE_CHECKING:
+    from streamgp.apps.maintenance import dead_letters as letters
+
+
+_STAGES = ("decode", "correlate", "learn")
+
+_stage_option = click.option(
+    "--stage",
+    type=click.Choice(_STAGES),
+    help="Only those that came so far: decode (not understood), correlate (nothing that it belongs "
+    "to, or too late, or seen before), learn (the learner cannot take it).",
+)
+_since_option = click.option(
+    "--since",
+    metavar="WHEN",
+    help="Only those since then: how long ago (30s, 15min, 2h, 7d), or a time "
+    "(2026-08-01T14:30:00Z).",
+)
+
+
+@click.group("dead-letters")
+@config_argument
+@broker_option
+@click.pass_context
+def dead_letters(context: click.Context, config_file: Path, broker: str | None) -> None:
+    """Look at the inputs that could not be used, and send them again.
+
+    CONFIG.toml is that of the workers. A worker puts what it cannot use aside, byte for byte, and
+    says why; it goes on with the next one.
+
+    \b
+    Examples:
+      streamgp dead-letters worker.toml list --since 2h
+      streamgp dead-letters worker.toml show 2:17
+      streamgp dead-letters worker.toml resend 2:17 2:18
+      streamgp dead-letters worker.toml resend --all --stage learn --since 1d
+    """
+    context.obj = (config_file, broker)
+
+
+@dead_letters.command("list")
+@_stage_option
+@_since_option
+@click.option(
+    "--last",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="How many to show.",
+)
+@click.pass_obj
+def list_(where: tuple[Path, str | None], stage: str | None, since: str | None, last: int) -> None:
+    """List dead letters with their numbers, oldest first; reasons may quote a value."""
+    from streamgp.apps.deployment.deployment import visit
+    from streamgp.apps.maintenance import dead_letters as letters
+
+    wanted = _wanted(stage, since)
+    with visit(*where) as deployment:
+        click.echo(letters.listing(deployment.topics, wanted, last))
+
+
+@dead_letters.command()
+@click.argument("number")
+@click.pass_obj
+def show(where: tuple[Path, str | None], number: str) -> None:
+    """Show one dead letter: its key, its headers, and what was in it.
+
+    NUMBER is PARTITION:OFFSET, as `list` prints it. What is no text is shown as hexadecimal digits.
+    """
+    from streamgp.apps.deployment.deployment import visit
+    from streamgp.apps.maintenance import dead_letters as letters
+
+    place = letters.place_of(number)
+    with visit(*where) as deployment:
+        click.echo(letters.description(deployment.topics, place))
+
+
+@dead_letters.command()
+@click.argument("numbers", nargs=-1, metavar="[NUMBER]...")
+@click.option("--all", "everything", is_flag=True, help="All that --stage and --since leave.")
+@_stage_option
+@_since_option
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def resend(
+    where: tuple[Path, str | None],
+    numbers: tuple[str, ...],
+    everything: bool,
+    stage: str | None,
+    since: str | None,
+    yes: bool,
+) -> None:
+    """Put dead letters back into the topics that they came from, with the same key and bytes.
+
+    NUMBER is PARTITION:OFFSET, as `list` prints it. Send them again once the cause is gone: another
+    learner, a repaired clock, the event that an answer was about. What still cannot be used becomes
+    a dead letter again. The old dead letter stays in any case, so --all sends it again next time.
+
+    An answer that names its id counts once, however often it is sent. An event that names its id is
+    predicted once: sent again it becomes a dead letter. What names none is another one every time.
+    """
+    from streamgp.apps.console import confirm
+    from streamgp.apps.console import number as counted
+    from streamgp.apps.deployment.deployment import visit
+    from streamgp.apps.maintenance import dead_letters as letters
+
+    if bool(numbers) == everything:
+        raise click.UsageError("name the dead letters to send again, or give --all")
+    if numbers and (stage is not None or since is not None):
+        raise click.UsageError("--stage and --since go with --all, not with numbers")
+    wanted, places = _wanted(stage, since), [letters.place_of(text) for text in numbers]
+    with visit(*where) as deployment:
+        found = letters.chosen(deployment.topics, places, wanted)
+        records, n_left_out = letters.outgoing(found, skip=everything)
+        if n_left_out:
+            left_out = counted(n_left_out, "dead letter")
+            click.echo(f"{left_out} left out: came of a timer, or only the beginning was kept")
+        if not records:
+            click.echo("sent nothing")
+            return
+        if not (yes or confirm(f"send {letters.by_topic(records)}?")):
+            click.echo("sent nothing")
+            return
+        letters.send(deployment, records)
+        click.echo(f"sent {letters.by_topic(records)}")
+
+
+def _wanted(stage: str | None, since: str | None) -> letters.Wanted:
+    from streamgp.apps.maintenance import dead_letters as letters
+
+    moment = None if since is None else letters.moment_of(since, letters.now())
+    return letters.Wanted(stage=stage, since=moment)
+
+
+# --- The command `streamgp rebuild`: another learner, taught what the people have said so far.
+
+
+@click.command()
+@config_argument
+@click.option(
+    "--learner",
+    "learner_file",
+    required=True,
+    metavar="NEW.toml",
+    type=click.Path(path_type=Path),
+    help="What is to be different: any of preset, seed, warm_up, [learner], [query], [challenge], "
+    "[review], [reservoir] and [budget], each in place of the one in CONFIG.toml. Other sections "
+    "are not looked at.",
+)
+@click.option(
+    "--take-over",
+    is_flag=True,
+    help="Let the workers go on with the new learners. No worker may be running.",
+)
+@click.option("--yes", is_flag=True, help="With --take-over: do not ask.")
+@broker_option
+def rebuild(
+    config_file: Path, learner_file: Path, take_over: bool, yes: bool, broker: str | None
+) -> None:
+    """Teach another learner the labels that the topics hold, and compare it with the present one.
+
+    CONFIG.toml is that of the workers. For every key both learners are taught the labelled
+    examples, in the order learned and with the labels that stand now; each predicts an example
+    before it learns it. The table shows how often they were right, how often they said the same,
+    what the new one could not learn, and what it costs. Nothing is changed by that, and workers may
+    run meanwhile.
+
+    With --take-over the new learners replace the old ones. Open questions stay open; budgets begin
+    anew. Stop all workers first; afterwards put what is in NEW.toml into CONFIG.toml and start them
+    again. If it is cut, workers refuse to start until it was run again.
+
+    \b
+    Examples:
+      streamgp rebuild worker.toml --learner new.toml
+      streamgp rebuild worker.toml --learner new.toml --take-over
+    """
+    from streamgp.apps.maintenance.rebuild import rebuild_learners
+
+    rebuild_learners(config_file, learner_file, take_over=take_over, yes=yes, broker=broker)
+
+
+# --- The command `streamgp recover`: state that was lost, made anew from the labels learned.
+
+
+@click.command()
+@config_argument
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@broker_option
+def recover(config_file: Path, yes: bool, broker: str | None) -> None:
+    """Make the topic `state` anew from the topic `consensus`.
+
+    CONFIG.toml is that of the workers. When `state` was deleted, emptied, cut or put back from an
+    older copy, workers refuse to run: they would number what they learn from 1 again. Stop them
+    all, make `state` again if it is gone (`streamgp check CONFIG.toml --create-topics`), then run
+    this. What can and cannot come back is printed, and nothing is written before you agree.
+
+    Labels, their order and their corrections come back exactly. Learners are taught once more, and
+    may predict a little differently: their scaling has seen labelled events only. Sequence numbers
+    that were given twice, by workers that went on without state, are given anew in the order of
+    writing. Learners whose state is whole are left as they are.
+
+    If it is cut, workers refuse to start until it was run again. `consensus` itself, once lost,
+    is nowhere else.
+
+    \b
+    Examples:
+      streamgp recover worker.toml
+    """
+    from streamgp.apps.maintenance.recover import recover_state
+
+    recover_state(config_file, yes=yes, broker=broker)
+
+
+# --- The command `streamgp forget`: one person taken out of a replay, or out of a deployment.
+
+
+def _directories_and_files(
+    _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    return [CompletionItem(incomplete, type="file")]
+
+
+@click.command()
+@click.argument(
+    "place",
+    metavar="DIR|CONFIG.toml",
+    callback=path_to("directory or file"),
+    shell_complete=_directories_and_files,
+)
+@click.argument("key")
+@click.option("--yes", is_flag=True, help="With CONFIG.toml: do not ask.")
+@click.option(
+    "--wait",
+    "wait_s",
+    type=Number(at_least=0.0),
+    default=30.0,
+    show_default=True,
+    metavar="S",
+    help="With CONFIG.toml: how many seconds to wait for the worker.",
+)
+@broker_option
+def forget(place: Path, key: str, yes: bool, wait_s: float, broker: str | None) -> None:
+    """Remove one person from a run or from a deployment, for good.
+
+    With DIR, what `streamgp replay --key COLUMN --state DIR` saved, KEY is one of the values in
+    that column. Removed are the learner of that key and all its labels, questions and answers; its
+    share of every count; and, where the run was written to a directory with --out, its lines in
+    the message files and its results in summary.json. The replay must not be running. The log
+    itself is not touched, nor are pages made by --report, nor copies that somebody made of DIR.
+    The same `streamgp replay` command goes on afterwards; if `forget` is cut, run it again first.
+
+    With CONFIG.toml, the configuration of `streamgp run`, KEY is the key of the person's events.
+    The worker that has the key forgets its learner, its open questions, and what the topics of
+    labels and state hold of it; the command waits until that is done. The other topics keep what
+    they hold until their retention time; the command names them.
+
+    This cannot be undone. Events of that key still to come begin with a learner that knows nothing.
+
+    \b
+    Examples:
+      streamgp replay phones.parquet --label activity --key user --out results --state state
+      streamgp forget state ann
+      streamgp forget worker.toml ann
+
+    \b
+    Exit status, beside those of every command:
+      3  the worker was told, and has not done it yet
+    """
+    if place.is_file():
+        from streamgp.apps.maintenance.forget import forget_in_topics
+
+        forget_in_topics(place, key, yes=yes, wait_s=wait_s, broker=broker)
+        return
+    if broker is not None:
+        raise click.UsageError("--broker goes with CONFIG.toml, not with a directory")
+    from streamgp.apps.replay.forget import forget_key
+
+    click.echo(forget_key(place, key))

@@ -1,0 +1,107 @@
+"""Options of several commands that stand for settings of the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import nan
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+def split_columns(
+    _context: click.Context, _parameter: click.Parameter, value: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Split at commas, so that `--ignore a,b` and `--ignore a --ignore b` are the same."""
+    names = tuple(name.strip() for text in value for name in text.split(","))
+    if not all(names):
+        raise click.BadParameter("column names must not be empty")
+    return names
+
+
+ignore_option = click.option(
+    "--ignore",
+    metavar="COLUMN",
+    multiple=True,
+    callback=split_columns,
+    help="Column that is no feature. May be given several times, or name several: A,B.",
+)
+"""Columns that are no features, for every command that reads logs."""
+
+features_option = click.option(
+    "--features",
+    metavar="A,B,...",
+    multiple=True,
+    callback=split_columns,
+    help="The only columns that are features.",
+)
+"""Columns that alone are features, for every command that reads logs."""
+
+
+target_option = click.option(
+    "--target",
+    type=click.Choice(["label", "number"]),
+    help="What the label column holds: names of classes (label), or numbers to be predicted.",
+)
+"""What is predicted, for every command that reads labels."""
+
+
+# --- What the options of several commands may hold.
+
+
+# 30 000 years, as for the settings: no sum of times leaves the numbers.
+LARGEST = 1e12
+
+
+class Number(click.FloatRange):
+    """A number within bounds; neither "nan" nor "inf" is one.
+
+    Parameters
+    ----------
+    at_least
+        The smallest that is allowed; None for any that is positive.
+
+    Examples
+    --------
+    >>> Number(at_least=0.0).convert("2.5", None, None)
+    2.5
+    >>> Number().convert("nan", None, None)
+    Traceback (most recent call last):
+    click.exceptions.BadParameter: expected a number > 0 and <= 1e+12, got 'nan'
+
+    """
+
+    def __init__(self, *, at_least: float | None = None) -> None:
+        super().__init__(min=at_least or 0.0, min_open=at_least is None)
+        self._at_least = at_least
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number that a text stands for."""
+        try:
+            number = float(value)
+        except ValueError:
+            number = nan
+        least = self._at_least
+        # Not a number is not in any range.
+        is_large_enough = number > 0.0 if least is None else number >= least
+        if not (is_large_enough and number <= LARGEST):
+            bound = "> 0" if least is None else f">= {least:g}"
+            self.fail(
+                f"expected a number {bound} and <= {LARGEST:g}, got {str(value)!r:.60}", param, ctx
+            )
+        return number
+
+
+def path_to(what: str) -> Callable[[click.Context, click.Parameter, str | None], Path | None]:
+    """Return a callback for the path of something that is written."""
+
+    def path(_context: click.Context, _option: click.Parameter, value: str | None) -> Path | None:
+        # An empty text would mean the current directory; it comes from an unset variable.
+        if value == "":
+            raise click.BadParameter(f"expected a {what}, got an empty text")
+        return None if value is None else Path(value)
+
+    return path

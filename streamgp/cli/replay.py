@@ -1,0 +1,171 @@
+"""The command `streamgp replay`: its options, and how they override the configuration file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from streamgp.apps.replay.report import check_report
+from streamgp.cli.init import directories
+from streamgp.cli.options import features_option, ignore_option, path_to, target_option
+from streamgp.config.load import consistent, load, with_options
+from streamgp.config.settings import Config
+
+
+@click.command()
+@click.argument("log", type=click.Path(path_type=Path))
+@click.option(
+    "--label",
+    metavar="COLUMN",
+    help="Column that holds the true label. Required, here "
+    "or in the configuration file. An empty cell is an event that nobody can label.",
+)
+@click.option(
+    "--time",
+    metavar="COLUMN",
+    help="Column that holds the time: POSIX seconds or ISO "
+    "8601. Without it the row number counts as seconds.",
+)
+@click.option(
+    "--key",
+    metavar="COLUMN",
+    help="Column that says whose row it is (a user, a device): every key has a learner of its own.",
+)
+@ignore_option
+@features_option
+@target_option
+@click.option(
+    "--annotator",
+    metavar="NAME=VALUE,...",
+    multiple=True,
+    help="The simulated annotator, who reads "
+    "the answers from the label column. error_rate: share of wrong answers; delay: "
+    "seconds until an answer comes; decline_rate: share of requests left unanswered; "
+    "stubborn=true: repeats the first answer when challenged; tiring_rate: what each question "
+    "adds to error_rate, half of which passes in half_life_s seconds, with response_s: median time "
+    "of an answer, slowing: what each question adds to it, response_spread: how much it varies; "
+    "classes=A|B|C: the labels "
+    "to err among; for numbers noise: standard deviation of an answer, outlier: how many standard "
+    "deviations of all truths a wrong one is off, states_noise=true: says how exact it is; name; "
+    "seed. Given several times, each with a name: they share the questions. "
+    "Without this option: never wrong, and at once.",
+)
+@click.option(
+    "--config",
+    "config_file",
+    metavar="FILE.toml",
+    type=click.Path(path_type=Path),
+    help="Learner, rules, budget, annotator and columns; `streamgp init` prints one. "
+    "Options given here override it.",
+)
+@click.option(
+    "--preset",
+    type=click.Choice(["default", "paper"]),
+    help="Where the values come from that are not given: default, or the ISGP paper's.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    metavar="N",
+    help="Seed of all draws, the annotator's included unless it has its own. "
+    "The same seed and log give the same run.  [default: 1]",
+)
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N rows.")
+@click.option(
+    "--out",
+    callback=path_to("directory"),
+    shell_complete=directories,
+    metavar="DIR",
+    help="Directory to write "
+    "to: predictions.jsonl, requests.jsonl, answers.jsonl, consensus.jsonl, "
+    "rejected.jsonl, summary.json and timing.json. It is made if it is not there; of what "
+    "it holds only files of these names are replaced.",
+)
+@click.option(
+    "--report",
+    callback=path_to("file"),
+    type=click.Path(),
+    metavar="FILE.html",
+    help="Web page to write: numbers, curves, confusion matrix and every challenge, in one file "
+    "that needs nothing else. Needs no --out.",
+)
+@click.option(
+    "--state",
+    callback=path_to("directory"),
+    shell_complete=directories,
+    metavar="DIR",
+    help="Directory in which the run is saved every few seconds. The same command with the same "
+    "directory goes on from there, after Ctrl-C, a crash or a power failure, and ends with the "
+    "same output as if it had never stopped.",
+)
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="With --state: refuse to go on in another numerical environment (versions of numpy and "
+    "others, BLAS kernel), where the last digits may differ. Without it a line on stderr says so.",
+)
+def replay(
+    log: Path,
+    config_file: Path | None,
+    out: Path | None,
+    report: Path | None,
+    state: Path | None,
+    strict: bool,
+    **options: Any,
+) -> None:
+    """Replay a recorded LOG as if it happened now.
+
+    Every row is predicted; when the learner is unsure it asks a simulated annotator, who is wrong
+    as often as you say, and challenges answers that it finds suspicious. Progress goes to stderr,
+    the table of results to stdout.
+
+    LOG is CSV, JSON lines or Parquet (Parquet needs pyarrow: pip install pyarrow),
+    plain or compressed with gzip or zstd. An empty cell is a missing value. A row that cannot be
+    read is counted and written to rejected.jsonl; the run goes on.
+
+    \b
+    Examples:
+      streamgp replay rooms.csv.gz --label room
+      streamgp replay rooms.csv.gz --label room \\
+          --annotator error_rate=0.2,delay=300,decline_rate=0.05,seed=1
+      streamgp replay phones.parquet --label activity --time timestamp \\
+          --key user --ignore session --limit 5000 --out results
+      streamgp replay rooms.csv.gz --label room --report rooms.html
+      streamgp replay rooms.csv --label temperature --target number --annotator noise=0.5
+      streamgp replay phones.parquet --label activity --key user --out results --state state
+      streamgp init > my.toml
+      streamgp replay rooms.csv.gz --label room --config my.toml
+    """
+    config = with_options(Config() if config_file is None else load(config_file), **options)
+    consistent(config, source="command line")
+    if config.log.label is None:
+        raise click.UsageError(
+            "name the column that holds the label: --label COLUMN, or label in section [log] of "
+            "the configuration file"
+        )
+    if strict and state is None:
+        raise click.UsageError(
+            "--strict is about going on with a replay that was saved: give --state DIR, too"
+        )
+    if report is not None and state is not None and out is None:
+        raise click.UsageError(
+            "a page of a run that may be cut needs the messages of all its parts: give --out DIR"
+        )
+    if report is not None:
+        check_report(report, out=out, read=[log, *([config_file] if config_file else [])])
+    from streamgp.apps.replay.run import replay_log
+
+    # Whatever is wrong with the learner stands in the file: no option speaks of it.
+    click.get_current_context().exit(
+        replay_log(
+            log,
+            config,
+            out,
+            source=str(config_file or "configuration"),
+            report=report,
+            state=state,
+            strict=strict,
+        )
+    )

@@ -1,1 +1,0 @@
-"""`streamgp replay`, `report` and `demo`: recorded logs, played to the end."""

@@ -1,0 +1,255 @@
+"""The command `streamgp tune`: its options, and which of them go together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from streamgp.apps.console import tell
+from streamgp.apps.tune.search import MOST
+from streamgp.cli.options import Number, features_option, ignore_option, path_to
+from streamgp.config.load import consistent, load, with_options
+from streamgp.config.settings import Config
+
+DEFAULT_LIMIT = 3000
+# Sections that are about questions and challenges only, of which a search knows none.
+_WITHOUT_PART = ("challenge", "review", "reservoir", "budget", "total_budget")
+
+
+def _numbers(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> tuple[float, ...]:
+    """Split at commas; every piece is a positive number."""
+    if value is None:
+        return ()
+    numbers = (Number().convert(piece.strip(), parameter, context) for piece in value.split(","))
+    return tuple(dict.fromkeys(numbers))
+
+
+@click.command()
+@click.argument("log", type=click.Path(path_type=Path))
+@click.argument("configs", metavar="[FILE.toml]...", nargs=-1, type=click.Path(path_type=Path))
+@click.option(
+    "--label",
+    metavar="COLUMN",
+    help="Column that holds the true label. Required, here or in the configuration file.",
+)
+@click.option("--time", metavar="COLUMN", help="Column that holds the time, as for replay.")
+@click.option(
+    "--key",
+    metavar="COLUMN",
+    help="Column that says whose row it is: every key has a learner of its own.",
+)
+@ignore_option
+@features_option
+@click.option(
+    "--annotator",
+    metavar="NAME=VALUE,...",
+    multiple=True,
+    help="Who gives the labels, as for replay: error_rate=0.2 makes every fifth label that is "
+    "learned wrong. In a search nobody waits, and nobody is challenged: delay and stubborn are for "
+    "--compare.",
+)
+@click.option(
+    "--config",
+    "config_file",
+    metavar="FILE.toml",
+    type=click.Path(path_type=Path),
+    help="What to start from: it is tried first, and everything in it that is not tuned stays.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    metavar="N",
+    help="Seed of the annotator and of --random.  [default: 1]",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help=f"Stop after N rows.  [default: {DEFAULT_LIMIT}; with --compare all]",
+)
+@click.option(
+    "--length-scales",
+    callback=_numbers,
+    metavar="A,B,...",
+    help="Length scales to try, in units of the scaled features.  [default: five, from a quarter "
+    "to four times the one it has]",
+)
+@click.option(
+    "--noise-variances",
+    callback=_numbers,
+    metavar="A,B,...",
+    help="Noise variances to try.  [default: 0.02,0.1,0.25,0.5,1]",
+)
+@click.option(
+    "--random",
+    "n_random",
+    type=click.IntRange(1, MOST),
+    metavar="N",
+    help="Draw N pairs between the smallest and the largest values, in place of all pairs.",
+)
+@click.option(
+    "--by",
+    type=click.Choice(["accuracy", "log-loss"]),
+    default="accuracy",
+    show_default=True,
+    help="What the best is best in; the other decides between equals.",
+)
+@click.option(
+    "--output",
+    callback=path_to("file"),
+    type=click.Path(),
+    metavar="FILE.toml",
+    help="Write the best to this file, for `streamgp replay LOG --config FILE.toml`.",
+)
+@click.option(
+    "--compare",
+    "is_comparison",
+    is_flag=True,
+    help="Replay the log with each FILE.toml, questions and challenges included, and show them "
+    "together. Nothing is searched. All must have the same annotator: --annotator holds for all.",
+)
+@click.option(
+    "--picture",
+    callback=path_to("file"),
+    type=click.Path(),
+    metavar="FILE",
+    help="With --compare: draw the learning curves, as .png, .svg or .pdf. Needs matplotlib "
+    "(pip install matplotlib).",
+)
+def tune(
+    log: Path,
+    configs: tuple[Path, ...],
+    config_file: Path | None,
+    length_scales: tuple[float, ...],
+    noise_variances: tuple[float, ...],
+    n_random: int | None,
+    by: str,
+    output: Path | None,
+    is_comparison: bool,
+    picture: Path | None,
+    **options: Any,
+) -> None:
+    """Find hyper-parameters of the Gaussian process on a recorded LOG.
+
+    Every configuration goes through the log: each event is predicted before its label is learned.
+    The table shows the share of right predictions, the mean negative logarithm of the probability
+    of the true label (one below 1 % counts as 1 %), and the time; the best comes first. What is
+    compared are learners that are told every label. What questions and challenges make of them,
+    --compare shows.
+
+    LOG is what `streamgp replay` reads. Ctrl-C ends the search with the best so far.
+
+    \b
+    Examples:
+      streamgp tune rooms.csv.gz --label room
+      streamgp tune rooms.csv.gz --label room --annotator error_rate=0.2 --output best.toml
+      streamgp replay rooms.csv.gz --config best.toml
+      streamgp tune rooms.csv.gz --label room --noise-variances 0.01,1 --random 20
+      streamgp tune rooms.csv.gz --label room --annotator error_rate=0.2 \\
+          --compare old.toml best.toml --picture both.png
+    """
+    searching = {
+        "--config": config_file,
+        "--length-scales": length_scales,
+        "--noise-variances": noise_variances,
+        "--random": n_random,
+        "--output": output,
+    }
+    _check_together(is_comparison, configs, picture, [name for name, v in searching.items() if v])
+    status = (
+        _compare(log, configs, picture, options)
+        if is_comparison
+        else _search(
+            log,
+            config_file,
+            options,
+            length_scales=length_scales,
+            noise_variances=noise_variances,
+            n_random=n_random,
+            by=by,
+            output=output,
+        )
+    )
+    click.get_current_context().exit(status)
+
+
+def _check_together(
+    is_comparison: bool, configs: tuple[Path, ...], picture: Path | None, searching: list[str]
+) -> None:
+    if is_comparison and searching:
+        raise click.UsageError(
+            f"--compare searches nothing: leave out {searching[0]}, or leave out --compare"
+        )
+    if is_comparison and not configs:
+        raise click.UsageError("--compare needs configuration files, as in --compare a.toml b.toml")
+    if configs and not is_comparison:
+        raise click.UsageError(
+            f"{str(configs[0])!r} is one thing too many: a search takes one LOG, and starts from "
+            "--config FILE.toml; configurations are compared with --compare"
+        )
+    if picture is not None and not is_comparison:
+        raise click.UsageError("--picture draws what --compare compares; leave it out of a search")
+
+
+def _search(log: Path, config_file: Path | None, options: dict[str, Any], **search: Any) -> int:
+    config = _loaded(config_file, options)
+    if config.learner.name != "gp":
+        raise click.UsageError(
+            f"only the Gaussian process has what is searched here, got learner.name = "
+            f'"{config.learner.name}"; compare other learners with --compare'
+        )
+    _note_without_part(config)
+    if config.log.limit is None:
+        config = with_options(config, limit=DEFAULT_LIMIT)
+    from streamgp.apps.tune.search import search as search_log
+    from streamgp.apps.tune.write_toml import check_output
+
+    if search["output"] is not None:
+        check_output(search["output"], read=[log, *([config_file] if config_file else [])])
+    return search_log(log, config, source=str(config_file or "configuration"), **search)
+
+
+def _note_without_part(config: Config) -> None:
+    default = Config()
+    named = [
+        f"[{name}]" for name in _WITHOUT_PART if getattr(config, name) != getattr(default, name)
+    ]
+    if named:
+        tell(
+            f"note: a search learns every label, without regard to {', '.join(named)}; "
+            "--compare shows what questions and challenges make of it"
+        )
+
+
+def _compare(
+    log: Path, files: tuple[Path, ...], picture: Path | None, options: dict[str, Any]
+) -> int:
+    configs = [(file, _loaded(file, options)) for file in files]
+    from streamgp.apps.tune.compare import check_picture, compare
+    from streamgp.apps.tune.write_toml import check_output
+
+    if picture is not None:
+        check_picture(picture)
+        check_output(picture, read=[log, *files])
+    return compare(log, configs, picture=picture)
+
+
+def _loaded(file: Path | None, options: dict[str, Any]) -> Config:
+    config = with_options(Config() if file is None else load(file), **options)
+    consistent(config, source="command line")
+    if config.target == "number":
+        raise click.UsageError(
+            'this is for labels, got target = "number"; a Gaussian process finds hyper-parameters '
+            "for numbers itself, with learner.learn_hyperparameters = true"
+        )
+    if config.log.label is None:
+        of = "the configuration file" if file is None else str(file)
+        raise click.UsageError(
+            f"name the column that holds the label: --label COLUMN, or label in section [log] of "
+            f"{of}"
+        )
+    return config

@@ -1,1 +1,0 @@
-"""`streamgp tune`: hyper-parameters tried out on a recorded log, and configurations compared."""

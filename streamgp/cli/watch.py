@@ -1,0 +1,109 @@
+"""The command `streamgp watch`: a deployment at work, seen from outside."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from streamgp.apps.deployment.deployment import broker_option, config_argument
+from streamgp.cli.options import Number
+
+if TYPE_CHECKING:
+    from streamgp.apps.watch.view import Follower
+
+
+_PATIENCE_S = 0.2
+
+
+@click.command()
+@config_argument
+@click.option("--once", is_flag=True, help="Print what there is to see as text, and end.")
+@click.option(
+    "--interval",
+    "interval_s",
+    type=Number(at_least=0.1),
+    default=1.0,
+    show_default=True,
+    metavar="S",
+    help="Seconds between two looks; with --once, how long to look.",
+)
+@click.option(
+    "--from-start",
+    is_flag=True,
+    help="Count everything that the topics hold, from the first record on. That may take long.",
+)
+@broker_option
+def watch(
+    config_file: Path, once: bool, interval_s: float, from_start: bool, broker: str | None
+) -> None:
+    """Watch workers at their work: throughput, accuracy, questions, dead letters, lag.
+
+    CONFIG.toml is that of the workers. Nothing is changed by watching, and no record is shown: of
+    the dead letters only the reasons, which may quote a value.
+
+    Counted is what comes from now on, and what is open, however old; with --from-start everything
+    that the topics hold. The accuracy, and which labels are wrong, is known of events that bring
+    their `truth`.
+
+    Where the output is no terminal, it is printed as text once in every interval.
+
+    \b
+    Examples:
+      streamgp watch worker.toml
+      streamgp watch worker.toml --once --from-start
+    """
+    from streamgp.apps.console import Stop
+    from streamgp.apps.deployment.contents import warning_of
+    from streamgp.apps.deployment.deployment import visit
+    from streamgp.apps.watch.view import Follower
+
+    with visit(config_file, broker) as deployment, Stop() as stop:
+        warning = warning_of(deployment.topics)
+        if warning is not None:
+            click.echo(f"warning: {warning}", err=True)
+        follower = Follower(deployment, from_start=from_start)
+        try:
+            if once:
+                _look_once(follower, interval_s, stop)
+            else:
+                _look_on(follower, interval_s, stop)
+        finally:
+            follower.close()
+
+
+def _look_once(follower: Follower, interval_s: float, stop: Callable[[], bool]) -> None:
+    until = time.monotonic() + (0.0 if follower.watching.is_whole else interval_s)
+    while not stop() and (time.monotonic() < until or not follower.caught_up):
+        follower.read_on(min(_PATIENCE_S, interval_s))
+    click.echo(follower.text())
+
+
+def _look_on(follower: Follower, interval_s: float, stop: Callable[[], bool]) -> None:
+    import sys
+
+    if not sys.stdout.isatty():
+        while not stop():
+            _read_for(follower, interval_s, stop)
+            if follower.caught_up:
+                click.echo(follower.text() + "\n")
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    from streamgp.apps.console import steady
+
+    console = Console(file=steady(sys.stdout))
+    with Live(follower.picture(), console=console, auto_refresh=False) as live:
+        while not stop():
+            _read_for(follower, interval_s, stop)
+            live.update(follower.picture(), refresh=True)
+
+
+def _read_for(follower: Follower, seconds: float, stop: Callable[[], bool]) -> None:
+    until = time.monotonic() + seconds
+    while not stop() and (left := until - time.monotonic()) > 0:
+        follower.read_on(min(_PATIENCE_S, left))

@@ -1,1 +1,0 @@
-"""`streamgp run` and `check`: the worker as a process."""

@@ -1,0 +1,1 @@
+"""Functions of numbers, names and settings that every other package uses."""

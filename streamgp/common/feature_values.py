@@ -1,0 +1,180 @@
+"""What one value of a feature is, a number, a text or missing, and what number stands for it."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any
+
+from streamgp.base import FeatureName, Features
+
+# Largest feature that is taken: its square, and the sum of many of them, are finite.
+LARGEST = 1e150
+
+
+def text_code(text: str) -> float:
+    """Return the positive whole number that stands for a text.
+
+    The same everywhere and for ever, so that no table of texts has to be kept or restored, and a
+    text that was never seen is told from all others at once: of a million texts, two share a number
+    with a probability of 1 in 18 000.
+
+    Examples
+    --------
+    >>> text_code("hall"), text_code("bath")
+    (2762829288079104.0, 7838303550073484.0)
+
+    """
+    return _short_code(text) if len(text) <= _SHORT else _code(text)
+
+
+def _code(text: str) -> float:
+    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    # 53 bits, and one more: what a float holds exactly, and is not 0.
+    return float((int.from_bytes(digest) >> 11) + 1)
+
+
+# The longest text whose code is remembered: 4096 of them take less than a megabyte.
+_SHORT = 100
+_short_code = lru_cache(maxsize=4096)(_code)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a feature is None or NaN."""
+    return value is None or value != value
+
+
+def is_number(value: object) -> bool:
+    """Whether a feature is a number, as a truth value is, and not text, a date or None."""
+    return hasattr(value, "__float__")
+
+
+def as_number(name: FeatureName, value: Any) -> float:
+    """Return the value of a feature as a float, 0 if it is missing.
+
+    Raises
+    ------
+    TypeError
+        If it is not a number.
+    ValueError
+        If it is infinite, or larger than `LARGEST`.
+
+    """
+    if value is None:
+        return 0.0
+    if not is_number(value):
+        raise TypeError(
+            f"feature {name!r} must be a number or a text, got {value!r}; encode it or leave it out"
+        )
+    try:
+        number = float(value)
+    except OverflowError:  # an integer beyond the largest float
+        number = math.inf
+    if math.isinf(number):
+        raise ValueError(f"feature {name!r} must be finite, got {value!r}; leave it out if unknown")
+    if abs(number) > LARGEST:
+        raise ValueError(
+            f"feature {name!r} must be at most {LARGEST:.0e}, got {value!r}; "
+            "leave it out if unknown"
+        )
+    return 0.0 if math.isnan(number) else number
+
+
+def privileged_features(privileged: Any) -> dict[FeatureName, Any]:
+    """Return a copy of privileged features; refuses what are none.
+
+    Raises
+    ------
+    TypeError
+        If they are no dictionary, or a value is neither a number nor a text.
+    ValueError
+        If a number is infinite, or larger than `LARGEST`.
+
+    Examples
+    --------
+    >>> privileged_features({"confidence": 0.9, "response_s": None})
+    {'confidence': 0.9, 'response_s': None}
+    >>> privileged_features({"confidence": [0.9]})
+    Traceback (most recent call last):
+    TypeError: privileged feature 'confidence' must be a number or a text, got [0.9]; ...
+
+    """
+    if not hasattr(privileged, "items"):
+        raise TypeError(f"privileged must be a dictionary of features, got {privileged!r}")
+    try:
+        for name, value in privileged.items():
+            as_coordinate(name, value)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"privileged {error}") from None
+    return dict(privileged)
+
+
+def as_coordinate(name: FeatureName, value: Any) -> float:
+    """Return the value of a feature as `as_number` does, or the code of a text."""
+    return text_code(value) if isinstance(value, str) else as_number(name, value)
+
+
+# --- Features as plain JSON values and back, for what must survive a restart.
+#
+# Values keep their types: 1, 1.0 and True stay what they are.
+
+
+_TEXTS, _FLOATS = frozenset({str}), frozenset({float})
+
+
+def plain_features(x: Features) -> dict[str, Any] | list[list[Any]]:
+    """Return features as plain JSON values, for a snapshot; `features_of` is the way back.
+
+    Not to be written to: what is plain already, as nearly all features are, is returned as it is.
+
+    Raises
+    ------
+    ValueError
+        If a name or a value is neither a number nor a text.
+
+    Examples
+    --------
+    >>> plain_features({"light": 0.5, "place": "hall"})
+    {'light': 0.5, 'place': 'hall'}
+    >>> plain_features({1: float("nan"), "light": None})
+    [[1, {'float': 'nan'}], ['light', None]]
+
+    """
+    values = x.values()
+    if (
+        _TEXTS.issuperset(map(type, x))
+        and _FLOATS.issuperset(map(type, values))
+        and math.isfinite(sum(values))
+    ):
+        return x if type(x) is dict else dict(x)  # NaN and infinity survive a sum
+    plain = {name: _plain_value(name, value) for name, value in x.items()}
+    if all(type(name) is str for name in plain):
+        return plain
+    return [[plain_name(name), value] for name, value in plain.items()]
+
+
+def features_of(plain: dict[str, Any] | list[list[Any]]) -> dict[FeatureName, Any]:
+    """Return the features that plain JSON values stand for."""
+    pairs = plain.items() if isinstance(plain, dict) else plain
+    return {
+        name: float(value["float"]) if isinstance(value, dict) else value for name, value in pairs
+    }
+
+
+def plain_name(name: FeatureName) -> bool | int | float | str:
+    """Return the name of a feature as a plain JSON value; raises ValueError if it is none."""
+    if isinstance(name, bool | int | str) or (isinstance(name, float) and math.isfinite(name)):
+        return name
+    raise ValueError(f"only features named by a text or a number can be saved, got {name!r}")
+
+
+def _plain_value(name: FeatureName, value: Any) -> Any:
+    if type(value) is float:
+        # JSON has no NaN and no infinity.
+        return value if math.isfinite(value) else {"float": repr(value)}
+    if value is None or type(value) in (bool, int, str):
+        return value
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():
+        return _plain_value(name, value.item())
+    raise ValueError(f"feature {name!r} must be a number or a text to be saved, got {value!r}")

@@ -1,0 +1,179 @@
+r"""Text from outside as it is shown to people: every character that cannot be seen is written out.
+
+A label, a key or an annotator's name may hold anything: sequences that a terminal obeys, changes of
+the direction of writing that make one word look like another, characters without ink that make two
+labels look the same. The data keep them; what is shown has `\u202e` in their place.
+
+Some characters without ink are part of ordinary text, and stay where they are: the joiners of
+emoji, of Persian and of the scripts of India, the selector that makes a symbol an emoji, and the
+tags that make a black flag that of England, Scotland or Wales.
+Unicode says where they belong; anywhere else they are written out, too.
+
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+JOINERS = _JOINER, _NON_JOINER = "\N{ZERO WIDTH JOINER}", "\N{ZERO WIDTH NON-JOINER}"
+"""Without ink, but parts of emoji and of words in some scripts."""
+_SELECTORS = "\N{VARIATION SELECTOR-15}\N{VARIATION SELECTOR-16}"
+_PICTURE = "\N{VARIATION SELECTOR-16}"
+_PICTURED = "\u203c\u2049\u2139\u3030\u303d"  # punctuation and a letter that are emoji, too
+_KEYCAP = "\N{COMBINING ENCLOSING KEYCAP}"
+# Unicode recommends these sequences of tags alone; of all others only the black flag is to be seen.
+_FLAG = re.compile(
+    "(?<=\U0001f3f4)\U000e0067\U000e0062(?:{})\U000e007f".format(
+        "|".join(
+            "".join(chr(0xE0000 + ord(c)) for c in country) for country in ("eng", "sct", "wls")
+        )
+    )
+)
+_VIRAMA = 9  # the combining class of the signs after which scripts of India join letters
+# Letters that are joined in writing.
+_CURSIVE = ("ARABIC LETTER", "SYRIAC LETTER", "NKO LETTER", "MONGOLIAN LETTER")
+# Default_Ignorable_Code_Point, of what `str.isprintable` takes for printable, and a blank pattern
+# of dots: nothing of these is to be seen. https://www.unicode.org/reports/tr44/
+_INKLESS = (
+    (0x034F, 0x034F),
+    (0x115F, 0x1160),
+    (0x17B4, 0x17B5),
+    (0x180B, 0x180F),
+    (0x2800, 0x2800),
+    (0x3164, 0x3164),
+    (0xFE00, 0xFE0F),
+    (0xFFA0, 0xFFA0),
+    (0xE0000, 0xE0FFF),
+)
+
+
+def printable(text: str) -> str:
+    r"""Return a text with everything that cannot be seen written out, on one line.
+
+    What it returns holds nothing that a terminal obeys, and it returns that unchanged. A backslash
+    stays one, so that `\x1b` may also have been four characters from the start.
+
+    Examples
+    --------
+    >>> print(printable("ann\x1b[2J"), printable("kit\u200bchen"), printable("\u202eneddih"))
+    ann\x1b[2J kit\u200bchen \u202eneddih
+    >>> printable("k\u00fcche 7 %") == "k\u00fcche 7 %"
+    True
+
+    The joiner of a family of emoji stays, as does that of a Persian word:
+
+    >>> [printable(text) == text for text in ("\U0001f469\u200d\U0001f467", "\u0645\u06cc\u200c\u0634\u0648\u062f")]
+    [True, True]
+
+    """  # noqa: E501 (an example in Persian)
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c if is_seen else _written_out(c) for c, is_seen in _looked_at(text))
+
+
+def hidden_characters(text: str) -> list[str]:
+    r"""Return the characters of a text that cannot be seen, each once, by their numbers.
+
+    Examples
+    --------
+    >>> hidden_characters("kit\u200bchen\u202e"), hidden_characters("kitchen")
+    (['U+200B', 'U+202E'], [])
+
+    """
+    if text.isascii() and text.isprintable():
+        return []
+    return list(dict.fromkeys(f"U+{ord(c):04X}" for c, is_seen in _looked_at(text) if not is_seen))
+
+
+class HiddenLabels:
+    r"""The labels met so far that hold characters which cannot be seen, to warn of each once.
+
+    Examples
+    --------
+    >>> met = HiddenLabels()
+    >>> print(met.warning("kit\u200bchen"))
+    label kit\u200bchen holds what cannot be seen (U+200B); it may look like another one
+    >>> met.warning("kit\u200bchen"), met.warning("kitchen"), met.warning(7)
+    (None, None, None)
+
+    """
+
+    MOST = 100
+    """Of so many labels it warns; who sends more of them makes no more noise by that."""
+
+    def __init__(self) -> None:
+        self._met: set[str] = set()
+
+    def warning(self, label: object) -> str | None:
+        """Return what to say of a label, None if there is nothing, or it has been said."""
+        if not self.is_new(label):
+            return None
+        assert isinstance(label, str)
+        which = ", ".join(hidden_characters(label)[:5])
+        return (
+            f"label {printable(label)[:80]} holds what cannot be seen ({which}); it may look like "
+            "another one"
+        )
+
+    def is_new(self, label: object) -> bool:
+        """Return whether there is something to say of a label that has not been said."""
+        if not isinstance(label, str) or label.isascii() or label in self._met:
+            return False
+        if len(self._met) >= self.MOST or not hidden_characters(label):
+            return False
+        self._met.add(label)
+        return True
+
+
+def _looked_at(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield each character, and whether it may stand as it is."""
+    before = ""  # what is seen before it; nothing at the beginning
+    tags = {i for flag in _FLAG.finditer(text) for i in range(*flag.span())}
+    for i, c in enumerate(text):
+        after = text[i + 1 : i + 2]
+        is_seen = i in tags or _is_seen(c, before, after)
+        yield c, is_seen
+        before = c if is_seen else ""
+
+
+def _is_seen(c: str, before: str, after: str) -> bool:
+    if c in (_JOINER, _NON_JOINER):
+        return _joins(c, before, after)
+    if c in _SELECTORS:
+        # After a symbol it chooses between a sign and a picture; of a digit it makes a key.
+        is_key = before in "0123456789#*" and after == _KEYCAP
+        is_emoji = c == _PICTURE and before in _PICTURED
+        return bool(before) and (is_key or is_emoji or unicodedata.category(before) in ("So", "Sm"))
+    if not c.isprintable() or any(first <= ord(c) <= last for first, last in _INKLESS):
+        return False
+    # An accent needs a letter to stand on: alone it would change what is printed before the text.
+    return not (unicodedata.category(c).startswith("M") and before in ("", " "))
+
+
+def _joins(c: str, before: str, after: str) -> bool:
+    """Return whether a joiner stands where Unicode has a use for it.
+
+    References
+    ----------
+    [^1]: Faltstrom, P., 2010. RFC 5892, The Unicode Code Points and IDNA, appendices A.1 and A.2.
+    [^2]: Davis, M. and Holbrook, N. Unicode Technical Standard 51, Unicode Emoji, section 2.
+
+    """
+    if not before or not after:
+        return False
+    if unicodedata.combining(before) == _VIRAMA:
+        return True
+    if c == _NON_JOINER:
+        return _is_cursive(before) and _is_cursive(after)
+    is_emoji = unicodedata.category(before) in ("So", "Sk") or before in _SELECTORS
+    return is_emoji and unicodedata.category(after) in ("So", "Sm")
+
+
+def _is_cursive(c: str) -> bool:
+    return unicodedata.name(c, "").startswith(_CURSIVE)
+
+
+def _written_out(c: str) -> str:
+    return c.encode("unicode_escape").decode("ascii")

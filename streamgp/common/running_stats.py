@@ -1,0 +1,163 @@
+"""Mean and standard deviation of numbers that come, and sometimes go."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+
+
+class Moments:
+    """Running mean and standard deviation (Welford), in population form.
+
+    Attributes
+    ----------
+    n
+        How many numbers there are; if they fade, the sum of what they count.
+    mean
+        Their mean, 0 if there are none.
+    m2
+        Sum of their squared distances from the mean.
+
+    Examples
+    --------
+    >>> moments = Moments()
+    >>> for value in (1.0, 3.0, 8.0):
+    ...     moments.add(value)
+    >>> moments.remove(8.0)
+    >>> moments.mean, moments.std
+    (2.0, 1.0)
+
+    """
+
+    __slots__ = ("m2", "mean", "n")
+
+    def __init__(self) -> None:
+        self.n: float = 0
+        self.mean = 0.0
+        self.m2 = 0.0
+
+    @property
+    def variance(self) -> float:
+        """The variance, 0 if there are no numbers."""
+        return self.m2 / self.n if self.n else 0.0
+
+    @property
+    def location(self) -> float:
+        """Where the numbers are: the mean."""
+        return self.mean
+
+    @property
+    def scale(self) -> float:
+        """How far they are apart: the standard deviation."""
+        return self.std
+
+    @property
+    def std(self) -> float:
+        """The standard deviation; 1 as long as the numbers do not differ."""
+        # Below this, the spread is rounding of a constant.
+        rounding = 1e-12 * self.mean
+        variance = self.variance
+        return math.sqrt(variance) if variance > rounding * rounding else 1.0
+
+    def add(self, value: float) -> None:
+        """Add a number."""
+        self.n += 1
+        delta = value - self.mean
+        self.mean += delta / self.n
+        self.m2 += delta * (value - self.mean)
+
+    def remove(self, value: float) -> None:
+        """Take a number back that was added."""
+        self.n -= 1
+        if self.n == 0:
+            self.mean = self.m2 = 0.0
+            return
+        delta = value - self.mean
+        self.mean -= delta / self.n
+        self.m2 = max(self.m2 - delta * (value - self.mean), 0.0)
+
+    def fade(self, share: float) -> None:
+        """Let all numbers so far count less: as this share of what they counted."""
+        self.n *= share
+        self.m2 *= share
+
+    def plain(self) -> Sequence[float]:
+        """Return what `of` makes the same of."""
+        return [self.n, self.mean, self.m2]
+
+    @classmethod
+    def of(cls, n: float, mean: float, m2: float) -> Moments:
+        """Return what `plain` was taken from."""
+        moments = cls()
+        moments.n, moments.mean, moments.m2 = n, float(mean), float(m2)
+        return moments
+
+
+# --- Median and interquartile range of a few numbers, which a single wild one hardly moves.
+
+
+# Interquartile range of a standard normal number.
+_NORMAL_RANGE = 1.3489795003921634
+
+
+class Quartiles:
+    """Median, and a standard deviation by the interquartile range; all numbers are kept.
+
+    Attributes
+    ----------
+    values
+        The numbers.
+
+    Examples
+    --------
+    >>> quartiles = Quartiles([2.0, 1.0, 3.0, 2.0, 1800.0])
+    >>> quartiles.location, round(quartiles.scale, 2)
+    (2.0, 0.74)
+
+    """
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: Iterable[float] = ()) -> None:
+        self.values = list(values)
+
+    @property
+    def n(self) -> int:
+        """How many numbers there are."""
+        return len(self.values)
+
+    @property
+    def location(self) -> float:
+        """The median."""
+        return statistics.median(self.values)
+
+    @property
+    def scale(self) -> float:
+        """Interquartile range, in units of that of a standard normal number.
+
+        The standard deviation if more than half of the numbers are the same, as truth values may
+        be; 1 if all are.
+        """
+        if self.n > 1:
+            low, middle, high = statistics.quantiles(self.values, method="inclusive")
+            # Below this, the spread is rounding of a constant.
+            if high - low > 1e-12 * abs(middle):
+                return (high - low) / _NORMAL_RANGE
+        moments = Moments()
+        for value in self.values:
+            moments.add(value)
+        return moments.scale
+
+    def add(self, value: float) -> None:
+        """Add a number."""
+        self.values.append(value)
+
+    def plain(self) -> Sequence[float]:
+        """Return what `of` makes the same of."""
+        return self.values
+
+    @classmethod
+    def of(cls, *plain: float) -> Quartiles:
+        """Return what `plain` was taken from."""
+        return cls(plain)

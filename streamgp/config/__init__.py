@@ -1,0 +1,1 @@
+"""Configuration files: their settings, and what is built from them."""

@@ -1,0 +1,475 @@
+"""Reading a configuration: from a TOML file and from `--annotator`, and what cannot be together.
+
+Whatever is wrong is one ConfigError that names the file, the key, the value and what is allowed.
+
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from connectors.tables.cells import is_integer_text
+from streamgp.config import settings
+from streamgp.config.broker_url import parse_address
+from streamgp.config.settings import (
+    TOPIC_FIELDS,
+    Annotator,
+    Config,
+    Learner,
+    Name,
+    PlainLabel,
+    PresetName,
+    Security,
+    TargetName,
+    Topics,
+    WorkerConfig,
+    replay_part,
+)
+from streamgp.config.validation import ConfigError, convert, one_of, shown
+
+# --- What cannot be together in the settings of a worker.
+#
+# Types and ranges are in `worker_settings`; here stands what one setting has to do with another.
+
+
+_LONGEST_TOPIC = 249  # Kafka's limit
+_TLS_SETTINGS = ("ca_file", "cert_file", "key_file", "key_password_env", "key_password_file")
+_SASL_SETTINGS = ("mechanism", "username", "password_env", "password_file")
+
+
+def check_worker(config: WorkerConfig, *, source: str) -> None:
+    """Raise ConfigError if settings of a worker contradict each other."""
+    if config.broker is not None:
+        check_url(config.broker.url, where=f"{source}: broker")
+        _check_security(config.broker.security, source)
+    _check_topics(config.topics, source)
+
+
+def check_url(url: str, *, where: str) -> None:
+    """Raise ConfigError if the address of a broker is none."""
+    try:
+        parse_address(url)
+    except ValueError as error:
+        raise ConfigError(f"{where} {error}") from None
+
+
+def check_name(name: str, *, where: str) -> None:
+    """Raise ConfigError if a text from the command line cannot be a name.
+
+    Examples
+    --------
+    >>> check_name("../up", where="--instance")
+    Traceback (most recent call last):
+    streamgp.config.validation.ConfigError: --instance = "../up" is not ...
+
+    """
+    from msgspec import inspect
+
+    from streamgp.config.validation import check
+
+    check(name, inspect.type_info(Name), where)
+
+
+def _check_topics(topics: Topics, source: str) -> None:
+    if topics.replication == 0:
+        raise ConfigError(
+            f"{source}: topics.replication = 0 is not allowed, expected -1 (what the broker is set "
+            "to) or a whole number >= 1"
+        )
+    names: dict[str, str] = {}
+    for role, name in topics.names().items():
+        field = TOPIC_FIELDS[role]
+        if len(name) > _LONGEST_TOPIC:
+            raise ConfigError(
+                f"{source}: topics.{field} has {len(name)} characters with the prefix, expected at "
+                f"most {_LONGEST_TOPIC}"
+            )
+        if re.fullmatch(r"\.{1,2}", name):
+            raise ConfigError(f"{source}: topics.{field} = {name!r} is no name of a topic")
+        # Kafka itself refuses names that differ in nothing else: they share one metric.
+        alike = name.replace(".", "_")
+        if alike in names:
+            raise ConfigError(
+                f'{source}: topics.{names[alike]} and topics.{field} are both called "{name}" '
+                '("." and "_" count as the same); give each its own name'
+            )
+        names[alike] = field
+
+
+def _check_security(security: Security, source: str) -> None:
+    where = f"{source}: broker.security"
+    given = {name for name in Security.__struct_fields__ if getattr(security, name) is not None}
+    with_sasl = security.protocol.startswith("SASL_")
+    with_tls = security.protocol.endswith("SSL")
+    for wanted, names, which in (
+        (with_sasl, _SASL_SETTINGS, '"SASL_SSL" or "SASL_PLAINTEXT"'),
+        (with_tls, _TLS_SETTINGS, '"SSL" or "SASL_SSL"'),
+    ):
+        for name in names:
+            if name in given and not wanted:
+                raise ConfigError(
+                    f'{where}.{name} has no meaning with protocol = "{security.protocol}"; write '
+                    f"protocol = {which}, or leave it out"
+                )
+    for name in ("password", "key_password"):
+        if {f"{name}_env", f"{name}_file"} <= given:
+            raise ConfigError(f"{where}: give {name}_env or {name}_file, not both")
+    if with_sasl:
+        for name in ("mechanism", "username"):
+            if name not in given:
+                raise ConfigError(
+                    f'{where}.{name} is missing, which protocol = "{security.protocol}" needs'
+                )
+        if not {"password_env", "password_file"} & given:
+            raise ConfigError(
+                f"{where}: the password is missing; write password_env = the name of an "
+                "environment variable, or password_file = the path of a file that holds it"
+            )
+    for name in ("key_file", "key_password_env", "key_password_file"):
+        if name in given and "cert_file" not in given:
+            raise ConfigError(f"{where}.{name} is of use with cert_file only; give both")
+
+
+def parse(text: str, *, source: str) -> Config:
+    """Read the configuration of a replay from TOML text; what is for workers is checked, too.
+
+    Examples
+    --------
+    >>> parse('seed = 7', source="my.toml").seed
+    7
+    >>> parse('[query]\\nrule = "entropi"', source="my.toml")
+    Traceback (most recent call last):
+    streamgp.config.validation.ConfigError: my.toml: query.rule = "entropi" is not ...
+
+    """
+    return replay_part(parse_worker(text, source=source))
+
+
+def parse_worker(text: str, *, source: str) -> WorkerConfig:
+    """Read the configuration of a worker from TOML text.
+
+    Examples
+    --------
+    >>> parse_worker('broker = "memory://"', source="my.toml").broker.url
+    'memory://'
+
+    """
+    try:
+        data = tomllib.loads(text)
+    except ValueError as error:  # TOMLDecodeError, or a number of thousands of digits
+        raise ConfigError(f"{source}: not valid TOML: {error}{_advice(text)}") from None
+    if isinstance(data.get("broker"), str):
+        data["broker"] = {"url": data["broker"]}
+    elif not isinstance(data.get("broker", {}), dict):
+        raise ConfigError(
+            f"{source}: broker = {shown(data['broker'])} is not allowed, expected an address, as "
+            'in "kafka://host:9092"'
+        )
+    config = convert(data, WorkerConfig, source=source)
+    consistent(config, source=source)
+    check_worker(config, source=source)
+    return config
+
+
+def _advice(text: str) -> str:
+    """Explain what TOML says of `broker = "..."` with a section [broker.security] below."""
+    if re.search(r"(?m)^\s*broker\s*=", text) and re.search(r"(?m)^\s*\[broker\b", text):
+        return "; with a section [broker...] the address is url = ... in the section [broker]"
+    return ""
+
+
+def load(path: Path) -> Config:
+    """Read the configuration file of a replay; what is wrong with it becomes one ConfigError."""
+    return replay_part(load_worker(path))
+
+
+def load_worker(path: Path) -> WorkerConfig:
+    """Read a configuration file; whatever is wrong with it becomes one ConfigError."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")  # some editors begin with a mark
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"{path}: not UTF-8 text (byte {error.start}); save it as UTF-8"
+        ) from None
+    return parse_worker(text, source=str(path))
+
+
+def with_annotators(config: Config, texts: Sequence[str]) -> Config:
+    """Return a configuration with what `--annotator` says, given once or several times.
+
+    Settings that are not named stay as they are in the configuration: in the annotator's own
+    section, or in that of the only one.
+
+    Examples
+    --------
+    >>> with_annotators(Config(), ["error_rate=0.2"]).annotator.error_rate
+    0.2
+    >>> several = with_annotators(Config(), ["name=ann,error_rate=0.2", "name=bob"]).annotators
+    >>> {name: annotator.error_rate for name, annotator in several.items()}
+    {'ann': 0.2, 'bob': 0.0}
+
+    """
+    if not texts:
+        return config
+    if len(texts) == 1 and not config.annotators:
+        return replace(config, annotator=parse_annotator(texts[0], config.annotator))
+    annotators = dict(config.annotators)
+    named: set[str] = set()
+    for text in texts:
+        name = parse_annotator(text).name
+        if name is None:
+            raise ConfigError(
+                f"--annotator: {text!r} has no name; where there are several annotators, name each "
+                "of them, as in name=ann,error_rate=0.2"
+            )
+        if name in named:
+            raise ConfigError(f"--annotator: two annotators are called {name!r}")
+        named.add(name)
+        base = config.annotators.get(name, config.annotator)
+        annotators[name] = replace(parse_annotator(text, base), name=None)
+    return replace(config, annotator=Annotator(), annotators=annotators)
+
+
+def parse_annotator(text: str, base: Annotator = Annotator()) -> Annotator:  # noqa: B008 (frozen)
+    """Read one value of `--annotator`; settings it does not name stay as in `base`.
+
+    Examples
+    --------
+    >>> parse_annotator("error_rate=0.2,delay=300").delay
+    300.0
+    >>> parse_annotator("classes=1|2|3").classes
+    (1, 2, 3)
+    >>> parse_annotator("error_rate=2")
+    Traceback (most recent call last):
+    streamgp.config.validation.ConfigError: --annotator: error_rate = 2 is not ...
+
+    """
+    found: dict[str, object] = {}
+    for part in text.split(",") if text.strip() else ():
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or not name:
+            raise ConfigError(
+                f"--annotator: {part.strip()!r} is not a setting, expected name=value pairs "
+                "separated by commas, as in error_rate=0.2,delay=300"
+            )
+        if name in found:
+            raise ConfigError(f"--annotator: {name} is given twice")
+        found[name] = _WORDS.get(name, _plain)(value)
+    convert(found, Annotator, source="--annotator")
+    return msgspec.convert({**msgspec.structs.asdict(base), **found}, Annotator)
+
+
+def _plain(text: str) -> object:
+    """Turn a word of the command line into the bool, int or float it spells, else leave it."""
+    if text in ("true", "false"):
+        return text == "true"
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _labels(text: str) -> list[PlainLabel]:
+    """Read labels as those of a CSV log are read: integers if all of them are, else texts."""
+    words = [word.strip() for word in text.split("|")]
+    return [int(word) for word in words] if all(map(is_integer_text, words)) else [*words]
+
+
+_WORDS: Mapping[str, Callable[[str], object]] = {"name": str, "classes": _labels}
+
+
+# The settings of "gp".
+_OF_GP = [name for name in Learner.__struct_fields__ if name not in ("name", "options")]
+
+
+def consistent(config: Config, *, source: str) -> Config:
+    """Return the configuration, or raise ConfigError if settings contradict each other."""
+    _check_annotators(config, source)
+    _check_target(config, source)
+    _check_learner(config.learner, source)
+    _check_experts(config, source)
+    log = config.log
+    roles: dict[str, str] = {}
+    for role in ("label", "time", "key"):
+        column = getattr(log, role)
+        if column in roles:
+            raise ConfigError(
+                f"{source}: column {column!r} is both {roles[column]} and {role}; "
+                "give each its own column"
+            )
+        if column is not None:
+            roles[column] = role
+    for name, columns in (("features", log.features or ()), ("ignore", log.ignore)):
+        for column in columns:
+            if column in roles:
+                raise ConfigError(
+                    f"{source}: column {column!r} is the {roles[column]}; "
+                    f"take it out of the {name} columns"
+                )
+    both = sorted(set(log.features or ()) & set(log.ignore))
+    if both:
+        raise ConfigError(
+            f"{source}: column {both[0]!r} is both a feature and ignored; name it only once"
+        )
+    return config
+
+
+def _check_learner(learner: Learner, source: str) -> None:
+    if learner.name != "gp":
+        for name in _OF_GP:
+            if getattr(learner, name):
+                raise ConfigError(
+                    f'{source}: learner.{name} belongs to the learner "gp", not to '
+                    f'"{learner.name}"; its settings go into [learner.options]'
+                )
+    elif learner.options:
+        raise ConfigError(
+            f"{source}: learner.options is for other learners; the settings "
+            f'of "gp" are {", ".join(_OF_GP[:-1])} and {_OF_GP[-1]}'
+        )
+    if learner.window is not None and learner.max_points is not None:
+        raise ConfigError(
+            f"{source}: learner.window = {learner.window} and "
+            f"learner.max_points = {shown(learner.max_points)} exclude each other; "
+            "do without one of them"
+        )
+
+
+def _check_experts(config: Config, source: str) -> None:
+    rule = config.query
+    if isinstance(rule, settings.KL | settings.Deterministic) and config.learner.name != "ensemble":
+        raise ConfigError(
+            f'{source}: query.rule = "{rule.__struct_config__.tag}" compares the experts of an '
+            'ensemble; it needs learner.name = "ensemble", got '
+            f'"{config.learner.name}"; "variance" is for any learner'
+        )
+
+
+_NUMBER_QUERIES = (
+    settings.Variance,
+    settings.KL,
+    settings.Deterministic,
+    settings.Always,
+    settings.Never,
+    settings.Random,
+)
+_NUMBER_CHALLENGES = (settings.OutsideInterval, settings.SkepticalChallenge, settings.Never)
+
+
+def _check_target(config: Config, source: str) -> None:
+    """Refuse rules and annotators that are for targets of the other kind."""
+    if config.target == "number":
+        _check_numbers(config, source)
+        return
+    if isinstance(config.challenge, settings.OutsideInterval):
+        raise ConfigError(
+            f'{source}: challenge.rule = "outside_interval" is for numbers; it needs '
+            'target = "number" (on the command line --target number)'
+        )
+    for path, annotator in _annotators(config):
+        for name in ("noise", "states_noise"):
+            if getattr(annotator, name):
+                raise ConfigError(
+                    f'{source}: {path}.{name} is for numbers; it needs target = "number" '
+                    "(on the command line --target number)"
+                )
+
+
+def _check_numbers(config: Config, source: str) -> None:
+    where = 'is not allowed with target = "number"'
+    if config.preset != "default":
+        raise ConfigError(f'{source}: preset = "{config.preset}" {where}, expected "default"')
+    for name, rule, allowed in (
+        ("query", config.query, _NUMBER_QUERIES),
+        ("challenge", config.challenge, _NUMBER_CHALLENGES),
+        ("review", config.review, (settings.Never,)),
+        ("reservoir", config.reservoir, (settings.Never,)),
+    ):
+        if rule is not None and not isinstance(rule, allowed):
+            tag = rule.__struct_config__.tag
+            expected = one_of(str(kind.__struct_config__.tag) for kind in allowed)
+            raise ConfigError(f'{source}: {name}.rule = "{tag}" {where}, expected {expected}')
+    for name in ("window", "drift"):
+        if getattr(config.learner, name):
+            raise ConfigError(f"{source}: learner.{name} {where}: it is for labels")
+    for path, annotator in _annotators(config):
+        for name in ("classes", "tiring_rate"):
+            if getattr(annotator, name):
+                raise ConfigError(f"{source}: {path}.{name} {where}: it is for labels")
+        if annotator.states_noise and not annotator.noise:
+            raise ConfigError(f"{source}: {path}.states_noise needs a noise above 0")
+
+
+def _annotators(config: Config) -> list[tuple[str, Annotator]]:
+    several = [(f"annotators.{name}", one) for name, one in config.annotators.items()]
+    return several or [("annotator", config.annotator)]
+
+
+def _check_annotators(config: Config, source: str) -> None:
+    for path, annotator in _annotators(config):
+        for name in ("response_s", "slowing", "response_spread"):
+            is_given = getattr(annotator, name) != getattr(Annotator(), name)
+            if is_given and not annotator.tiring_rate:
+                raise ConfigError(f"{source}: {path}.{name} needs a tiring_rate above 0")
+    if config.annotators and config.annotator != Annotator():
+        raise ConfigError(
+            f"{source}: there is one annotator in [annotator] and several in [annotators]; "
+            "keep one of the two"
+        )
+    for name, annotator in config.annotators.items():
+        if annotator.name is not None:
+            raise ConfigError(
+                f"{source}: annotators.{name}.name is the name of the section; leave it out"
+            )
+
+
+def with_options(
+    config: Config,
+    *,
+    label: str | None = None,
+    time: str | None = None,
+    key: str | None = None,
+    ignore: tuple[str, ...] = (),
+    features: tuple[str, ...] = (),
+    annotator: tuple[str, ...] = (),
+    preset: PresetName | None = None,
+    target: TargetName | None = None,
+    seed: int | None = None,
+    limit: int | None = None,
+) -> Config:
+    """Let what was given on the command line replace what the file says.
+
+    Examples
+    --------
+    >>> with_options(Config(seed=3), label="room", seed=7).seed
+    7
+    >>> with_options(Config(seed=3), label="room").seed
+    3
+
+    """
+    given = {
+        "label": label,
+        "time": time,
+        "key": key,
+        "ignore": ignore or None,
+        "features": features or None,
+        "limit": limit,
+    }
+    log = replace(config.log, **{name: value for name, value in given.items() if value is not None})
+    return replace(
+        with_annotators(config, annotator),
+        preset=config.preset if preset is None else preset,
+        target=config.target if target is None else target,
+        seed=config.seed if seed is None else seed,
+        log=log,
+    )

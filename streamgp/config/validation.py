@@ -1,0 +1,248 @@
+"""Plain data against declared types, with messages a person can act on.
+
+msgspec converts; before it does, `check` walks the same types and says of the first thing that is
+wrong which key it is, what was found and what is allowed. Nothing here knows what the keys mean.
+
+A type may say in `Meta(extra=...)` what its values are called (`expected`: a text), and that a
+wrong one may be a password and is not to be repeated (`secret`: True).
+
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import inspect
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class ConfigError(ValueError):
+    """A setting is wrong; the message names it, its value and what is allowed."""
+
+
+def convert(data: object, cls: type[T], *, source: str, root: str = "") -> T:
+    """Check plain data against a struct and return the struct.
+
+    Parameters
+    ----------
+    data
+        What was read: dicts, lists, texts and numbers.
+    cls
+        The struct to make.
+    source
+        Where the data comes from (a file, an option), named in front of every message.
+    root
+        Key path of the data within its source.
+
+    Raises
+    ------
+    ConfigError
+        If a key is unknown or missing, or a value has a wrong type or is out of range.
+
+    Examples
+    --------
+    >>> class Annotator(msgspec.Struct, forbid_unknown_fields=True):
+    ...     delay: float = 0.0
+    >>> convert({"delay": 300}, Annotator, source="my.toml").delay
+    300.0
+    >>> convert({"dealy": 300}, Annotator, source="my.toml", root="annotator")
+    Traceback (most recent call last):
+    streamgp.config.validation.ConfigError: my.toml: annotator.dealy is not ...
+
+    """
+    try:
+        check(data, inspect.type_info(cls), root)
+    except ConfigError as error:
+        raise ConfigError(f"{source}: {error}") from None
+    return msgspec.convert(data, cls)
+
+
+def check(value: object, kind: inspect.Type, path: str) -> None:
+    """Raise ConfigError, with the key path in front, if `value` is not of the type `kind`."""
+    if isinstance(kind, inspect.Metadata):
+        if not _fits(value, kind.type):
+            if (kind.extra or {}).get("secret"):
+                raise ConfigError(f"{path} is not allowed, expected {expected(kind)}")
+            raise _not_allowed(path, value, expected(kind))
+        return
+    if isinstance(kind, inspect.UnionType):
+        structs = [t for t in kind.types if isinstance(t, inspect.StructType)]
+        if len(structs) > 1:
+            check(value, _tagged(value, structs, path), path)
+            return
+        # TOML has no null: the value of an `X | None` must be an X.
+        kinds = _but_none(kind)
+        if len(kinds) > 1:
+            if not any(_fits(value, simple) for simple in kinds):
+                raise _not_allowed(path, value, expected(kind))
+            return
+        check(value, kinds[0], path)
+        return
+    if isinstance(kind, inspect.StructType):
+        _check_struct(value, kind, path)
+    elif isinstance(kind, inspect.ListType | inspect.VarTupleType):
+        if not isinstance(value, list):
+            raise _not_allowed(path, value, expected(kind))
+        if isinstance(kind, inspect.VarTupleType) and len(value) < (kind.min_length or 0):
+            raise _not_allowed(path, value, expected(kind))
+        for i, item in enumerate(value):
+            check(item, kind.item_type, f"{path}[{i}]")
+    elif isinstance(kind, inspect.DictType) and isinstance(kind.value_type, inspect.StructType):
+        if not isinstance(value, dict):
+            raise _not_allowed(path, value, expected(kind))
+        for key, item in value.items():
+            if not _fits(key, kind.key_type):
+                raise _not_allowed(f"the name of a section in {path}", key, expected(kind.key_type))
+            check(item, kind.value_type, _join(path, key))
+    elif not _fits(value, kind):
+        raise _not_allowed(path, value, expected(kind))
+
+
+def _check_struct(value: object, kind: inspect.StructType, path: str) -> None:
+    if not isinstance(value, dict):
+        raise _not_allowed(path, value, f"a section [{path}]")
+    fields = {field.encode_name: field for field in kind.fields}
+    tag = [kind.tag_field] if kind.tag_field is not None else []
+    for key, item in value.items():
+        if key in fields:
+            check(item, fields[key].type, _join(path, key))
+        elif key not in tag:
+            raise ConfigError(unknown(_join(path, key), key, [*tag, *fields]))
+    for key, field in fields.items():
+        if field.required and key not in value:
+            raise ConfigError(f"{_join(path, key)} is missing, expected {expected(field.type)}")
+
+
+def _tagged(value: object, structs: list[inspect.StructType], path: str) -> inspect.StructType:
+    """Return the member of a union that the value's tag names."""
+    if not isinstance(value, dict):
+        raise _not_allowed(path, value, f"a section [{path}]")
+    tag_field = str(structs[0].tag_field)
+    by_tag = {str(struct.tag): struct for struct in structs}
+    what = one_of(by_tag)
+    if tag_field not in value:
+        raise ConfigError(f"{_join(path, tag_field)} is missing, expected {what}")
+    tag = value[tag_field]
+    if not isinstance(tag, str) or tag not in by_tag:
+        raise _not_allowed(_join(path, tag_field), tag, what)
+    return by_tag[tag]
+
+
+def _but_none(kind: inspect.UnionType) -> list[inspect.Type]:
+    return [t for t in kind.types if not isinstance(t, inspect.NoneType)]
+
+
+def _fits(value: object, kind: inspect.Type) -> bool:
+    if isinstance(kind, inspect.BoolType):
+        return isinstance(value, bool)
+    if isinstance(kind, inspect.IntType):
+        return type(value) is int and _in_range(value, kind)
+    if isinstance(kind, inspect.FloatType):
+        # A whole number stands for a float; one too large for a float compares as infinite.
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            return False
+        return abs(value) <= sys.float_info.max and _in_range(value, kind)
+    if isinstance(kind, inspect.StrType):
+        return (
+            isinstance(value, str)
+            and len(value) >= (kind.min_length or 0)
+            and (kind.pattern is None or re.search(kind.pattern, value) is not None)
+        )
+    if isinstance(kind, inspect.LiteralType):
+        return isinstance(value, str) and value in kind.values
+    if isinstance(kind, inspect.DictType):
+        return isinstance(value, dict)
+    raise TypeError(f"no check for values of type {kind!r}")
+
+
+def _in_range(value: float, kind: inspect.IntType | inspect.FloatType) -> bool:
+    return (
+        (kind.ge is None or value >= kind.ge)
+        and (kind.gt is None or value > kind.gt)
+        and (kind.le is None or value <= kind.le)
+        and (kind.lt is None or value < kind.lt)
+    )
+
+
+def expected(kind: inspect.Type) -> str:
+    """Say in words which values a type allows.
+
+    Examples
+    --------
+    >>> expected(inspect.FloatType(ge=0, le=1))
+    'a number from 0 to 1'
+
+    """
+    if isinstance(kind, inspect.Metadata):
+        return str((kind.extra or {}).get("expected") or expected(kind.type))
+    if isinstance(kind, inspect.UnionType):
+        kinds = _but_none(kind)
+        if isinstance(kinds[0], inspect.StructType):
+            return "a section"
+        if len(kinds) == 1 or any(isinstance(each, inspect.LiteralType) for each in kinds):
+            return ", or ".join(map(expected, kinds))
+        return "a text, a number, true or false"
+    if isinstance(kind, inspect.BoolType):
+        return "true or false"
+    if isinstance(kind, inspect.IntType | inspect.FloatType):
+        noun = "a whole number" if isinstance(kind, inspect.IntType) else "a number"
+        if kind.ge is not None and kind.le is not None:
+            return f"{noun} from {kind.ge} to {kind.le}"
+        signs = {">=": kind.ge, ">": kind.gt, "<=": kind.le, "<": kind.lt}
+        limits = [f"{sign} {limit}" for sign, limit in signs.items() if limit is not None]
+        return " ".join([noun, " and ".join(limits)]).strip()
+    if isinstance(kind, inspect.LiteralType):
+        return one_of(str(value) for value in kind.values)
+    if isinstance(kind, inspect.ListType | inspect.VarTupleType):
+        if isinstance(kind.item_type, inspect.UnionType):
+            if isinstance(kind.item_type.types[0], inspect.StructType):
+                return "sections"
+            return 'a list of labels, ["like", "this"] or [1, 2]'
+        return 'a list of texts, ["like", "this"]'
+    if isinstance(kind, inspect.DictType) and isinstance(kind.value_type, inspect.StructType):
+        return "sections, each with a name"
+    if isinstance(kind, inspect.DictType | inspect.StructType):
+        return "a section"
+    return "a text"
+
+
+def one_of(names: Iterable[str]) -> str:
+    """List the allowed names: `one of "always", "never"`, or the only one."""
+    quoted = [f'"{name}"' for name in names]
+    return quoted[0] if len(quoted) == 1 else "one of " + ", ".join(quoted)
+
+
+def unknown(path: str, name: str, allowed: Iterable[str]) -> str:
+    """Say that a name is not known, which one was probably meant, and which there are."""
+    names = list(allowed)
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f', did you mean "{near[0]}"?' if near else ""
+    return f"{path} is not known{hint} (allowed: {', '.join(names) or 'nothing'})"
+
+
+def shown(value: object) -> str:
+    """Write a value as TOML would, on one line and not too long."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        text = value.encode("unicode_escape").decode("ascii")
+        return f'"{text if len(text) <= 60 else text[:57] + "..."}"'
+    if isinstance(value, Mapping):
+        return "a section"
+    if isinstance(value, list):
+        return "a list" if value else "[]"
+    return str(value)
+
+
+def _not_allowed(path: str, value: Any, what: str) -> ConfigError:
+    return ConfigError(f"{path} = {shown(value)} is not allowed, expected {what}")
+
+
+def _join(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key

@@ -1,0 +1,514 @@
+"""The confusion matrix of a run, kept sparse, and the scores that follow from it."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from streamgp.common import normal
+from streamgp.common.annotator_error import ErrorRate
+from streamgp.common.calibration import (
+    Bins,
+    Confidences,
+    area_under_curve,
+    expected_error,
+    is_right,
+    squared_distance,
+)
+from streamgp.common.feature_values import is_number
+from streamgp.common.running_stats import Moments
+from streamgp.common.uncertainty import best_versus_second
+
+if TYPE_CHECKING:
+    from streamgp.base import Label, State
+
+
+class Confusion:
+    """Counts of events by true and predicted label.
+
+    Attributes
+    ----------
+    n
+        Events counted.
+    n_hits
+        Those predicted rightly.
+
+    Examples
+    --------
+    >>> confusion = Confusion()
+    >>> for truth, guess in [("a", "a"), ("b", "a"), ("b", "b")]:
+    ...     confusion.count(truth, guess)
+    >>> confusion.summary()
+    {'labels': ['a', 'b'], 'counts': [[1, 0], [1, 1]]}
+    >>> round(confusion.accuracy, 3), round(confusion.macro_f1, 3)
+    (0.667, 0.667)
+
+    """
+
+    # _labels  every label that occurred or was predicted, in order of appearance.
+    # _cells   number of events by (true, predicted) label; those that are not 0.
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.n_hits = 0
+        self._labels: dict[Label, None] = {}
+        self._cells: defaultdict[tuple[Label, Label], int] = defaultdict(int)
+
+    def count(self, truth: Label, guess: Label) -> None:
+        """Count an event."""
+        self._labels[truth] = self._labels[guess] = None
+        self._cells[truth, guess] += 1
+        self.n += 1
+        self.n_hits += guess == truth
+
+    def remove(self, part: Confusion) -> None:
+        """Take out events that were counted here and in `part`; labels without any go, too."""
+        for cell, n in part._cells.items():
+            self._cells[cell] -= n
+            if not self._cells[cell]:
+                del self._cells[cell]
+        left = {label for cell in self._cells for label in cell}
+        self._labels = {label: None for label in self._labels if label in left}
+        self.n -= part.n
+        self.n_hits -= part.n_hits
+
+    @property
+    def accuracy(self) -> float | None:
+        """Share of events predicted rightly; None before the first."""
+        return self.n_hits / self.n if self.n else None
+
+    @property
+    def macro_f1(self) -> float | None:
+        """Mean F1 of the labels that occurred or were predicted; None before the first."""
+        if not self.n:
+            return None
+        margins = dict.fromkeys(self._labels, 0)
+        for (truth, guess), n in self._cells.items():
+            margins[truth] += n
+            margins[guess] += n
+        # 2 hits / (true + predicted) is the harmonic mean of precision and recall.
+        scores = (2 * self._cells.get((c, c), 0) / margins[c] for c in self._labels)
+        return sum(scores) / len(self._labels)
+
+    def summary(self) -> dict[str, Any]:
+        """Return the matrix as plain JSON values: rows are true, columns predicted labels."""
+        labels = list(self._labels)
+        counts = [[self._cells.get((truth, guess), 0) for guess in labels] for truth in labels]
+        return {"labels": labels, "counts": counts}
+
+    def state(self) -> State:
+        """Return the cells that are not 0."""
+        at = {label: i for i, label in enumerate(self._labels)}
+        cells = [[at[truth], at[guess], n] for (truth, guess), n in self._cells.items()]
+        return {"labels": list(self._labels), "cells": cells}
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+        labels = state["labels"]
+        self._labels = dict.fromkeys(labels)
+        for truth, guess, n in state["cells"]:
+            self._cells[labels[truth], labels[guess]] = n
+            self.n += n
+            self.n_hits += n if truth == guess else 0
+
+
+# --- What the class probabilities of a run were worth: how sure it was, and how often right.
+
+
+N_BINS = 15
+N_STEPS = 20
+_CELLS_PER_OCTAVE = 32
+
+
+class Calibration:
+    """Counts over predictions with class probabilities, of events whose truth is known.
+
+    The numbers are those of `streamgp.metrics`; confidence is one minus the second largest
+    probability divided by the largest.
+
+    Attributes
+    ----------
+    n
+        Predictions counted.
+
+    Examples
+    --------
+    >>> calibration = Calibration()
+    >>> for truth, p in [("hall", 0.9), ("hall", 0.8), ("den", 0.6)]:
+    ...     calibration.count(truth, {"hall": p, "den": 1.0 - p})
+    >>> calibration.overconfidence, calibration.underconfidence, calibration.auc
+    (0.333..., 0.180..., 1.0)
+    >>> calibration.calibration_error, calibration.brier
+    (0.3, 0.273...)
+
+    """
+
+    # _by_probability  of the predicted class
+    # _by_confidence, _fine  the same predictions by confidence, in equal steps and by octaves
+    # _doubt, _trust   sums of the uncertainties of right and the confidences of wrong predictions
+    # _squares         sum of the squared distances of the probabilities from the truth
+
+    def __init__(self) -> None:
+        self._by_probability = Bins(N_BINS)
+        self._by_confidence = Bins(N_STEPS)
+        self._fine = Confidences(_CELLS_PER_OCTAVE)
+        self._doubt = self._trust = self._squares = 0.0
+
+    def count(self, truth: Label, p: Mapping[Label, float]) -> None:
+        """Count a prediction; one of no class is passed over."""
+        if not p:
+            return
+        uncertainty, right = best_versus_second(p), is_right(p, truth)
+        self._by_probability.add(max(p.values()), right)
+        self._by_confidence.add(1.0 - uncertainty, right)
+        self._fine.add(uncertainty, right)
+        if right:
+            self._doubt += uncertainty
+        else:
+            self._trust += 1.0 - uncertainty
+        self._squares += squared_distance(p, truth)
+
+    def remove(self, part: Calibration) -> None:
+        """Take out what was counted here and in `part`; means are exact up to rounding."""
+        self._by_probability.remove(part._by_probability)
+        self._by_confidence.remove(part._by_confidence)
+        self._fine.remove(part._fine)
+        self._doubt -= part._doubt
+        self._trust -= part._trust
+        self._squares -= part._squares
+
+    @property
+    def n(self) -> int:
+        return sum(self._sides)
+
+    @property
+    def overconfidence(self) -> float | None:
+        """Mean confidence of the wrong predictions; None without any."""
+        n_wrong = self._sides[1]
+        return self._trust / n_wrong if n_wrong else None
+
+    @property
+    def underconfidence(self) -> float | None:
+        """Mean uncertainty of the right predictions; None without any."""
+        n_right = self._sides[0]
+        return self._doubt / n_right if n_right else None
+
+    @property
+    def auc(self) -> float | None:
+        """Probability that a right prediction is more confident than a wrong one.
+
+        Uncertainties that differ by less than 3 % count as tied.
+        """
+        return area_under_curve(self._fine.cells())
+
+    @property
+    def calibration_error(self) -> float | None:
+        """Expected calibration error of the predicted class; None before the first prediction."""
+        return expected_error(self._by_probability.filled()) if self.n else None
+
+    @property
+    def brier(self) -> float | None:
+        """Mean squared distance of the probabilities from the truth, between 0 and 2."""
+        return self._squares / self.n if self.n else None
+
+    def summary(self) -> dict[str, Any]:
+        """Return the numbers and what diagrams are drawn of, as plain JSON values."""
+        bins = self._by_probability.filled()
+        right, wrong = zip(*self._by_confidence.counts(), strict=True)
+        names = ("overconfidence", "underconfidence", "auc", "calibration_error", "brier")
+        return {
+            "n": self.n,
+            **{name: getattr(self, name) for name in names},
+            "reliability": {
+                "n": [b.n for b in bins],
+                "mean": [b.mean for b in bins],
+                "share": [b.share for b in bins],
+            },
+            "confidence": {"right": list(right), "wrong": list(wrong)},
+        }
+
+    def state(self) -> State:
+        """Return all counts."""
+        return {
+            "by_probability": self._by_probability.state(),
+            "by_confidence": self._by_confidence.state(),
+            "fine": self._fine.state(),
+            "sums": [self._doubt, self._trust, self._squares],
+        }
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+        self._by_probability.load_state(state["by_probability"])
+        self._by_confidence.load_state(state["by_confidence"])
+        self._fine.load_state(state["fine"])
+        self._doubt, self._trust, self._squares = map(float, state["sums"])
+
+    @property
+    def _sides(self) -> tuple[int, int]:
+        """How many predictions were right, and how many wrong."""
+        counts = self._by_confidence.counts()
+        return sum(right for right, _ in counts), sum(wrong for _, wrong in counts)
+
+
+# --- How far predictions of numbers are off, what their distributions are worth, and what is
+# wrong.
+
+
+LEVEL = 0.9
+"""Probability of the interval whose coverage is counted."""
+
+
+class NumberErrors:
+    """Errors of the predictions of a run, and scores of their distributions, taken as normal.
+
+    Attributes
+    ----------
+    n
+        Events counted.
+    n_with_std
+        Those of them whose prediction had a standard deviation above 0.
+
+    Examples
+    --------
+    >>> errors = NumberErrors()
+    >>> for truth, guess in [(10.0, 11.0), (20.0, 20.0), (30.0, 27.0)]:
+    ...     errors.count(truth, guess)
+    >>> errors.mae, errors.nmse
+    (1.333..., 0.05)
+
+    """
+
+    # _absolute, _squared  sums over the errors
+    # _truths              mean and variance of the truths of the events counted
+    # _log_densities, _crps, _n_inside  sums over those with a standard deviation
+    def __init__(self) -> None:
+        self.n_with_std = 0
+        self._log_densities = self._crps = 0.0
+        self._n_inside = 0
+        self._absolute = 0.0
+        self._squared = 0.0
+        self._truths = Moments()
+
+    @property
+    def n(self) -> int:
+        return int(self._truths.n)
+
+    def count(self, truth: Label, guess: Label, std: float | None = None) -> None:
+        """Count an event; what is no number is passed over."""
+        if not (is_number(truth) and is_number(guess)):
+            return
+        y, mu = float(truth), float(guess)
+        error = abs(mu - y)
+        self._absolute += error
+        self._squared += error * error
+        self._truths.add(y)
+        if std is not None and std > 0.0:
+            self.n_with_std += 1
+            self._log_densities += normal.log_density(y, mu, std)
+            self._crps += normal.crps(y, mu, std)
+            self._n_inside += normal.is_inside(y, normal.cdf(y, mu, std), mu, LEVEL)
+
+    def remove(self, part: NumberErrors) -> None:
+        """Take out events that were counted here and in `part`, exact up to rounding."""
+        mine, theirs = self._truths, part._truths
+        left = Moments()
+        left.n = mine.n - theirs.n
+        if left.n:
+            # Chan, Golub and LeVeque 1983, Eq. 2.1, solved for one of the two parts
+            left.mean = (mine.n * mine.mean - theirs.n * theirs.mean) / left.n
+            apart = theirs.mean - left.mean
+            left.m2 = max(0.0, mine.m2 - theirs.m2 - apart * apart * theirs.n * left.n / mine.n)
+        self._absolute = max(0.0, self._absolute - part._absolute) if left.n else 0.0
+        self._squared = max(0.0, self._squared - part._squared) if left.n else 0.0
+        self._truths = left
+        self.n_with_std -= part.n_with_std
+        self._n_inside -= part._n_inside
+        self._log_densities = self._log_densities - part._log_densities if self.n_with_std else 0.0
+        self._crps = max(0.0, self._crps - part._crps) if self.n_with_std else 0.0
+
+    @property
+    def mae(self) -> float | None:
+        """Mean absolute error, in units of the target; None before the first event."""
+        return self._absolute / self.n if self.n else None
+
+    @property
+    def nmse(self) -> float | None:
+        """Mean squared error over the variance of the truths, 1 - R²; None while there is none."""
+        return self._squared / self._truths.m2 if self._truths.m2 > 0.0 else None
+
+    @property
+    def npll(self) -> float | None:
+        """Mean negative log density, for truths in units of their standard deviation, in nats.
+
+        None before the first standard deviation.
+        """
+        if not self.n_with_std:
+            return None
+        unit = 0.5 * math.log(self._truths.variance) if self._truths.m2 > 0.0 else 0.0
+        return -self._log_densities / self.n_with_std - unit
+
+    @property
+    def crps(self) -> float | None:
+        """Mean continuous ranked probability score, in units of the target."""
+        return self._crps / self.n_with_std if self.n_with_std else None
+
+    @property
+    def coverage(self) -> float | None:
+        """Share of the truths within the central interval of probability `LEVEL`."""
+        return self._n_inside / self.n_with_std if self.n_with_std else None
+
+    def summary(self) -> dict[str, Any]:
+        """Return the scores of distributions as plain JSON values."""
+        names = ("npll", "crps", "coverage")
+        return {"n": self.n_with_std, **{name: getattr(self, name) for name in names}}
+
+    def state(self) -> State:
+        """Return all sums."""
+        truths = self._truths
+        scores = [self.n_with_std, self._log_densities, self._crps, self._n_inside]
+        return {
+            "scores": scores,
+            "absolute": self._absolute,
+            "squared": self._squared,
+            "truths": [truths.n, truths.mean, truths.m2],
+        }
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+        self._absolute, self._squared = float(state["absolute"]), float(state["squared"])
+        truths = self._truths = Moments()
+        truths.n, truths.mean, truths.m2 = state["truths"]
+        if "scores" in state:  # else of a replay that was begun before there were any
+            self.n_with_std, self._log_densities, self._crps, self._n_inside = state["scores"]
+
+
+class Tolerances:
+    """How far a number may be from the truth and still count as right.
+
+    By the standard deviation of all truths up to and including that of the event: a number that is
+    further off says less than their mean does, which everybody knows without asking. As long as the
+    truths do not differ, only the truth itself is right.
+
+    Examples
+    --------
+    >>> tolerances = Tolerances()
+    >>> [tolerances.next(truth) for truth in (1.0, 3.0)]
+    [0.0, 1.0]
+
+    """
+
+    def __init__(self) -> None:
+        self._truths = Moments()
+
+    def next(self, truth: Label) -> float:
+        """Return the tolerance for the next event, once each."""
+        if not is_number(truth):
+            return 0.0
+        self._truths.add(float(truth))
+        return self._truths.std if self._truths.m2 > 0.0 else 0.0
+
+
+def is_off(y: Any, truth: Any, tolerance: float) -> bool:
+    """Whether a number is further from the truth than the tolerance, or is no number."""
+    if not (is_number(y) and is_number(truth)):
+        return bool(y != truth)
+    return abs(float(y) - float(truth)) > tolerance
+
+
+# --- What became of the first answers of one annotator, judged by the truth and by the learner.
+
+
+@dataclass(slots=True)
+class FirstAnswers:
+    """Counts over the first answers of one annotator that the learner made an example of.
+
+    A first answer is one to a label request, or a label that nobody asked for; answers to
+    challenges and corrections are none. It counts once it has come to something: learned as it is,
+    or upheld, revised or kept after a challenge.
+
+    Attributes
+    ----------
+    n_answers
+        First answers.
+    sum_wrong
+        How much the learner counts as wrong of them, in all.
+    n_judged
+        Those of events whose truth is known.
+    n_wrong
+        Those judged that were wrong.
+    n_contested
+        Those judged that were challenged.
+    n_justified
+        Those judged that were wrong and challenged.
+
+    Examples
+    --------
+    >>> ann = FirstAnswers()
+    >>> ann.note(0.1, is_wrong=False, contested=False)
+    >>> ann.note(1.0, is_wrong=True, contested=True)
+    >>> ann.error_rate, round(ann.estimate, 3)
+    (0.5, 0.3)
+
+    """
+
+    n_answers: int = 0
+    sum_wrong: float = 0.0
+    n_judged: int = 0
+    n_wrong: int = 0
+    n_contested: int = 0
+    n_justified: int = 0
+
+    def note(self, probability_wrong: float, *, is_wrong: bool | None, contested: bool) -> None:
+        """Count an answer.
+
+        Parameters
+        ----------
+        probability_wrong
+            How much it counts as wrong for the learner, as the consensus log says.
+        is_wrong
+            Whether it was wrong; None if nobody knows.
+        contested
+            Whether it was challenged.
+
+        """
+        self.n_answers += 1
+        self.sum_wrong += probability_wrong
+        if is_wrong is not None:
+            self.n_judged += 1
+            self.n_wrong += is_wrong
+            self.n_contested += contested
+            self.n_justified += is_wrong and contested
+
+    def note_challenge(self, *, is_wrong: bool) -> None:
+        """Count that an answer counted and judged before was challenged after all."""
+        self.n_contested += 1
+        self.n_justified += is_wrong
+
+    def remove(self, part: FirstAnswers) -> None:
+        """Take out answers that were counted here and in `part`."""
+        for name, n in asdict(part).items():
+            setattr(self, name, getattr(self, name) - n)
+        # Rounding must not leave less than nothing.
+        self.sum_wrong = max(0.0, self.sum_wrong)
+
+    @property
+    def error_rate(self) -> float | None:
+        """Share of wrong answers among those whose truth is known; None without any."""
+        return self.n_wrong / self.n_judged if self.n_judged else None
+
+    @property
+    def estimate(self) -> float:
+        """The learner's estimate of that share, without the truth."""
+        return ErrorRate(self.n_answers, self.sum_wrong).estimate
+
+    def summary(self) -> dict[str, Any]:
+        """Return counts and rates as plain JSON values, in a fixed order."""
+        names = ("n_answers", "n_wrong", "error_rate", "estimate")
+        return {name: getattr(self, name) for name in names}
+
+    def state(self) -> State:
+        """Return the counts."""
+        return asdict(self)

@@ -1,0 +1,509 @@
+"""Counts over the messages of a loop: how good it was, and what it cost the annotator.
+
+The truth comes with the events and nowhere else. Nothing here changes what the loop does.
+
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+
+from streamgp.evaluation.counts import (
+    Calibration,
+    Confusion,
+    FirstAnswers,
+    NumberErrors,
+    Tolerances,
+    is_off,
+)
+from streamgp.interactive.messages import (
+    Answer,
+    Challenge,
+    Event,
+    Expired,
+    LabelledExample,
+    LabelRequest,
+    Message,
+    Prediction,
+    Rejected,
+)
+
+if TYPE_CHECKING:
+    from streamgp.base import Label, State
+
+
+# --- The consensus log judged by the truth: which labels are wrong, whose, and what challenges
+# did.
+#
+# The truth comes with the events and nowhere else.
+
+
+_Id: TypeAlias = "tuple[str | None, str]"
+
+Target: TypeAlias = Literal["label", "number"]
+"""What is predicted: names of classes, or numbers."""
+
+_COUNTS = ("n_judged", "n_wrong_kept", "n_repaired", "n_spoiled")
+
+
+class Judge:
+    """Follows the label of each event through the log.
+
+    A label is wrong if it differs from the truth; a number, if it is off by more than the standard
+    deviation of all truths so far, as `Tolerances` says.
+
+    Parameters
+    ----------
+    target
+        What the labels are: `label`, names of classes, or `number`.
+
+    Attributes
+    ----------
+    n_judged
+        Labels in the log now of events whose truth is known.
+    n_wrong_kept
+        Those of them that are wrong.
+    n_repaired
+        Contested labels that were wrong as given, and are right in the log now.
+    n_spoiled
+        Contested labels that were right as given, and are wrong in the log now.
+    annotators
+        What became of the first answers of each annotator, by name, in order of appearance. The
+        name is None for labels that came with their events.
+
+    Examples
+    --------
+    >>> from streamgp.interactive import Event, LabelledExample
+    >>> judge = Judge()
+    >>> judge.see(Event(event_id="e1", x={}, occurred_at=0.0, truth="hall"))
+    >>> line = LabelledExample(
+    ...     event_id="e1", sequence=1, x={}, y="den", origin="asked", annotator="ann",
+    ...     learned_at=1.0, probability_wrong=0.3,
+    ... )
+    >>> judge.learn(line)
+    >>> judge.n_learned, judge.wrong_kept, judge.annotators["ann"].error_rate
+    (1, 1.0, 1.0)
+
+    """
+
+    # _truths     truth of every event that has one.
+    # _tolerances, _tolerance  for numbers, and that of each event; None and empty for classes.
+    # _held       the label of each event in the log, as its last revision says.
+    # _contested  the label contested last, and who gave it, by event. It changes between two calls
+    #             of `_count`, which takes out exactly what it put in.
+    # _pending    those of them whose first challenge has not been resolved yet.
+
+    def __init__(self, target: Target = "label") -> None:
+        self.target = target
+        self._tolerances = Tolerances() if target == "number" else None
+        self._tolerance: dict[_Id, float] = {}
+        self.n_judged = 0
+        self.n_wrong_kept = 0
+        self.n_repaired = 0
+        self.n_spoiled = 0
+        self.annotators: dict[str | None, FirstAnswers] = {}
+        self._truths: dict[_Id, Label] = {}
+        self._held: dict[_Id, Label] = {}
+        self._contested: dict[_Id, tuple[Label, str | None]] = {}
+        self._pending: dict[_Id, None] = {}
+
+    def see(self, event: Event) -> None:
+        """Remember the truth of an event."""
+        if event.truth is not None:
+            name = (event.key, event.event_id)
+            self._truths[name] = event.truth
+            if self._tolerances is not None:
+                self._tolerance[name] = self._tolerances.next(event.truth)
+
+    def truth_of(self, key: str | None, event_id: str) -> Label | None:
+        """Return the truth of an event, None if nobody knows it."""
+        return self._truths.get((key, event_id))
+
+    def contest(self, challenge: Challenge) -> None:
+        """Take note of a challenge, of a fresh label or of one in the log."""
+        name = (challenge.key, challenge.event_id)
+        if name not in self._held or name not in self._contested:
+            self._pending[name] = None
+        self._count(name, -1)
+        self._contested[name] = (challenge.given, challenge.annotator)
+        self._count(name, 1)
+
+    def learn(self, example: LabelledExample) -> None:
+        """Take note of a line of the log."""
+        name = (example.key, example.event_id)
+        if example.y is None:
+            self._pending.pop(name, None)
+        elif example.probability_wrong is not None:
+            self._judge(name, (example.y, example.annotator), example.probability_wrong)
+        elif name in self._pending:
+            self._judge_again(name)
+        # Take the old label out of the counts, then put the new one in.
+        self._count(name, -1)
+        if example.y is None:
+            self._held.pop(name, None)
+        else:
+            self._held[name] = example.y
+        self._count(name, 1)
+
+    def remove(self, part: Self) -> None:
+        """Take out what another judge was told of the same events, as if nobody had told it here.
+
+        Parameters
+        ----------
+        part
+            A judge that was told some of these events, and everything about them. What is left of
+            the sums of floats is exact up to rounding.
+
+        """
+        for count in _COUNTS:
+            setattr(self, count, getattr(self, count) - getattr(part, count))
+        for annotator, answers in part.annotators.items():
+            self.annotators[annotator].remove(answers)
+            if not self.annotators[annotator].n_answers:
+                del self.annotators[annotator]
+        for name in part._truths.keys() | part._held.keys() | part._contested.keys():
+            self._truths.pop(name, None)
+            self._tolerance.pop(name, None)
+            self._held.pop(name, None)
+            self._contested.pop(name, None)
+            self._pending.pop(name, None)
+
+    @property
+    def n_known(self) -> int:
+        """Events whose truth is known."""
+        return len(self._truths)
+
+    @property
+    def n_learned(self) -> int:
+        """Events whose label is in the log now."""
+        return len(self._held)
+
+    @property
+    def wrong_kept(self) -> float | None:
+        """Share of wrong labels among those in the log whose truth is known; None without any."""
+        return self.n_wrong_kept / self.n_judged if self.n_judged else None
+
+    @property
+    def challenge_precision(self) -> float | None:
+        """Share of wrong answers among the first answers challenged; None without any.
+
+        Counted are answers whose challenge is resolved and whose truth is known.
+        """
+        n_contested = sum(answers.n_contested for answers in self.annotators.values())
+        return self._n_justified / n_contested if n_contested else None
+
+    @property
+    def challenge_recall(self) -> float | None:
+        """Share of challenged answers among the first answers that were wrong; None without any.
+
+        Counted are answers that came to something, as `FirstAnswers` says, and whose truth is
+        known.
+        """
+        n_wrong = sum(answers.n_wrong for answers in self.annotators.values())
+        return self._n_justified / n_wrong if n_wrong else None
+
+    @property
+    def _n_justified(self) -> int:
+        return sum(answers.n_justified for answers in self.annotators.values())
+
+    def state(self) -> State:
+        """Return all counts, and what later counts depend on, but for the truths of the events.
+
+        Every label in the log is part of it, so it grows with the log.
+        """
+        return {
+            "counts": {name: getattr(self, name) for name in _COUNTS},
+            "annotators": [[name, answers.state()] for name, answers in self.annotators.items()],
+            "held": [[*name, y] for name, y in self._held.items()],
+            "contested": [[*name, *contested] for name, contested in self._contested.items()],
+            "pending": [list(name) for name in self._pending],
+        }
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from, once `see` has been told the events again."""
+        for name in _COUNTS:
+            setattr(self, name, state["counts"][name])
+        self.annotators = {name: FirstAnswers(**counts) for name, counts in state["annotators"]}
+        self._held = {(key, event_id): y for key, event_id, y in state["held"]}
+        self._contested = {(key, e): (given, who) for key, e, given, who in state["contested"]}
+        self._pending = dict.fromkeys((key, event_id) for key, event_id in state["pending"])
+
+    def _judge(self, name: _Id, learned: tuple[Label, str | None], w: float) -> None:
+        """Count a first answer: the one contested, or what was learned if none was."""
+        contested = name in self._pending
+        self._pending.pop(name, None)
+        given, annotator = self._contested[name] if contested else learned
+        truth = self._truths.get(name)
+        self.annotators.setdefault(annotator, FirstAnswers()).note(
+            w,
+            is_wrong=None if truth is None else self._is_wrong(name, given, truth),
+            contested=contested,
+        )
+
+    def _judge_again(self, name: _Id) -> None:
+        """Count the challenge of a first answer that was counted when it was learned."""
+        del self._pending[name]
+        given, annotator = self._contested[name]
+        truth = self._truths.get(name)
+        if truth is not None:
+            answers = self.annotators.setdefault(annotator, FirstAnswers())
+            answers.note_challenge(is_wrong=self._is_wrong(name, given, truth))
+
+    def _is_wrong(self, name: _Id, y: Label, truth: Label) -> bool:
+        if self._tolerances is None:
+            return y != truth
+        return is_off(y, truth, self._tolerance[name])
+
+    def _count(self, name: _Id, step: int) -> None:
+        truth, label = self._truths.get(name), self._held.get(name)
+        if truth is None or label is None:
+            return
+        self.n_judged += step
+        is_wrong = self._is_wrong(name, label, truth)
+        self.n_wrong_kept += step * is_wrong
+        if name in self._contested:
+            given, _ = self._contested[name]
+            was_wrong = self._is_wrong(name, given, truth)
+            self.n_repaired += step * (was_wrong and not is_wrong)
+            self.n_spoiled += step * (is_wrong and not was_wrong)
+
+
+SCORES: dict[Target, tuple[str, str]] = {
+    "label": ("accuracy", "macro_f1"),
+    "number": ("mae", "nmse"),
+}
+"""What says how good the predictions were; for classes more is better, for numbers less."""
+
+_SENT = (
+    "n_events",
+    "n_asked",
+    "n_challenges",
+    "n_answered",
+    "n_declined",
+    "n_expired",
+    "n_rejected",
+)
+
+
+class Tally(Judge):
+    """Counts over events, answers and messages.
+
+    Tell it every event before the messages that the loop returns for it, and every answer handed
+    to the loop.
+
+    Parameters
+    ----------
+    target
+        What the labels are: `label`, names of classes, or `number`.
+
+    Attributes
+    ----------
+    n_events
+        Events.
+    n_asked
+        Label requests, without challenges.
+    n_challenges
+        Challenges.
+    n_answered
+        Answers with a label, whatever became of them.
+    n_declined
+        Answers without one.
+    n_expired
+        Requests, challenges included, that nobody answered in time.
+    n_rejected
+        Inputs and examples that could not be used.
+    confusion
+        Predictions by true and predicted label, of events whose truth is known; empty for numbers.
+    calibration
+        What their probabilities were worth; empty for numbers.
+    errors
+        How far the predictions of numbers are off; empty for classes.
+    n_judged, n_wrong_kept, n_repaired, n_spoiled
+        Labels in the consensus log now whose truth is known; those that are wrong; contested
+        labels that were wrong as given and are right in the log now; that were right and are wrong.
+    annotators
+        What became of the first answers of each annotator, by name, in order of appearance. The
+        name is None for labels that came with their events.
+
+    Examples
+    --------
+    >>> from streamgp.base import Decision
+    >>> from streamgp.evaluation import Tally
+    >>> from streamgp.interactive import Event, Prediction
+    >>> tally = Tally()
+    >>> for n, (truth, y) in enumerate([("a", "a"), ("b", "a"), ("b", "b"), ("b", None)]):
+    ...     tally.event(Event(event_id=str(n), x={}, occurred_at=n, truth=truth))
+    ...     tally.message(
+    ...         Prediction(
+    ...             event_id=str(n), y=y, proba={}, n_learned=0, at=n,
+    ...             decision=Decision.of(0.0, 1.0, "NeverAsk"),
+    ...         )
+    ...     )
+    >>> tally.n_events, tally.n_scored
+    (4, 3)
+    >>> round(tally.accuracy, 3), round(tally.macro_f1, 3)
+    (0.667, 0.667)
+
+    """
+
+    def __init__(self, target: Target = "label") -> None:
+        super().__init__(target)
+        self.n_events = 0
+        self.n_asked = 0
+        self.n_challenges = 0
+        self.n_answered = 0
+        self.n_declined = 0
+        self.n_expired = 0
+        self.n_rejected = 0
+        self.confusion = Confusion()
+        self.calibration = Calibration()
+        self.errors = NumberErrors()
+
+    def event(self, event: Event) -> None:
+        """Count an event and remember its truth."""
+        self.n_events += 1
+        self.see(event)
+
+    def answer(self, answer: Answer) -> None:
+        """Count an answer that was handed to the loop."""
+        if answer.declined:
+            self.n_declined += 1
+        else:
+            self.n_answered += 1
+
+    def message(self, message: Message) -> None:
+        """Count a message that the loop returned."""
+        if isinstance(message, Prediction):
+            truth = self.truth_of(message.key, message.event_id)
+            if truth is not None and message.y is not None:
+                self._score(truth, message.y, message)
+        elif isinstance(message, LabelRequest):
+            self.n_asked += 1
+        elif isinstance(message, LabelledExample):
+            self.learn(message)
+        elif isinstance(message, Challenge):
+            self.n_challenges += 1
+            self.contest(message)
+        elif isinstance(message, Expired):
+            self.n_expired += 1
+        elif isinstance(message, Rejected):
+            self.n_rejected += 1
+
+    def _score(self, truth: Label, y: Label, prediction: Prediction) -> None:
+        if self.target == "number":
+            self.errors.count(truth, y, prediction.std)
+        else:
+            self.confusion.count(truth, y)
+            self.calibration.count(truth, prediction.proba)
+
+    def remove(self, part: Self) -> None:
+        """Take out what another tally counted of the same messages; see `Judge.remove`.
+
+        Examples
+        --------
+        >>> everybody, ann = Tally(), Tally()
+        >>> for key in ("ann", "bob"):
+        ...     event = Event(event_id="1", key=key, x={}, occurred_at=0.0, truth="hall")
+        ...     for tally in (everybody, ann) if key == "ann" else (everybody,):
+        ...         tally.event(event)
+        >>> everybody.remove(ann)
+        >>> everybody.n_events, everybody.truth_of("ann", "1"), everybody.truth_of("bob", "1")
+        (1, None, 'hall')
+
+        """
+        super().remove(part)
+        for name in _SENT:
+            setattr(self, name, getattr(self, name) - getattr(part, name))
+        self.confusion.remove(part.confusion)
+        self.calibration.remove(part.calibration)
+        self.errors.remove(part.errors)
+
+    @property
+    def n_scored(self) -> int:
+        """Predictions with a label, of events whose truth is known."""
+        return self.confusion.n if self.target == "label" else self.errors.n
+
+    @property
+    def accuracy(self) -> float | None:
+        """Share of correct predictions; None before the first, and for numbers."""
+        return self.confusion.accuracy
+
+    @property
+    def macro_f1(self) -> float | None:
+        """Mean F1 of the classes that occurred or were predicted; None as for the accuracy."""
+        return self.confusion.macro_f1
+
+    @property
+    def mae(self) -> float | None:
+        """Mean absolute error of the predictions of numbers; None before the first, and else."""
+        return self.errors.mae
+
+    @property
+    def nmse(self) -> float | None:
+        """Their mean squared error over the variance of the truths; 1 - R²."""
+        return self.errors.nmse
+
+    @property
+    def label_rate(self) -> float | None:
+        """Label requests per event; None before the first event."""
+        return self.n_asked / self.n_events if self.n_events else None
+
+    def summary(self) -> dict[str, Any]:
+        """Return all counts and rates as plain JSON values, in a fixed order.
+
+        None stands where nothing could be counted since no truth is known.
+        """
+        names = (
+            "n_events",
+            "n_scored",
+            *SCORES[self.target],
+            "n_asked",
+            "n_challenges",
+            "challenge_precision",
+            "challenge_recall",
+            "n_answered",
+            "n_declined",
+            "n_expired",
+            "n_rejected",
+            "n_learned",
+            "n_repaired",
+            "n_spoiled",
+            "n_wrong_kept",
+            "wrong_kept",
+            "label_rate",
+        )
+        # A count of nothing that could be judged is no 0: nobody knows.
+        unknown = set() if self.is_judged else {"n_repaired", "n_spoiled"}
+        if self.n_learned and not self.n_judged:
+            unknown.add("n_wrong_kept")
+        return {name: None if name in unknown else getattr(self, name) for name in names}
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether it is known what challenges did: of one of them the truth, or there were none."""
+        return self.challenge_precision is not None or not self.n_challenges
+
+    def state(self) -> State:
+        """Return all counts and what later ones depend on; no truths, see `Judge.state`."""
+        return {
+            **super().state(),
+            "sent": {name: getattr(self, name) for name in _SENT},
+            "confusion": self.confusion.state(),
+            # Each kind without what is for the other.
+            **(
+                {"calibration": self.calibration.state()}
+                if self.target == "label"
+                else {"errors": self.errors.state()}
+            ),
+        }
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from, once `see` has been told the events again."""
+        super().load_state(state)
+        for name in _SENT:
+            setattr(self, name, state["sent"][name])
+        self.confusion.load_state(state["confusion"])
+        if self.target == "number":
+            self.errors.load_state(state["errors"])
+        elif "calibration" in state:  # else of a replay that was begun before there was any
+            self.calibration.load_state(state["calibration"])

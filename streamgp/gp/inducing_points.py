@@ -1,0 +1,358 @@
+"""What a Gaussian process believes at a few points, from which it believes all else.
+
+Only the numbers live here, no kernel and no points: where the points lie, which examples they came
+from, and when a process begins to make do with a few of them, is told in `sparse.py`.
+
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Self
+
+import numpy as np
+from scipy.linalg import lapack
+from scipy.linalg.blas import ddot
+
+from streamgp.base import Array, State
+from streamgp.gp.array_text import array_of, text_of
+from streamgp.gp.linear_experts import SymmetricMatrix
+
+# A point is new if the others leave more than this share of its prior variance unexplained
+# (Csató and Opper's tolerance, relative). To keep others would cost digits and gain nothing.
+NOVELTY = 1e-3
+# Late examples are the last ones, this many times as many as there is room for points.
+_HORIZON = 10.0
+
+
+class Look(NamedTuple):
+    """What one look at a point found out.
+
+    Parameters
+    ----------
+    prior
+        Prior variance there.
+    e
+        How the function there follows from its values at the basis points, and behind these weights
+        a -1 for the function itself, shape (capacity + 1,).
+    h
+        Posterior covariances with these values.
+    residual
+        Prior variance that the basis points leave unexplained.
+    variance
+        Posterior variance, without noise.
+
+    """
+
+    prior: float
+    e: Array
+    h: Array
+    residual: float
+    variance: float
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the point is worth a place among the others."""
+        return self.residual > NOVELTY * self.prior
+
+
+class Basis:
+    """Posterior of `m` functions that share one covariance, as normal distributions at `n` points.
+
+    Elsewhere a function follows from its values `f` at these points as it does by the prior: with
+    `k` the covariances of a point with them, `Q` the inverse of theirs with each other and
+    `e = Q k`, it is normal around `e'f` with the residual variance `k(x, x) - k'e`. Learning an
+    observation is exact in this model; so is unlearning one of a point that is in the basis.
+
+    Kept are the means and covariances `S` at the points, not `alpha = Q mean` and `C = Q S Q - Q`
+    of Csató and Opper. They say the same, but now a point is dropped without arithmetic, variances
+    are sums of what is not negative, and rounding errors do not grow with the number of events.
+
+    Parameters
+    ----------
+    capacity
+        Largest number of points.
+
+    Attributes
+    ----------
+    n
+        Number of points, which have the slots 0 to n - 1.
+    n_targets
+        Number of functions.
+
+    Examples
+    --------
+    One point, an observation of 1 with noise 1: the mean is half of it, the variance half as well.
+
+    >>> basis = Basis(capacity=1)
+    >>> basis.add_target()
+    >>> look = basis.look(np.empty(0), prior=1.0)
+    >>> basis.learn(look, basis.means(look), np.array([1.0]), noise_variance=1.0)
+    0
+    >>> look = basis.look(np.array([1.0]), prior=1.0)
+    >>> basis.means(look).tolist(), look.variance
+    ([0.5], 0.5)
+
+    References
+    ----------
+    [^1]: Csató, L. and Opper, M., 2002. Sparse on-line Gaussian processes. Neural Computation
+        14(3), §3.
+    [^2]: Van Vaerenbergh, S., Lázaro-Gredilla, M. and Santamaría, I., 2012. Kernel recursive
+        least-squares tracker for time-varying regression. IEEE TNNLS 23(8), §III: these
+        coordinates.
+
+    """
+
+    # Slots that are not in use hold zeros in all of these: every event does the same arithmetic.
+    # Where one place is left behind them, it is that of a newcomer, and holds a zero as well.
+    # _Q         inverse prior covariance of the points (capacity, capacity)
+    # _diagonal  its diagonal (capacity + 1,)
+    # _S         posterior covariance of the functions there
+    # _use       how much late examples relied on each point (capacity + 1,), a moving average of
+    #            e²; a newcomer's, behind them, is 1 in `capacity`, about what they have on average
+    # _M         a row [means, weights Q mean] for each function (m, 2 capacity + 2), so that one
+    #            more changes no bit of the others. Weights only tell which point is needed least
+    __slots__ = ("_M", "_Q", "_S", "_diagonal", "_use", "capacity", "n", "n_targets")
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.n = 0
+        self.n_targets = 0
+        self._Q = SymmetricMatrix(capacity)
+        self._S = SymmetricMatrix(capacity)
+        self._diagonal: Array = np.zeros(capacity + 1)
+        self._use: Array = np.zeros(capacity + 1)
+        self._use[-1] = 1.0 / capacity
+        self._M: Array = np.zeros((0, 2 * capacity + 2))
+
+    @classmethod
+    def of(cls, capacity: int, K: Array, means: Array, S: Array) -> Self:
+        """Return a basis from what is known at points that are new to each other.
+
+        Parameters
+        ----------
+        capacity
+            Largest number of points.
+        K
+            Prior covariances of the points, shape (n, n).
+        means
+            Posterior means of the functions there, shape (m, n).
+        S
+            Their posterior covariance, shape (n, n).
+
+        """
+        basis = cls(capacity)
+        basis.n = len(K)
+        L, _ = lapack.dpotrf(K, lower=0)
+        basis._Q.set(lapack.dpotri(L, lower=0)[0])
+        basis._S.set(S)
+        basis._diagonal[:-1] = basis._Q.diagonal()
+        basis._use[: basis.n] = basis._use[-1]
+        for mean in means:
+            basis.add_target()
+            padded = np.concatenate([mean, np.zeros(capacity - basis.n)])
+            basis._shift(padded, np.append(np.zeros(basis.n_targets - 1), 1.0))
+        return basis
+
+    def add_target(self) -> None:
+        """Add a function that was zero wherever it has been observed."""
+        if self.n_targets == len(self._M):
+            larger = np.zeros((max(4, 2 * self.n_targets), self._M.shape[1]))
+            larger[: self.n_targets] = self._M
+            self._M = larger
+        self.n_targets += 1
+
+    def look(self, k: Array, prior: float) -> Look:
+        """Look at a point; changes nothing.
+
+        Parameters
+        ----------
+        k
+            Prior covariances with the functions at the basis points, shape (n,).
+        prior
+            Prior variance at the point.
+
+        """
+        if self.n < self.capacity:
+            k = np.concatenate([k, np.zeros(self.capacity - self.n)])
+        e = np.zeros(self.capacity + 1)
+        e[-1] = -1.0
+        self._Q.times_into(k, e)
+        h = self._S.times(e)
+        residual, explained = prior - ddot(k, e), ddot(h, e)
+        # Below 0 by rounding only, where one of them is exhausted.
+        residual = residual if residual > 0.0 else 0.0
+        return Look(prior, e, h, residual, residual + (explained if explained > 0.0 else 0.0))
+
+    def means(self, look: Look) -> Array:
+        """Posterior means (m,) at a point."""
+        # One dot product per function: the bits of one do not depend on how many there are.
+        means: Array = np.vecdot(self._M[: self.n_targets, : self.capacity + 1], look.e)
+        return means
+
+    def learn(self, look: Look, means: Array, surprise: Array, noise_variance: float) -> int | None:
+        """Learn what was observed at a point.
+
+        If the point is new it becomes one of the basis, in place of the one that is needed least
+        if all slots are taken; that may be the new one itself.
+
+        Parameters
+        ----------
+        look, means
+            What `look` and `means` returned.
+        surprise
+            Observations minus means, shape (m,).
+        noise_variance
+            Variance of the observation noise.
+
+        Returns
+        -------
+        The slot of the point; None if the observation was absorbed by the others.
+
+        """
+        total = look.variance + noise_variance
+        q: Array = surprise / total
+        self._condition(look.h, q, total)
+        squares = look.e * look.e
+        self._note_use(squares)
+        slot = self._slot_for(look, q, squares) if look.is_new else None
+        if slot is not None:
+            self._place(slot, look, means + q * look.variance, noise_variance / total)
+        return slot
+
+    def marginals(self) -> tuple[Array, Array]:
+        """Posterior means (n, m) and variances (n,) at the points."""
+        return self._M[: self.n_targets, : self.n].T.copy(), self._S.diagonal()[: self.n].copy()
+
+    def posterior(self) -> tuple[Array, Array]:
+        """Posterior means (m, n) and covariance (n, n) at the points."""
+        return self._M[: self.n_targets, : self.n].copy(), self._S.dense(self.n)
+
+    def shift(self, slot: int, change: Array, noise_variance: float) -> None:
+        """Change what was observed at a point; exact, the covariance stays as it is."""
+        self._shift(self._S.column(slot), change / noise_variance)
+
+    def unlearn(self, slot: int, y: Array, noise_variance: float) -> None:
+        """Unlearn what was observed at a point, and drop the point; later slots move up.
+
+        An observation is taken back like one that is learned, but of variance `-noise_variance`.
+        """
+        h = self._S.column(slot)
+        total = float(h[slot]) - noise_variance
+        q: Array = (y - self._M[: self.n_targets, slot]) / total
+        self._condition(h, q, total)
+        self._drop(slot)
+        stay = [i for i in range(self.n) if i != slot]
+        self.n = n = len(stay)
+        for half in self._halves():
+            half[:, :n] = half[:, stay]
+            half[:, n:] = 0.0
+        self._Q.keep(stay)
+        self._S.keep(stay)
+        self._diagonal[:-1] = self._Q.diagonal()
+        self._use[:-1] = np.concatenate([self._use[stay], np.zeros(self.capacity - n)])
+
+    def state(self) -> State:
+        """Return everything as plain JSON values: bytes of numbers as text."""
+        n = self.n
+        return {
+            "n": n,
+            "n_targets": self.n_targets,
+            "precision": self._Q.text(n),
+            "covariance": self._S.text(n),
+            "use": text_of(self._use[:n]),
+            "beliefs": [text_of(half[:, :n]) for half in self._halves()],
+        }
+
+    @classmethod
+    def from_state(cls, state: State, capacity: int) -> Self:
+        """Return what `state` was taken from, to the last bit."""
+        basis = cls(capacity)
+        basis.n = n = int(state["n"])
+        basis._Q.set_text(state["precision"], n)
+        basis._S.set_text(state["covariance"], n)
+        basis._diagonal[:-1] = basis._Q.diagonal()
+        basis._use[:n] = array_of(state["use"], n)
+        for _ in range(int(state["n_targets"])):
+            basis.add_target()
+        for half, text in zip(basis._halves(), state["beliefs"], strict=True):
+            half[:, :n] = array_of(text, basis.n_targets, n)
+        return basis
+
+    def _note_use(self, squares: Array) -> None:
+        """Take note of how much an example relied on each point: the squares of `e`."""
+        typical = self._use[-1]
+        rate = typical / _HORIZON
+        self._use *= 1.0 - rate
+        self._use += rate * squares
+        self._use[-1] = typical
+
+    def _slot_for(self, look: Look, q: Array, squares: Array) -> int | None:
+        """Return the slot for a new point, None if it is needed less than all others."""
+        if self.n < self.capacity:
+            return self.n
+        # Weights, and diagonal of Q, as they are with both the newcomer and all others.
+        weights = self._M[: self.n_targets, self.capacity + 1 :] - q[:, None] * look.e
+        diagonal = squares / look.residual
+        diagonal += self._diagonal
+        # Without a point, means change by its weight over its diagonal, times its e. Summed
+        # function after function, so that one of zeros changes no bit.
+        weights *= weights
+        loss: Array = np.add.reduce(weights, axis=0)
+        diagonal *= diagonal
+        loss /= diagonal
+        loss *= self._use
+        slot = int(loss.argmin())
+        return slot if slot < self.capacity else None
+
+    def _condition(self, h: Array, q: Array, total: float) -> None:
+        """Add `q h'` to the means and `-h h' / total` to the covariance (GPML Eqs. 2.25, 2.26)."""
+        self._shift(h, q)
+        self._S.add(-1.0 / total, h)
+
+    def _shift(self, h: Array, q: Array) -> None:
+        capacity = self.capacity
+        step: Array = np.zeros(2 * capacity + 2)
+        step[:capacity] = h
+        self._Q.times_into(h, step, capacity + 1)
+        self._M[: self.n_targets] += q[:, None] * step
+
+    def _place(self, slot: int, look: Look, mean: Array, share: float) -> None:
+        """Put a point, about which all has been learned, into a slot; what was there goes."""
+        e, residual = look.e[:-1], look.residual
+        if slot < self.n:
+            # Without the old point, more of the new one is unexplained.
+            v = self._drop(slot)
+            residual += e[slot] * e[slot] / self._diagonal[slot]
+            e = e - e[slot] * v
+        else:
+            self.n += 1
+        means, weights = self._halves()
+        # The inverse of a bordered matrix (GPML Eq. A.12).
+        self._Q.add(1.0 / residual, e)
+        self._Q.set_column(slot, -e / residual, 1.0 / residual)
+        self._S.set_column(slot, share * look.h, share * look.variance)
+        weight = (mean - np.vecdot(means, e)) / residual
+        weights -= weight[:, None] * e
+        weights[:, slot] = weight
+        means[:, slot] = mean
+        self._use[slot] = self._use[-1]
+        self._diagonal[:-1] = self._Q.diagonal()
+
+    def _drop(self, slot: int) -> Array:
+        """Drop a point from the prior, so that its slot can be written to.
+
+        Returns how the function at the other points follows from it: `Q`'s column over its pivot.
+        """
+        column = self._Q.column(slot)
+        pivot = float(column[slot])
+        v = column / pivot
+        means, weights = self._halves()
+        means[:, slot] = 0.0
+        weights -= weights[:, slot : slot + 1] * v
+        self._Q.add(-1.0 / pivot, column)
+        return v
+
+    def _halves(self) -> tuple[Array, Array]:
+        """Return the means and the weights, to be written to."""
+        M, capacity = self._M[: self.n_targets], self.capacity
+        return M[:, :capacity], M[:, capacity + 1 : -1]

@@ -1,0 +1,426 @@
+"""Gaussian process regression at a few points: any number of examples, a bounded posterior.
+
+How it begins, as the projection of an exact process, and how it goes on. The numbers are in
+`basis.py`; when to begin, and what examples are called, is told in `sparse.py`.
+
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+from scipy.linalg import lapack
+
+from streamgp.base import Array, State
+from streamgp.gp.array_text import array_of, text_of
+from streamgp.gp.cholesky import NotPositiveDefiniteError
+from streamgp.gp.exact import ExactGP
+from streamgp.gp.inducing_points import NOVELTY, Basis, Look
+from streamgp.gp.linear_experts import SymmetricMatrix
+from streamgp.gp.marginal_likelihood import under_another_prior
+from streamgp.gp.training_set import Points, padded
+from streamgp.kernels import Kernel
+
+# --- Points of which one can take the place of another, and which of many to begin with.
+
+
+class Slots(Points):
+    """Points whose places can be taken by others.
+
+    Examples
+    --------
+    >>> from streamgp.kernels import SquaredExponential
+    >>> slots = Slots(SquaredExponential())
+    >>> slots.settle(np.array([0.0]))
+    >>> slots.extend([np.array([0.0]), np.array([1.0])])
+    >>> x = np.array([2.0])
+    >>> row, _, _ = slots.seen_from(x)
+    >>> slots.put(0, x, row)
+    >>> slots.prior_covariances().round(3).tolist()
+    [[1.0, 0.607], [0.607, 1.0]]
+
+    """
+
+    __slots__ = ()
+
+    def extend(self, X: Sequence[Array]) -> None:
+        """Add points at the end."""
+        for x in X:
+            self.append(x, self.seen_from(x)[0])
+
+    def put(self, slot: int, x: Array, row: Array) -> None:
+        """Put a point and its row into a slot, the first free one at most."""
+        if slot == self.n:
+            self.append(x, row)
+        else:
+            self.given[slot] = x
+            self._rows[slot] = row
+
+    def keep(self, slots: Sequence[int]) -> None:
+        """Keep the points in some slots, and move them up."""
+        self.n = len(slots)
+        self.given = [self.given[i] for i in slots]
+        self._rows[: self.n] = self._rows[slots]
+
+    def measure(self, kernel: Kernel) -> None:
+        """Measure the points with another kernel."""
+        if self.d is not None:
+            self._resize(self.d, kernel)
+
+    def prior_covariances(self) -> Array:
+        """Return the prior covariances of all points with each other, shape (n, n)."""
+        kernel, rows = self.kernel, self.rows
+        K: Array = np.empty((self.n, self.n))
+        for i, row in enumerate(rows):
+            K[i, :i] = K[:i, i] = kernel.vector(rows[:i], row)
+            K[i, i] = kernel.prior_variance(row)
+        return K
+
+
+def new_to_each_other(K: Array) -> list[int]:
+    """Return the indices of points from which all others follow, but for a share of `NOVELTY`.
+
+    Parameters
+    ----------
+    K
+        Prior covariances of the points, shape (n, n).
+
+    Examples
+    --------
+    >>> new_to_each_other(np.array([[1.0, 0.3, 0.9999], [0.3, 1.0, 0.3], [0.9999, 0.3, 1.0]]))
+    [0, 1]
+
+    """
+    std = np.sqrt(np.diagonal(K))
+    std[std == 0.0] = 1.0  # what is known beforehand is never new
+    # Cholesky with pivoting takes the point that is newest to those taken, until none is new.
+    _, order, rank, _ = lapack.dpstrf(K / np.outer(std, std), tol=NOVELTY, lower=1)
+    return sorted((order[:rank] - 1).tolist())
+
+
+# Share of the prior variance below which a residual is not told from the rounding errors of the
+# inverse of the basis' covariance.
+_FLOOR = 1e-8
+# An observation can be told from all others if its noise variance exceeds the posterior variance by
+# more than this share of it; otherwise rounding errors of the two would decide.
+_SEPARABLE = 1e-6
+
+
+class ProjectedGP:
+    """What `ExactGP` is, but for a posterior that is kept at a basis of points and nowhere else.
+
+    The examples behind these points are retained, in the order of their slots. The others were
+    absorbed.
+
+    Attributes
+    ----------
+    n
+        Number of examples learned and not removed.
+    noise_variance
+        Variance of the observation noise, in units of y².
+
+    """
+
+    # _points   the basis
+    # _targets  what was observed there
+    # _basis    what is known there
+    # _misfits, _log_det  of all observations when they were learned: products of the surprises of
+    #           each two functions over their variance, and the logarithms of the variances
+    # _last     the last point looked at (its bytes, its row, the look), None once it is outdated
+    # _means    the means there, None once they are
+    __slots__ = (
+        "_basis",
+        "_last",
+        "_log_det",
+        "_means",
+        "_misfits",
+        "_points",
+        "_targets",
+        "n",
+        "noise_variance",
+    )
+
+    def __init__(
+        self, noise_variance: float, points: Slots, targets: Sequence[Array], basis: Basis
+    ) -> None:
+        self.noise_variance = noise_variance
+        self.n = points.n
+        self._points = points
+        self._targets = list(targets)
+        self._basis = basis
+        self._misfits = SymmetricMatrix(basis.n_targets)
+        self._log_det = 0.0
+        self._last: tuple[bytes, Array, Look] | None = None
+        self._means: Array | None = None
+
+    def __getstate__(self) -> tuple[None, dict[str, object]]:
+        # What is only remembered for speed is no state: predicting changes nothing.
+        state = {name: getattr(self, name) for name in self.__slots__}
+        return None, {**state, "_last": None, "_means": None}
+
+    @classmethod
+    def of(
+        cls, exact: ExactGP, X: Sequence[Array], Y: Sequence[Array], capacity: int
+    ) -> tuple[Self, list[int]]:
+        """Project an exact process on those of its points that are new to each other.
+
+        Its posterior at these points is kept as it is; what it knows of the others beyond what
+        follows from these by the prior, a thousandth of their prior variance at most, is lost.
+
+        Parameters
+        ----------
+        exact
+            The process.
+        X, Y
+            The points and targets that it has learned, in order, with all features and functions.
+        capacity
+            Largest number of points.
+
+        Returns
+        -------
+        The process, and the indices of the chosen points.
+
+        """
+        noise, n, m = exact.noise_variance, exact.n, exact.n_targets
+        points = Slots(exact.kernel)
+        points.settle(X[0])
+        points.extend(X)
+        K = points.prior_covariances()
+        chosen = new_to_each_other(K)
+        inverse, _ = lapack.dpotri(exact._factor.dense(), lower=1)
+        G = np.tril(inverse) + np.tril(inverse, -1).T  # Γ
+        # K - K Γ K (GPML Eq. 2.26), and the same without cancellation where noise is small.
+        small = noise < float(np.diagonal(K).max())
+        S = noise * np.eye(n) - noise * noise * G if small else K - K @ G @ K
+        # K Γ y (GPML Eq. 2.25), which is the target less its noise. Function after function: the
+        # bits of one do not depend on how many there are.
+        targets = np.array(Y).reshape(n, m).T.copy()
+        means = np.array([y - noise * np.vecdot(G, y) for y in targets]).reshape(m, n)
+        square = np.ix_(chosen, chosen)
+        basis = Basis.of(capacity, K[square], means[:, chosen], S[square])
+        points.keep(chosen)
+        gp = cls(noise, points, [Y[i] for i in chosen], basis)
+        gp.n = n
+        found, gp._log_det = exact.misfits()
+        gp._misfits.set(found)
+        return gp, chosen
+
+    @property
+    def n_targets(self) -> int:
+        """Number of functions."""
+        return self._basis.n_targets
+
+    @property
+    def kernel(self) -> Kernel:
+        """Covariance function."""
+        return self._points.kernel
+
+    def predict(self, x: Array) -> tuple[Array, float]:
+        """Posterior means (m,), not to be written to, and latent variance at `x` of shape (d,)."""
+        _, _, look = self._look(x)
+        return self._means_at(look), look.variance
+
+    def joint(self, X: Array) -> tuple[Array, Array]:
+        """Posterior means (b, m) and latent covariances (b, b) at points `X` of shape (b, d).
+
+        `k(u, v) - k(u)' Q k(v) + e(u)' S e(v)`: what the basis leaves unexplained, and what is
+        known at the basis.
+        """
+        rows, priors, K = zip(*map(self._points.seen_from, X), strict=True)
+        looks = [self._basis.look(k, prior) for k, prior in zip(K, priors, strict=True)]
+        C = self.kernel.matrix(np.array(rows))
+        n = self._points.n
+        weights = np.array([look.e[:n] for look in looks])
+        for i, look in enumerate(looks):
+            C[i] += np.vecdot(weights, look.h[:n] - K[i])
+        np.fill_diagonal(C, [look.variance for look in looks])
+        return np.array([self._basis.means(look) for look in looks]), C
+
+    def append(self, x: Array, y: Array) -> int | None:
+        """Learn the targets `y` of shape (m,) at the point `x` of shape (d,), as `ExactGP` does.
+
+        Returns
+        -------
+        The index of the example, in place of the one that had it; None if it was absorbed.
+
+        Raises
+        ------
+        NotPositiveDefiniteError
+            If the point is, up to rounding, determined by the old ones. Nothing is learned then.
+
+        """
+        _, row, look = self._look(x)
+        total = look.variance + self.noise_variance
+        floor = _FLOOR * (look.prior + self.noise_variance)
+        if not total > floor:
+            raise NotPositiveDefiniteError(
+                f"new point leaves residual variance {total:.3}, expected more than {floor:.2}; "
+                "raise noise_variance or drop repeated points"
+            )
+        while self.n_targets < len(y):
+            self.add_target()
+        means = self._means_at(look)
+        surprise = y - means
+        slot = self._basis.learn(look, means, surprise, self.noise_variance)
+        if self.n_targets:  # BLAS takes no empty vectors
+            self._misfits.add(1.0 / total, surprise)
+        self._log_det += math.log(total)
+        self.n += 1
+        self._last = self._means = None
+        if slot is not None:
+            self._points.put(slot, x, row)
+            self._targets[slot : slot + 1] = [y]
+        return slot
+
+    def add_target(self) -> None:
+        """Add a function that was zero wherever it has been observed."""
+        self._basis.add_target()
+        self._misfits = self._misfits.enlarged(self.n_targets)
+        self._means = None
+
+    def resize(self, d: int, kernel: Kernel | None = None) -> None:
+        """Make room for points with `d` features, or take it back, as `ExactGP` does."""
+        self._points.widen(d, kernel)
+        self._points.narrow(d, kernel)
+        self._last = None
+
+    def adopt(self, kernel: Kernel, noise_variance: float) -> list[int] | None:
+        """Go on with other hyper-parameters, as if they had always been these.
+
+        What all observations say of the functions at the basis points is kept. What they say of
+        those between is as it followed from these by the prior of then, and the variances with
+        which they were expected, but for noise, are those of then as well.
+
+        Returns
+        -------
+        The indices of the retained examples: a point that now follows from others is dropped. None
+        if the posterior is too certain to tell what was observed; nothing has changed then.
+
+        """
+        points = self._points
+        K, kernel_then = points.prior_covariances(), points.kernel
+        points.measure(kernel)
+        prior = points.prior_covariances()
+        gain = self.noise_variance / noise_variance
+        found = under_another_prior(K, *self._basis.posterior(), prior, gain)
+        if found is None:
+            points.measure(kernel_then)
+            return None
+        means, S = found
+        chosen = new_to_each_other(prior)
+        square = np.ix_(chosen, chosen)
+        self._basis = Basis.of(self._basis.capacity, prior[square], means[:, chosen], S[square])
+        points.keep(chosen)
+        self._targets = [self._targets[i] for i in chosen]
+        self.noise_variance = noise_variance
+        self._last = self._means = None
+        return chosen
+
+    def relabel(self, i: int, y: Array) -> None:
+        """Replace the targets of example `i`, as if they had been learned in the first place.
+
+        Exact in the model; which points are in the basis does not change.
+        """
+        old = padded(self._targets[i], self.n_targets)
+        mean, total = self._expected(i)
+        if self.n_targets:
+            self._misfits.add(-1.0 / total, old - mean)
+            self._misfits.add(1.0 / total, y - mean)
+        self._basis.shift(i, y - old, self.noise_variance)
+        self._targets[i] = y
+        self._last = self._means = None
+
+    def remove(self, i: int) -> None:
+        """Forget example `i` and its point, as if it had not been learned; later ones move up."""
+        old = padded(self._targets[i], self.n_targets)
+        mean, total = self._expected(i)
+        if self.n_targets:
+            self._misfits.add(-1.0 / total, old - mean)
+        self._log_det -= math.log(total)
+        self._basis.unlearn(i, old, self.noise_variance)
+        self._points.keep([j for j in range(self._points.n) if j != i])
+        del self._targets[i]
+        self.n -= 1
+        self._last = self._means = None
+
+    def misfits(self) -> tuple[Array, float]:
+        """What `ExactGP.misfits` returns, of observations each given those before it."""
+        return self._misfits.dense(self.n_targets), self._log_det
+
+    def are_separable(self) -> list[bool]:
+        """Whether each retained example can be told from all others, up to rounding."""
+        _, variances = self._basis.marginals()
+        rest = self.noise_variance - variances
+        return (rest > _SEPARABLE * self.noise_variance).tolist()  # type: ignore[no-any-return]
+
+    def leave_one_out(self) -> tuple[Array, Array]:
+        """Posterior means (k, m) and latent variances (k,) at the points of retained examples.
+
+        Each without its own example: what that said, divided out (GPML Eq. 3.56).
+        """
+        return self._left_out(range(len(self._targets)))
+
+    def state(self) -> State:
+        """Return what follows from examples that are gone, as plain JSON values."""
+        origin = self._points.origin
+        return {
+            "n": self.n,
+            "misfits": self._misfits.text(self.n_targets),
+            "log_det": self._log_det,
+            "d": self._points.d,
+            "origin": None if origin is None else text_of(origin),
+            "basis": self._basis.state(),
+        }
+
+    @classmethod
+    def from_state(
+        cls,
+        state: State,
+        kernel: Kernel,
+        noise_variance: float,
+        X: Sequence[Array],
+        Y: Sequence[Array],
+        capacity: int,
+    ) -> Self:
+        """Return what `state` was taken from, with the retained examples that it had."""
+        points = Slots(kernel)
+        points.d = int(state["d"])
+        if state["origin"] is not None:
+            points.origin = array_of(state["origin"], points.d)
+        points.extend(X)
+        gp = cls(noise_variance, points, Y, Basis.from_state(state["basis"], capacity))
+        gp.n = int(state["n"])
+        gp._misfits.set_text(state["misfits"], gp.n_targets)
+        gp._log_det = float(state["log_det"])
+        return gp
+
+    def _left_out(self, indices: Sequence[int]) -> tuple[Array, Array]:
+        means, variances = (found[indices] for found in self._basis.marginals())
+        targets = np.array([padded(self._targets[i], self.n_targets) for i in indices])
+        rest = self.noise_variance - variances
+        share = (variances / rest)[:, None]
+        without = means + share * (means - targets.reshape(means.shape))
+        return without, self.noise_variance * variances / rest
+
+    def _expected(self, i: int) -> tuple[Array, float]:
+        """Means (m,) and variance of an observation at point `i`, by all others."""
+        means, variances = self._left_out([i])
+        return means[0], float(variances[0]) + self.noise_variance
+
+    def _look(self, x: Array) -> tuple[bytes, Array, Look]:
+        key = x.tobytes()
+        last = self._last
+        if last is not None and last[0] == key:
+            return last
+        row, prior, k = self._points.seen_from(x)
+        self._last = key, row, self._basis.look(k, prior)
+        self._means = None
+        return self._last
+
+    def _means_at(self, look: Look) -> Array:
+        if self._means is None:
+            self._means = self._basis.means(look)
+        return self._means

@@ -1,0 +1,1 @@
+"""Gaussian process classification whose label noise is a latent function, by EP."""

@@ -1,0 +1,441 @@
+"""Expectation propagation for labels with latent noise: all examples at once.
+
+Each label is replaced by a Gaussian factor for the decision function `f` and one for the log noise
+variance `g`, until all agree with what `tilted` says of each label beside the others. With the
+noise known this is probit Gaussian process classification. Labels one by one: `online_ep.py`; the
+choice of kernels: `label_fit.py`.
+
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import lapack, solve_triangular
+from scipy.linalg.blas import ddot
+
+from streamgp.base import Array
+from streamgp.gp.latent_noise.tilted_moments import sites, tilted
+from streamgp.gp.linear_experts import SymmetricMatrix
+from streamgp.gp.training_set import padded
+
+# Share of a prior variance below which a direction is not told from rounding errors.
+_RANK = 1e-11
+
+# Half of the way is the usual damping. 500 labels need up to 160 sweeps then; with whole steps half
+# as many, and now and then none suffices.
+_DAMPING = 0.5
+_MOST_SWEEPS = 500
+_LEAST_STEP = 1e-3
+
+
+class UnconvergedError(ArithmeticError):
+    """Expectation propagation found no fixed point, or none that can be one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Belief:
+    """A Gaussian process at `n` points, and the evidence of Gaussian factors for it.
+
+    Parameters
+    ----------
+    means, variances
+        At the points, shape (n,).
+    half
+        `V` with the posterior covariance `V'V`, shape (r, n).
+    log_norm
+        Logarithm of the integral of all factors over the prior, but for their constants.
+
+    """
+
+    means: Array
+    variances: Array
+    half: Array
+    log_norm: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fixed:
+    """The fixed point of expectation propagation.
+
+    Parameters
+    ----------
+    f, g
+        What is believed of the decision function and of the log noise variance.
+    tau, nu
+        Precisions of the factors, and these times their means, for `f` and `g`, shape (2, n).
+    log_evidence
+        Log probability of all labels, in nats; never above 0.
+    n_sweeps
+        How often all factors were computed.
+
+    """
+
+    f: Belief
+    g: Belief
+    tau: Array
+    nu: Array
+    log_evidence: float
+    n_sweeps: int
+
+    @property
+    def noise_variances(self) -> Array:
+        """Expected noise variance of each label, `E[exp g]`, shape (n,)."""
+        expected: Array = np.exp(self.g.means + 0.5 * self.g.variances)
+        return expected
+
+
+def factor(K: Array) -> Array:
+    """Return `L` of shape (n, r) with `K = L L'`, for a matrix that may be singular.
+
+    By Cholesky's method with pivoting: repeated points and smooth kernels have far fewer columns
+    than rows, which is what makes a sweep cheap.
+
+    Examples
+    --------
+    >>> factor(np.ones((3, 3)))
+    array([[1.],
+           [1.],
+           [1.]])
+
+    """
+    largest = float(np.diagonal(K).max(initial=0.0))
+    if largest <= 0.0:
+        return np.zeros((len(K), 0))
+    L, order, rank, _ = lapack.dpstrf(K, tol=_RANK * largest, lower=1)
+    found = np.empty((len(K), rank))
+    found[order - 1] = np.tril(L)[:, :rank]
+    return found
+
+
+def believe(L: Array, prior_mean: float, tau: Array, nu: Array) -> Belief | None:
+    """Return the posterior of a process with factors at its points, None if there is none.
+
+    Precisions may be negative, as long as the posterior covariance `(K⁻¹ + T)⁻¹` is positive; that
+    is so exactly if `I + L'TL` is. It is computed from that, symmetric, and not from `I + KT`.
+
+    Parameters
+    ----------
+    L
+        What `factor` returned, shape (n, r).
+    prior_mean
+        Mean of the process, the same everywhere.
+    tau, nu
+        Precisions of the factors, and these times their means, shape (n,).
+
+    Examples
+    --------
+    >>> found = believe(np.array([[1.0]]), 0.0, tau=np.array([1.0]), nu=np.array([2.0]))
+    >>> found.means, found.variances
+    (array([1.]), array([0.5]))
+    >>> believe(np.array([[1.0]]), 0.0, tau=np.array([-1.5]), nu=np.array([0.0])) is None
+    True
+
+    """
+    B = (L.T * tau) @ L
+    B[np.diag_indices(len(B))] += 1.0
+    if not len(B):
+        V, log_det = np.zeros((0, len(L))), 0.0
+    else:
+        C, info = lapack.dpotrf(B, lower=1)
+        if info:
+            return None
+        log_det = 2.0 * float(np.log(np.diagonal(C)).sum())
+        V = solve_triangular(C, L.T, lower=True, check_finite=False)
+    pull = nu - tau * prior_mean
+    moved = V @ pull
+    # log of the integral of exp(nu'f - f'Tf / 2) over N(m0, K), with f = m0 + u.
+    constant = prior_mean * float(nu.sum()) - 0.5 * prior_mean**2 * float(tau.sum())
+    return Belief(
+        means=prior_mean + V.T @ moved,
+        variances=np.einsum("ij,ij->j", V, V),
+        half=V,
+        log_norm=0.5 * float(moved @ moved) - 0.5 * log_det + constant,
+    )
+
+
+def propagate(
+    L_f: Array,
+    L_g: Array,
+    noise_mean: float,
+    y: Array,
+    *,
+    start: tuple[Array, Array] | None = None,
+    tolerance: float = 1e-6,
+) -> Fixed:
+    """Return the fixed point of expectation propagation.
+
+    Parameters
+    ----------
+    L_f, L_g
+        Factors of the prior covariances of `f` and `g` at the examples, shapes (n, r) and (n, q). A
+        matrix without columns stands for noise that is known: then this is the probit classifier.
+    noise_mean
+        Prior mean of `g`; that of `f` is 0.
+    y
+        Labels, -1 or 1, shape (n,).
+    start
+        Precisions of the factors, and these times their means, to begin with; None for none.
+    tolerance
+        Largest change of a mean or variance in the last sweep.
+
+    Raises
+    ------
+    UnconvergedError
+        If there is no fixed point to be found, or one by which labels had a probability above 1.
+
+    Examples
+    --------
+    One label and known noise: the posterior is that of `tilted`, and the evidence is one half.
+
+    >>> one, none = np.array([[1.0]]), np.zeros((1, 0))
+    >>> found = propagate(one, none, 0.0, np.array([1.0]))
+    >>> found.f.means, float(np.exp(found.log_evidence))
+    (array([0.56418885]), 0.5)
+
+    References
+    ----------
+    [^1]: Hernández-Lobato, D. et al., 2014. Mind the nuisance: Gaussian process classification
+        using privileged noise. NIPS, §3.
+    [^2]: Rasmussen, C.E. and Williams, C.K.I., 2006. Gaussian Processes for Machine Learning, Alg.
+        3.5, of which this is a parallel form.
+
+    """
+    n = len(y)
+    tau, nu = (np.zeros((2, n)), np.zeros((2, n))) if start is None else start
+    beliefs = _beliefs(L_f, L_g, noise_mean, tau, nu)
+    if beliefs is None:
+        raise UnconvergedError("the factors to begin with leave no posterior; begin without any")
+    for sweep in range(1, _MOST_SWEEPS + 1):
+        means, variances = _cavities(beliefs, tau, nu)
+        tau_wanted, nu_wanted, ok = sites(tilted(y, means, variances), means, variances)
+        to_tau, to_nu = np.where(ok, tau_wanted - tau, 0.0), np.where(ok, nu_wanted - nu, 0.0)
+        step = _DAMPING
+        while True:
+            tau_tried, nu_tried = tau + step * to_tau, nu + step * to_nu
+            tried = _beliefs(L_f, L_g, noise_mean, tau_tried, nu_tried)
+            if tried is not None:
+                break
+            step *= 0.5
+            if step < _LEAST_STEP:
+                raise UnconvergedError(f"no step leaves a posterior in sweep {sweep}")
+        change = _change(beliefs, tried)
+        beliefs, tau, nu = tried, tau_tried, nu_tried
+        if change < tolerance and step == _DAMPING:
+            return _fixed(beliefs, tau, nu, y, sweep)
+    raise UnconvergedError(f"means and variances still change by {change:.2g}")
+
+
+def _beliefs(
+    L_f: Array, L_g: Array, noise_mean: float, tau: Array, nu: Array
+) -> tuple[Belief, Belief] | None:
+    """Both posteriors, None unless each is one, also without any single label."""
+    f = believe(L_f, 0.0, tau[0], nu[0])
+    g = None if f is None else believe(L_g, noise_mean, tau[1], nu[1])
+    if f is None or g is None:
+        return None
+    left = 1.0 - np.array([f.variances, g.variances]) * tau
+    return (f, g) if left.min(initial=1.0) > 1e-10 else None
+
+
+def _cavities(beliefs: tuple[Belief, Belief], tau: Array, nu: Array) -> tuple[Array, Array]:
+    """Means and variances without the factor of each label itself, shape (2, n)."""
+    means = np.array([belief.means for belief in beliefs])
+    variances = np.array([belief.variances for belief in beliefs])
+    left = 1.0 - variances * tau  # GPML Eq. 3.56, times the variance
+    return (means - variances * nu) / left, variances / left
+
+
+def _change(before: tuple[Belief, Belief], after: tuple[Belief, Belief]) -> float:
+    return max(
+        float(np.abs(new - old).max(initial=0.0))
+        for a, b in zip(before, after, strict=True)
+        for old, new in ((a.means, b.means), (a.variances, b.variances))
+    )
+
+
+def _fixed(beliefs: tuple[Belief, Belief], tau: Array, nu: Array, y: Array, n_sweeps: int) -> Fixed:
+    means, variances = _cavities(beliefs, tau, nu)
+    # What a factor integrates to over its cavity, but for its constant: the constant is such that
+    # it integrates to Z (GPML Eqs. 3.58 and 3.65).
+    grown = 1.0 + variances * tau
+    integrals = (
+        -0.5 * np.log(grown)
+        + (0.5 * variances * nu * nu + means * nu - 0.5 * means * means * tau) / grown
+    )
+    log_evidence = float(tilted(y, means, variances).log_z.sum() - integrals.sum())
+    log_evidence += sum(belief.log_norm for belief in beliefs)
+    if log_evidence > 0.0:
+        raise UnconvergedError(f"labels cannot have a log probability of {log_evidence:.3g}")
+    f, g = beliefs
+    return Fixed(f=f, g=g, tau=tau, nu=nu, log_evidence=log_evidence, n_sweeps=n_sweeps)
+
+
+# --- A Gaussian process at its examples, each with a Gaussian factor that may change at any
+# time.
+
+
+_SMALLEST = 16
+# Least share of a variance that a factor may leave, or its withdrawal restore.
+_LEAST = 1e-9
+
+
+class SiteProcess:
+    """Posterior of one function at the examples, by factors of precision `tau` and mean `nu / tau`.
+
+    A factor changes in O(n²): with `c` a column of the posterior covariance `S` and
+    `d = 1 + dtau c_i`, `S -= (dtau / d) c c'` and `mu += ((dnu - dtau mu_i) / d) c`. That is the
+    recursion for `R = (K + T⁻¹)⁻¹` multiplied by `K` from both sides; this one needs no `K`, and
+    has all variances at hand. Precisions may be negative.
+
+    Parameters
+    ----------
+    prior_mean
+        Mean of the function, the same everywhere.
+    most
+        Largest number of examples, None for any.
+
+    Attributes
+    ----------
+    n
+        Number of examples.
+
+    Examples
+    --------
+    >>> process = SiteProcess(0.0)
+    >>> process.append(np.empty(0), 1.0)
+    >>> process.update(0, 1.0, 2.0)
+    True
+    >>> process.predict(np.array([1.0]), 1.0)
+    (1.0, 0.5)
+
+    """
+
+    # _S        posterior covariance, with room for more
+    # _means    posterior means; _tau, _nu  the factors; all of the size of _S, zero behind n
+    __slots__ = ("_S", "_means", "_most", "_nu", "_tau", "n", "prior_mean")
+
+    def __init__(self, prior_mean: float, most: int | None = None) -> None:
+        self.prior_mean = prior_mean
+        self.n = 0
+        self._most = most
+        self._S = SymmetricMatrix(_SMALLEST if most is None else min(_SMALLEST, most))
+        self._means, self._tau, self._nu = (np.zeros(self._S.size) for _ in range(3))
+
+    @classmethod
+    def of(cls, belief: Belief, prior_mean: float, tau: Array, nu: Array) -> SiteProcess:
+        """Return the process of a posterior with its factors, shape (n,)."""
+        process = cls(prior_mean)
+        n = len(tau)
+        process.n = n
+        process._enlarge(max(n, _SMALLEST))
+        process._S.set(belief.half.T @ belief.half)
+        process._means[:n], process._tau[:n], process._nu[:n] = belief.means, tau, nu
+        return process
+
+    @property
+    def means(self) -> Array:
+        """Posterior means at the examples, a view of shape (n,)."""
+        return self._means[: self.n]
+
+    @property
+    def variances(self) -> Array:
+        """Posterior variances at the examples, a view of shape (n,)."""
+        return self._S.diagonal()[: self.n]
+
+    @property
+    def tau(self) -> Array:
+        """Precisions of the factors, a view of shape (n,)."""
+        return self._tau[: self.n]
+
+    @property
+    def nu(self) -> Array:
+        """Precisions times means of the factors, a view of shape (n,)."""
+        return self._nu[: self.n]
+
+    def predict(self, k: Array, prior: float) -> tuple[float, float]:
+        """Posterior mean and variance where the prior covariances are `k` (n,) and `prior`."""
+        mean, variance, _ = self._look(k, prior)
+        return mean, variance
+
+    def append(self, k: Array, prior: float, slot: int | None = None) -> None:
+        """Add an example without a factor yet, where the prior covariances are `k` and `prior`.
+
+        At the end, or in the `slot` of one whose factor was divided out.
+        """
+        n = self.n
+        if slot is None and n == self._S.size:
+            size = n + n // 2
+            self._enlarge(size if self._most is None or n >= self._most else min(size, self._most))
+        mean, variance, column = self._look(k, prior)
+        i = n if slot is None else slot
+        self._S.set_column(i, padded(column, self._S.size), variance)
+        self._means[i] = mean
+        self.n = n + (slot is None)
+
+    def update(self, i: int, by_tau: float, by_nu: float) -> bool:
+        """Change the factor of example `i`; False, and no change, if that left no posterior."""
+        c = self._S.column(i)
+        d = 1.0 + by_tau * float(c[i])
+        if not (d > _LEAST and math.isfinite(d)):
+            return False
+        means = self._means
+        c_times = (by_nu - by_tau * float(means[i])) / d
+        self._S.add(-by_tau / d, c)
+        means += c_times * c
+        self._tau[i] += by_tau
+        self._nu[i] += by_nu
+        return True
+
+    def is_divisible(self, i: int) -> bool:
+        """Whether there were a posterior without the factor of example `i`."""
+        return 1.0 - float(self._tau[i]) * float(self.variances[i]) > _LEAST
+
+    def divide_out(self, i: int) -> None:
+        """Leave example `i` without a factor; it must be divisible."""
+        self.update(i, -float(self._tau[i]), -float(self._nu[i]))
+        self._tau[i] = self._nu[i] = 0.0
+
+    def drop(self, i: int) -> None:
+        """Forget an example without a factor; later ones move up."""
+        n = self.n
+        self._S.keep([j for j in range(n) if j != i])
+        for values in (self._means, self._tau, self._nu):
+            values[i : n - 1] = values[i + 1 : n]
+            values[n - 1] = 0.0
+        self.n = n - 1
+
+    def mirrored(self) -> SiteProcess:
+        """Return what this were had everything been the other way round; the prior mean is 0."""
+        other = SiteProcess(self.prior_mean, self._most)
+        other.n = self.n
+        other._S = self._S.enlarged(self._S.size)
+        other._means, other._nu, other._tau = -self._means, -self._nu, self._tau.copy()
+        return other
+
+    def copy(self) -> SiteProcess:
+        """Return a process that is equal, and shares nothing."""
+        other = self.mirrored()
+        other._means, other._nu = self._means.copy(), self._nu.copy()
+        return other
+
+    def _look(self, k: Array, prior: float) -> tuple[float, float, Array]:
+        """Posterior mean, variance, and covariances with the examples."""
+        n = self.n
+        if not n:
+            return self.prior_mean, prior, k
+        t = np.zeros(self._S.size)
+        t[:n] = self._tau[:n] * k
+        St = self._S.times(t)
+        b = self._nu[:n] - self._tau[:n] * self._means[:n]
+        # k'R k with R = T - T S T, and k'b with b = nu - T mu = K⁻¹ (mu - m0).
+        variance = prior - ddot(k, t) + ddot(t, St)
+        return self.prior_mean + ddot(k, b), max(variance, 0.0), k - St[:n]
+
+    def _enlarge(self, size: int) -> None:
+        self._S = self._S.enlarged(size)
+        self._means, self._tau, self._nu = (
+            padded(values, size) for values in (self._means, self._tau, self._nu)
+        )

@@ -1,0 +1,237 @@
+"""Labels with latent noise: prior, evidence of its hyper-parameters, and the gradient of that.
+
+The decision function has one kernel, over ordinary features, and the log noise variance another,
+over privileged ones, and a mean. Several one-against-all tasks may share them: evidences add up.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamgp.base import Array
+from streamgp.gp.latent_noise.batch_ep import Belief, Fixed, UnconvergedError, factor, propagate
+from streamgp.gp.latent_noise.tilted_moments import Flags
+from streamgp.gp.marginal_likelihood import embedded
+from streamgp.kernels import Kernel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelModel:
+    """What is believed of labels beforehand.
+
+    Parameters
+    ----------
+    kernel
+        Covariance of the decision function `f`, whose mean is 0.
+    privileged_kernel
+        Covariance of the log noise variance `g` over privileged features; None if the noise is the
+        same for all labels.
+    noise_mean
+        Mean of `g`.
+
+    """
+
+    kernel: Kernel
+    privileged_kernel: Kernel | None
+    noise_mean: float
+
+    @property
+    def vector(self) -> Array:
+        """Hyper-parameters: logarithms of those of the kernels, and the mean itself."""
+        g = self.privileged_kernel
+        return np.concatenate([self.kernel.theta, [] if g is None else g.theta, [self.noise_mean]])
+
+    def moved_to(self, vector: Array) -> LabelModel:
+        """Return the same with other values."""
+        n, g = len(self.kernel.theta), self.privileged_kernel
+        return LabelModel(
+            kernel=self.kernel.with_theta(vector[:n]),
+            privileged_kernel=None if g is None else g.with_theta(vector[n:-1]),
+            noise_mean=float(vector[-1]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledPoints:
+    """Examples as arrays.
+
+    Parameters
+    ----------
+    X
+        Features, shape (n, d).
+    X_privileged
+        Privileged features, shape (n, p).
+    known
+        Whether an example has privileged features, shape (n,). The noise of one that has none is
+        independent of all others.
+    Y
+        Labels of each task, -1 or 1, shape (m, n).
+
+    """
+
+    X: Array
+    X_privileged: Array
+    known: Flags
+    Y: Array
+
+    @classmethod
+    def of(cls, X: Array, Y: Array, X_privileged: Array | None = None) -> LabelledPoints:
+        """Return examples that all have privileged features, or none; `Y` may be (n,)."""
+        n = len(X)
+        P = np.zeros((n, 0)) if X_privileged is None else X_privileged
+        known = np.full(n, X_privileged is not None)
+        return cls(X=X, X_privileged=P, known=known, Y=np.atleast_2d(Y))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """How well a model explains labels, and in which direction it would do better.
+
+    Parameters
+    ----------
+    value
+        Log probability of the labels of all tasks, in nats.
+    gradient
+        Its derivatives by `LabelModel.vector`.
+    fixed
+        The fixed points behind it, one for each task.
+
+    """
+
+    value: float
+    gradient: Array
+    fixed: tuple[Fixed, ...]
+
+
+def covariances(model: LabelModel, points: LabelledPoints) -> tuple[Array, Array]:
+    """Prior covariances of `f` and of `g` at the examples, shape (n, n) each."""
+    K_f = model.kernel.matrix(embedded(model.kernel, points.X))
+    g = model.privileged_kernel
+    if g is None:
+        return K_f, np.zeros_like(K_f)
+    return K_f, g.matrix(embedded(g, points.X_privileged)) * _together(points.known)
+
+
+def explain(
+    model: LabelModel,
+    points: LabelledPoints,
+    *,
+    start: tuple[Fixed, ...] | None = None,
+    tolerance: float = 1e-6,
+) -> tuple[Fixed, ...]:
+    """Return the fixed point of expectation propagation for each task.
+
+    Parameters
+    ----------
+    model, points
+        What is believed beforehand, and what was labelled.
+    start
+        Fixed points to begin with; where they lead nowhere, the search begins anew.
+    tolerance
+        As for `propagate`.
+
+    Raises
+    ------
+    UnconvergedError
+        If a task has none.
+
+    """
+    L_f, L_g = map(factor, covariances(model, points))
+    found = []
+    for i, y in enumerate(points.Y):
+        if start is not None:
+            begin = start[i].tau, start[i].nu
+            try:
+                one = propagate(L_f, L_g, model.noise_mean, y, start=begin, tolerance=tolerance)
+            except UnconvergedError:
+                one = propagate(L_f, L_g, model.noise_mean, y, tolerance=tolerance)
+        else:
+            one = propagate(L_f, L_g, model.noise_mean, y, tolerance=tolerance)
+        found.append(one)
+    return tuple(found)
+
+
+def log_evidence(
+    model: LabelModel,
+    points: LabelledPoints,
+    *,
+    start: tuple[Fixed, ...] | None = None,
+    tolerance: float = 1e-6,
+) -> Evidence:
+    """Return the log evidence of a model and its gradient.
+
+    At a fixed point the factors do not count: `d log Z / d theta = tr[(b b' - R) dK/dtheta] / 2`
+    with `b = nu - T mu` and `R = T - T Sigma T`, and `d log Z / d m0` is the sum of `b` of `g`.
+    Multiplying `f` by a number is the same as adding to `m0`: `d log Z / d log theta_f`, of the
+    variance of `f`, is `-d log Z / d m0`, so that one of them can be held.
+
+    Parameters
+    ----------
+    model, points, start, tolerance
+        As for `explain`.
+
+    Raises
+    ------
+    UnconvergedError
+        If a task has no fixed point.
+
+    Examples
+    --------
+    One label tells nothing of either:
+
+    >>> from streamgp.kernels import SquaredExponential
+    >>> model = LabelModel(kernel=SquaredExponential(), privileged_kernel=None, noise_mean=0.0)
+    >>> points = LabelledPoints.of(np.zeros((1, 1)), np.ones(1))
+    >>> found = log_evidence(model, points)
+    >>> round(found.value, 6), np.abs(found.gradient).max() < 1e-6
+    (-0.693147, np.True_)
+
+    References
+    ----------
+    [^1]: Seeger, M., 2006. Expectation propagation for exponential families. Technical report,
+        University of California, Berkeley.
+    [^2]: Rasmussen, C.E. and Williams, C.K.I., 2006. Gaussian Processes for Machine Learning,
+        Eq. 5.27.
+
+    """
+    fixed = explain(model, points, start=start, tolerance=tolerance)
+    by_f = _weights([(one.f, one.tau[0], one.nu[0]) for one in fixed])
+    rows = embedded(model.kernel, points.X)
+    gradient = [0.5 * float(np.vdot(by_f, D)) for D in model.kernel.gradients(rows)]
+    if model.privileged_kernel is not None:
+        by_g = _weights([(one.g, one.tau[1], one.nu[1]) for one in fixed])
+        by_g *= _together(points.known)
+        gradient += [0.5 * float(np.vdot(by_g, D)) for D in _privileged(model, points)]
+    by_mean = sum(float((one.nu[1] - one.tau[1] * one.g.means).sum()) for one in fixed)
+    return Evidence(
+        value=sum(one.log_evidence for one in fixed),
+        gradient=np.array([*gradient, by_mean]),
+        fixed=fixed,
+    )
+
+
+def _privileged(model: LabelModel, points: LabelledPoints) -> Iterator[Array]:
+    kernel = model.privileged_kernel
+    return iter(()) if kernel is None else kernel.gradients(embedded(kernel, points.X_privileged))
+
+
+def _together(known: Flags) -> Array:
+    """Return 1 where the noise of two labels is related, or is one, and 0 elsewhere."""
+    together: Array = np.outer(known, known).astype(float)
+    np.fill_diagonal(together, 1.0)
+    return together
+
+
+def _weights(beliefs: list[tuple[Belief, Array, Array]]) -> Array:
+    """Sum of `b b' - R` over tasks."""
+    total = np.zeros(2 * beliefs[0][1].shape)
+    for belief, tau, nu in beliefs:
+        b = nu - tau * belief.means
+        VT = belief.half * tau
+        total += np.outer(b, b) + VT.T @ VT
+        total[np.diag_indices(len(b))] -= tau
+    return total

@@ -1,0 +1,454 @@
+"""Several Bayesian linear models of the same targets, each with features of its own.
+
+An expert is a Gaussian process with random features: weights with a normal prior, targets with
+normal noise. All are kept in common arrays, so that a step costs a few calls whatever their number.
+What the targets mean, and what an expert counts, is the business of the learner.
+
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg.blas import dger, dsymv, dsyr
+
+from streamgp.base import Array, State
+from streamgp.gp.array_text import array_of, text_of
+
+# --- Covariances of several linear models, as square roots that examples shrink in place.
+#
+# A covariance is `S S'` with a square root `S` that has no particular shape. Potter's update
+# keeps it positive whatever is rounded, where the covariance itself turns negative when noise is
+# small. What the weights of the models mean is the business of others.
+
+
+class SquareRoots:
+    """Covariances `S S'` of the weights of `m` linear models with `p` features each.
+
+    Parameters
+    ----------
+    variances
+        Prior variance of the weights of each model, shape (m,).
+    n_features
+        Number of features, p.
+
+    Attributes
+    ----------
+    roots
+        Square roots, shape (m, p, p).
+
+    Examples
+    --------
+    A single weight of prior variance 1, seen with noise of variance 1:
+
+    >>> weights = SquareRoots(np.array([1.0]), 1)
+    >>> features = np.array([[1.0]])
+    >>> half, variances = weights.look(features)
+    >>> weights.shrink(half, weights.gain(half), variances, np.array([1.0]))
+    >>> weights.look(features)[1]
+    array([0.5])
+
+    References
+    ----------
+    [^1]: Bierman, G.J., 1977. Factorization Methods for Discrete Sequential Estimation, §II.7
+        (Potter's algorithm).
+
+    """
+
+    # _views  the roots one by one, transposed: in the order that BLAS updates in place
+    def __init__(self, variances: Array, n_features: int) -> None:
+        self._take(np.sqrt(variances)[:, None, None] * np.eye(n_features))
+
+    def __getstate__(self) -> State:
+        return {"roots": self.roots}
+
+    def __setstate__(self, state: State) -> None:
+        self._take(state["roots"])
+
+    def become(self, roots: Array, variances: Array) -> None:  # noqa: ARG002 - for what fades
+        """Become `S S'` for square roots (m, p, p), below these variances of the prior."""
+        self._take(np.ascontiguousarray(roots))
+
+    def look(self, features: Array) -> tuple[Array, Array]:
+        """Return `S' phi` of features (m, p), same shape, and variances of `phi'w`, (m,)."""
+        half: Array = np.matmul(features[:, None, :], self.roots)[:, 0]
+        return half, np.vecdot(half, half)
+
+    def gain(self, half: Array) -> Array:
+        """Return `S S' phi` of features from what `look` returned for them, shape (m, p)."""
+        gain: Array = np.matmul(self.roots, half[:, :, None])[:, :, 0]
+        return gain
+
+    def shrink(self, half: Array, gain: Array, variances: Array, precisions: Array) -> None:
+        """Learn that `phi'w` was observed.
+
+        Parameters
+        ----------
+        half, gain
+            What `look` and `gain` returned.
+        variances
+            Variance of `phi'w`, shape (m,).
+        precisions
+            1 over the noise variance of the observation, shape (m,).
+
+        """
+        # Potter: S -= (S f) f' / (v + sqrt(n v)) with f = S' phi, noise n and v = f'f + n; here
+        # multiplied by the precision, which may be 0.
+        growth = 1.0 + precisions * variances
+        steps = (precisions / (growth + np.sqrt(growth))).tolist()
+        for view, f, h, step in zip(self._views, half, gain, steps, strict=True):
+            dger(-step, f, h, a=view, overwrite_a=1)
+
+    def _take(self, roots: Array) -> None:
+        self.roots = roots
+        self._views: Sequence[Array] = [root.T for root in roots]
+
+
+# --- Covariances of several linear models that fall back to the prior, a little with each
+# example.
+
+
+class FadingCovariances:
+    """Covariances `variance I - scale W` of the weights of `m` linear models.
+
+    `W` is what has been learned. To mix a covariance with the prior, `share Sigma + (1 - share)
+    variance I`, is to multiply `W` by the share: a single number. A square root would have to be
+    made anew. It is not needed, since `Sigma` stays above `(1 - share) variance I`, far from what
+    rounding could turn negative.
+
+    Parameters
+    ----------
+    variances
+        Prior variance of the weights of each model, shape (m,).
+    n_features
+        Number of features of each.
+    share
+        What is kept when an example is learned.
+
+    Examples
+    --------
+    A single weight of prior variance 1, seen with noise of variance 1, and half forgotten:
+
+    >>> weights = FadingCovariances(np.array([1.0]), 1, share=0.5)
+    >>> half, variances = weights.look(np.array([[1.0]]))
+    >>> weights.shrink(half, weights.gain(half), variances, np.array([1.0]))
+    >>> weights.look(np.array([[1.0]]))[1]
+    array([0.75])
+
+    """
+
+    # _learned  W, shape (m, p, p)
+    # _scale    what it is multiplied by
+    # _views    W by model, transposed: in the order that BLAS updates in place
+    def __init__(self, variances: Array, n_features: int, share: float) -> None:
+        self._share = share
+        self._variances = variances
+        self._scale = 1.0
+        self._take(np.zeros((len(variances), n_features, n_features)))
+
+    def __getstate__(self) -> State:
+        return {
+            "share": self._share,
+            "variances": self._variances,
+            "scale": self._scale,
+            "learned": self._learned,
+        }
+
+    def __setstate__(self, state: State) -> None:
+        self._share = state["share"]
+        self._variances = state["variances"]
+        self._scale = state["scale"]
+        self._take(state["learned"])
+
+    def become(self, roots: Array, variances: Array) -> None:
+        """Become `S S'` for square roots (m, p, p), below these variances of the prior."""
+        learned = -np.matmul(roots, roots.transpose(0, 2, 1))
+        p = roots.shape[1]
+        learned[:, np.arange(p), np.arange(p)] += variances[:, None]
+        self._variances = variances
+        self._scale = 1.0
+        self._take(learned)
+
+    def look(self, features: Array) -> tuple[Array, Array]:
+        """Return `Sigma phi` of features (m, p), same shape, and variances of `phi'w`, (m,)."""
+        known: Array = np.matmul(self._learned, features[:, :, None])[:, :, 0]
+        known *= -self._scale
+        known += self._variances[:, None] * features
+        return known, np.vecdot(features, known)
+
+    def gain(self, half: Array) -> Array:
+        """Return `Sigma phi` of features from what `look` returned for them."""
+        return half
+
+    def shrink(self, half: Array, gain: Array, variances: Array, precisions: Array) -> None:  # noqa: ARG002
+        """Learn that `phi'w` was observed, as `SquareRoots` does, and forget a little."""
+        steps = (precisions / (1.0 + precisions * variances) / self._scale).tolist()
+        for view, g, step in zip(self._views, gain, steps, strict=True):
+            dger(step, g, g, a=view, overwrite_a=1)
+        self._scale *= self._share
+        if self._scale < 1e-100:
+            self._learned *= self._scale
+            self._scale = 1.0
+
+    def _take(self, learned: Array) -> None:
+        self._learned = learned
+        self._views: Sequence[Array] = [matrix.T for matrix in learned]
+
+
+class Seen(NamedTuple):
+    """A point as all experts see it; a tuple, which takes half as long to make.
+
+    Parameters
+    ----------
+    features
+        Random features, shape (m, p).
+    half
+        What their covariances make of the features, shape (m, p).
+    means
+        Latent means of the targets, shape (m, t).
+    variances
+        Latent variances, shape (m,).
+
+    """
+
+    features: Array
+    half: Array
+    means: Array
+    variances: Array
+
+
+class Experts:
+    """`m` Bayesian linear models of `t` targets that share, within a model, one covariance.
+
+    `y = phi(x)'w + noise` with weights `w ~ N(0, amplitude I)`, a posterior `N(theta, S S')`, and
+    noise of variance `noise_variance`; constant in time and memory.
+
+    Parameters
+    ----------
+    amplitudes
+        Prior variance of the function of each expert, shape (m,), in units of y².
+    noise_variances
+        Variance of the observations around it, shape (m,).
+    n_features
+        Number of features of each expert.
+    forgetting
+        What share of what is known is kept when an example is learned; the rest is the prior
+        again. 1 forgets nothing.
+
+    Attributes
+    ----------
+    amplitudes, noise_variances
+        As given, or adopted since.
+    theta
+        Posterior means of the weights, shape (m, t, p).
+    n
+        Number of examples; with forgetting the sum of their shares.
+    misfits
+        Sum of `e e' / v` over examples, where `e` are the errors with which the targets were
+        predicted before they were learned and `v` the variance of the prediction, shape (m, t, t).
+    log_dets
+        Sum of `log v`, shape (m,).
+
+    Examples
+    --------
+    >>> experts = Experts(np.array([1.0]), np.array([1.0]), n_features=1)
+    >>> experts.add_target()
+    >>> seen = experts.see(np.array([[1.0]]))
+    >>> experts.learn(seen, np.array([2.0]))
+    >>> seen = experts.see(seen.features)
+    >>> seen.means, seen.variances
+    (array([[1.]]), array([0.5]))
+    >>> experts.log_evidences(np.eye(1))  # log N(2; 0, 2)
+    array([-2.26551212])
+
+    References
+    ----------
+    [^1]: Polyzos, K.D., Lu, Q. and Giannakis, G.B., 2023. Active labeling for online ensemble
+        learning. Asilomar, Eqs. 5-9.
+
+    """
+
+    def __init__(
+        self,
+        amplitudes: Array,
+        noise_variances: Array,
+        n_features: int,
+        forgetting: float = 1.0,
+    ) -> None:
+        m = len(amplitudes)
+        self.amplitudes = amplitudes
+        self.noise_variances = noise_variances
+        self.forgetting = forgetting
+        self.covariances = covariances_of(amplitudes, n_features, forgetting)
+        self.theta = np.zeros((m, 0, n_features))
+        self.n = 0.0
+        self.misfits = np.zeros((m, 0, 0))
+        self.log_dets = np.zeros(m)
+
+    @property
+    def n_targets(self) -> int:
+        """Number of targets."""
+        return self.theta.shape[1]
+
+    def add_target(self) -> None:
+        """Add a target that was 0 wherever something has been observed."""
+        m, t, p = self.theta.shape
+        theta, misfits = np.zeros((m, t + 1, p)), np.zeros((m, t + 1, t + 1))
+        theta[:, :t], misfits[:, :t, :t] = self.theta, self.misfits
+        self.theta, self.misfits = theta, misfits
+
+    def see(self, features: Array) -> Seen:
+        """Return what is known of a point with these features, shape (m, p)."""
+        half, variances = self.covariances.look(features)
+        return Seen(
+            features=features,
+            half=half,
+            # Row by row: another target changes no bit of those before.
+            means=np.vecdot(self.theta, features[:, None, :]),
+            variances=variances,
+        )
+
+    def learn(self, seen: Seen, y: Array) -> None:
+        """Learn targets (t,) of a point, seen since the last example was learned."""
+        variances = seen.variances + self.noise_variances  # Eq. 6
+        errors = y - seen.means
+        shares = errors / variances[:, None]
+        gain = self.covariances.gain(seen.half)
+        self.theta += shares[:, :, None] * gain[:, None, :]  # Eq. 9
+        self.covariances.shrink(seen.half, gain, seen.variances, 1.0 / self.noise_variances)
+        share = self.forgetting
+        if share < 1.0:
+            self.misfits *= share
+            self.log_dets *= share
+        self.n = share * self.n + 1.0
+        self.misfits += errors[:, :, None] * shares[:, None, :]
+        self.log_dets += np.log(variances)
+        if share < 1.0:
+            # After the update, as the covariances do: what is predicted next has been forgotten a
+            # little. Dividing covariances by the share, as is usual elsewhere, lets them explode
+            # where nothing is learned.
+            self.theta *= math.sqrt(share)
+
+    def forget_evidence(self) -> None:
+        """Let all experts count the same again."""
+        self.n = 0.0
+        self.misfits[:] = 0.0
+        self.log_dets[:] = 0.0
+
+    def log_evidences(self, directions: Array) -> Array:
+        """Log density of targets, each example given those before it, in nats, shape (m,).
+
+        Parameters
+        ----------
+        directions
+            What is judged: `k` combinations of the targets, shape (t, k).
+
+        """
+        # The trace of U' M U for each matrix M of misfits.
+        m, t, _ = self.misfits.shape
+        misfits = self.misfits.reshape(m, t * t) @ (directions @ directions.T).ravel()
+        constant = self.n * math.log(2.0 * math.pi)
+        evidences: Array = -0.5 * (misfits + directions.shape[1] * (self.log_dets + constant))
+        return evidences
+
+
+def covariances_of(
+    variances: Array, n_features: int, forgetting: float
+) -> SquareRoots | FadingCovariances:
+    """Return covariances of weights before anything was learned, that forget as much."""
+    if forgetting == 1.0:
+        return SquareRoots(variances, n_features)
+    return FadingCovariances(variances, n_features, forgetting)
+
+
+# --- A symmetric matrix that is changed by products of vectors, half of it in memory's way.
+
+
+class SymmetricMatrix:
+    """A symmetric matrix of shape (size, size), zero at first, of which the upper triangle is kept.
+
+    Parameters
+    ----------
+    size
+        Number of rows.
+
+    Examples
+    --------
+    >>> A = SymmetricMatrix(2)
+    >>> A.add(0.5, np.array([2.0, 4.0]))
+    >>> A.times(np.array([1.0, 0.0]))
+    array([2., 4.])
+
+    """
+
+    # _a  in the order of Fortran: BLAS would work on a copy otherwise
+    __slots__ = ("_a", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._a: Array = np.zeros((size, size), order="F")
+
+    def times(self, x: Array) -> Array:
+        """Return the product with a vector that begins with `size` numbers, a new array (size,)."""
+        product: Array = dsymv(1.0, self._a, x)
+        return product
+
+    def times_into(self, x: Array, out: Array, offset: int = 0) -> None:
+        """Write the product with a vector into `out`, which holds zeros there."""
+        # Positional for speed: beta=0, y=out, offx=0, incx=1, offy, incy=1, lower=0, overwrite_y=1.
+        dsymv(1.0, self._a, x, 0.0, out, 0, 1, offset, 1, 0, 1)
+
+    def add(self, factor: float, x: Array) -> None:
+        """Add `factor x x'`; of `x`, the first `size` numbers count."""
+        # Positional for speed: lower=0, incx=1, offx=0, n, a, overwrite_a=1.
+        self._a = dsyr(factor, x, 0, 1, 0, self.size, self._a, 1)
+
+    def diagonal(self) -> Array:
+        """Return a view of the diagonal."""
+        return self._a.diagonal()
+
+    def column(self, i: int) -> Array:
+        """Return a copy of a column."""
+        column: Array = self._a[i].copy()
+        column[:i] = self._a[:i, i]
+        return column
+
+    def set_column(self, i: int, column: Array, pivot: float) -> None:
+        """Replace a column and its row; `pivot` is what they have in common."""
+        self._a[:i, i] = column[:i]
+        self._a[i, i:] = column[i : self.size]
+        self._a[i, i] = pivot
+
+    def dense(self, n: int) -> Array:
+        """Return the first `n` rows and columns as an ordinary array."""
+        upper = np.triu(self._a[:n, :n])
+        return upper + np.triu(upper, 1).T
+
+    def set(self, found: Array) -> None:
+        """Let the first rows and columns be the upper triangle of `found`, the others zero."""
+        n = len(found)
+        self._a[:] = 0.0
+        self._a[:n, :n] = np.triu(found)
+
+    def enlarged(self, size: int) -> SymmetricMatrix:
+        """Return a larger matrix: this one, and zeros behind it."""
+        larger = SymmetricMatrix(size)
+        larger.set(self._a)
+        return larger
+
+    def keep(self, rows: Sequence[int]) -> None:
+        """Keep some rows and columns, in their order, as the first ones; the others become zero."""
+        self.set(self._a[np.ix_(rows, rows)])
+
+    def text(self, n: int) -> str:
+        """Return the first `n` rows and columns as text."""
+        return text_of(self._a[np.triu_indices(n)])
+
+    def set_text(self, text: str, n: int) -> None:
+        """Let the first `n` rows and columns be those of a text; raises ValueError."""
+        found = np.zeros((n, n))
+        found[np.triu_indices(n)] = array_of(text, n * (n + 1) // 2)
+        self.set(found)

@@ -1,0 +1,222 @@
+"""How well hyper-parameters explain what was learned, and in which direction they would do better.
+
+Both measures are sums over all targets, which share one covariance, and come with their gradients
+by the natural logarithms of the kernel's hyper-parameters and of the noise variance.
+
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+from scipy.linalg import cholesky, lapack, solve_triangular
+
+from streamgp.base import Array
+from streamgp.gp.cholesky import NotPositiveDefiniteError
+from streamgp.kernels import Kernel
+
+Criterion: TypeAlias = Callable[[Kernel, float, Array, Array], tuple[float, Array]]
+"""Takes kernel, noise variance, points (n, d) and targets (n, m); returns value and gradient."""
+
+_LOG_2_PI = math.log(2.0 * math.pi)
+
+
+def log_marginal_likelihood(
+    kernel: Kernel, noise_variance: float, X: Array, Y: Array
+) -> tuple[float, Array]:
+    """Return the log marginal likelihood of all targets together, in nats, and its gradient.
+
+    Parameters
+    ----------
+    kernel
+        Covariance function with `p` hyper-parameters.
+    noise_variance
+        Variance of the observations around the functions, in units of y².
+    X, Y
+        Points (n, d) and targets (n, m).
+
+    Returns
+    -------
+    The value, and the gradient by `[*kernel.theta, log noise_variance]`, shape (p + 1,).
+
+    Raises
+    ------
+    NotPositiveDefiniteError
+        If the covariance of the observations is singular up to rounding.
+
+    Examples
+    --------
+    One observation of 1 whose variance is 1 + 1:
+
+    >>> from streamgp.kernels import SquaredExponential
+    >>> value, gradient = log_marginal_likelihood(
+    ...     SquaredExponential(), 1.0, np.array([[0.0]]), np.array([[1.0]])
+    ... )
+    >>> value, gradient.tolist()
+    (-1.515..., [0.0, -0.125, -0.125])
+
+    References
+    ----------
+    [^1]: Rasmussen, C.E. and Williams, C.K.I., 2006. Gaussian Processes for Machine Learning,
+        Eqs. 2.30 and 5.9.
+
+    """
+    n, m = Y.shape
+    rows = embedded(kernel, X)
+    G, log_det = _inverse(covariance_factor(kernel, noise_variance, rows))
+    A = G @ Y
+    value = -0.5 * (float(np.vdot(Y, A)) + m * (log_det + n * _LOG_2_PI))  # GPML Eq. 2.30
+    W = A @ A.T - m * G
+    by_kernel = [0.5 * float(np.vdot(W, D)) for D in kernel.gradients(rows)]  # GPML Eq. 5.9
+    by_noise = 0.5 * noise_variance * float(np.trace(W))
+    return value, np.array([*by_kernel, by_noise])
+
+
+def leave_one_out_likelihood(
+    kernel: Kernel, noise_variance: float, X: Array, Y: Array
+) -> tuple[float, Array]:
+    """Return the log predictive density of each observation by all others, summed, and a gradient.
+
+    Less easily misled than the marginal likelihood where the kernel does not suit the data.
+    Parameters, returned values and errors are those of `log_marginal_likelihood`.
+
+    Examples
+    --------
+    Far from each other, points predict nothing of each other:
+
+    >>> from streamgp.kernels import SquaredExponential
+    >>> X, Y = np.array([[0.0], [1e3]]), np.array([[1.0], [1.0]])
+    >>> leave_one_out_likelihood(SquaredExponential(), 1.0, X, Y)[0]
+    -3.031...
+
+    References
+    ----------
+    [^1]: Rasmussen, C.E. and Williams, C.K.I., 2006. Gaussian Processes for Machine Learning,
+        Eqs. 5.10 to 5.13.
+
+    """
+    rows = embedded(kernel, X)
+    G, _ = _inverse(covariance_factor(kernel, noise_variance, rows))
+    A = G @ Y
+    precision = np.diagonal(G)
+    # GPML Eqs. 5.10 to 5.12: the residual of an observation is A / precision.
+    squares = np.einsum("ij,ij->i", A, A) / precision
+    m = Y.shape[1]
+    value = 0.5 * float((m * (np.log(precision) - _LOG_2_PI) - squares).sum())
+    # GPML Eq. 5.13 is linear in the derivative D of the covariance: of `Z = G D` it takes
+    # sum_i [A_i (Z A)_i - (m + A_i² / precision_i) (Z G)_ii / 2] / precision_i, which is the scalar
+    # product of D and this matrix. So a hyper-parameter more costs O(n²), and not O(n³).
+    weights = (m + squares) / precision
+    W = (G @ (A / precision[:, None])) @ A.T - 0.5 * (G * weights) @ G
+    by_kernel = [float(np.vdot(W, D)) for D in kernel.gradients(rows)]
+    by_noise = noise_variance * float(np.trace(W))
+    return value, np.array([*by_kernel, by_noise])
+
+
+def embedded(kernel: Kernel, X: Array) -> Array:
+    """Return the points (n, d) as the kernel stores them, shape (n, w)."""
+    return np.array([kernel.embed(x) for x in X])
+
+
+def covariance_factor(kernel: Kernel, noise_variance: float, rows: Array) -> Array:
+    """Factorise the covariance of observations at the points behind `rows`.
+
+    Returns
+    -------
+    Its lower Cholesky factor, shape (n, n), column-major. What is above the diagonal is no part of
+    it, and is not set to zero.
+
+    Raises
+    ------
+    NotPositiveDefiniteError
+        If the covariance of the observations is singular up to rounding.
+
+    """
+    K = kernel.matrix(rows)
+    K[np.diag_indices(len(K))] += noise_variance
+    # A symmetric matrix is its own transpose, which LAPACK takes without a copy.
+    L: Array
+    L, info = lapack.dpotrf(K.T, lower=1, overwrite_a=1, clean=0)
+    if info:
+        raise NotPositiveDefiniteError(
+            "covariance of the observations is singular; raise noise_variance or drop repeated "
+            "points"
+        )
+    return L
+
+
+def _inverse(L: Array) -> tuple[Array, float]:
+    """Return the inverse of `L L'`, and the logarithm of its determinant; overwrites `L`."""
+    log_det = 2.0 * float(np.log(np.diagonal(L)).sum())
+    # From the factor, in a third of the time of solving for the columns of the identity matrix.
+    lower, _ = lapack.dpotri(L, lower=1, overwrite_c=1)
+    inverse: Array = np.tril(lower)
+    inverse += np.tril(inverse, -1).T
+    return inverse, log_det
+
+
+# --- What observations would have led to under another prior, from the posterior alone.
+
+
+# Share of the prior variance, in any direction, below which a posterior says nothing of what was
+# observed: the digits that it would take to tell are lost.
+_KNOWN_FOR_CERTAIN = 1e-9
+
+
+def under_another_prior(
+    K: Array, means: Array, S: Array, prior: Array, gain: float = 1.0
+) -> tuple[Array, Array] | None:
+    """Return the posterior of functions at some points, had their prior been another one.
+
+    A posterior is the prior times what the observations say, of which the precision is `S⁻¹ - K⁻¹`
+    and the mean, times the precision, is `S⁻¹ mean`. Both stay.
+
+    Parameters
+    ----------
+    K
+        Prior covariance then, shape (n, n).
+    means, S
+        Posterior means then, one row for each function (m, n), and their covariance (n, n).
+    prior
+        Prior covariance now; it may be singular.
+    gain
+        How many times more the observations are believed now.
+
+    Returns
+    -------
+    Means and covariance now; None if posterior or prior are too certain to tell what was observed.
+
+    Examples
+    --------
+    An observation of 1 with variance 1, under a prior variance of 1 and of 3:
+
+    >>> one = np.array([[1.0]])
+    >>> under_another_prior(one, 0.5 * one, 0.5 * one, 3.0 * one)
+    (array([[0.75]]), array([[0.75]]))
+
+    """
+    try:
+        L = cholesky(K, lower=True)
+    except np.linalg.LinAlgError:
+        return None
+    half = solve_triangular(L, S, lower=True)
+    share, U = np.linalg.eigh(_symmetric(solve_triangular(L, half.T, lower=True)))
+    if not len(share) or share[0] < _KNOWN_FOR_CERTAIN:
+        return None
+    G = solve_triangular(L, U, lower=True, trans=1)
+    # `R R'` is the precision of what was observed; a share above 1 is one, but for rounding.
+    R = G * np.sqrt(gain * np.maximum(1.0 / share - 1.0, 0.0))
+    KR = prior @ R
+    # The prior, conditioned on it (GPML Eq. A.9).
+    now = _symmetric(prior - KR @ np.linalg.solve(np.eye(len(R)) + R.T @ KR, KR.T))
+    told = gain * (G / share) @ G.T
+    # Function after function: the bits of one do not depend on how many there are.
+    found = [np.vecdot(now, np.vecdot(told, mean)) for mean in means]
+    return np.array(found).reshape(means.shape), now
+
+
+def _symmetric(A: Array) -> Array:
+    return 0.5 * (A + A.T)

@@ -1,0 +1,266 @@
+"""What the model is told, and the line of the consensus log that says so.
+
+Every `LabelledExample` is made here, beside the one call on the model that it stands for; that
+keeps the log and the model equal. When to make it is the loop's business.
+
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from streamgp.base import Doubt
+from streamgp.common.signatures import taken
+from streamgp.interactive.learner import SkepticalLearner, guess
+from streamgp.interactive.messages import Challenge, LabelledExample, Rejected
+
+if TYPE_CHECKING:
+    from streamgp.base import Example, Neighbour
+    from streamgp.interactive.conversation_record import Record, Word
+    from streamgp.interactive.messages import Event
+    from streamgp.interactive.rollback import CallJournal
+
+
+class Consensus:
+    """The consensus log of one model, as it is written.
+
+    Parameters
+    ----------
+    model
+        The model that learns.
+    journal
+        Makes every call that changes the model.
+    n_neighbours
+        Labelled examples shown beside a challenge.
+
+    Attributes
+    ----------
+    sequence
+        Number of the last line.
+
+    """
+
+    def __init__(
+        self, model: SkepticalLearner, journal: CallJournal, n_neighbours: int = 3
+    ) -> None:
+        self.model = model
+        self._journal = journal
+        self.n_neighbours = n_neighbours
+        self.sequence = 0
+
+    def contest(
+        self, record: Record, word: Word, now: float, expires_at: float | None
+    ) -> Challenge | None:
+        """Challenge a word, or return None: it is credible, or the model suggests nothing else."""
+        event, model = record.event, self.model
+        decision = model.challenge_one(
+            event.x,
+            word.y,
+            annotator=word.annotator,
+            event_id=event.event_id,
+            **taken(model.challenge_one, std=word.std, privileged=word.privileged),
+        )
+        if not decision.ask:
+            return None
+        suggested = guess(model, event.x)
+        if suggested.y is None or suggested.y == word.y:
+            return None
+        return self._challenge(
+            record,
+            word,
+            Doubt(
+                event_id=event.event_id,
+                decision=decision,
+                suggested=suggested.y,
+                probability_wrong=model.probability_wrong_one(
+                    event.x,
+                    word.y,
+                    annotator=word.annotator,
+                    **taken(model.probability_wrong_one, std=word.std, privileged=word.privileged),
+                ),
+            ),
+            model.neighbours_one(event.x, self.n_neighbours),
+            now,
+            expires_at,
+            std=suggested.std,
+        )
+
+    def contest_again(
+        self, record: Record, doubt: Doubt, now: float, expires_at: float | None
+    ) -> Challenge:
+        """Challenge the label of a learned event."""
+        event, word = record.event, record.word
+        assert word is not None  # a learned event has a label
+        near = self.model.neighbours_one(event.x, self.n_neighbours + 1)
+        others = [neighbour for neighbour in near if neighbour.event_id != event.event_id]
+        return self._challenge(record, word, doubt, others[: self.n_neighbours], now, expires_at)
+
+    def settle(
+        self, record: Record, given: Word, final: Word, now: float, *, challenged: bool
+    ) -> LabelledExample | Rejected:
+        """Learn the label of an event that has none yet; the record changes accordingly."""
+        event = record.event
+        record.standing = final.answer_id
+        try:
+            w = self._journal.call(
+                self.model.settle_one,
+                event.x,
+                final.y,
+                given=given.y,
+                challenged=challenged,
+                annotator=given.annotator,
+                event_id=event.event_id,
+                **taken(
+                    self.model.settle_one,
+                    std=given.std,
+                    # Of what a reservoir has asked for a rule that learns hears nothing: it is
+                    # picked in another way.
+                    asked=given.origin == "asked" and not record.was_asked_back,
+                    privileged=final.privileged,
+                ),
+            )
+        except (ValueError, TypeError) as error:
+            record.state = "refused"
+            record.word = None
+            return self._unlearnable(record, final, error, now)
+        _check_finite("probability that the answer was wrong", w)
+        record.state = "learned"
+        record.word = final
+        if record.revision:
+            # Learned again after it was taken back: every line about an event has a number of its
+            # own, under which a compacted log keeps it.
+            record.revision += 1
+        return self._line(record, final, now, probability_wrong=w)
+
+    def revise(self, record: Record, final: Word, now: float) -> LabelledExample | Rejected:
+        """Replace the label of a learned event; if the model refuses, nothing changes."""
+        try:
+            relabel = self.model.relabel_one
+            known = taken(relabel, privileged=final.privileged)
+            self._journal.call(relabel, record.event.event_id, final.y, **known)
+        except (ValueError, TypeError) as error:
+            return self._unlearnable(record, final, error, now)
+        record.state = "learned"
+        record.word = final
+        record.standing = final.answer_id
+        record.revision += 1
+        return self._line(record, final, now)
+
+    def withdraw(
+        self, record: Record, answer_id: str | None, annotator: str | None, now: float
+    ) -> LabelledExample:
+        """Take the label of a learned event back."""
+        event = record.event
+        record.state = "withdrawn"
+        record.word = None
+        record.standing = answer_id
+        record.revision += 1
+        return self.forget(event, record.revision, annotator, now)
+
+    def forget(
+        self, event: Event, revision: int, annotator: str | None, now: float
+    ) -> LabelledExample:
+        """Forget the example of an event, whether or not the event is remembered."""
+        self._journal.call(self.model.forget_one, event.event_id)
+        self.sequence += 1
+        return LabelledExample(
+            event_id=event.event_id,
+            key=event.key,
+            revision=revision,
+            sequence=self.sequence,
+            x=event.x,
+            y=None,
+            origin="withdrawn",
+            annotator=annotator,
+            learned_at=now,
+        )
+
+    def held(self, event_id: str) -> Example | None:
+        """Return the example of an event, if the model holds one.
+
+        Raises
+        ------
+        TypeError
+            If the model does not tell.
+
+        """
+        model: Any = self.model
+        if not hasattr(model, "examples"):
+            raise TypeError(
+                f"{type(model).__name__} does not tell which examples it holds; "
+                "give it the method examples"
+            )
+        return next((found for found in model.examples() if found.event_id == event_id), None)
+
+    @staticmethod
+    def _challenge(
+        record: Record,
+        word: Word,
+        doubt: Doubt,
+        neighbours: Sequence[Neighbour],
+        now: float,
+        expires_at: float | None,
+        *,
+        std: float | None = None,
+    ) -> Challenge:
+        event, decision = record.event, doubt.decision
+        _check_finite("probability that the label is wrong", doubt.probability_wrong)
+        for neighbour in neighbours:
+            _check_finite("distance of a neighbour", neighbour.distance)
+        return Challenge(
+            request_id=record.challenge_id(record.n_challenges + 1),
+            event_id=event.event_id,
+            key=event.key,
+            x=event.x,
+            reason=decision.criterion,
+            score=decision.score,
+            threshold=decision.threshold,
+            requested_at=now,
+            expires_at=expires_at,
+            given=word.y,
+            suggested=doubt.suggested,
+            probability_wrong=doubt.probability_wrong,
+            annotator=word.annotator,
+            neighbours=tuple(neighbours),
+            std=std,
+            occurred_at=record.occurred_before(now),
+        )
+
+    def _line(
+        self, record: Record, word: Word, now: float, *, probability_wrong: float | None = None
+    ) -> LabelledExample:
+        self.sequence += 1
+        return LabelledExample(
+            event_id=record.event.event_id,
+            key=record.event.key,
+            revision=record.revision,
+            sequence=self.sequence,
+            x=record.event.x,
+            y=word.y,
+            origin=word.origin,
+            annotator=word.annotator,
+            learned_at=now,
+            late=word.late,
+            probability_wrong=probability_wrong,
+            privileged=word.privileged,
+            std=word.std,
+            asked_back=record.was_asked_back,
+        )
+
+    @staticmethod
+    def _unlearnable(record: Record, word: Word, error: Exception, now: float) -> Rejected:
+        return Rejected(
+            subject=word.answer_id,
+            key=record.event.key,
+            fault="unlearnable",
+            reason=str(error),
+            at=now,
+        )
+
+
+def _check_finite(what: str, number: float | None) -> None:
+    """Refuse to say what cannot be written."""
+    if number is not None and not math.isfinite(number):
+        raise ArithmeticError(f"{what} must be finite, got {number!r}")

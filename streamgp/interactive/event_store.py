@@ -1,0 +1,376 @@
+"""Which events and answers the loop remembers, and whether an answer fits them.
+
+The states of the conversations are not changed here; see `conversation.py`.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, TypeAlias
+
+import msgspec
+
+from streamgp.interactive.conversation_record import Record, event_id_of
+from streamgp.interactive.deadlines import Alarms
+from streamgp.interactive.messages import Answer, Event, Fault
+
+# --- On which page each conversation was published, and which pages have changed since.
+#
+# What a loop must not forget is published piece by piece, so that a change costs what has changed
+# and not all there is. Conversations that are put away together share a page; a page is published
+# whole, whenever one of its conversations changes or is forgotten. Which pieces there are beside
+# the pages, and what is not put away yet, is told in `parts.py`.
+
+
+PlainRecord: TypeAlias = list[Any]
+"""A conversation as plain JSON values."""
+
+# A page is begun with so many bytes of JSON at most, so that an answer does not publish much beside
+# its own conversation again; a longer conversation has a page to itself.
+PAGE_BYTES = 1 << 15
+# A page whose conversations have grown beyond this is divided. Well above, so that pages are not
+# divided again and again.
+MOST_BYTES = 1 << 17
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Pages:
+    """The pages of one loop.
+
+    Attributes
+    ----------
+    n
+        Pages so far; each has its number.
+
+    Examples
+    --------
+    >>> from streamgp.interactive.messages import Event
+    >>> pages, plain = Pages(), lambda record: [record.event.event_id, record.state]
+    >>> one, two = (Record(Event(event_id=name, x={}, occurred_at=0.0)) for name in "ab")
+    >>> pages.publish([one, two], [plain(one), plain(two)], plain)
+    {1: [['a', 'seen'], ['b', 'seen']]}
+    >>> pages.settle()
+    >>> pages.remove(one)
+    >>> pages.publish([], [], plain)
+    {1: [['b', 'seen']]}
+
+    """
+
+    # _on       the conversations on each page, in the order of their numbers
+    # _changed  pages that are not as they were published
+    __slots__ = ("_changed", "_on", "n")
+
+    def __init__(self) -> None:
+        self.n = 0
+        self._on: dict[int, list[Record]] = {}
+        self._changed: set[int] = set()
+
+    def __iter__(self) -> Iterator[tuple[int, list[Record]]]:
+        """Yield the number of every page, and what is on it."""
+        return iter(self._on.items())
+
+    def note(self, record: Record) -> None:
+        """Take note that a conversation has changed."""
+        if record.page is not None:
+            self._changed.add(record.page)
+
+    def remove(self, record: Record) -> None:
+        """Take a forgotten conversation off its page."""
+        if record.page is not None:
+            self._on[record.page].remove(record)
+            self._changed.add(record.page)
+
+    def put(self, record: Record, number: int) -> None:
+        """Put a conversation on the page that it was on before a restart.
+
+        Raises
+        ------
+        ValueError
+            If there was no such page yet: set `n` first.
+
+        """
+        if not 1 <= number <= self.n:
+            raise ValueError(f"page {number!r} was never published, expected 1 to {self.n}")
+        record.page = number
+        self._on.setdefault(number, []).append(record)
+
+    def publish(
+        self,
+        fresh: Sequence[Record],
+        plains: Sequence[PlainRecord],
+        plain: Callable[[Record], PlainRecord],
+    ) -> dict[int, list[PlainRecord] | None]:
+        """Give pages to conversations that have none, and return what has changed.
+
+        Until `settle` is called, it counts as changed.
+
+        Parameters
+        ----------
+        fresh
+            Conversations that are on no page yet, in the order of their numbers.
+        plains
+            The same as plain values.
+        plain
+            Makes plain values of a conversation.
+
+        Returns
+        -------
+        The conversations on every page that has changed, None for one that has become empty.
+
+        """
+        found: dict[int, list[PlainRecord] | None] = {}
+        groups: list[tuple[list[Record], list[PlainRecord]]] = []
+        shortened: dict[int, list[Record]] = {}
+        for number in sorted(self._changed):
+            records = self._on[number]
+            on_page = [plain(record) for record in records]
+            if len(on_page) > 1 and len(_encode(on_page)) > MOST_BYTES:
+                (shortened[number], on_page), *others = _grouped(records, on_page)
+                groups += others
+            found[number] = on_page or None
+        if fresh:
+            groups += _grouped(fresh, plains)
+        # From here on nothing fails: whoever calls again after an error finds all as it was.
+        self._on |= shortened
+        for records, on_page in groups:
+            self.n += 1
+            for record in records:
+                record.page = self.n
+            self._on[self.n] = records
+            self._changed.add(self.n)
+            found[self.n] = on_page
+        return found
+
+    def settle(self) -> None:
+        """Take note that all changes were published."""
+        for number in self._changed:
+            if not self._on[number]:
+                del self._on[number]
+        self._changed.clear()
+
+
+def _grouped(
+    records: Sequence[Record], plains: Sequence[PlainRecord]
+) -> list[tuple[list[Record], list[PlainRecord]]]:
+    """Divide conversations into pages of `PAGE_BYTES`, or of a single one that is longer."""
+    if len(records) == 1:
+        return [([records[0]], [plains[0]])]
+    groups: list[tuple[list[Record], list[PlainRecord]]] = []
+    room = 0
+    for record, plain in zip(records, plains, strict=True):
+        n_bytes = len(_encode(plain)) + 1
+        if n_bytes > room:
+            groups.append(([], []))
+            room = PAGE_BYTES
+        room -= n_bytes
+        groups[-1][0].append(record)
+        groups[-1][1].append(plain)
+    return groups
+
+
+class MisfitError(Exception):
+    """An answer does not fit what is remembered; the loop rejects it."""
+
+    def __init__(self, fault: Fault, reason: str) -> None:
+        super().__init__(reason)
+        self.fault: Fault = fault
+        self.reason = reason
+
+
+class Memory:
+    """The conversations within the answer horizon.
+
+    Parameters
+    ----------
+    answer_horizon_s
+        Seconds after its occurrence for which an event is remembered; None for ever. Where a
+        question about it was written later than its own time, it is remembered as much longer.
+
+    Attributes
+    ----------
+    horizons
+        The end of each record, by event id; empty if events are remembered for ever.
+    pages
+        Where the records were published.
+    n_added
+        Number of events ever remembered; each has its number, `serial`.
+
+    """
+
+    # _records   conversation about each event, by event id, in the order of their numbers. Those
+    #            not yet published are the last of them.
+    # _answers   event of every accepted answer, by answer id; entries leave with their record.
+
+    def __init__(self, answer_horizon_s: float | None) -> None:
+        self.horizons: Alarms[str] = Alarms()
+        self.pages = Pages()
+        self.n_added = 0
+        self._horizon_s = answer_horizon_s
+        self._records: dict[str, Record] = {}
+        self._answers: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self._records.values())
+
+    def __getitem__(self, event_id: str) -> Record:
+        return self._records[event_id]
+
+    def get(self, event_id: str) -> Record | None:
+        """Return the record of an event, or None."""
+        return self._records.get(event_id)
+
+    def of_request(self, request_id: str) -> Record | None:
+        """Return the record that a request was made about, or None if there was none such."""
+        record = self._records.get(event_id_of(request_id) or "")
+        return record if record is not None and record.was_made(request_id) else None
+
+    def add(self, event: Event) -> Record:
+        """Remember an event."""
+        record = Record(event)
+        self.n_added += 1
+        record.serial = self.n_added
+        return self.take_over(record)
+
+    def take_over(self, record: Record) -> Record:
+        """Remember a conversation that is later than the others, with the answers it has had."""
+        event = record.event
+        self._records[event.event_id] = record
+        if self._horizon_s is not None:
+            self.horizons.set(event.event_id, self._end_of(record, self._horizon_s))
+        for answer_id in record.answer_ids:
+            self._answers[answer_id] = event.event_id
+        return record
+
+    def latest(self) -> Record:
+        """Return the conversation that was added last."""
+        return next(reversed(self._records.values()))
+
+    def restore(self, record: Record, copied: Mapping[str, Any]) -> None:
+        """Make a conversation what `Record.copied` was taken from."""
+        for answer_id in record.answer_ids:
+            del self._answers[answer_id]
+        delayed_s = record.delayed_s
+        record.restore(copied)
+        for answer_id in record.answer_ids:
+            self._answers[answer_id] = record.event.event_id
+        if record.delayed_s != delayed_s:
+            self._reset_horizon(record)
+
+    def hold(self, record: Record, delayed_s: float) -> None:
+        """Remember an event longer: a question about it is written so long after its own time."""
+        if self._horizon_s is None or delayed_s <= record.delayed_s:
+            return
+        record.delayed_s = delayed_s
+        self._reset_horizon(record)
+
+    def accept(self, answer: Answer, record: Record) -> None:
+        """Remember that an answer was handled."""
+        self._answers[answer.answer_id] = answer.event_id
+        record.answer_ids.append(answer.answer_id)
+
+    def forget(self, record: Record) -> None:
+        """Forget an event and the answers about it."""
+        event_id = record.event.event_id
+        self.pages.remove(record)
+        self.horizons.clear(event_id)
+        for answer_id in record.answer_ids:
+            del self._answers[answer_id]
+        del self._records[event_id]
+
+    def unpublished(self) -> list[Record]:
+        """Return the conversations that are on no page yet, in the order of their numbers."""
+        found: list[Record] = []
+        for record in reversed(self._records.values()):
+            if record.page is not None:
+                break
+            found.append(record)
+        found.reverse()
+        return found
+
+    def latest_seen(
+        self, size: int, now: float, max_age_s: float | None, needed_s: float
+    ) -> list[Record]:
+        """Return those of the latest events that nobody has asked about or labelled, in order.
+
+        Parameters
+        ----------
+        size
+            How many of the latest events are looked at.
+        now
+            The time.
+        max_age_s
+            Seconds after its occurrence for which an event is among them; None for no limit.
+        needed_s
+            Seconds that must be left of the horizon of an event.
+
+        """
+        found = []
+        for record in islice(reversed(self._records.values()), size):
+            at = record.event.occurred_at
+            is_old = max_age_s is not None and now > at + max_age_s
+            if record.state == "seen" and not is_old and not self.is_beyond(record, now + needed_s):
+                found.append(record)
+        found.reverse()
+        return found
+
+    def _reset_horizon(self, record: Record) -> None:
+        """Set the end of an event anew, for its question was delayed."""
+        event_id = record.event.event_id
+        number = self.horizons.number(event_id)
+        assert number is not None  # every event has a horizon
+        assert self._horizon_s is not None
+        # Under its number: of two events with one horizon the first remembered is forgotten first,
+        # as it is after a restart.
+        self.horizons.reset(event_id, self._end_of(record, self._horizon_s), number)
+
+    def is_beyond(self, record: Record, at: float) -> bool:
+        """Whether a moment lies beyond the horizon of an event."""
+        return self._horizon_s is not None and at > self._end_of(record, self._horizon_s)
+
+    @staticmethod
+    def _end_of(record: Record, horizon_s: float) -> float:
+        return record.event.occurred_at + horizon_s + record.delayed_s
+
+    def record_for(self, answer: Answer) -> Record:
+        """Return the record that an answer is about.
+
+        Raises
+        ------
+        MisfitError
+            If the answer was handled before, or names an event, key, request or earlier answer
+            that does not fit.
+
+        """
+        event_id, request_id, superseded = answer.event_id, answer.request_id, answer.supersedes
+        if answer.answer_id in self._answers:
+            raise MisfitError("duplicate", f"answer {answer.answer_id!r} was handled before")
+        record = self._records.get(event_id)
+        if record is None:
+            ago = "" if self._horizon_s is None else f", or over {self._horizon_s} s ago"
+            raise MisfitError("unknown", f"event {event_id!r} was never seen{ago}")
+        if answer.key != record.event.key:
+            expected = record.event.key
+            raise MisfitError(
+                "malformed", f"key must be that of the event, {expected!r}, got {answer.key!r}"
+            )
+        if request_id is not None and not record.was_made(request_id):
+            if self.of_request(request_id) is not None:
+                raise MisfitError(
+                    "malformed", f"request {request_id!r} is not about event {event_id!r}"
+                )
+            raise MisfitError("unknown", f"request {request_id!r} was never made")
+        if superseded is not None and superseded != record.standing:
+            if self._answers.get(superseded) == event_id:
+                raise MisfitError(
+                    "ended", f"answer {superseded!r} stands no longer; supersede the last"
+                )
+            raise MisfitError(
+                "unknown", f"answer {superseded!r} gave no label to event {event_id!r}"
+            )
+        return record

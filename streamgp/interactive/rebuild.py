@@ -1,0 +1,353 @@
+"""Another learner, taught what the consensus log holds.
+
+The learner hears each example once, with the label that stands in the end; nobody is asked again.
+What else a loop must not forget, the conversations and the numbering, goes on as it was.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from streamgp.base import Label, State
+from streamgp.common.signatures import taken
+from streamgp.interactive.conversation_record import Record, Word
+from streamgp.interactive.learner import SkepticalLearner, guess
+from streamgp.interactive.loop import InteractiveLoop
+from streamgp.interactive.messages import Event, LabelledExample
+from streamgp.interactive.state.serialize import (
+    HEAD,
+    Resumable,
+    check_resumable,
+    examples_in,
+    plain_record,
+)
+from streamgp.interactive.state.snapshot import SnapshotError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taught:
+    """One example of the log, and what a learner made of it.
+
+    Parameters
+    ----------
+    event_id
+        The event.
+    y
+        Its label.
+    guess
+        What the learner predicted before it saw the label; None if it could not tell.
+    refusal
+        Why the learner could not take the example; None if it did.
+
+    """
+
+    event_id: str
+    y: Label
+    guess: Label | None
+    refusal: str | None = None
+
+
+def teach(model: SkepticalLearner, log: Iterable[LabelledExample]) -> Iterator[Taught]:
+    """Teach a learner what a consensus log leaves of one key's examples, in the order learned.
+
+    Each is predicted before it is learned. The estimate of how often an annotator errs counts an
+    answer that was challenged as it was counted then, and any other as the learner itself judges
+    it, whatever it was corrected to later. A rule that learns from labels hears of those that it
+    has asked for, and of labels that came unasked and were challenged: the log does not tell these
+    apart. The budget hears of no question.
+
+    Parameters
+    ----------
+    model
+        A learner that has seen nothing.
+    log
+        The lines of one key, in any order.
+
+    Yields
+    ------
+    One entry for each example.
+
+    Examples
+    --------
+    >>> from streamgp import isgp
+    >>> log = [
+    ...     LabelledExample(
+    ...         event_id=f"e{n}", sequence=n, x={"light": light}, y=y, origin="asked",
+    ...         learned_at=float(n), probability_wrong=0.1,
+    ...     )
+    ...     for n, (light, y) in enumerate([(0.1, "night"), (0.9, "day"), (0.2, "night")])
+    ... ]
+    >>> [taught.guess for taught in teach(isgp(seed=1), log)]
+    [None, 'night', 'night']
+
+    """
+    lines = list(log)
+    first_words = {line.event_id: line for line in _by_sequence(lines) if _is_first_word(line)}
+    examples = examples_in(lines)
+    labels = list(dict.fromkeys(example.y for example in examples))
+    settle: Any = model.settle_one
+    for example in examples:
+        event_id, x, y = example.event_id, example.x, example.y
+        assert event_id is not None  # a line names its event
+        guessed = None
+        try:
+            model.observe_one(x)
+            found = guess(model, x)
+            guessed = found.y
+            line = first_words.get(event_id)
+            challenged, given, annotator = _first_word(line, y, labels, found.mean)
+            settle(
+                x,
+                y,
+                given=given,
+                challenged=challenged,
+                annotator=annotator,
+                event_id=event_id,
+                **taken(settle, privileged=example.privileged, **_beside(line, challenged)),
+            )
+        except (ValueError, TypeError) as error:
+            yield Taught(event_id=event_id, y=y, guess=guessed, refusal=str(error))
+        else:
+            yield Taught(event_id=event_id, y=y, guess=guessed)
+
+
+def head_around(
+    model: Resumable, parts: Mapping[str, Any], log: Iterable[LabelledExample], fresh: Resumable
+) -> State:
+    """Return the head of a loop that goes on with another model; its other parts stay.
+
+    What the model refused to learn stays on record, as in any loop whose learner is rebuilt: it is
+    tried again whenever that happens.
+
+    Parameters
+    ----------
+    model
+        The model, taught with `teach`.
+    parts
+        The newest parts of the loop.
+    log
+        Its lines of the consensus log, in any order.
+    fresh
+        Another model of the same configuration that has seen nothing; it is used up.
+
+    Raises
+    ------
+    SnapshotError
+        If the parts do not fit together, or there is no head among them.
+    TypeError
+        If the model cannot be saved.
+
+    Examples
+    --------
+    >>> from streamgp import isgp
+    >>> from streamgp.interactive import Event
+    >>> loop = InteractiveLoop(isgp(seed=1))
+    >>> event = Event(event_id="e1", x={"wap1": -64.0}, occurred_at=0.0, y="kitchen")
+    >>> prediction, line = loop.on_event(event, now=0.0)
+    >>> other = isgp(preset="paper", seed=1)
+    >>> for taught in teach(other, [line]):
+    ...     print(taught.y, taught.refusal)
+    kitchen None
+    >>> head = head_around(other, loop.parts(), [line], isgp(preset="paper", seed=1))
+    >>> head["sequence"], head["fingerprint"] == other.fingerprint()
+    (1, True)
+
+    """
+    check_resumable(model)
+    head = parts.get(HEAD)
+    if head is None:
+        raise SnapshotError("published state has no head; bring it back first")
+    head = {**head, "model": model.state(), "fingerprint": model.fingerprint()}
+    return InteractiveLoop.from_parts({**parts, HEAD: head}, log, fresh).parts()[HEAD]  # type: ignore[no-any-return]
+
+
+def _by_sequence(lines: list[LabelledExample]) -> list[LabelledExample]:
+    return sorted(lines, key=lambda line: line.sequence)
+
+
+def _is_first_word(line: LabelledExample) -> bool:
+    """Whether the line is about a first answer; corrections and withdrawals are not."""
+    return line.probability_wrong is not None and line.y is not None
+
+
+def _first_word(
+    line: LabelledExample | None, y: Label, labels: list[Label], mean: float | None
+) -> tuple[bool, Label, str | None]:
+    """Return whether a first answer was challenged, what it said, and who gave it.
+
+    The log does not keep a label that was given up: any other one stands for it. For a number,
+    where `mean` is the forecast, one so far off that it counts as given up.
+    """
+    if line is None:
+        return False, y, None
+    if line.origin == "upheld":
+        return True, y, line.annotator
+    if line.origin != "revised":
+        assert line.y is not None  # a first word has a label
+        return False, line.y, line.annotator
+    if mean is not None and not isinstance(y, str):
+        off = 2.0 * (y - mean) if line.probability_wrong else 0.0
+        return True, y + off, line.annotator
+    other = next((label for label in labels if label != y), None)
+    if other is not None:
+        return True, other, line.annotator
+    return False, y, line.annotator
+
+
+def _beside(line: LabelledExample | None, challenged: bool) -> dict[str, Any]:
+    """Return what a learner may hear of a first answer beside its label."""
+    if line is None:
+        return {"asked": False}
+    return {
+        "asked": line.origin != "volunteered" and not line.asked_back,
+        "std": None if challenged else line.std,
+        # What came with a correction says nothing of the answer that it corrects.
+        "given_privileged": line.privileged or {},
+    }
+
+
+# --- A loop made anew from its consensus log, where the rest of its state was lost.
+#
+# The log tells which labels stand, in which order they were learned and how often they were
+# corrected. It does not tell which questions are open, how much of a budget was spent, which
+# events nobody labelled, or by which name an answer went.
+
+
+def renumbered(lines: Iterable[LabelledExample]) -> list[int]:
+    """Return the numbers that lines of a log should have, given in the order of writing.
+
+    If each number is there once, all stay. If some were given a second time, after the state was
+    lost, numbers shall rise by the line: one that does, stays; one that does not becomes the next
+    after that of the line before.
+
+    Examples
+    --------
+    >>> def line(event_id, sequence):
+    ...     return LabelledExample(
+    ...         event_id=event_id, sequence=sequence, x={}, y="hall", origin="asked", learned_at=0.0
+    ...     )
+    >>> renumbered([line("a", 1), line("b", 3), line("c", 1), line("d", 2), line("e", 9)])
+    [1, 3, 4, 5, 9]
+    >>> renumbered([line("a", 1), line("e", 9), line("b", 3)])
+    [1, 9, 3]
+
+    """
+    lines = list(lines)
+    given = [line.sequence for line in lines]
+    if len(set(given)) == len(given):
+        return given
+    numbers: list[int] = []
+    last = 0
+    for line in lines:
+        last = max(line.sequence, last + 1)
+        numbers.append(last)
+    return numbers
+
+
+def recovered_parts(
+    log: Iterable[LabelledExample],
+    model: Resumable,
+    fresh: Resumable,
+    *,
+    at_least: int = 0,
+    expires_after_s: float | None = None,
+    answer_horizon_s: float | None = None,
+) -> dict[str, Any]:
+    """Return the state of a loop that goes on where its log ends.
+
+    The model has learned every label that stands; its scaling has seen the labelled events only.
+    Each event of the log is remembered as long as any event, counted from its first label: it is
+    not learned a second time, its label may be doubted, and a label that came with the event can
+    be corrected. Other answers are not known by name, so that nothing can supersede them.
+
+    Parameters
+    ----------
+    log
+        The lines of the loop, in any order, no number twice.
+    model
+        A model that has seen nothing; it is taught.
+    fresh
+        Another of the same configuration; it is used up.
+    at_least
+        Number of the last line that is known to have been written, in the log or not.
+    expires_after_s, answer_horizon_s
+        As in `InteractiveLoop`.
+
+    Raises
+    ------
+    SnapshotError
+        If the model cannot take what is in the log.
+    TypeError
+        If the model cannot be saved.
+
+    Examples
+    --------
+    >>> from streamgp import isgp
+    >>> loop = InteractiveLoop(isgp(seed=1))
+    >>> event = Event(event_id="e1", x={"wap1": -64.0}, occurred_at=0.0, y="kitchen")
+    >>> prediction, line = loop.on_event(event, now=0.0)
+    >>> parts = recovered_parts([line], isgp(seed=1), isgp(seed=1))
+    >>> again = InteractiveLoop.from_parts(parts, [line], isgp(seed=1))
+    >>> again.model.n_learned, again.knows("e1"), again.on_event(event, now=1.0)[0].fault
+    (1, True, 'duplicate')
+
+    """
+    lines = sorted(log, key=lambda line: line.sequence)
+    for _ in teach(model, lines):
+        pass  # what it refuses stays on record, as in any learner that is rebuilt
+    records = _records(lines)
+    head = {
+        "sequence": max(at_least, lines[-1].sequence if lines else 0),
+        "pages": 0,
+        "events": len(records),
+        "remembered": len(records),
+        "alarms": 0,
+        "learned": len(examples_in(lines)),
+        "model": model.state(),
+        "fingerprint": model.fingerprint(),
+        "recent": [plain_record(record, None) for record in records],
+    }
+    spans = {"expires_after_s": expires_after_s, "answer_horizon_s": answer_horizon_s}
+    return InteractiveLoop.from_parts({HEAD: head}, lines, fresh, **spans).parts()
+
+
+def _records(lines: list[LabelledExample]) -> list[Record]:
+    """Return the conversations that are in a log, the earliest first."""
+    about: dict[str, list[LabelledExample]] = {}
+    for line in lines:
+        about.setdefault(line.event_id, []).append(line)
+    records = [_record(of_event) for of_event in about.values()]
+    for serial, record in enumerate(records, start=1):
+        record.serial = serial
+    return records
+
+
+def _record(lines: list[LabelledExample]) -> Record:
+    """Return the conversation about an event, of which the last line says what stands."""
+    first, last = lines[0], lines[-1]
+    event = Event(event_id=last.event_id, key=last.key, x=last.x, occurred_at=first.learned_at)
+    record = Record(event)
+    record.revision = last.revision
+    record.was_asked = any(line.origin != "volunteered" for line in lines)
+    record.asked_back_at = first.learned_at if any(line.asked_back for line in lines) else None
+    # A challenge that nobody answered leaves no trace. No name of a question may come again.
+    record.n_challenges = 1
+    if last.y is None:
+        record.state = "withdrawn"
+        return record
+    if last.origin == "volunteered":
+        record.standing = last.event_id  # as if it had come with the event
+    record.state = "learned"
+    record.word = Word(
+        y=last.y,
+        origin=last.origin,
+        answer_id=record.standing or "",
+        annotator=last.annotator,
+        late=last.late,
+        privileged=last.privileged,
+        std=last.std,
+    )
+    return record

@@ -1,0 +1,72 @@
+"""A budget for the questions of several loops together, on top of what each model allows itself."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+from streamgp.base import Budget, give_back, name_of_refusal
+from streamgp.common.fingerprint import fingerprint
+
+if TYPE_CHECKING:
+    from streamgp.base import Decision, State
+
+
+class TotalBudget:
+    """A copy of a budget, which counts for all loops that share it.
+
+    Parameters
+    ----------
+    budget
+        The budget; it stays as it is.
+
+    """
+
+    # _published  the state as it was published last, None for never
+    def __init__(self, budget: Budget) -> None:
+        for method in ("allows", "note", "refund", "state", "load_state"):
+            if isinstance(budget, type) or not hasattr(budget, method):
+                raise TypeError(f"total_budget must be of streamgp.budgets, got {budget!r}")
+        self._budget = copy.deepcopy(budget)
+        self._published: State | None = self._budget.state()
+
+    def checked(self, decision: Decision, now: float) -> Decision:
+        """Return a decision as it is, or refused."""
+        if not decision.ask or self._budget.allows(decision, now):
+            return decision
+        return decision.refused_by(f"total {name_of_refusal(self._budget, decision, now)}")
+
+    def note(self, decision: Decision, now: float, *, asked: bool) -> None:
+        """Take note of an event, once each, and of whether a label was asked for after it."""
+        self._budget.note(decision, asked, now)
+
+    def refund(self, now: float, asked_at: float) -> None:
+        """Take note that a question ended without an answer."""
+        give_back(self._budget, now, asked_at)
+
+    def state(self) -> State:
+        """Return what must survive a restart."""
+        return self._budget.state()
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from; that does not count as a change."""
+        self._budget.load_state(state)
+        self._published = self._budget.state()
+
+    def reset_to(self, state: State) -> None:
+        """Become what the state was taken from, as if nothing had happened since."""
+        self._budget.load_state(state)
+
+    def change(self) -> State | None:
+        """Return the state if it has changed since the last call, else None."""
+        state = self._budget.state()
+        if state == self._published:
+            return None
+        self._published = state
+        return state
+
+
+def configured(model: Any, budget: Budget | None) -> str:
+    """Return what stands for the configuration of loops with a total budget, or without one."""
+    own: str = model.fingerprint()
+    return own if budget is None else fingerprint(own, budget)

@@ -1,0 +1,1 @@
+"""State of a loop as plain values and as bytes."""

@@ -1,0 +1,319 @@
+"""What a loop consists of, and how that survives a restart: whole, or piece by piece.
+
+What the inputs do is told in `loop.py`.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
+
+from streamgp.base import Example
+from streamgp.common.environment import environment, warn_if_different
+from streamgp.interactive.conversation_record import Record
+from streamgp.interactive.event_store import Memory
+from streamgp.interactive.learner import SkepticalLearner, as_asking_back, as_reviewer
+from streamgp.interactive.messages import LabelledExample
+from streamgp.interactive.moderator import Moderator
+from streamgp.interactive.rollback import CallJournal, Rollback
+from streamgp.interactive.shared_budget import TotalBudget
+from streamgp.interactive.state.serialize import (
+    HEAD,
+    KIND,
+    Published,
+    check_resumable,
+    load,
+    save,
+    take_up,
+)
+from streamgp.interactive.state.snapshot import INCONSISTENT, Snapshot, SnapshotError
+from streamgp.interactive.validation import check_span
+
+
+class LoopState:
+    """A model, the conversations about its events, and their deadlines."""
+
+    # _memory     conversation about each event within the horizon, and when that ends.
+    # _moderator  changes these records, teaches the model, and keeps the deadlines of requests.
+    # _published  all of it as plain values, piece by piece.
+    # _reviewer   the model, if it doubts labels that it has learned.
+    # _asking_back  the model, if it asks about earlier events.
+    # _changed    whether anything is different from what `changes` returned last.
+    # _rollback   undoes the input at hand if it fails
+    # _last       the last input, if it can still be undone
+
+    def __init__(
+        self,
+        model: SkepticalLearner,
+        *,
+        expires_after_s: float | None = None,
+        answer_horizon_s: float | None = None,
+    ) -> None:
+        check_span("expires_after_s", expires_after_s)
+        check_span("answer_horizon_s", answer_horizon_s)
+        if not (hasattr(model, "observe_one") and hasattr(model, "settle_one")):
+            raise TypeError(
+                "model must be a skeptical learner, such as SkepticalClassifier(...), "
+                f"got {type(model).__name__}"
+            )
+        self.model = model
+        self.expires_after_s = expires_after_s
+        self.answer_horizon_s = answer_horizon_s
+        self._memory = Memory(answer_horizon_s)
+        journal = CallJournal(model)
+        self._moderator = Moderator(model, journal, self._memory, expires_after_s)
+        self._rollback = Rollback(journal, self._memory, self._moderator)
+        self._published = Published(model, self._memory, self._moderator)
+        self._changed = False
+        self._last: Any = None
+        self._reviewer = as_reviewer(model)
+        self._asking_back = as_asking_back(model)
+
+    def share(self, total: TotalBudget | None) -> Self:
+        """Ask only what a budget allows that is shared with other loops; return this loop.
+
+        Whoever owns the budget saves it; it is no part of the loop.
+        """
+        self._moderator.total = total
+        return self
+
+    def snapshot(self, *, with_environment: bool = True) -> bytes:
+        """Return everything that the loop and its model must not forget.
+
+        A loop restored from it answers every further input as this one would: bitwise in the same
+        numerical environment, and elsewhere up to rounding.
+        The model of a snapshot is its labelled examples and what its decisions depend on besides;
+        they are learned once more when it is restored. Truths of events are not kept. Changes that
+        `changes` has not returned yet are in the snapshot, but not returned by the restored loop.
+
+        Parameters
+        ----------
+        with_environment
+            Whether to record the numerical environment. Without it, equal loops have equal
+            snapshots on all machines, and `restore` has nothing to compare.
+
+        Raises
+        ------
+        TypeError
+            If the model cannot be saved.
+        ValueError
+            If a feature is neither a number nor a text.
+
+        """
+        check_resumable(self.model)
+        return save(
+            self.model,
+            self._memory,
+            self._moderator,
+            self._spans,
+            self._published.fingerprint,
+            environment() if with_environment else None,
+        )
+
+    @classmethod
+    def restore(cls, data: bytes, model: SkepticalLearner) -> Self:
+        """Return the loop that a snapshot was taken from.
+
+        Parameters
+        ----------
+        data
+            What `snapshot` returned.
+        model
+            A model of the same configuration that has seen nothing; the loop takes it.
+
+        Warns
+        -----
+        DifferentEnvironmentWarning
+            If the snapshot was taken in another numerical environment.
+
+        Raises
+        ------
+        SnapshotError
+            If the bytes are no snapshot of a loop, or damaged, or the model is configured in
+            another way.
+
+        Examples
+        --------
+        >>> from streamgp import InteractiveLoop, isgp
+        >>> from streamgp.interactive import Event
+        >>> loop = InteractiveLoop(isgp(seed=1))
+        >>> event = Event(event_id="e1", x={"wap1": -64.0}, occurred_at=0.0, y="kitchen")
+        >>> messages = loop.on_event(event, now=0.0)
+        >>> again = InteractiveLoop.restore(loop.snapshot(), isgp(seed=1))
+        >>> again.model.n_learned
+        1
+
+        """
+        check_resumable(model)
+        resumable: Any = model
+        snapshot = Snapshot.from_bytes(data)
+        snapshot.check(KIND, resumable.fingerprint())
+        warn_if_different(snapshot.environment)
+        try:
+            loop = cls(model, **snapshot.body["spans"])
+            load(snapshot, model, loop._memory, loop._moderator)
+        except INCONSISTENT as error:
+            raise SnapshotError(f"snapshot cannot be restored: {error!s:.300}") from error
+        return loop
+
+    # --- published piece by piece
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether `changes` has something to return."""
+        return self._changed
+
+    def changes(self) -> dict[str, Any]:
+        """Return what has changed since the last call, or since the loop was made or restored.
+
+        Returns
+        -------
+        Named parts as plain JSON values; None for a part that is gone. The newest value of every
+        part and the consensus log make the loop again, with `from_parts`.
+
+        Raises
+        ------
+        TypeError
+            If the model cannot be saved.
+        ValueError
+            If a feature is neither a number nor a text.
+
+        Examples
+        --------
+        >>> from streamgp import InteractiveLoop, isgp
+        >>> from streamgp.interactive import Event
+        >>> loop = InteractiveLoop(isgp(seed=1))
+        >>> messages = [
+        ...     loop.on_event(Event(event_id=name, x={"wap1": -64.0}, occurred_at=0.0), now=0.0)
+        ...     for name in ("e1", "e2")
+        ... ]
+        >>> list(loop.changes()), loop.changes()
+        (['head'], {})
+        >>> cancel = loop.on_cancel("e2/label", now=1.0)
+        >>> [[plain[1], plain[5]] for plain in loop.changes()["head"]["recent"]]
+        [['e1', 'asked'], ['e2', 'cancelled']]
+
+        """
+        self._last = None  # what is published stands
+        if not self._changed:
+            return {}
+        check_resumable(self.model)
+        parts = self._published.changed()
+        self._changed = False
+        return parts
+
+    def parts(self) -> dict[str, Any]:
+        """Return all parts, as if everything had changed."""
+        check_resumable(self.model)
+        return self._published.all()
+
+    def part_names(self) -> list[str]:
+        """Return the names of all parts that `changes` may have returned and that are not gone."""
+        return self._published.names()
+
+    @classmethod
+    def from_parts(
+        cls,
+        parts: Mapping[str, Any],
+        log: Iterable[LabelledExample],
+        model: SkepticalLearner,
+        *,
+        expires_after_s: float | None = None,
+        answer_horizon_s: float | None = None,
+    ) -> Self:
+        """Return the loop that parts and a consensus log were taken from, equal to the last bit.
+
+        If lines of the log are missing, what the conversations say of their labels counts:
+        whoever deletes a line has to `withdraw` it as well.
+
+        Parameters
+        ----------
+        parts
+            The newest value of every part.
+        log
+            What the loop has ever returned of `LabelledExample`, in any order. Lines that a later
+            one of the same event and revision replaces may be missing.
+        model
+            A model of the same configuration that has seen nothing; the loop takes it.
+        expires_after_s, answer_horizon_s
+            As before.
+
+        Raises
+        ------
+        SnapshotError
+            If the parts do not fit together, or the model is configured in another way.
+
+        Examples
+        --------
+        >>> from streamgp import InteractiveLoop, isgp
+        >>> from streamgp.interactive import Event
+        >>> loop = InteractiveLoop(isgp(seed=1))
+        >>> event = Event(event_id="e1", x={"wap1": -64.0}, occurred_at=0.0, y="kitchen")
+        >>> prediction, line = loop.on_event(event, now=0.0)
+        >>> again = InteractiveLoop.from_parts(loop.changes(), [line], isgp(seed=1))
+        >>> again.snapshot() == loop.snapshot()
+        True
+
+        """
+        spans = {"expires_after_s": expires_after_s, "answer_horizon_s": answer_horizon_s}
+        return cls(model, **spans)._taking_up(parts, log)
+
+    def caught_up(
+        self, parts: Mapping[str, Any], log: Iterable[LabelledExample], model: SkepticalLearner
+    ) -> Self | None:
+        """Return what this loop became elsewhere in the meantime; it is left as it is.
+
+        Parameters
+        ----------
+        parts
+            What was published since, the newest value of every part; None for one that is gone.
+        log
+            Lines of the consensus log since; older ones are passed over.
+        model
+            A model of the same configuration that has seen nothing; the new loop takes it.
+
+        Returns
+        -------
+        The new loop, this one if nothing was published, or None if the loop itself is gone.
+
+        Raises
+        ------
+        SnapshotError
+            If this loop and the parts do not fit together.
+
+        """
+        if not parts:
+            return self
+        if all(part is None for part in parts.values()) and HEAD in parts:
+            return None
+        check_resumable(self.model)
+        resumable: Any = self.model
+        after = self._moderator.consensus.sequence, resumable.examples()
+        # What was never published is in the parts by now, or forgotten.
+        parts = {**self._published.pages(), **parts}
+        return type(self)(model, **self._spans)._taking_up(parts, log, after)
+
+    # --- inside
+
+    @property
+    def _spans(self) -> dict[str, float | None]:
+        return {"expires_after_s": self.expires_after_s, "answer_horizon_s": self.answer_horizon_s}
+
+    def _taking_up(
+        self,
+        parts: Mapping[str, Any],
+        log: Iterable[LabelledExample],
+        after: tuple[int, Sequence[Example]] | None = None,
+    ) -> Self:
+        check_resumable(self.model)
+        try:
+            take_up(parts, log, self.model, self._memory, self._moderator, after=after)
+        except INCONSISTENT as error:
+            raise SnapshotError(f"published state cannot be taken up: {error!s:.300}") from error
+        return self
+
+    def _note(self, record: Record) -> None:
+        """Take note that a conversation changes."""
+        self._changed = True
+        self._memory.pages.note(record)

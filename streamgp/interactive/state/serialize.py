@@ -1,0 +1,536 @@
+"""What a loop must not forget beside its labelled examples, as plain values and back.
+
+The head holds the model and the counters, a plain record one conversation. Both are the same in a
+snapshot (`saving.py`) and in what is published piece by piece (`parts.py`).
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
+from struct import Struct
+from typing import Any, Protocol
+
+import msgspec
+
+from streamgp.base import Example, Features, State
+from streamgp.common.feature_values import features_of, plain_features
+from streamgp.interactive.conversation_record import Question, Record, Word
+from streamgp.interactive.event_store import Memory, PlainRecord
+from streamgp.interactive.learner import SkepticalLearner
+from streamgp.interactive.messages import Event, LabelledExample
+from streamgp.interactive.moderator import Moderator
+from streamgp.interactive.rollback import FULL_CREDIT
+from streamgp.interactive.state.snapshot import Snapshot
+
+
+def head_of(model: Any, memory: Memory, moderator: Moderator) -> State:
+    """Return the state of the model beside its examples, and how far everything is counted."""
+    return {
+        "sequence": moderator.consensus.sequence,
+        "pages": memory.pages.n,
+        "events": memory.n_added,
+        "remembered": len(memory),
+        "alarms": moderator.deadlines.n_set,
+        "learned": model.n_learned,
+        "model": model.state(),
+        # Nothing for most loops, as before anything could fail: snapshots stay what they are.
+        **({} if moderator.journal.credit == FULL_CREDIT else {"credit": moderator.journal.credit}),
+    }
+
+
+def resume(
+    head: State,
+    records: Iterable[tuple[int | None, Record, int | None]],
+    examples: Sequence[Example],
+    model: Any,
+    memory: Memory,
+    moderator: Moderator,
+) -> None:
+    """Make a new loop what plain values were taken from.
+
+    Parameters
+    ----------
+    head
+        What `head_of` returned.
+    records
+        Every conversation with the number of its page and of its alarm, in any order.
+    examples
+        What the model holds.
+    model, memory, moderator
+        What the new loop consists of.
+
+    """
+    records = sorted(records, key=lambda found: found[1].serial)
+    if len(records) != head["remembered"]:
+        raise ValueError(f"there are {len(records)} conversations, expected {head['remembered']}")
+    model.load_state(head["model"], examples)
+    moderator.journal.credit = int(head.get("credit", FULL_CREDIT))
+    memory.n_added, memory.pages.n = int(head["events"]), int(head["pages"])
+    deadlines = moderator.deadlines
+    deadlines.n_set = int(head["alarms"])
+    serial = 0
+    last_page: int | None = 0
+    for page, record, alarm in records:
+        event_id, request = record.event.event_id, record.open_request
+        if not serial < record.serial <= memory.n_added or memory.get(event_id) is not None:
+            raise ValueError(f"event {event_id!r} is there twice, or was never counted")
+        serial = record.serial
+        if last_page is None and page is not None:
+            raise ValueError(f"event {event_id!r} was published before an earlier one")
+        last_page = page
+        if page is not None:
+            memory.pages.put(record, page)
+        memory.take_over(record)
+        if request is not None and request.expires_at is not None:
+            if alarm is None:
+                raise ValueError(f"request {request.request_id!r} has no alarm")
+            deadlines.reset(event_id, request.expires_at, alarm)
+    moderator.consensus.sequence = int(head["sequence"])
+
+
+def plain_record(record: Record, alarm: int | None, *, with_x: bool = True) -> PlainRecord:
+    """Return a conversation as plain values.
+
+    Parameters
+    ----------
+    record
+        The conversation.
+    alarm
+        Number of the alarm of its open request, None if there is none.
+    with_x
+        Whether with the features; without them, somebody else must know them.
+
+    """
+    event, request, word = record.event, record.request, record.word
+    return [
+        record.serial,
+        event.event_id,
+        event.key,
+        event.occurred_at,
+        _plain_x(record) if with_x else None,
+        record.state,
+        record.standing,
+        record.was_asked,
+        record.n_challenges,
+        record.revision,
+        record.answer_ids.copy(),
+        None if request is None else [request.request_id, request.expires_at, alarm],
+        None
+        if word is None
+        else [
+            word.y,
+            word.origin,
+            word.answer_id,
+            word.annotator,
+            word.late,
+            None if word.privileged is None else dict(word.privileged),
+            # Without one as it was before there were any: snapshots stay what they are.
+            *(() if word.std is None else (word.std,)),
+        ],
+        *_seldom(record),
+    ]
+
+
+def _seldom(record: Record) -> list[Any]:
+    # Of most conversations nothing, as it was before there was any: snapshots stay what they are.
+    if record.delayed_s:
+        return [record.asked_back_at, record.is_given_back, record.delayed_s]
+    if record.is_given_back:
+        return [record.asked_back_at, True]
+    return [] if record.asked_back_at is None else [record.asked_back_at]
+
+
+def _plain_x(record: Record) -> Any:
+    x = record.event.x
+    if record.is_plain:
+        return x
+    plain = plain_features(x)
+    record.is_plain = plain is x
+    return plain
+
+
+def record_of(
+    plain: PlainRecord, learned: Callable[[str], Example | None]
+) -> tuple[Record, int | None]:
+    """Return the conversation that plain values stand for, and the number of its alarm.
+
+    Parameters
+    ----------
+    plain
+        What `plain_record` returned.
+    learned
+        Finds the example of an event, for conversations without features.
+
+    """
+    serial, event_id, key, occurred_at, x, state, standing, asked, n, revision, *rest = plain
+    answer_ids, request, word, *seldom = rest
+    if x is None:
+        example = learned(event_id)
+        if example is None:
+            raise ValueError(f"event {event_id!r} has neither features nor a labelled example")
+        x = example.x
+    else:
+        x = features_of(x)
+    record = Record(Event(event_id=event_id, key=key, x=x, occurred_at=occurred_at))
+    record.serial = serial
+    record.state = state
+    record.standing = standing
+    record.was_asked = asked
+    record.asked_back_at = seldom[0] if seldom else None
+    record.is_given_back = len(seldom) > 1 and seldom[1]
+    record.delayed_s = seldom[2] if len(seldom) > 2 else 0.0
+    record.n_challenges = n
+    record.revision = revision
+    record.answer_ids = list(answer_ids)
+    alarm = None
+    if request is not None:
+        request_id, expires_at, alarm = request
+        record.request = Question(request_id=request_id, expires_at=expires_at)
+    if word is not None:
+        y, origin, answer_id, annotator, late, privileged, *std = word
+        record.word = Word(
+            y=y,
+            origin=origin,
+            answer_id=answer_id,
+            annotator=annotator,
+            late=late,
+            privileged=privileged,
+            std=std[0] if std else None,
+        )
+    return record, alarm
+
+
+# --- A loop as a snapshot and back.
+#
+# It holds the labelled examples, which are in the consensus log as well, and what
+# `plain_state.py` names. How a snapshot is laid out in bytes is told in `snapshot.py`.
+
+
+KIND = "a loop"
+
+
+class Resumable(SkepticalLearner, Protocol):
+    """A skeptical learner that can be taken up again after a restart, equal to the last bit."""
+
+    def fingerprint(self) -> str:
+        """Return what stands for its configuration."""
+
+    def examples(self) -> list[Example]:
+        """Return the labelled examples that it holds, in the order learned."""
+
+    def state(self) -> State:
+        """Return what its decisions depend on beside the examples, as plain JSON values."""
+
+    def load_state(self, state: State, examples: Sequence[Example]) -> None:
+        """Become what `state` and `examples` were taken from."""
+
+
+def save(
+    model: Any,
+    memory: Memory,
+    moderator: Moderator,
+    spans: State,
+    fingerprint: str,
+    environment: Mapping[str, Any] | None,
+) -> bytes:
+    """Return a loop as a snapshot.
+
+    Parameters
+    ----------
+    model, memory, moderator
+        What the loop consists of.
+    spans
+        The other arguments of the loop.
+    fingerprint
+        That of the model.
+    environment
+        The numerical environment, None to leave it out.
+
+    """
+    examples = model.examples()
+    held = {example.event_id for example in examples}
+    plain, blob = plain_examples(examples)
+    records = []
+    for record in memory:
+        event_id = record.event.event_id
+        # The features of what was learned in this conversation are those of its example.
+        with_x = not (record.is_learned and event_id in held)
+        alarm = moderator.deadlines.number(event_id)
+        records.append([record.page, *plain_record(record, alarm, with_x=with_x)])
+    body = {
+        "spans": spans,
+        "head": head_of(model, memory, moderator),
+        "examples": plain,
+        "records": records,
+    }
+    return Snapshot(
+        kind=KIND, fingerprint=fingerprint, body=body, blobs=[blob], environment=environment
+    ).to_bytes()
+
+
+def load(snapshot: Snapshot, model: Any, memory: Memory, moderator: Moderator) -> None:
+    """Make a new loop what a snapshot was taken from."""
+    body = snapshot.body
+    examples = examples_of(body["examples"], *snapshot.blobs)
+    learned = {example.event_id: example for example in examples}
+    records = [(page, *record_of(plain, learned.get)) for page, *plain in body["records"]]
+    resume(body["head"], records, examples, model, memory, moderator)
+
+
+def check_resumable(model: Any) -> None:
+    """Refuse a model that cannot be saved."""
+    missing = [
+        m for m in ("fingerprint", "examples", "state", "load_state") if not hasattr(model, m)
+    ]
+    if missing:
+        raise TypeError(
+            f"{type(model).__name__} cannot be saved; give it the methods {', '.join(missing)}, "
+            "or use SkepticalClassifier"
+        )
+
+
+def examples_in(log: Iterable[LabelledExample]) -> list[Example]:
+    """Return what a consensus log leaves of one key's examples, in the order learned.
+
+    Parameters
+    ----------
+    log
+        The lines of one key, in any order; `sequence` says how they follow each other.
+
+    Examples
+    --------
+    >>> line = dict(event_id="e1", x={"light": 0.5}, learned_at=0.0)
+    >>> log = [
+    ...     LabelledExample(sequence=1, y="home", origin="asked", **line),
+    ...     LabelledExample(sequence=2, y="work", origin="revised", revision=1, **line),
+    ... ]
+    >>> [example.y for example in examples_in(log)]
+    ['work']
+
+    """
+    held: dict[str, Example] = {}
+    read_on(held, log)
+    return list(held.values())
+
+
+def read_on(held: dict[str, Example], log: Iterable[LabelledExample]) -> None:
+    """Apply further lines of a consensus log to the examples that a model holds, by event id."""
+    for line in sorted(log, key=lambda line: line.sequence):
+        if line.y is None or line.revision == 0:
+            # The first line about an event: if an earlier conversation left some in a compacted
+            # log, they are no longer about an example that is held.
+            held.pop(line.event_id, None)
+        if line.y is not None:
+            held[line.event_id] = Example(
+                event_id=line.event_id, x=line.x, y=line.y, privileged=line.privileged
+            )
+
+
+def plain_examples(examples: Sequence[Example]) -> tuple[State, bytes]:
+    """Return examples as plain values, and their features in binary where that is possible."""
+    body: State = {"ids": [e.event_id for e in examples], "labels": [e.y for e in examples]}
+    if any(e.privileged is not None for e in examples):
+        # Without any as it was before there were some: snapshots stay what they are.
+        body["privileged"] = [e.privileged and plain_features(e.privileged) for e in examples]
+    names = _common_names(examples)
+    if names is None:
+        return {**body, "x": [plain_features(e.x) for e in examples]}, b""
+    pack = Struct(f"<{len(names)}d").pack
+    return {**body, "names": names}, b"".join([pack(*e.x.values()) for e in examples])
+
+
+def _common_names(examples: Sequence[Example]) -> list[str] | None:
+    """Return the names of the features, if all examples have the same and all are floats."""
+    if not examples:
+        return None
+    names = list(examples[0].x)
+    alike = all(list(e.x) == names for e in examples) and all(type(n) is str for n in names)
+    values = chain.from_iterable(e.x.values() for e in examples)
+    return names if names and alike and all(type(v) is float for v in values) else None
+
+
+def examples_of(body: State, blob: bytes) -> list[Example]:
+    """Return the examples that plain values stand for."""
+    xs: list[Features]
+    if "names" in body:
+        names = body["names"]
+        rows = Struct(f"<{len(names)}d").iter_unpack(blob)
+        xs = [dict(zip(names, row, strict=True)) for row in rows]
+    else:
+        xs = [features_of(x) for x in body["x"]]
+    privileged = body.get("privileged", [None] * len(xs))
+    return [
+        Example(event_id=event_id, x=x, y=y, privileged=known and features_of(known))
+        for event_id, x, y, known in zip(body["ids"], xs, body["labels"], privileged, strict=True)
+    ]
+
+
+# --- What a loop must not forget, published piece by piece.
+#
+# The head, with the latest conversations, is one part, every page of earlier ones another (see
+# `pages.py`). Together with the consensus log, which holds the labelled examples, the parts that
+# were published last make the loop again. Who publishes them, and where, is decided elsewhere.
+
+
+HEAD = "head"
+_PAGE = "events/"
+# So many bytes of JSON of the latest conversations are published with every head, so that most
+# events cost one part and not two; about as many as the head has besides.
+RECENT_BYTES = 1 << 10
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Published:
+    """The parts of one loop.
+
+    Parameters
+    ----------
+    model, memory, moderator
+        What the loop consists of.
+
+    """
+
+    # _fingerprint  that of the model, once it was needed: it never changes
+    __slots__ = ("_fingerprint", "_memory", "_model", "_moderator")
+
+    def __init__(self, model: Any, memory: Memory, moderator: Moderator) -> None:
+        self._model = model
+        self._memory = memory
+        self._moderator = moderator
+        self._fingerprint: str | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """What stands for the configuration of the model."""
+        if self._fingerprint is None:
+            self._fingerprint = self._model.fingerprint()
+        return self._fingerprint
+
+    def changed(self) -> dict[str, Any]:
+        """Return the head and the pages that have changed, and count them as published."""
+        pages = self._memory.pages
+        fresh = self._memory.unpublished()
+        recent = [self._plain(record) for record in fresh]
+        if len(_encode(recent)) > RECENT_BYTES:
+            changed, recent = pages.publish(fresh, recent, self._plain), []
+        else:
+            changed = pages.publish([], [], self._plain)
+        # The head comes last: whoever reads on from anywhere and finds a page, finds the head.
+        parts = {**_by_name(changed), HEAD: self._head(recent)}
+        pages.settle()
+        return parts
+
+    def all(self) -> dict[str, Any]:
+        """Return all parts as they are now."""
+        recent = [self._plain(record) for record in self._memory.unpublished()]
+        return {**self.pages(), HEAD: self._head(recent)}
+
+    def pages(self) -> dict[str, Any]:
+        """Return the pages as they are now, without what is on none yet."""
+        return _by_name(
+            {n: [self._plain(record) for record in on] for n, on in self._memory.pages if on}
+        )
+
+    def names(self) -> list[str]:
+        """Return the names of the parts that have been published, or may have been."""
+        return [*_by_name(dict(self._memory.pages)), HEAD]
+
+    def _head(self, recent: list[PlainRecord]) -> State:
+        head = head_of(self._model, self._memory, self._moderator)
+        return {**head, "fingerprint": self.fingerprint, "recent": recent}
+
+    def _plain(self, record: Record) -> PlainRecord:
+        return plain_record(record, self._moderator.deadlines.number(record.event.event_id))
+
+
+def take_up(
+    parts: Mapping[str, Any],
+    log: Iterable[LabelledExample],
+    model: Any,
+    memory: Memory,
+    moderator: Moderator,
+    *,
+    after: tuple[int, Sequence[Example]] | None = None,
+) -> None:
+    """Make a new loop what parts and a consensus log were taken from.
+
+    Lines may be missing that somebody has deleted from the log; as long as nobody has said so to
+    the loop (`withdraw`), a conversation knows its label, and what it says counts.
+
+    Parameters
+    ----------
+    parts
+        All parts; None stands for one that is gone.
+    log
+        The lines of the loop, in any order.
+    model, memory, moderator
+        What the new loop consists of.
+    after
+        The number of a line, and the examples held at that time: then only later lines are read.
+
+    Raises
+    ------
+    ValueError
+        If they do not fit together.
+
+    """
+    head = parts.get(HEAD)
+    if head is None:
+        raise ValueError(f"there is no part {HEAD!r}")
+    if head["fingerprint"] != model.fingerprint():
+        raise ValueError(
+            f"it is of another configuration ({head['fingerprint']!s:.16}, this one is "
+            f"{model.fingerprint()})"
+        )
+    pages: list[tuple[int | None, Sequence[PlainRecord]]] = [
+        (_number(name), page) for name, page in parts.items() if page and name != HEAD
+    ]
+    pages.append((None, head["recent"]))
+    records = [(number, *record_of(plain, _nowhere)) for number, page in pages for plain in page]
+    first, examples = (0, ()) if after is None else after
+    if head["sequence"] < first:
+        raise ValueError(
+            f"it ends with line {head['sequence']} of the log, expected {first} or more"
+        )
+    held = {str(example.event_id): example for example in examples}
+    # Lines beyond the head were never published with it.
+    read_on(held, [line for line in log if first < line.sequence <= head["sequence"]])
+    for _, record, _ in records:
+        _agree(held, record)
+    if after is not None and len(held) != head["learned"]:
+        raise ValueError(f"the log leaves {len(held)} examples, expected {head['learned']}")
+    resume(head, records, list(held.values()), model, memory, moderator)
+
+
+def _agree(held: dict[str, Example], record: Record) -> None:
+    """Make the examples agree with a conversation, where lines of the log are missing."""
+    event, word = record.event, record.word
+    example = held.get(event.event_id)
+    if not record.is_learned:
+        if record.revision:
+            held.pop(event.event_id, None)  # it was taken back
+    elif word is None:
+        raise ValueError(f"event {event.event_id!r} was learned without a label")
+    elif example is None or (example.y, example.privileged) != (word.y, word.privileged):
+        held[event.event_id] = Example(
+            event_id=event.event_id, x=event.x, y=word.y, privileged=word.privileged
+        )
+
+
+def _by_name(pages: Mapping[int, Any]) -> dict[str, Any]:
+    return {f"{_PAGE}{number}": page for number, page in pages.items()}
+
+
+def _number(name: str) -> int:
+    """Return the number of a page, of which `name` is the name."""
+    number = name.removeprefix(_PAGE)
+    if not (number.isdecimal() and name == f"{_PAGE}{int(number)}"):
+        raise ValueError(f"part {name!r} is unknown, expected {HEAD!r} or '{_PAGE}<number>'")
+    return int(number)
+
+
+def _nowhere(event_id: str) -> None:
+    """Find no example: a page has all features."""

@@ -1,0 +1,256 @@
+"""What the loop accepts from outside: every check and conversion of an input stands here.
+
+An input that cannot be understood is described in words (the loop makes a `Rejected` of it); the
+wrong type of message, or a clock that gives no number, is a programming error and raises.
+
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from streamgp.common.feature_values import plain_features
+from streamgp.common.validation import check_number
+from streamgp.interactive.messages import Answer, Event, Fault, Rejected, Stage
+
+if TYPE_CHECKING:
+    from streamgp.base import Label
+
+
+_LARGEST = sys.float_info.max
+# Largest number that can be learned: sums of squares of differences of such numbers, and the
+# squares of those, are finite.
+LARGEST_LABEL = 1e100
+# Labels that need no conversion; a number must be shown to be finite and not too large.
+_PLAIN = frozenset((str, bool))
+
+
+def is_time(value: object) -> bool:
+    """Whether a value is a finite number of seconds; NaN, infinities and bools are not."""
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and -_LARGEST <= value <= _LARGEST
+    )
+
+
+def check_now(now: object) -> None:
+    """Refuse a clock that gives no finite number.
+
+    Examples
+    --------
+    >>> check_now(float("nan"))
+    Traceback (most recent call last):
+    ValueError: now must be a finite number of seconds, got nan
+
+    """
+    if not is_time(now):
+        raise ValueError(f"now must be a finite number of seconds, got {now!r}")
+
+
+def checked_writing(at: float | None) -> float | None:
+    """Return when something is written, None if that is not known; refuse what is no time.
+
+    Examples
+    --------
+    >>> checked_writing(2.0), checked_writing(None)
+    (2.0, None)
+    >>> checked_writing(float("inf"))
+    Traceback (most recent call last):
+    ValueError: written_at must be a finite number of seconds or None, got inf
+
+    """
+    if at is not None and not is_time(at):
+        raise ValueError(f"written_at must be a finite number of seconds or None, got {at!r}")
+    return at
+
+
+def check_duration(name: str, value: float, wanted: str = "a positive number of seconds") -> None:
+    """Refuse a length of time that is not positive and finite."""
+    check_number(name, value, wanted, lambda span: 0.0 < span < float("inf"))
+
+
+def check_span(name: str, value: float | None) -> None:
+    """Do the same where None stands for one without an end."""
+    if value is not None:
+        check_duration(name, value, "a positive number of seconds or None")
+
+
+def as_label(y: object) -> Label:
+    """Convert a label to a plain bool, int, float or str.
+
+    NumPy scalars and members of enumerations with plain values become the plain value, so that a
+    label means the same in a dictionary, in a message and in a log.
+
+    Raises
+    ------
+    ValueError
+        If the value is none of these, or not finite.
+
+    Examples
+    --------
+    >>> as_label("kitchen"), as_label(True), as_label(3)
+    ('kitchen', True, 3)
+    >>> as_label(float("inf"))
+    Traceback (most recent call last):
+    ValueError: a label must be a finite number, a bool or a text, got inf
+
+    """
+    plain: Any = y
+    if isinstance(plain, str) and not _is_text(plain):
+        raise ValueError(f"a label must be valid Unicode, got {y!r}")
+    if type(plain) in _PLAIN:
+        return plain  # type: ignore[no-any-return]
+    if type(plain).__module__ == "numpy" and getattr(plain, "shape", None) == ():
+        plain = plain.item()
+    if isinstance(plain, int | float) and LARGEST_LABEL < abs(plain) < float("inf"):
+        raise ValueError(f"a label must be at most {LARGEST_LABEL:.0e} in size, got {y!r:.40}")
+    # Subclasses (members of an enumeration, say) give up their class; bool before int, as a bool
+    # is an int.
+    if isinstance(plain, str):
+        return str.__str__(plain)
+    if isinstance(plain, bool):
+        return plain
+    if isinstance(plain, int):
+        return int(plain)
+    if isinstance(plain, float) and -_LARGEST <= plain <= _LARGEST:
+        return float(plain)
+    raise ValueError(f"a label must be a finite number, a bool or a text, got {y!r}")
+
+
+def flaw_of_event(event: Event) -> str | None:
+    """Say what is wrong with an event, or None.
+
+    Examples
+    --------
+    >>> flaw_of_event(Event(event_id="", x={}, occurred_at=0.0))
+    "event_id must be a text of at least one character, got ''"
+
+    """
+    if not (_is_text(event.event_id) and event.event_id):
+        return _no_id("event_id", event.event_id)
+    if not (event.key is None or _is_text(event.key)):
+        return f"key must be a text or None, got {event.key!r}"
+    if not isinstance(event.x, Mapping):
+        return f"x must be a mapping from feature names to values, got {event.x!r}"
+    if not is_time(event.occurred_at):
+        return _no_time("occurred_at", event.occurred_at)
+    return None if event.y is None else flaw_of_label(event.y)
+
+
+def flaw_of_answer(answer: Answer) -> str | None:
+    """Say what is wrong with an answer, or None.
+
+    Examples
+    --------
+    >>> flaw_of_answer(Answer(answer_id="a", event_id="e", y=[1], answered_at=0.0))
+    'a label must be a finite number, a bool or a text, got [1]'
+
+    """
+    ids = {"answer_id": answer.answer_id, "event_id": answer.event_id}
+    for name, value in ids.items():
+        if not (_is_text(value) and value):
+            return _no_id(name, value)
+    names = {
+        "request_id": answer.request_id,
+        "key": answer.key,
+        "annotator": answer.annotator,
+        "supersedes": answer.supersedes,
+    }
+    for name, text in names.items():
+        if not (text is None or _is_text(text)):
+            return f"{name} must be a text or None, got {text!r}"
+    if not (answer.privileged is None or isinstance(answer.privileged, Mapping)):
+        return f"privileged must be a mapping or None, got {answer.privileged!r}"
+    if answer.privileged is not None and not _is_plain(dict(answer.privileged)):
+        return f"privileged must hold plain JSON values, got {answer.privileged!r:.200}"
+    if not is_time(answer.answered_at):
+        return _no_time("answered_at", answer.answered_at)
+    if answer.std is not None:
+        if not (is_time(answer.std) and answer.std > 0.0):
+            return f"std must be a positive finite number or None, got {answer.std!r}"
+        if answer.std > LARGEST_LABEL:
+            return f"std must be at most {LARGEST_LABEL:.0e}, got {answer.std!r}"
+        if isinstance(answer.y, bool | str | None):
+            return f"std is for numbers, got {answer.std!r} for the label {answer.y!r}"
+    return None if answer.y is None else flaw_of_label(answer.y)
+
+
+def flaw_of_keeping(x: object) -> str | None:
+    """Say why features could not be saved, or None; for loops that must be able to.
+
+    Examples
+    --------
+    >>> flaw_of_keeping({("a", 1): 0.5})
+    "only features named by a text or a number can be saved, got ('a', 1)"
+
+    """
+    if not isinstance(x, Mapping):
+        return None  # another flaw says it
+    try:
+        plain_features(x)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def rejected(
+    subject: object,
+    key: object,
+    fault: Fault,
+    reason: str,
+    now: float,
+    stage: Stage | None = None,
+) -> Rejected:
+    """Reject an input; its id and key are repeated as far as they can be."""
+    return Rejected(
+        subject=subject if isinstance(subject, str) and _is_text(subject) else repr(subject),
+        key=key if isinstance(key, str) and _is_text(key) else None,
+        fault=fault,
+        reason=reason,
+        at=now,
+        stage=stage,
+    )
+
+
+def _is_plain(value: object, depth: int = 32) -> bool:
+    """Whether a value is the same after it was written as JSON."""
+    if depth == 0:
+        return False
+    if type(value) is dict:
+        return all(_is_text(k) and _is_plain(v, depth - 1) for k, v in value.items())
+    if type(value) is list:
+        return all(_is_plain(v, depth - 1) for v in value)
+    if type(value) is str:
+        return _is_text(value)
+    return value is None or type(value) is bool or (type(value) in (int, float) and is_time(value))
+
+
+def _is_text(value: object) -> bool:
+    """Whether a value is a text that can be written: half a surrogate pair cannot."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _no_id(name: str, value: object) -> str:
+    return f"{name} must be a text of at least one character, got {value!r}"
+
+
+def _no_time(name: str, value: object) -> str:
+    return f"{name} must be a finite number of seconds, got {value!r}"
+
+
+def flaw_of_label(y: object) -> str | None:
+    """Say why a value is no label, or None."""
+    try:
+        as_label(y)
+    except ValueError as error:
+        return str(error)
+    return None

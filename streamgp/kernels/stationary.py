@@ -1,0 +1,312 @@
+"""Kernels that fall with the distance of two points, and with nothing else."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+
+from streamgp.base import Array
+from streamgp.common.signatures import parameters
+from streamgp.features import Columns
+from streamgp.kernels.hyperparameters import Hyperparameters, LengthScale
+from streamgp.kernels.spaces import Space, space_of
+
+
+@dataclass(frozen=True, slots=True)
+class Radial(Hyperparameters, ABC):
+    """`k(x, x') = variance * c(h)` with `h = -|x - x'|² / (2 length_scale²)` and `c(0) = 1`.
+
+    Subclasses say what `c` is.
+
+    Parameters
+    ----------
+    length_scale
+        Distance over which the function changes, in units of x: a number, or one for each feature
+        by name. A feature that is not named has the geometric mean of those that are.
+    variance
+        Prior variance of the function, in units of y².
+
+    """
+
+    length_scale: LengthScale = 1.0
+    variance: float = 1.0
+    # _columns  what the coordinates are, None for numbers only
+    _columns: Columns | None = field(init=False, repr=False, compare=False)
+    _space: Space = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        Hyperparameters.__post_init__(self)
+        self._settle(None)
+
+    @abstractmethod
+    def _correlation(self, h: Array) -> Array:
+        """Return `c(h)`, in the place of `h`."""
+
+    @abstractmethod
+    def _slope(self, h: Array) -> Array:
+        """Return the derivative of `c` at `h`, a new array."""
+
+    def with_theta(self, theta: Array) -> Self:
+        """Return the same kernel with other hyper-parameters."""
+        other = Hyperparameters.with_theta(self, theta)
+        return other if self._columns is None else other.bound(self._columns)
+
+    def bound(self, columns: Columns) -> Self:
+        """Return the kernel for points whose coordinates are these columns."""
+        named = isinstance(self.length_scale, Mapping)
+        if self._columns is None and not named and not columns.texts:
+            return self
+        bound = type(self)(*(getattr(self, name) for name in parameters(type(self))))
+        bound._settle(columns)
+        return bound
+
+    @property
+    def stationary(self) -> bool:
+        """Whether covariances depend on differences of points only: of numbers, they do."""
+        return self._space.by_differences
+
+    def embed(self, x: Array) -> Array:
+        """Turn a point of shape (d,) into the row that is stored for it.
+
+        Raises
+        ------
+        TypeError
+            If the length scales are by name, and the kernel is not bound.
+        ValueError
+            If `x` is not finite, or so large that its square is not.
+
+        """
+        return self._space.embed(x)
+
+    def vector(self, rows: Array, row: Array) -> Array:
+        """Covariances of one point with `n` stored ones, shape (n,)."""
+        return self._covariance(self._space.halves(rows, row))
+
+    def prior_variance(self, row: Array) -> float:  # noqa: ARG002 - the same everywhere
+        """Covariance of a point with itself."""
+        return self.variance
+
+    def matrix(self, rows: Array) -> Array:
+        """Covariances of points with each other, shape (n, n)."""
+        return self._covariance(self._space.halves_matrix(rows))
+
+    def gradients(self, rows: Array) -> Iterator[Array]:
+        """Derivatives of the matrix by the logarithms of length scales and variance."""
+        h = self._space.halves_matrix(rows)
+        # A squared length scale divides its part of h: ∂h / ∂ ln length_scale = -2 part.
+        slope = self._slope(h)
+        slope *= -2.0 * self.variance
+        for part in self._space.parts(rows):
+            part *= slope
+            yield part
+        yield self._covariance(h)
+
+    def _covariance(self, h: Array) -> Array:
+        """Return `k` in the place of `h`."""
+        covariances = self._correlation(h)
+        if self.variance != 1.0:
+            covariances *= self.variance
+        return covariances
+
+    def _settle(self, columns: Columns | None) -> None:
+        object.__setattr__(self, "_columns", columns)
+        object.__setattr__(self, "_space", self._space_of(columns))
+
+    def _space_of(self, columns: Columns | None) -> Space:
+        return space_of(self.length_scale, columns)
+
+
+# --- Matérn kernels: functions that are differentiable once or twice.
+
+
+@dataclass(frozen=True, slots=True)
+class Matern32(Radial):
+    """Functions with one derivative: `k(x, x') = variance * (1 + u) exp(-u)`.
+
+    With `u = √3 |x - x'| / length_scale`.
+
+    Parameters
+    ----------
+    length_scale
+        Distance over which the function changes, in units of x: a number, or one for each feature
+        by name. A feature that is not named has the geometric mean of those that are.
+    variance
+        Prior variance of the function, in units of y².
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not positive and finite.
+
+    Examples
+    --------
+    >>> kernel = Matern32()
+    >>> kernel.vector(kernel.embed(np.array([1.0]))[None], kernel.embed(np.array([0.0])))
+    array([0.48335772])
+
+    References
+    ----------
+    [^1]: Rasmussen, C.E. and Williams, C.K.I., 2006. Gaussian Processes for Machine Learning,
+        Eq. 4.17.
+
+    """
+
+    def _correlation(self, h: Array) -> Array:
+        u = _root(h, 6.0)
+        return np.multiply(1.0 + u, np.exp(-u), h)
+
+    def _slope(self, h: Array) -> Array:
+        # dc/du = -u exp(-u), and u² = -6h makes du/dh = -3 / u.
+        return 3.0 * np.exp(-_root(h, 6.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Matern52(Radial):
+    """Functions with two derivatives: `k(x, x') = variance * (1 + u + u²/3) exp(-u)`.
+
+    With `u = √5 |x - x'| / length_scale`.
+
+    Parameters
+    ----------
+    length_scale
+        Distance over which the function changes, in units of x: a number, or one for each feature
+        by name. A feature that is not named has the geometric mean of those that are.
+    variance
+        Prior variance of the function, in units of y².
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not positive and finite.
+
+    Examples
+    --------
+    >>> kernel = Matern52()
+    >>> kernel.vector(kernel.embed(np.array([1.0]))[None], kernel.embed(np.array([0.0])))
+    array([0.52399411])
+
+    References
+    ----------
+    [^1]: Rasmussen, C.E. and Williams, C.K.I., 2006. Gaussian Processes for Machine Learning,
+        Eq. 4.17.
+
+    """
+
+    def _correlation(self, h: Array) -> Array:
+        u = _root(h, 10.0)
+        return np.multiply(1.0 + u + u * u / 3.0, np.exp(-u), h)
+
+    def _slope(self, h: Array) -> Array:
+        # dc/du = -u (1 + u) exp(-u) / 3, and u² = -10h makes du/dh = -5 / u.
+        u = _root(h, 10.0)
+        return 5.0 / 3.0 * (1.0 + u) * np.exp(-u)
+
+
+def _root(h: Array, factor: float) -> Array:
+    """Return the root of `-factor * h`; by rounding, h may be a little above 0."""
+    squares = -factor * h
+    return np.sqrt(np.maximum(squares, 0.0, out=squares), squares)
+
+
+# --- The rational quadratic kernel.
+
+
+@dataclass(frozen=True, slots=True)
+class RationalQuadratic(Radial):
+    """Squared exponentials of many length scales: far points stay a little alike.
+
+    `k(x, x') = variance * (1 + |x - x'|² / (2 alpha length_scale²))^-alpha`; the larger alpha, the
+    closer to a squared exponential.
+
+    Parameters
+    ----------
+    length_scale
+        Distance over which the function changes, in units of x: a number, or one for each feature
+        by name. A feature that is not named has the geometric mean of those that are.
+    variance
+        Prior variance of the function, in units of y².
+    alpha
+        How similar the length scales are that are mixed.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not positive and finite.
+
+    Examples
+    --------
+    >>> kernel = RationalQuadratic()
+    >>> kernel.vector(kernel.embed(np.array([1.0]))[None], kernel.embed(np.array([0.0])))
+    array([0.66666667])
+
+    References
+    ----------
+    [^1]: Rasmussen, C.E. and Williams, C.K.I., 2006. Gaussian Processes for Machine Learning,
+        Eq. 4.19.
+
+    """
+
+    alpha: float = 1.0
+
+    def gradients(self, rows: Array) -> Iterator[Array]:
+        """Derivatives of the matrix by the logarithms of length scales, variance and alpha."""
+        yield from Radial.gradients(self, rows)
+        h = self._space.halves_matrix(rows)
+        # d ln c / d ln α = -α ln(1 - h/α) - h / (1 - h/α)
+        logarithm = np.log1p(h / -self.alpha)
+        slope = -self.alpha * logarithm - h / (1.0 - h / self.alpha)
+        yield self.variance * np.exp(-self.alpha * logarithm) * slope
+
+    def _correlation(self, h: Array) -> Array:
+        h /= -self.alpha
+        np.log1p(h, h)
+        h *= -self.alpha
+        return np.exp(h, h)
+
+    def _slope(self, h: Array) -> Array:
+        return np.exp((-self.alpha - 1.0) * np.log1p(h / -self.alpha))
+
+
+# --- The squared exponential kernel.
+
+
+@dataclass(frozen=True, slots=True)
+class SquaredExponential(Radial):
+    """Smooth functions: `k(x, x') = variance * exp(-|x - x'|² / (2 length_scale²))`.
+
+    Parameters
+    ----------
+    length_scale
+        Distance over which the function changes, in units of x: a number, or one for each feature
+        by name. A feature that is not named has the geometric mean of those that are.
+    variance
+        Prior variance of the function, in units of y².
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not positive and finite.
+
+    Examples
+    --------
+    >>> kernel = SquaredExponential(length_scale=2.0)
+    >>> rows = np.array([kernel.embed(np.array([0.0, 0.0])), kernel.embed(np.array([2.0, 0.0]))])
+    >>> kernel.vector(rows, kernel.embed(np.array([2.0, 0.0])))
+    array([0.60653066, 1.        ])
+
+    References
+    ----------
+    [^1]: Rasmussen, C.E. and Williams, C.K.I., 2006. Gaussian Processes for Machine Learning,
+        Eqs. 4.9 and 5.1.
+
+    """
+
+    def _correlation(self, h: Array) -> Array:
+        return np.exp(h, h)
+
+    def _slope(self, h: Array) -> Array:
+        return np.exp(h)

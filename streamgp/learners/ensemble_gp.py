@@ -1,0 +1,465 @@
+"""Ensemble of Gaussian process classifiers, constant in time and memory.
+
+Dictionaries and labels in, probabilities or a mixture of posteriors out.
+
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, overload
+
+import numpy as np
+from river import base
+
+from streamgp.base import Array, Features, Label, Posterior, Preset, check_label, positive_parts
+from streamgp.common.running_stats import Moments
+from streamgp.kernels import Kernel
+from streamgp.learners.ensemble_core import (
+    LEAST_NOISE_SHARE,
+    LOGISTIC_AMPLITUDE,
+    N_INITIAL,
+    ClassExperts,
+    EnsembleGP,
+    EnsembleSettings,
+    IndicatorExperts,
+    LogisticClassExperts,
+    RegressionCore,
+    normalised,
+)
+from streamgp.learners.predictive import GaussianMixture, MixturePosterior
+from streamgp.learners.river_adapters import checked_target
+
+
+class EnsembleGPClassifier(EnsembleGP, base.Classifier):
+    """Several Gaussian processes with kernels of their own, each counting as much as it has proved.
+
+    Every expert is a Gaussian process with random Fourier features, whose step costs the same at
+    the first example and at the millionth. New classes may come at any time. For what is said of
+    features see `GPClassifier`, for the experts `EnsembleGPRegressor`.
+
+    Parameters
+    ----------
+    kernels
+        Kernel of each expert: squared exponential, rational quadratic, Matérn or categorical. None
+        stands for those of the preset.
+    n_features
+        Number of frequencies of each expert, which has twice as many random features.
+    forgetting
+        What share of what is known is kept whenever a label is learned; the rest falls back to the
+        prior. 1 forgets nothing.
+    refit
+        Fit amplitude and noise variance of each expert to all examples, `n_initial` at first, and
+        then whenever their number has doubled; weights become those of the evidence. Only for
+        regression. On by default, unlike `learn_hyperparameters` of `GPClassifier`: evidence
+        compares experts fairly only if each has the noise that suits it, and a fit takes
+        milliseconds.
+    preset
+        `default`: seven squared exponentials, length scales from .03 to 32 times the median
+        distance of the first examples. `paper`: eleven, with length scales from 1e-4 to 1e6, fitted
+        once, weights never set anew.
+    seed
+        Seed of the frequencies. None draws one.
+    likelihood
+        `regression` on 0/1 indicators of the classes, or `logistic`, each class against the others,
+        by Laplace's method; that takes as many times as long as there are classes
+        (docs/ensembles.md).
+    noise_variance
+        Variance of the indicators around the latent function before the first fit; less than that
+        of `GPClassifier`, 0.5, which is not fitted by default.
+    n_initial
+        Number of examples at the first fit; and of those whose median distance is taken.
+
+    Attributes
+    ----------
+    n_learned
+        Number of examples learned; none is retained.
+    n_experts
+        Number of experts.
+    labels
+        Known classes, in the order in which they appeared.
+    weights
+        Probability of each expert.
+
+    Examples
+    --------
+    >>> from streamgp import EnsembleGPClassifier
+    >>> model = EnsembleGPClassifier(seed=1)
+    >>> for light in range(20):
+    ...     model.learn_one({"light": light / 10 - 1.0}, "awake" if light > 10 else "asleep")
+    >>> model.predict_one({"light": 0.8})
+    'awake'
+    >>> belief = model.predict_proba_one({"light": 0.8}, with_dist=True)
+    >>> belief.mean["awake"], belief.variance
+    (1.0..., 0.0...)
+
+    References
+    ----------
+    [^1]: Lu, Q., Karanikolas, G.V. and Giannakis, G.B., 2022. Incremental ensemble Gaussian
+        processes. IEEE TPAMI 45, §3.3.
+
+    """
+
+    # _experts  know classes by their number, over the _core
+    # _labels   class of each number; _numbers is its inverse
+    # _weights  function of _experts
+    def __init__(
+        self,
+        kernels: Sequence[Kernel] | None = None,
+        n_features: int = 50,
+        forgetting: float = 1.0,
+        refit: bool = True,
+        preset: Preset = "default",
+        seed: int | None = None,
+        likelihood: str = "regression",
+        noise_variance: float = 0.1,
+        n_initial: int = N_INITIAL,
+    ) -> None:
+        self.kernels = kernels
+        self.n_features = n_features
+        self.forgetting = forgetting
+        self.refit = refit
+        self.preset = preset
+        self.seed = seed
+        self.likelihood = likelihood
+        self.noise_variance = noise_variance
+        self.n_initial = n_initial
+        if likelihood not in ("regression", "logistic"):
+            raise ValueError(f"likelihood must be 'regression' or 'logistic', got {likelihood!r}")
+        is_logistic = likelihood == "logistic"
+        settings = EnsembleSettings(
+            kernels=kernels,
+            n_features=n_features,
+            forgetting=forgetting,
+            refit=refit,
+            preset=preset,
+            seed=seed,
+            noise_variance=noise_variance,
+            n_initial=n_initial,
+            amplitude=LOGISTIC_AMPLITUDE if is_logistic else 1.0,
+            least_noise_share=LEAST_NOISE_SHARE,
+        )
+        self._experts: ClassExperts = (
+            LogisticClassExperts(settings) if is_logistic else IndicatorExperts(settings)
+        )
+        self._core = self._experts.core
+        self._labels: list[Label] = []
+        self._numbers: dict[Label, int] = {}
+        self._weights = self._experts.weights()
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    @property
+    def labels(self) -> list[Label]:
+        """Known classes, in the order in which they appeared."""
+        return list(self._labels)
+
+    @overload  # type: ignore[override]
+    def predict_proba_one(
+        self, x: Features, *, with_dist: Literal[False] = False
+    ) -> dict[Label, float]: ...
+    @overload
+    def predict_proba_one(self, x: Features, *, with_dist: Literal[True]) -> MixturePosterior: ...
+
+    def predict_proba_one(
+        self, x: Features, *, with_dist: bool = False
+    ) -> dict[Label, float] | MixturePosterior:
+        """Predict the probability of each known class, or the posterior behind them.
+
+        Parameters
+        ----------
+        x
+            Features.
+        with_dist
+            Return the means and variances of all experts instead of probabilities.
+
+        Returns
+        -------
+        Positive parts of the means divided by their sum, uniform if none is positive, `{}` before
+        the first label; with `with_dist` a `MixturePosterior`.
+
+        Raises
+        ------
+        TypeError
+            If a feature is neither a number nor a text.
+        ValueError
+            If a feature is infinite.
+
+        """
+        opinions = self._experts.opinions(x)
+        means = self._mixed(opinions.means)
+        if not with_dist:
+            return positive_parts(self._labels, means.tolist())
+        best = int(means.argmax()) if len(means) else None
+        if best is None:
+            own = opinions.prior_variances
+            apart = np.zeros(len(own))
+        else:
+            own = opinions.variances[:, best]
+            apart = opinions.means[:, best] - means[best]
+        return MixturePosterior(
+            mean=dict(zip(self._labels, means.tolist(), strict=True)),
+            variance=float((own + apart * apart) @ self._weights),  # Eq. 11
+            prior_variance=float(opinions.prior_variances @ self._weights),
+            weights=tuple(self._weights),
+            components=tuple(
+                Posterior(
+                    mean=dict(zip(self._labels, row, strict=True)),
+                    variance=variance,
+                    prior_variance=prior,
+                )
+                for row, variance, prior in zip(
+                    opinions.means.tolist(),
+                    own.tolist(),
+                    opinions.prior_variances.tolist(),
+                    strict=True,
+                )
+            ),
+        )
+
+    def predict_one(self, x: Features) -> Label | None:  # type: ignore[override]
+        """Predict the class of largest mean, None before the first label."""
+        means = self._mixed(self._experts.opinions(x).means)
+        return self._labels[int(means.argmax())] if len(means) else None
+
+    def learn_one(self, x: Features, y: Label) -> None:
+        """Learn that `x` is a `y`.
+
+        Raises
+        ------
+        TypeError
+            If a feature is neither a number nor a text, or the label is missing.
+        ValueError
+            If a feature is infinite.
+
+        """
+        check_label(y)
+        if y not in self._numbers:
+            self._core.check(x)
+            self._add_label(y)
+        indicators = np.zeros(len(self._labels))
+        indicators[self._numbers[y]] = 1.0
+        self._experts.learn(x, indicators)
+        self._weights = self._experts.weights()
+
+    def _add_label(self, y: Label) -> None:
+        # Not for others to call: fits and weights are about all classes that are known, and who
+        # knew one beforehand is not as who met it later.
+        self._numbers[y] = len(self._labels)
+        self._labels.append(y)
+        self._experts.add_class()
+
+    def _mixed(self, means: Array) -> Array:
+        """Return the mean of what experts say, shape (t,)."""
+        # Row by row: another class changes no bit of those before.
+        mixed: Array = np.vecdot(np.ascontiguousarray(means.T), self._weights)
+        return mixed
+
+    @classmethod
+    def _unit_test_params(cls) -> Any:
+        yield {"n_features": 20, "seed": 1}
+        yield {"n_features": 20, "seed": 1, "likelihood": "logistic"}
+
+
+# --- Ensemble of Gaussian process regressors, constant in time and memory.
+#
+# Dictionaries and numbers in, a number or a mixture of normal distributions out; what is shared
+# with the classifier is `ensemble_core.py`.
+
+
+class EnsembleGPRegressor(EnsembleGP, base.Regressor):
+    """Several Gaussian processes with kernels of their own, each counting as much as it has proved.
+
+    Every expert is a Gaussian process with random Fourier features: a Bayesian linear model, whose
+    predictions cost the same at the first example and at the millionth. The prediction is the
+    mixture of all, weighted by their probability given the targets learned.
+
+    Kernels and noise are about targets of mean 0 and variance 1, as for `GPRegressor`. Numbers must
+    be scaled; of texts and of features that are absent the same holds as for `GPClassifier`.
+
+    Parameters
+    ----------
+    kernels
+        Kernel of each expert: squared exponential, rational quadratic, Matérn or categorical. None
+        stands for those of the preset.
+    n_features
+        Number of frequencies of each expert, which has twice as many random features.
+    forgetting
+        What share of what is known is kept whenever a label is learned; the rest falls back to the
+        prior. 1 forgets nothing, .995 suits a world that changes within a few hundred labels.
+    refit
+        Fit amplitude and noise variance of each expert to all examples, `n_initial` at first, and
+        then whenever their number has doubled; weights become those of the evidence. On by
+        default, unlike `learn_hyperparameters` of `GPRegressor`: evidence compares experts fairly
+        only if each has the noise that suits it, and a fit takes milliseconds.
+    preset
+        `default`: seven squared exponentials, length scales from .03 to 32 times the median
+        distance of the first examples. `paper`: eleven, with length scales from 1e-4 to 1e6, fitted
+        once, weights never set anew.
+    seed
+        Seed of the frequencies. None draws one.
+    noise_variance
+        Variance of the observations around the function before the first fit, as a share of that of
+        all targets; less than that of `GPRegressor`, 0.5, which is not fitted by default.
+    n_initial
+        Number of examples at the first fit; and of those whose median distance is taken.
+
+    Attributes
+    ----------
+    n_learned
+        Number of examples learned; none is retained.
+    n_experts
+        Number of experts.
+    weights
+        Probability of each expert.
+
+    Examples
+    --------
+    >>> from streamgp import EnsembleGPRegressor
+    >>> model = EnsembleGPRegressor(seed=1)
+    >>> for hour in range(48):
+    ...     model.learn_one({"hour": hour}, 15.0 + 5.0 * math.sin(hour / 4.0))
+    >>> model.predict_one({"hour": 20.5})
+    10.4...
+    >>> prediction = model.predict_one({"hour": 20.5}, with_dist=True)
+    >>> prediction.sigma, prediction.log_density(10.4)
+    (0.0..., 2...)
+
+    References
+    ----------
+    [^1]: Polyzos, K.D., Lu, Q. and Giannakis, G.B., 2023. Active labeling for online ensemble
+        learning. Asilomar, Eqs. 4-9.
+    [^2]: Lu, Q., Karanikolas, G.V. and Giannakis, G.B., 2022. Incremental ensemble Gaussian
+        processes. IEEE TPAMI 45.
+
+    """
+
+    # _core     experts of two targets: the targets, less the first of them, and 1. Means and
+    #           evidence are known of all combinations: any centre and scale can be taken
+    # _origin   the first target
+    # _moments  mean and variance of the targets, less the first one
+    # _weights  function of _core and _moments
+    def __init__(
+        self,
+        kernels: Sequence[Kernel] | None = None,
+        n_features: int = 50,
+        forgetting: float = 1.0,
+        refit: bool = True,
+        preset: Preset = "default",
+        seed: int | None = None,
+        noise_variance: float = 0.1,
+        n_initial: int = N_INITIAL,
+    ) -> None:
+        self.kernels = kernels
+        self.n_features = n_features
+        self.forgetting = forgetting
+        self.refit = refit
+        self.preset = preset
+        self.seed = seed
+        self.noise_variance = noise_variance
+        self.n_initial = n_initial
+        settings = EnsembleSettings(
+            kernels=kernels,
+            n_features=n_features,
+            forgetting=forgetting,
+            refit=refit,
+            preset=preset,
+            seed=seed,
+            noise_variance=noise_variance,
+            n_initial=n_initial,
+        )
+        self._core: RegressionCore = RegressionCore(settings)
+        self._core.add_target()
+        self._core.add_target()
+        self._origin = 0.0
+        self._moments = Moments()
+        self._weights = self._weighed(self._standardised)
+
+    @overload
+    def predict_one(self, x: Features, *, with_dist: Literal[False] = False) -> float: ...
+    @overload
+    def predict_one(self, x: Features, *, with_dist: Literal[True]) -> GaussianMixture: ...
+
+    def predict_one(self, x: Features, *, with_dist: bool = False) -> float | GaussianMixture:
+        """Predict the target, 0 before the first one.
+
+        Parameters
+        ----------
+        x
+            Features.
+        with_dist
+            Return the distribution of an observation, noise included (Eq. 7).
+
+        Raises
+        ------
+        TypeError
+            If a feature is neither a number nor a text.
+        ValueError
+            If a feature is infinite.
+
+        """
+        seen, moments = self._core.see(x), self._moments
+        origin, c = self._origin, moments.mean
+        # Of targets less c, the mean is y - c share; what was taken away is added again.
+        mus = [origin + (y + c * (1.0 - share)) for y, share in seen.means.tolist()]
+        weights = self._weights
+        if not with_dist:
+            return float(sum([w * mu for w, mu in zip(weights, mus, strict=True)]))
+        sigmas = moments.std * np.sqrt(seen.variances + self._core.experts.noise_variances)
+        return GaussianMixture(
+            weights=tuple(weights), mus=tuple(mus), sigmas=tuple(sigmas.tolist())
+        )
+
+    def learn_one(self, x: Features, y: float) -> None:
+        """Learn that the target of `x` is `y`.
+
+        Raises
+        ------
+        TypeError
+            If a feature is neither a number nor a text, or the target is no number.
+        ValueError
+            If a feature or the target is infinite.
+
+        """
+        value = checked_target(y)
+        origin = self._origin if self.n_learned else value
+        self._core.learn(x, np.array([value - origin, 1.0]))
+        self._origin = origin
+        if self.forgetting < 1.0:
+            self._moments.fade(self.forgetting)
+        self._moments.add(value - origin)
+        directions = self._standardised
+        self._core.fit_if_due(directions)
+        self._weights = self._weighed(directions)
+
+    def log_evidence(self) -> float:
+        """Log marginal likelihood of all targets, around the mean of them, in nats.
+
+        That of the mixture of all experts, each as probable as the others beforehand. With
+        forgetting, what came early counts little.
+        """
+        logs = self._core.experts.log_evidences(self._standardised)
+        largest = float(logs.max())
+        mixed = largest + math.log(float(np.exp(logs - largest).mean()))
+        return mixed - self._core.experts.n * math.log(self._moments.std)
+
+    # --- inside
+
+    @property
+    def _standardised(self) -> Array:
+        """Return the combination of both targets that has mean 0 and variance 1, (2, 1)."""
+        std = self._moments.std
+        return np.array([[1.0 / std], [-self._moments.mean / std]])
+
+    def _weighed(self, directions: Array) -> list[float]:
+        experts = self._core.experts
+        if len(experts.amplitudes) == 1:
+            return [1.0]  # whatever its evidence
+        return normalised(experts.log_evidences(directions).tolist())
+
+    @classmethod
+    def _unit_test_params(cls) -> Any:
+        yield {"n_features": 20, "seed": 1}

@@ -1,0 +1,448 @@
+"""What our learners share: one Gaussian process over dictionaries of features.
+
+Which feature is which coordinate, which event is which example, and when hyper-parameters change is
+settled here. What the targets mean is the business of the learner around it.
+
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from streamgp.base import Array, Features, State
+from streamgp.common.validation import check_whole
+from streamgp.features import Columns
+from streamgp.gp.bounded import BoundedGP, NumberedGP
+from streamgp.gp.cholesky import (
+    MIN_NOISE_IN_SINGLE_PRECISION,
+    NotPositiveDefiniteError,
+    check_noise_variance,
+)
+from streamgp.gp.hyperparameters import MIN_NOISE_VARIANCE, Hyperparameters
+from streamgp.gp.marginal_likelihood import (
+    Criterion,
+    leave_one_out_likelihood,
+    log_marginal_likelihood,
+)
+from streamgp.gp.sparse import SparseGP, WindowGP
+from streamgp.gp.training_set import padded
+from streamgp.kernels import Kernel, SquaredExponential
+from streamgp.kernels.base import check_kernel
+from streamgp.learners.gp_tuning import Merit, Tuning
+
+# --- How a learner was built: its arguments, checked, and what follows from them.
+
+
+# Default length scale: this times the square root of the number of features, standardised.
+# Measured on four sensor logs, docs/decisions/scaling.md.
+LENGTH_SCALE_PER_ROOT_FEATURE = 0.9
+
+Learn: TypeAlias = bool | Literal["leave_one_out"]
+"""Whether hyper-parameters are learned, and by what: True stands for the marginal likelihood."""
+
+_CRITERIA: Mapping[Learn, Criterion] = {
+    True: log_marginal_likelihood,
+    "leave_one_out": leave_one_out_likelihood,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The arguments of a learner, under their names.
+
+    Raises
+    ------
+    TypeError
+        If `kernel` is none.
+    ValueError
+        If `noise_variance`, `max_points` or `window` is out of range, `learn_hyperparameters` is
+        none of its values, or two arguments exclude each other.
+
+    """
+
+    kernel: Kernel | None
+    noise_variance: float
+    max_points: int | None
+    learn_hyperparameters: Learn
+    single_precision: bool
+    window: int | None = None
+
+    def __post_init__(self) -> None:
+        check_noise_variance(self.noise_variance, single_precision=self.single_precision)
+        if self.kernel is not None:
+            check_kernel(self.kernel)
+        if self.learn_hyperparameters not in (False, *_CRITERIA):
+            raise ValueError(
+                "learn_hyperparameters must be True, False or 'leave_one_out', "
+                f"got {self.learn_hyperparameters!r}"
+            )
+        if self.learn_hyperparameters and self.noise_variance == 0.0:
+            raise ValueError(
+                "noise_variance must be positive to be learned, got 0.0; "
+                f"start from {MIN_NOISE_VARIANCE}"
+            )
+        for name in ("max_points", "window"):
+            most = getattr(self, name)
+            if most is not None:
+                check_whole(name, most, 1)
+            if most is not None and self.single_precision:
+                raise ValueError(
+                    "single_precision is for a learner that keeps all examples, "
+                    f"got {name}={most!r} as well; do without one of them"
+                )
+        if self.max_points is not None and self.window is not None:
+            raise ValueError(
+                "window is a bound already, "
+                f"got max_points={self.max_points!r} as well; do without one of them"
+            )
+
+    @property
+    def bound(self) -> int | None:
+        """Largest number of examples that are retained, None for all."""
+        return self.max_points if self.window is None else self.window
+
+    def tuning(self) -> Tuning | None:
+        """Return what seeks hyper-parameters, None if they stay as they are."""
+        if not self.learn_hyperparameters:
+            return None
+        return Tuning(self.bound, self._bounded_kind, _CRITERIA[self.learn_hyperparameters])
+
+    @property
+    def min_noise_variance(self) -> float:
+        """Least noise variance that may be learned."""
+        # In single precision twice the limit: it is a logarithm for a while, and must not fall
+        # below by rounding.
+        single = self.single_precision
+        return 2.0 * MIN_NOISE_IN_SINGLE_PRECISION if single else MIN_NOISE_VARIANCE
+
+    def kernel_for(self, d: int) -> Kernel:
+        """Return the kernel, or what stands for None where the first point has `d` features."""
+        if self.kernel is not None:
+            return self.kernel
+        return SquaredExponential(LENGTH_SCALE_PER_ROOT_FEATURE * math.sqrt(max(d, 1)))
+
+    def given(self, kernel: Kernel, columns: Columns) -> Hyperparameters:
+        """Return what is expected beforehand of points with these columns."""
+        return Hyperparameters(kernel=kernel.bound(columns), noise_variance=self.noise_variance)
+
+    def process(self, these: Hyperparameters) -> NumberedGP | BoundedGP:
+        """Return a process that has learned nothing."""
+        if self.bound is not None:
+            return self._bounded_kind(these.kernel, these.noise_variance, self.bound)
+        single = self.single_precision
+        return NumberedGP(these.kernel, these.noise_variance, single_precision=single)
+
+    @property
+    def _bounded_kind(self) -> type[BoundedGP]:
+        return SparseGP if self.window is None else WindowGP
+
+
+_UNKNOWN: tuple[Kernel | None, float] = (None, 0.0)
+
+
+class Core:
+    """Several functions over dictionaries of features, learned one example at a time.
+
+    Parameters
+    ----------
+    settings
+        How the learner was built.
+
+    Attributes
+    ----------
+    columns
+        Which feature is which coordinate.
+    gp
+        The process; None until the first example fixes the default kernel.
+
+    """
+
+    # _prior    the kernel as it was given, or what stands for None since the first example
+    # _tuning   None if hyper-parameters stay as they are
+    # _n_appended, _n_taken_back  examples ever, and those of them that count as never learned
+    # _constant the kernel in use and its prior variance, if that is the same everywhere
+    # _numbers  number of each retained example by event id; _events is its inverse
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._prior = settings.kernel
+        self._tuning = settings.tuning()
+        self.columns = Columns()
+        self.gp: NumberedGP | BoundedGP | None = None
+        self._constant = _UNKNOWN
+        self._numbers: dict[str, int] = {}
+        self._events: dict[int, str] = {}
+        self._n_appended = 0
+        self._n_taken_back = 0
+
+    def __getstate__(self) -> State:
+        # What is only remembered for speed is no state: asking changes nothing.
+        return {**self.__dict__, "_constant": _UNKNOWN}
+
+    @property
+    def n_learned(self) -> int:
+        """Number of examples learned and not forgotten, whether they are still retained or not."""
+        return 0 if self.gp is None else self.gp.n
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all examples that were learned and not taken back are retained."""
+        return self.gp is None or self._n_examples == len(self.gp.retained)
+
+    @property
+    def retains_all(self) -> bool:
+        """Whether no example is ever given up."""
+        return self._settings.bound is None
+
+    def predict(self, x: Features) -> tuple[Array | None, float]:
+        """Posterior means, None before the first example, and the latent variance."""
+        gp, columns = self.gp, self.columns
+        if gp is None:
+            return None, self._prior_variance_at_first(x)
+        vector = columns.known_vector(x)
+        return gp.predict(columns.vector(x) if vector is None else vector)
+
+    def predict_many(self, xs: Sequence[Features]) -> tuple[Array | None, Array]:
+        """Posterior means (b, m), None before the first example, and latent variances (b,)."""
+        gp, columns = self.gp, self.columns
+        if gp is None:
+            return None, np.array([self._prior_variance_at_first(x) for x in xs])
+        X = np.array([columns.vector(x) for x in xs]).reshape(len(xs), len(columns))
+        return gp.predict_many(X)
+
+    def joint(self, xs: Sequence[Features]) -> tuple[Array, Array]:
+        """Posterior means (b, m), without functions before the first example, and covariances."""
+        gp, columns = self.gp, self.columns
+        if gp is None:
+            for x in xs:
+                columns = columns.widened(x)
+            prior = self._settings.kernel_for(len(columns))
+            gp = self._settings.process(self._hyperparameters(prior, columns))
+        return gp.joint(np.array([columns.vector(x) for x in xs]).reshape(len(xs), len(columns)))
+
+    def prior_variance(self, x: Features) -> float:
+        """Latent variance before anything was learned."""
+        gp, columns = self.gp, self.columns
+        if gp is None:
+            return self._prior_variance_at_first(x)
+        kernel = gp.kernel
+        if not kernel.stationary:
+            return kernel.prior_variance(kernel.embed(columns.vector(x)))
+        if kernel is not self._constant[0]:
+            # The same everywhere. It is taken at the origin, since the row of a point far away
+            # could not be made without the one that the Gaussian process measures from.
+            origin = kernel.embed(np.zeros(len(columns)))
+            self._constant = kernel, kernel.prior_variance(origin)
+        return self._constant[1]
+
+    def check_new(self, event_id: str | None) -> None:
+        """Refuse an event that is retained already."""
+        if event_id is not None and event_id in self._numbers:
+            raise ValueError(f"event {event_id!r} was already learned; use relabel_one")
+
+    def append(self, x: Features, y: Array, event_id: str | None) -> None:
+        """Learn targets (m,); a longer `y` brings new functions, zero until now.
+
+        If the example is refused, nothing changes.
+        """
+        if event_id is not None:
+            self.check_new(event_id)
+        gp, columns, prior = self.gp, self.columns, self._prior
+        vector = columns.known_vector(x)
+        if vector is None or gp is None:
+            columns = columns.widened(x)
+            vector = columns.vector(x)
+            if gp is None:
+                prior = self._settings.kernel_for(len(columns))
+                gp = self._settings.process(self._hyperparameters(prior, columns))
+            elif columns is not self.columns:
+                gp.widen(len(columns), gp.kernel.bound(columns))
+        try:
+            gone = gp.append(vector, y)
+        except ValueError:
+            gp.narrow(len(self.columns), gp.kernel.bound(self.columns))
+            raise
+        self.gp, self.columns, self._prior = gp, columns, prior
+        number = self._n_appended
+        self._n_appended += 1
+        if event_id is not None:
+            self._numbers[event_id] = number
+            self._events[number] = event_id
+        if self._tuning is not None:
+            self._tuning.note(number, vector, y)
+        if gone:
+            self._let_go(gone)
+
+    def add_target(self) -> None:
+        """Add a function that was zero wherever it has been observed."""
+        if self.gp is not None:
+            self.gp.add_target()
+
+    def relabel(self, event_id: str, y: Array) -> None:
+        """Replace the targets of an example; raises KeyError if it is not retained."""
+        number = self.number(event_id)
+        self._learned().relabel(number, y)
+        if self._tuning is not None:
+            self._tuning.relabel(number, y)
+
+    def forget(self, event_id: str) -> None:
+        """Forget an example; raises KeyError if it is not retained."""
+        number = self.number(event_id)
+        self._learned().remove(number)
+        self._n_taken_back += 1
+        self._let_go([number])
+        if self._tuning is not None:
+            self._tuning.forget(number)
+
+    def begin_anew(self, x: Features, y: Array, event_id: str | None) -> None:
+        """Fall back to the prior, and learn the latest example, given once more, as the first."""
+        self._let_go(self._learned().fall_back())
+        if self._tuning is not None:
+            self._tuning.begin_anew()
+        self._n_taken_back += 1
+        # What could be learned beside others can be learned alone: its variance is no smaller.
+        self.append(x, y, event_id)
+
+    def number(self, event_id: str) -> int:
+        """Return the number of an example; raises KeyError if it is not retained."""
+        return self._numbers[event_id]
+
+    def targets(self, event_id: str) -> Array:
+        """Return the targets of an example; raises KeyError if it is not retained."""
+        number, gp = self.number(event_id), self._learned()
+        return gp.targets[gp.retained.index(number)]
+
+    def misfits(self) -> tuple[Array, float] | None:
+        """What `ExactGP.misfits` returns, None before the first example."""
+        return None if self.gp is None else self.gp.misfits()
+
+    def log_evidence(self) -> float:
+        """Log density of all targets, each given those before it, in nats."""
+        return 0.0 if self.gp is None else self.gp.log_evidence()
+
+    def leave_one_out(self) -> dict[str, tuple[list[float], float, float]]:
+        """Return means, variance and prior variance by event id, had each not been learned."""
+        gp = self.gp
+        if gp is None or not gp.retained:
+            return {}
+        kernel, d = gp.kernel, len(self.columns)
+        means, variances = gp.leave_one_out()
+        # As in `prior_variance`.
+        points = [np.zeros(d) if kernel.stationary else padded(x, d) for x in gp.points]
+        return {
+            self._events[number]: (
+                means[i].tolist(),
+                float(variances[i]),
+                kernel.prior_variance(kernel.embed(points[i])),
+            )
+            for i, number in enumerate(gp.retained)
+            if number in self._events
+        }
+
+    # --- hyper-parameters
+
+    def tune(
+        self,
+        standardised: Callable[[Array], Array],
+        merit: Merit,
+        telling: Callable[[Array], bool] | None = None,
+    ) -> None:
+        """Fit the hyper-parameters if it is time, and go on with what was found.
+
+        Parameters
+        ----------
+        standardised, merit, telling
+            As for `Tuning.search`.
+
+        """
+        tuning, gp, prior = self._tuning, self.gp, self._prior
+        if tuning is None or gp is None or prior is None or not tuning.is_due(self._n_examples):
+            return
+        before = tuning.vector
+        after = tuning.search(
+            self._settings.given(prior, self.columns),
+            len(self.columns),
+            gp.n_targets,
+            standardised=standardised,
+            merit=merit,
+            telling=telling,
+            min_noise_variance=self._settings.min_noise_variance,
+        )
+        tuning.postpone()
+        if after is before:
+            return
+        tuning.vector = after
+        try:
+            self._let_go(self._adopt(gp, prior))
+        except NotPositiveDefiniteError:
+            tuning.vector = before
+
+    @property
+    def noise_variance(self) -> float:
+        """Noise variance in use."""
+        if self.gp is not None:
+            return self.gp.noise_variance
+        tuning = self._tuning
+        vector = None if tuning is None else tuning.vector
+        return self._settings.noise_variance if vector is None else math.exp(vector[-1])
+
+    @property
+    def hyperparameters(self) -> Hyperparameters | None:
+        """Kernel and noise variance in use, None before the first example."""
+        gp = self.gp
+        if gp is None:
+            return None
+        return Hyperparameters(kernel=gp.kernel, noise_variance=gp.noise_variance)
+
+    def state(self) -> State | None:
+        """Return what is no function of the examples, as plain JSON values; None for nothing."""
+        return None if self._tuning is None else self._tuning.state()
+
+    def load_state(self, state: State | None) -> None:
+        """Become what the state was taken from; the examples are learned after that."""
+        if state is not None and self._tuning is not None:
+            self._tuning.load_state(state)
+
+    def _adopt(self, gp: NumberedGP | BoundedGP, prior: Kernel) -> list[int]:
+        columns = self.columns
+        these = self._hyperparameters(prior, columns)
+        if isinstance(gp, BoundedGP):
+            return gp.adopt(these.kernel, these.noise_variance)
+
+        def kernel_for(d: int) -> Kernel:
+            first = Columns(columns.names[:d], [i for i in columns.texts if i < d])
+            return these.kernel.bound(first)
+
+        return gp.adopt(kernel_for, these.noise_variance)
+
+    def _hyperparameters(self, prior: Kernel, columns: Columns) -> Hyperparameters:
+        given, tuning = self._settings.given(prior, columns), self._tuning
+        return given if tuning is None else tuning.moved(given)
+
+    # --- inside
+
+    @property
+    def _n_examples(self) -> int:
+        """Number of examples learned and not taken back, whatever became of them."""
+        return self._n_appended - self._n_taken_back
+
+    def _prior_variance_at_first(self, x: Features) -> float:
+        columns = self.columns.widened(x)
+        kernel = self._hyperparameters(self._settings.kernel_for(len(columns)), columns).kernel
+        return kernel.prior_variance(kernel.embed(columns.vector(x)))
+
+    def _let_go(self, numbers: list[int]) -> None:
+        """Take the names of examples back that are retained no longer."""
+        for number in numbers:
+            event_id = self._events.pop(number, None)
+            if event_id is not None:
+                del self._numbers[event_id]
+
+    def _learned(self) -> NumberedGP | BoundedGP:
+        if self.gp is None:
+            raise KeyError("nothing has been learned yet")
+        return self.gp

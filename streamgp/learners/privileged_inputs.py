@@ -1,0 +1,312 @@
+"""Where examples are: among their features, and among what is known of their labels only.
+
+Features and privileged features each have columns, points and a kernel of their own. A label of
+which nothing privileged is known has a noise that is independent of all others.
+
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from streamgp.base import Array, Features, Preset, State, check_preset
+from streamgp.common.feature_values import is_missing, privileged_features
+from streamgp.common.validation import check_whole
+from streamgp.features import Columns
+from streamgp.gp.inducing_regression import Slots
+from streamgp.gp.latent_noise.fit import PRESETS
+from streamgp.gp.latent_noise.model import LabelModel
+from streamgp.gp.training_set import padded
+from streamgp.kernels import Kernel, SquaredExponential
+from streamgp.kernels.base import check_kernel
+from streamgp.learners.gp_core import LENGTH_SCALE_PER_ROOT_FEATURE
+from streamgp.scaling import RobustScaling
+
+Covariances: TypeAlias = tuple[Array, float]
+"""Of a point with those of all examples, shape (n,), and with itself."""
+
+# Scaled privileged features are not farther from 0: distances stay finite, so that no kernel can
+# refuse what a learner has taken.
+_FARTHEST = 1e100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taught:
+    """An example as a learner keeps it.
+
+    Parameters
+    ----------
+    number
+        Counts examples in the order learned.
+    x
+        Features as a vector, with the columns of then.
+    privileged
+        Privileged features as received, without missing ones; None if there are none.
+    label
+        Number of its class.
+
+    """
+
+    number: int
+    x: Array
+    privileged: Features | None
+    label: int
+
+
+def given(privileged: Features | None) -> Features | None:
+    """Return a copy of privileged features without the missing ones, None if none is left.
+
+    Raises
+    ------
+    TypeError
+        If they are no dictionary, or a value is neither a number nor a text.
+    ValueError
+        If a number is infinite or too large.
+
+    """
+    if privileged is None:
+        return None
+    features = privileged_features(privileged)
+    return {name: value for name, value in features.items() if not is_missing(value)} or None
+
+
+class Spaces:
+    """The points of examples, in the order of their slots.
+
+    Parameters
+    ----------
+    model
+        Kernels, unbound, and the mean of the log noise variance.
+    scaling
+        How privileged features are scaled; it is not taught here.
+
+    Attributes
+    ----------
+    model
+        As given.
+    columns_privileged
+        Which scaled privileged feature is which coordinate.
+
+    """
+
+    # _f, _g   the points; _g is None where the noise is known
+    # _known   whether the example in a slot has privileged features
+    def __init__(self, model: LabelModel, scaling: RobustScaling) -> None:
+        self.model = model
+        self._scaling = scaling
+        self.columns_privileged = Columns()
+        self._f = Slots(model.kernel)
+        self._g: Slots | None = None
+        if model.privileged_kernel is not None:
+            self._g = Slots(model.privileged_kernel)
+            self._g.settle(np.zeros(0))
+        self._known: list[bool] = []
+
+    def check(self, columns: Columns, x: Array) -> None:
+        """Raise ValueError if a point is where the kernel cannot measure."""
+        origin = self._f.origin
+        at = x if origin is None else x - padded(origin, len(x))
+        self.model.kernel.bound(columns).embed(at)
+
+    def add(
+        self, columns: Columns, taught: Taught, slot: int | None = None
+    ) -> tuple[Covariances, Covariances | None]:
+        """Add an example, at the end or in a slot; return its covariances with those before it.
+
+        `columns` are those of its vector, or more.
+        """
+        f, d = self._f, len(taught.x)
+        mine = columns if d == len(columns) else first_columns(columns, d)
+        if f.d is None:
+            f.kernel = self.model.kernel.bound(mine)
+            f.settle(taught.x)
+        elif d > f.d:
+            f.widen(d, f.kernel.bound(mine))
+        row, prior, k = f.seen_from(padded(taught.x, f.d or 0))
+        i = f.n if slot is None else slot
+        f.put(i, taught.x, row)
+        by_g = None if self._g is None else self._add_privileged(self._g, taught.privileged, i)
+        self._known[i : i + 1] = [taught.privileged is not None]
+        return (k, prior), by_g
+
+    def seen_from(self, x: Array) -> Covariances:
+        """Covariances of `f` at a point; it has all features that any example has."""
+        _, prior, k = self._f.seen_from(x)
+        return k, prior
+
+    def seen_from_privileged(self, privileged: Features | None) -> Covariances | None:
+        """Covariances of `g` at privileged features, None if the noise is known."""
+        if self._g is None:
+            return None
+        _, prior, k = self._g.seen_from(self.privileged_vector(privileged))
+        return self._related(k, known=privileged is not None), prior
+
+    def privileged_vector(self, privileged: Features | None) -> Array:
+        """Return scaled privileged features as a vector with the columns of now."""
+        scaled = {} if privileged is None else self._scaled(privileged)
+        return self.columns_privileged.vector(scaled)
+
+    def bound(self, model: LabelModel, columns: Columns) -> LabelModel:
+        """Return a model for points with these columns, and with the privileged ones of now."""
+        g = model.privileged_kernel
+        return LabelModel(
+            kernel=model.kernel.bound(columns),
+            privileged_kernel=None if g is None else g.bound(self.columns_privileged),
+            noise_mean=model.noise_mean,
+        )
+
+    def drop(self, i: int) -> None:
+        """Forget an example; later ones move up."""
+        kept = [j for j in range(self._f.n) if j != i]
+        for points in (self._f, self._g):
+            if points is not None:
+                points.keep(kept)
+        del self._known[i]
+
+    def _add_privileged(self, g: Slots, privileged: Features | None, i: int) -> Covariances:
+        vector = np.zeros(g.d or 0)
+        if privileged is not None:
+            scaled = self._scaled(privileged)
+            columns = self.columns_privileged.widened(scaled)
+            if columns is not self.columns_privileged:
+                self.columns_privileged = columns
+                g.widen(len(columns), g.kernel.bound(columns))
+            vector = columns.vector(scaled)
+        row, prior, k = g.seen_from(vector)
+        g.put(i, vector, row)
+        return self._related(k, known=privileged is not None), prior
+
+    def _related(self, k: Array, *, known: bool) -> Array:
+        if not known:
+            return np.zeros(len(k))
+        k[~np.array(self._known, dtype=bool)] = 0.0
+        return k
+
+    def _scaled(self, privileged: Features) -> Features:
+        scaled = self._scaling.transform(privileged)
+        return {
+            name: value if isinstance(value, str) else min(max(value, -_FARTHEST), _FARTHEST)
+            for name, value in scaled.items()
+        }
+
+
+def first_columns(columns: Columns, d: int) -> Columns:
+    """Return the first `d` columns."""
+    return Columns(columns.names[:d], [i for i in columns.texts if i < d])
+
+
+# --- How a classifier with privileged noise was built, and what follows from that.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivilegedSettings:
+    """The arguments of a classifier, under their names.
+
+    Raises
+    ------
+    TypeError
+        If a kernel is none.
+    ValueError
+        If `max_points` or `n_replays` is out of range, the preset unknown, or
+        `learn_hyperparameters` neither True nor False.
+
+    """
+
+    kernel: Kernel | None
+    privileged_kernel: Kernel | None
+    max_points: int | None
+    n_replays: int
+    preset: Preset
+    learn_hyperparameters: bool
+
+    def __post_init__(self) -> None:
+        for kernel in (self.kernel, self.privileged_kernel):
+            if kernel is not None:
+                check_kernel(kernel)
+        if self.max_points is not None:
+            check_whole("max_points", self.max_points, 1)
+        check_whole("n_replays", self.n_replays, 0)
+        check_preset(self.preset)
+        if self.learn_hyperparameters not in (True, False):
+            raise ValueError(
+                f"learn_hyperparameters must be True or False, got {self.learn_hyperparameters!r}"
+            )
+
+    @property
+    def noise_mean(self) -> float:
+        """Mean of the log noise variance that is expected beforehand."""
+        return PRESETS[self.preset].noise_mean
+
+    def kernel_for(self, d: int) -> Kernel:
+        """Return the kernel, or what stands for None where the first point has `d` features."""
+        return self.kernel or _default(d)
+
+    def privileged_kernel_for(self, d: int) -> Kernel:
+        """Return the same for privileged features."""
+        return self.privileged_kernel or _default(d)
+
+
+def _default(d: int) -> Kernel:
+    return SquaredExponential(LENGTH_SCALE_PER_ROOT_FEATURE * math.sqrt(max(d, 1)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Hyper-parameters that were learned.
+
+    Parameters
+    ----------
+    theta
+        Of the kernel, logarithms.
+    theta_privileged
+        Of the privileged kernel, logarithms; None if there were no privileged features yet.
+    noise_mean
+        Mean of the log noise variance.
+
+    """
+
+    theta: Array
+    theta_privileged: Array | None
+    noise_mean: float
+
+    @classmethod
+    def of(cls, model: LabelModel) -> Found:
+        """Return the hyper-parameters of a model."""
+        g = model.privileged_kernel
+        return cls(
+            theta=model.kernel.theta,
+            theta_privileged=None if g is None else g.theta,
+            noise_mean=model.noise_mean,
+        )
+
+    @classmethod
+    def from_state(cls, state: State) -> Found:
+        """Return what `state` was taken from."""
+        theta, g = state["theta"], state["theta_privileged"]
+        return cls(
+            theta=np.array(theta, dtype=float),
+            theta_privileged=None if g is None else np.array(g, dtype=float),
+            noise_mean=float(state["noise_mean"]),
+        )
+
+    def state(self) -> State:
+        """Return plain JSON values."""
+        g = self.theta_privileged
+        return {
+            "theta": self.theta.tolist(),
+            "theta_privileged": None if g is None else g.tolist(),
+            "noise_mean": self.noise_mean,
+        }
+
+    def applied_to(self, model: LabelModel) -> LabelModel:
+        """Return a model with these hyper-parameters; what was not learned stays."""
+        g, theta = model.privileged_kernel, self.theta_privileged
+        return LabelModel(
+            kernel=model.kernel.with_theta(self.theta),
+            privileged_kernel=g if g is None or theta is None else g.with_theta(theta),
+            noise_mean=self.noise_mean,
+        )

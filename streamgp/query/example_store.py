@@ -1,0 +1,598 @@
+"""A learner, the raw examples that it was taught, and the scaling between the two.
+
+Keeps the three consistent. At any time the learner is what a fresh one becomes, to the last bit,
+when it is taught the examples on record, in their order, through the statistics in use: so the
+examples, and hyper-parameters that it has learned, are all that has to be kept of it. That holds
+for a learner that retains a few of its examples as well, or the latest, or those since a drift;
+when one of them is relabelled or forgotten, all are taught again, and drifts are found anew. What
+to ask and whom to believe is not decided here.
+
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from streamgp.base import (
+    Array,
+    Belief,
+    Distribution,
+    Example,
+    Features,
+    Label,
+    LearnerFailedError,
+    Neighbour,
+    Posterior,
+    State,
+    check_label,
+)
+from streamgp.common.feature_values import LARGEST, is_missing, is_number, privileged_features
+from streamgp.common.running_stats import Moments
+from streamgp.common.signatures import parameters
+from streamgp.features import Columns
+from streamgp.learners.predictive import Normal
+from streamgp.learners.river_adapters import checked_target
+from streamgp.query.pool_criteria import Joint
+from streamgp.scaling import Scaling, check_finite
+
+B = TypeVar("B")
+
+# What River's transformers and estimators raise over features that they do not expect, besides
+# ValueError and TypeError.
+_FOREIGN = (LookupError, ArithmeticError, AttributeError)
+
+
+class TaughtLearner(ABC, Generic[B]):
+    """A River estimator with a memory of what it was taught, behind a scaling.
+
+    What it believes of an event, a `B`, depends on the kind of target: see `TaughtClasses` and
+    `TaughtNumbers`. A learner of ours, one that has `load_state`, changes nothing when it refuses
+    an example, unless its `refuses_whole` says otherwise, and its `state` is what it knows beside
+    its examples. Any other is taught anew where that matters.
+
+    Privileged features of a label reach a learner whose `learn_one` takes `privileged`, as received
+    and unscaled; where it does not, they are not kept.
+
+    Parameters
+    ----------
+    template
+        The estimator; it stays unlearned.
+    scaling
+        How features reach it.
+
+    Attributes
+    ----------
+    learner
+        The estimator in use.
+    scaling
+        How features reach it.
+    n_taught
+        Number of examples ever taught; it numbers those without an event id.
+
+    """
+
+    # _question  the method that asks a learner what it believes, of the kind of target
+    # learner    a function of _examples, _labels, the statistics in use and its own state
+    # _examples  in the order taught; by event id, or by number (in a tuple) where there is none
+    # _n_unnamed how many examples have no event id
+    # _labels    every label ever on record, in order of appearance: a class stays known
+    # _passed_over  whether an example on record could not be taught again at the last rebuild
+    # _memo      the last features, a copy of them and the belief: a prediction, a decision and a
+    #            challenge about one event ask the learner once; None after any change. By identity,
+    #            since equal features need not be the same to a learner: True and 1, another order
+    _question: str
+
+    def __init__(self, template: Any, scaling: Scaling) -> None:
+        self.learner: Any = template.clone()
+        self._template = template
+        self.scaling = scaling
+        asked = getattr(template, self._question)
+        self._options = {"with_dist": True} if "with_dist" in parameters(asked) else {}
+        self._takes_event_id = "event_id" in parameters(template.learn_one)
+        self._takes_privileged = "privileged" in parameters(template.learn_one)
+        self._is_own = hasattr(template, "load_state")
+        self._examples: dict[str | tuple[int], Example] = {}
+        self._n_unnamed = 0
+        self._labels: dict[Label, None] = {}
+        self.n_taught = 0
+        self._passed_over = False
+        self._memo: tuple[Features, Features, B] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What is only remembered for speed is no state: asking changes nothing.
+        return {**self.__dict__, "_memo": None}
+
+    def __len__(self) -> int:
+        return len(self._examples)
+
+    def observe(self, x: Features) -> None:
+        """Take note of the features of an event, once each; refuses what cannot be predicted.
+
+        Raises
+        ------
+        TypeError
+            If a feature is nothing that the learner or its scaling can use.
+        ValueError
+            If a feature is infinite.
+
+        """
+        # The belief is remembered, so this costs nothing unless the statistics in use change.
+        check_finite(x)
+        self.belief(x)
+        try:
+            renewed = self.scaling.observe(x)
+        except _FOREIGN as error:
+            raise self._refusal(error) from error
+        if renewed:
+            self._rebuild()
+
+    def belief(self, x: Features) -> B:
+        """Return what the learner believes; changes nothing."""
+        memo = self._memo
+        if memo is not None and memo[0] is x and memo[1] == x:
+            return memo[2]
+        try:
+            belief = self._believed(self.scaling.transform(x))
+        except _FOREIGN as error:
+            raise self._refusal(error) from error
+        self._memo = x, dict(x), belief
+        return belief
+
+    def leave_one_out(self) -> Mapping[str, B]:
+        """Return what is believed of each example by all the others, by event id."""
+        return self.learner.leave_one_out()  # type: ignore[no-any-return]
+
+    def noise(self, privileged: Features | None) -> tuple[float, float] | None:
+        """Return the noise variances that are expected of a label, and of any; changes nothing.
+
+        None if nothing is known of the label, or the learner tells no noisy labels from others.
+
+        Raises
+        ------
+        TypeError
+            If privileged features are none.
+        ValueError
+            If one of them is infinite or too large.
+
+        """
+        known = self._privileged(privileged)
+        if known is None or all(map(is_missing, known.values())):
+            return None
+        learner = self.learner
+        if not hasattr(learner, "noise_one"):
+            return None
+        return float(learner.noise_one(known)), float(learner.noise_one(None))
+
+    def teach(
+        self,
+        x: Features,
+        y: Label,
+        event_id: str | None,
+        *,
+        privileged: Features | None = None,
+    ) -> None:
+        """Teach an example; if the learner cannot take it, nothing changes.
+
+        Raises
+        ------
+        NotPositiveDefiniteError
+            If a Gaussian process cannot take it.
+        TypeError
+            If the label is missing, or privileged features are none.
+        ValueError
+            If the event was already taught.
+
+        """
+        self._check(y)
+        known = self._privileged(privileged)
+        if event_id is not None and event_id in self._examples:
+            raise ValueError(f"event {event_id!r} was already learned; use relabel_one")
+        example = Example(event_id=event_id, x=dict(x), y=y, privileged=known)
+        before = self._state()
+        try:
+            self._teach(self.learner, example)
+        except (ValueError, TypeError):
+            if not getattr(self.learner, "refuses_whole", self._is_own):
+                self._rebuild()  # it may have learned half of it
+            raise
+        try:
+            # What transformers learn of labels is used from the next renewal on.
+            self.scaling.learn(x, y)
+        except (ValueError, TypeError, *_FOREIGN) as error:
+            self._rebuild()  # without this example
+            raise self._refusal(error) from error
+        self._examples[(self.n_taught,) if event_id is None else event_id] = example
+        self._n_unnamed += event_id is None
+        self._note(y)
+        self.n_taught += 1
+        self._memo = None
+        if self._state() != before and (self._passed_over or not self._retains_all):
+            # With other hyper-parameters it would have retained, or taken, other examples, or found
+            # other drifts.
+            self._rebuild()
+
+    def relabel(self, event_id: str, y: Label, *, privileged: Features | None = None) -> None:
+        """Change the label of an example; raises KeyError if it was not taught.
+
+        Privileged features of the old label go on being those of the new one if none are given.
+        """
+        self._check(y)
+        old = self._examples[event_id]
+        known = self._privileged(privileged)
+        new = replace(old, y=y, privileged=old.privileged if known is None else known)
+        self._examples[event_id] = new
+        if type(old.y) is type(y) and old == new:
+            return
+        self._note(y)
+        # With examples that are on record only, there may be room for one of them now; what the
+        # learner made of examples that it does not retain depends on all of them.
+        is_label_only = old.privileged == new.privileged
+        if is_label_only and self._relabels and not self._passed_over and self.learner.is_exact:
+            try:
+                self.learner.relabel_one(event_id, y)
+            except (ValueError, TypeError) as error:  # which would say that nothing has changed
+                name = type(self._template).__name__
+                raise LearnerFailedError(f"{name} cannot change a label: {error}") from error
+            self._memo = None
+        else:
+            self._rebuild()
+
+    def forget(self, event_id: str) -> None:
+        """Forget an example; raises KeyError if it was not taught."""
+        del self._examples[event_id]
+        self._rebuild()
+
+    def examples(self) -> list[Example]:
+        """Return the examples on record, in the order taught."""
+        return list(self._examples.values())
+
+    def state(self) -> State:
+        """Return what must survive a restart beside the examples."""
+        unnamed = self._examples if self._n_unnamed else ()
+        learned = self._state()
+        # Without one as it was before there were any: snapshots stay what they are.
+        extra = {} if learned is None else {"learner": learned}
+        return {
+            **extra,
+            "n_taught": self.n_taught,
+            "numbers": [key[0] for key in unnamed if isinstance(key, tuple)],
+            "labels": list(self._labels),
+            "scaling": self.scaling.state(),
+        }
+
+    def load_state(self, state: State, examples: Sequence[Example]) -> None:
+        """Become what `state` and `examples` were taken from; this object has learned nothing."""
+        self.scaling.load_state(state["scaling"])
+        self.n_taught = int(state["n_taught"])
+        self._labels = dict.fromkeys(state["labels"])
+        if not self._takes_privileged:
+            examples = [_without_privileged(example) for example in examples]
+        unnamed = [example for example in examples if example.event_id is None]
+        numbers = dict(zip(map(id, unnamed), state["numbers"], strict=True))
+        self._n_unnamed = len(unnamed)
+        self._examples = {
+            (numbers[id(example)],) if example.event_id is None else example.event_id: example
+            for example in examples
+        }
+        self._rebuild(state.get("learner"))
+
+    def neighbours(self, x: Features, n: int) -> list[Neighbour]:
+        """Return the examples nearest to `x` as the learner sees them, nearest first."""
+        examples = list(self._examples.values())
+        if not examples:
+            return []
+        here = _comparable(self.scaling.transform(x))
+        seen = [_comparable(self.scaling.transform(example.x)) for example in examples]
+        columns = Columns()
+        for features in (here, *seen):
+            if columns.known_vector(features) is None:
+                columns = columns.widened(features)
+        points: Array = np.array([columns.vector(features) for features in seen])
+        distances = columns.distances(points, columns.vector(here))
+        return [
+            Neighbour(
+                event_id=examples[i].event_id,
+                x=dict(examples[i].x),
+                y=examples[i].y,
+                distance=float(distances[i]),
+            )
+            for i in np.argsort(distances, kind="stable")[:n].tolist()
+        ]
+
+    # --- what depends on the kind of target
+
+    @abstractmethod
+    def _believed(self, seen: Features) -> B:
+        """Ask the learner what it believes of features as it sees them."""
+
+    @abstractmethod
+    def _check(self, y: Label) -> None:
+        """Refuse a label that the learner cannot take, before anything is changed."""
+
+    @abstractmethod
+    def _note(self, y: Label) -> None:
+        """Take note of a label that comes on record."""
+
+    @abstractmethod
+    def _prime(self, learner: Any, state: State | None) -> None:
+        """Tell a fresh learner of ours what is no function of its examples."""
+
+    @property
+    @abstractmethod
+    def _relabels(self) -> bool:
+        """Whether a relabelled learner is, to the last bit, one taught the new label at once."""
+
+    # --- inside
+
+    def _teach(self, learner: Any, example: Example) -> None:
+        options: dict[str, Any] = {"event_id": example.event_id} if self._takes_event_id else {}
+        if example.privileged is not None:
+            options["privileged"] = example.privileged
+        try:
+            learner.learn_one(self.scaling.transform(example.x), example.y, **options)
+        except _FOREIGN as error:
+            raise self._refusal(error) from error
+
+    def _privileged(self, privileged: Features | None) -> Features | None:
+        """Return a copy of what the learner hears of a label; refuses what are no features."""
+        if privileged is None or not self._takes_privileged:
+            return None
+        return privileged_features(privileged)
+
+    def _refusal(self, error: Exception) -> ValueError:
+        name = type(self._template).__name__
+        return ValueError(f"{name} or its transformers cannot use these features: {error!r}")
+
+    @property
+    def _retains_all(self) -> bool:
+        return getattr(self._template, "retains_all", True)
+
+    def _state(self) -> State | None:
+        """Return what of the learner is no function of its examples, None for nothing."""
+        return self.learner.state() if self._is_own else None
+
+    def _rebuild(self, state: State | None = None) -> None:
+        """Teach a fresh learner all examples, through the statistics now in use.
+
+        What it knows beside the examples it takes over from the one before, or from `state`.
+        """
+        try:
+            self._taught_anew(state)
+        except (ValueError, TypeError) as error:  # which would say that nothing has changed
+            name = type(self._template).__name__
+            raise LearnerFailedError(f"{name} cannot be taught anew: {error}") from error
+
+    def _taught_anew(self, state: State | None) -> None:
+        self._memo = None
+        if state is None:
+            state = self._state()
+        while True:
+            learner = self._template.clone()
+            if self._is_own:
+                self._prime(learner, state)
+            self._passed_over = False
+            for example in self._examples.values():
+                try:
+                    self._teach(learner, example)
+                except MemoryError:
+                    raise
+                except Exception:
+                    # With other statistics an example can repeat an earlier one, be too large, or
+                    # be more than a learner can bear; it stays on record. One that ended the
+                    # rebuild would be met again at every later event.
+                    self._passed_over = True
+            self.learner = learner
+            if self._state() == state:
+                return
+            # It has found other hyper-parameters while it was taught, for it holds more examples
+            # than the one before: once more with these. They are sought more and more rarely.
+            state = self._state()
+
+
+def _without_privileged(example: Example) -> Example:
+    return example if example.privileged is None else replace(example, privileged=None)
+
+
+def _comparable(x: Features) -> Features:
+    return {name: value for name, value in x.items() if is_number(value) or isinstance(value, str)}
+
+
+# --- A learner of classes, the raw examples that it was taught, and the scaling between the two.
+
+
+class TaughtClasses(TaughtLearner[Belief]):
+    """A River classifier with a memory of what it was taught, behind a scaling."""
+
+    _question = "predict_proba_one"
+
+    def joint(self, xs: Mapping[str, Features]) -> tuple[list[str], Joint | None]:
+        """Return what is believed of several events at once; changes nothing.
+
+        Returns
+        -------
+        The events that can be used, and what is believed of them in this order, None for none. The
+        statistics in use may have changed since an event came: it can be too large by now.
+
+        """
+        try:
+            return self._joint(xs)
+        except (ValueError, TypeError, *_FOREIGN):
+            return self._joint({event_id: x for event_id, x in xs.items() if self._can_use(x)})
+
+    def _joint(self, xs: Mapping[str, Features]) -> tuple[list[str], Joint | None]:
+        if not xs:
+            return [], None
+        seen = [self.scaling.transform(x) for x in xs.values()]
+        return list(xs), Joint.of_indicators(*self.learner.joint(seen))
+
+    def _can_use(self, x: Features) -> bool:
+        try:
+            self.belief(x)
+        except (ValueError, TypeError):
+            return False
+        return True
+
+    def _believed(self, seen: Features) -> Belief:
+        belief: Belief = self.learner.predict_proba_one(seen, **self._options)
+        if not isinstance(belief, Posterior) and not math.isfinite(sum(belief.values())):
+            raise ValueError(
+                f"{type(self._template).__name__} or its transformers make no finite probabilities "
+                "of these features; leave out what is missing, or scale what comes late"
+            )
+        return belief
+
+    def _check(self, y: Label) -> None:
+        check_label(y)
+        if y not in (False, True) and not self._template._multiclass:
+            raise ValueError(
+                f"{type(self._template).__name__} knows the labels False and True only, got {y!r}; "
+                "wrap it in river.multiclass.OneVsRestClassifier"
+            )
+
+    def _note(self, y: Label) -> None:
+        self._labels[y] = None
+
+    def _prime(self, learner: Any, state: State | None) -> None:
+        learner.load_state(state)
+        # An ensemble meets classes with their examples; one that has none any more is new to it.
+        if hasattr(learner, "know"):
+            learner.know(self._labels)
+
+    @property
+    def _relabels(self) -> bool:
+        return self._is_own
+
+
+# --- A learner of numbers, the raw examples that it was taught, and the scaling between the two.
+
+
+_NOTHING_KNOWN = Normal(mu=0.0, sigma=1.0)
+
+
+class TaughtNumbers(TaughtLearner[Distribution]):
+    """A River regressor with a memory of what it was taught, behind a scaling.
+
+    One that gives no distribution with its predictions is taken to be off by as much as it was
+    before: its forecast is normal, with the mean square of its errors, each made before the target
+    was learned, as variance. The variance of the targets counts as one more such error.
+
+    Parameters
+    ----------
+    template
+        The regressor; it stays unlearned.
+    scaling
+        How features reach it.
+
+    Attributes
+    ----------
+    targets
+        Mean and spread of the targets on record.
+
+    """
+
+    # targets    a function of the examples on record, in their order
+    # _n_errors, _squares  errors of a learner without distributions, and the sum of their squares
+    _question = "predict_one"
+
+    def __init__(self, template: Any, scaling: Scaling) -> None:
+        super().__init__(template, scaling)
+        # Nobody hands them over here, so what a log says of them is not learned after a restart.
+        self._takes_privileged = False
+        self.targets = Moments()
+        self._n_errors = 0
+        self._squares = 0.0
+
+    def teach(
+        self,
+        x: Features,
+        y: Label,
+        event_id: str | None,
+        *,
+        privileged: Features | None = None,
+    ) -> None:
+        """Teach an example; if the learner cannot take it, nothing changes.
+
+        Raises
+        ------
+        NotPositiveDefiniteError
+            If a Gaussian process cannot take it.
+        TypeError
+            If the target is no number.
+        ValueError
+            If the target is not finite or too large, the event was already taught, or the learner
+            is off by more than its forecasts can say.
+
+        """
+        checked = checked_target(y, LARGEST)
+        if self._options:
+            super().teach(x, y, event_id, privileged=privileged)
+            return
+        forecast = self.belief(x).mu
+        squares = self._squares + (checked - forecast) * (checked - forecast)
+        if not math.isfinite(squares):
+            # It would be the variance of all forecasts to come.
+            raise ValueError(
+                f"{type(self._template).__name__} forecasts {forecast:.3g} where {y!r} was "
+                "observed, expected an error whose square is finite; scale the features"
+            )
+        super().teach(x, y, event_id, privileged=privileged)
+        self._n_errors += 1
+        self._squares = squares
+
+    def state(self) -> State:
+        """Return what must survive a restart beside the examples."""
+        errors = {} if self._options else {"errors": [self._n_errors, self._squares]}
+        return {**super().state(), **errors}
+
+    def load_state(self, state: State, examples: Sequence[Example]) -> None:
+        """Become what `state` and `examples` were taken from; this object has learned nothing."""
+        self._n_errors, self._squares = state.get("errors", [0, 0.0])
+        super().load_state(state, examples)
+
+    def _believed(self, seen: Features) -> Distribution:
+        answer = self.learner.predict_one(seen, **self._options)
+        if answer is None:
+            # Of River's regressors, AMFRegressor before its first label.
+            return _NOTHING_KNOWN
+        if not self._options:
+            answer = Normal(mu=float(answer), sigma=self._usual_error)
+        if not (math.isfinite(answer.mu) and 0.0 <= answer.sigma < math.inf):
+            if not self._examples:
+                # Some scalers make nothing finite of the first event, as nothing came before it.
+                return _NOTHING_KNOWN
+            raise ValueError(
+                f"{type(self._template).__name__} or its transformers make no finite forecast of "
+                "these features; leave out what is missing, or scale what comes late"
+            )
+        return answer  # type: ignore[no-any-return]
+
+    @property
+    def _usual_error(self) -> float:
+        spread = self.targets.std
+        return math.sqrt((spread * spread + self._squares) / (1 + self._n_errors))
+
+    def _note(self, y: Label) -> None:
+        self.targets.add(float(y))
+
+    def _prime(self, learner: Any, state: State | None) -> None:
+        learner.load_state(state)
+
+    @property
+    def _relabels(self) -> bool:
+        # The statistics of the targets would differ by rounding from those of one taught anew.
+        return False
+
+    def _check(self, y: Label) -> None:
+        checked_target(y, LARGEST)
+
+    def _rebuild(self, state: State | None = None) -> None:
+        self.targets = Moments()
+        for example in self._examples.values():
+            self.targets.add(float(example.y))
+        super()._rebuild(state)

@@ -1,0 +1,347 @@
+"""Old labels looked through again: which of them has become improbable since it was learned.
+
+A fresh label is judged by what is known when it comes. The first labels of a stream, and of each
+class, are believed because nothing speaks against them yet; what is learned later may. When to
+look and whom to doubt is decided here; the conversation about it is `streamgp.interactive`.
+
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from streamgp.base import (
+    Belief,
+    Budget,
+    Decision,
+    Doubt,
+    Example,
+    Label,
+    Posterior,
+    State,
+    give_back,
+    name_of_refusal,
+    state_of,
+)
+from streamgp.common.validation import check_positive, check_rate, check_whole
+from streamgp.query.budgets import Unlimited
+from streamgp.query.pool_criteria import CRITERIA, JointBelief
+
+# A look at n examples costs O(n³). With at least n / 20 labels learned between two looks, all looks
+# together cost O(n²) for each label learned, as learning it does.
+_SHARE_BETWEEN_LOOKS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveOneOutReview:
+    """Challenge, now and then, the most doubtful of the labels learned.
+
+    Every few labels, each example is judged by what all the others say of it (leave-one-out, in
+    closed form), with the same probability of being wrong as a fresh label. The most doubtful one
+    is challenged if that probability exceeds the threshold.
+
+    Whoever has upheld or corrected a label is not asked about it again, and nobody is asked about
+    an event more than twice.
+
+    Parameters
+    ----------
+    threshold
+        Probability of being wrong above which an old label is challenged.
+    every
+        Labels learned between two looks; with more than `20 * every` examples, a twentieth of
+        them.
+    budget
+        How many of these challenges are allowed, None for no limit. It hears of each look as of an
+        event: `RateBudget(0.2)` allows a challenge for every fifth look.
+
+    Examples
+    --------
+    >>> from streamgp import GPClassifier, SkepticalClassifier
+    >>> from streamgp.query import AtMostPer
+    >>> review = LeaveOneOutReview(threshold=0.5, budget=AtMostPer(2, span_s=86400))
+    >>> SkepticalClassifier(GPClassifier(), review=review).review
+    LeaveOneOutReview(threshold=0.5, every=5, budget=AtMostPer(2, 86400))
+
+    References
+    ----------
+    [^1]: Rasmussen, C.E. and Williams, C.K.I., 2006. Gaussian Processes for Machine Learning,
+        Eq. 5.12.
+
+    """
+
+    threshold: float = 0.3
+    every: int = 5
+    budget: Budget | None = None
+
+    def __post_init__(self) -> None:
+        check_rate("threshold", self.threshold)
+        check_whole("every", self.every, 1)
+
+
+class Reviewer:
+    """Looks through the labels that one learner has learned.
+
+    Parameters
+    ----------
+    rule
+        When to look, and what is doubtful. Its budget is copied.
+
+    """
+
+    # _budget     a copy of the rule's, which counts
+    # _looked_at  labels ever learned at the last look
+    def __init__(self, rule: LeaveOneOutReview) -> None:
+        self._rule = rule
+        self._budget: Budget = Unlimited() if rule.budget is None else copy.deepcopy(rule.budget)
+        self._looked_at = 0
+
+    def is_due(self, n_learned: int, n_held: int) -> bool:
+        """Whether it is time to look, with so many labels ever learned and so many held."""
+        between = max(self._rule.every, n_held // _SHARE_BETWEEN_LOOKS)
+        return n_learned - self._looked_at >= between
+
+    def doubt(
+        self,
+        examples: Sequence[Example],
+        beliefs: Mapping[str, Belief],
+        wrong: Callable[[str, Belief, Label], float],
+        now: float,
+    ) -> Doubt | None:
+        """Return the most doubtful label and whether to challenge it; changes nothing.
+
+        Parameters
+        ----------
+        examples
+            All examples that the learner holds.
+        beliefs
+            What all others say of an example, by event id, for those that may be doubted.
+        wrong
+            Returns the probability that the label of an event is wrong under a belief.
+        now
+            Time for the budget, in seconds.
+
+        Returns
+        -------
+        The doubt; None if the others speak for the label of every example. Of two labels that are
+        as doubtful, the one learned first.
+
+        """
+        doubts = _doubts(examples, beliefs, wrong)
+        found = max(doubts, key=lambda doubt: doubt[0], default=None)
+        if found is None:
+            return None
+        probability_wrong, event_id, suggested = found
+        decision = self._decision(probability_wrong)
+        if decision.ask and not self._budget.allows(decision, now):
+            decision = decision.refused_by(type(self._budget).__name__)
+        return Doubt(
+            event_id=event_id,
+            decision=decision,
+            suggested=suggested,
+            probability_wrong=probability_wrong,
+        )
+
+    def note(self, doubt: Doubt | None, n_learned: int, now: float) -> None:
+        """Take note of a look, once each, and of the challenge that came of it."""
+        self._looked_at = n_learned
+        decision = self._decision(0.0) if doubt is None else doubt.decision
+        self._budget.note(decision, decision.ask, now)
+
+    def note_unanswered(self, now: float) -> None:
+        """Tell the budget that a challenge ended without an answer."""
+        self._budget.refund(now)
+
+    def state(self) -> State:
+        """Return what must survive a restart."""
+        return {"looked_at": self._looked_at, "budget": state_of(self._budget)}
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+        self._looked_at = int(state["looked_at"])
+        self._budget.load_state(state["budget"])
+
+    def _decision(self, probability_wrong: float) -> Decision:
+        return Decision.of(probability_wrong, self._rule.threshold, type(self._rule).__name__)
+
+
+def _doubts(
+    examples: Sequence[Example],
+    beliefs: Mapping[str, Belief],
+    wrong: Callable[[str, Belief, Label], float],
+) -> Iterator[tuple[float, str, Label]]:
+    """Yield, of each label that the others do not predict, how improbable it is and what they do.
+
+    With its event id in the middle.
+    """
+    counts = Counter(example.y for example in examples)
+    for example in examples:
+        event_id, y = example.event_id, example.y
+        belief = None if event_id is None else beliefs.get(event_id)
+        if event_id is None or belief is None:
+            continue
+        if counts[y] == 1:
+            # Had it not been learned, nobody would have heard of its class.
+            belief = _without(belief, y)
+        scores = belief.mean if isinstance(belief, Posterior) else belief
+        predicted = max(scores, key=scores.__getitem__, default=y)
+        if predicted != y:
+            yield wrong(event_id, belief, y), event_id, predicted
+
+
+def _without(belief: Belief, y: Label) -> Belief:
+    if isinstance(belief, Posterior):
+        return replace(belief, mean={label: m for label, m in belief.mean.items() if label != y})
+    return {label: p for label, p in belief.items() if label != y}
+
+
+# --- The latest events looked through again: which of them would tell most, had it a label.
+#
+# A stream's own rule weighs each event alone, when it comes. Here the latest ones that have no
+# label are a pool, with the criteria of pools; nobody learns anything to find out. When to look
+# and whom to ask about is decided here; which events there are, and the conversation about them,
+# is `streamgp.interactive`.
+
+
+@dataclass(frozen=True, slots=True)
+class ReservoirAsk:
+    """Ask, now and then, about the most telling one of the latest events.
+
+    Every few events, those of the latest ones that have neither a label nor ever a question are
+    compared, the newest included, and the label of the best one is requested: an event of an hour
+    ago, maybe. That is beside the rule that decides about each event as it comes, and in
+    `InteractiveLoop` only. Nobody is asked for a label of the same event twice.
+
+    It does not make the next predictions better, for the past is not what comes next: see
+    docs/pool.md. It is for a log that is to be labelled well as a whole, and for events about which
+    nobody can be asked at once.
+
+    Parameters
+    ----------
+    criterion
+        What is compared: `"l2fm"`, `"hvar"`, `"rkhs"`, `"mvar"` or `"rand"`, see `PoolSampler`.
+    size
+        How many of the latest events are looked at. Those beyond the answer horizon are not there
+        any more, nor those whose question would outlast it.
+    every
+        Events between two looks. A look costs a little more than predicting all events compared.
+    max_age_s
+        Seconds after which people no longer know what an event was; None for no limit.
+    budget
+        How many of these questions are allowed, None for no limit. It hears of each look as of an
+        event: `RateBudget(0.2)` allows a question for every fifth look.
+
+    Raises
+    ------
+    ValueError
+        If there is no such criterion, or a number is out of range.
+
+    Examples
+    --------
+    >>> from streamgp import GPClassifier, SkepticalClassifier
+    >>> from streamgp.query import AtMostPer
+    >>> reservoir = ReservoirAsk(budget=AtMostPer(5, span_s=86400))
+    >>> SkepticalClassifier(GPClassifier(), reservoir=reservoir).reservoir
+    ReservoirAsk(criterion='l2fm', size=200, every=10, max_age_s=None, budget=AtMostPer(5, 86400))
+
+    """
+
+    criterion: str = "l2fm"
+    size: int = 200
+    every: int = 10
+    max_age_s: float | None = None
+    budget: Budget | None = None
+
+    def __post_init__(self) -> None:
+        if self.criterion not in CRITERIA:
+            names = ", ".join(CRITERIA)
+            raise ValueError(f"criterion must be one of {names}, got {self.criterion!r}")
+        check_whole("size", self.size, 1)
+        check_whole("every", self.every, 1)
+        if self.max_age_s is not None:
+            check_positive("max_age_s", self.max_age_s)
+
+
+class Reservoir:
+    """Says which of the latest events of one learner is asked about.
+
+    The events themselves are no state of it: whoever remembers them hands them over.
+
+    Parameters
+    ----------
+    rule
+        When to look, and what is telling. Its budget is copied.
+
+    """
+
+    # _budget     a copy of the rule's, which counts
+    # _looked_at  events ever seen at the last look
+    def __init__(self, rule: ReservoirAsk) -> None:
+        self._rule = rule
+        self._budget: Budget = Unlimited() if rule.budget is None else copy.deepcopy(rule.budget)
+        self._looked_at = 0
+
+    def is_due(self, n_events: int) -> bool:
+        """Whether it is time to look, after so many events."""
+        return n_events - self._looked_at >= self._rule.every
+
+    def choose(
+        self,
+        event_ids: Sequence[str],
+        belief: JointBelief,
+        draw: Callable[[str], float],
+        now: float,
+    ) -> tuple[str, Decision]:
+        """Return the most telling event, and whether to ask about it; changes nothing.
+
+        Parameters
+        ----------
+        event_ids
+            The events, at least one.
+        belief
+            What is believed of them, in their order.
+        draw
+            Returns a number from 0 to 1 for an event: of those that are alike, the highest one
+            wins.
+        now
+            Time for the budget, in seconds.
+
+        """
+        with np.errstate(all="ignore"):
+            scores = CRITERIA[self._rule.criterion](belief, np.ones(len(event_ids), dtype=bool))
+        # Squares overflow far out, where a kernel grows without bound: nobody is asked about that.
+        scores = np.where(np.isfinite(scores), scores, 0.0)
+        alike = np.flatnonzero(scores == scores.max()).tolist()
+        best = max(alike, key=lambda i: draw(event_ids[i]))
+        # Where only chance decides, any event will do.
+        score = 1.0 if self._rule.criterion == "rand" else float(scores[best])
+        decision = self._decision(score)
+        if decision.ask and not self._budget.allows(decision, now):
+            decision = decision.refused_by(name_of_refusal(self._budget, decision, now))
+        return event_ids[best], decision
+
+    def note(self, decision: Decision | None, n_events: int, now: float) -> None:
+        """Take note of a look, once each, and of what came of it; None where nothing was there."""
+        self._looked_at = n_events
+        decision = self._decision(0.0) if decision is None else decision
+        self._budget.note(decision, decision.ask, now)
+
+    def note_unanswered(self, now: float, asked_at: float) -> None:
+        """Tell the budget that such a question ended without an answer."""
+        give_back(self._budget, now, asked_at)
+
+    def state(self) -> State:
+        """Return what must survive a restart."""
+        return {"looked_at": self._looked_at, "budget": state_of(self._budget)}
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+        self._looked_at = int(state["looked_at"])
+        self._budget.load_state(state["budget"])
+
+    def _decision(self, score: float) -> Decision:
+        return Decision.of(score, 0.0, type(self._rule).__name__)

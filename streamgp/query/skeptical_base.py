@@ -1,0 +1,441 @@
+"""What skeptical learners share: the path of an event, of its label, and over a restart.
+
+A skeptical learner is the outermost wrapper around a River estimator. What it believes, and whom,
+depends on the kind of target: `SkepticalClassifier` and `SkepticalRegressor` say.
+
+"""
+
+from __future__ import annotations
+
+import copy
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
+
+from river import base
+
+from streamgp.base import (
+    Budget,
+    Decision,
+    Example,
+    Features,
+    Label,
+    Neighbour,
+    State,
+    give_back,
+    name_of_refusal,
+    state_of,
+)
+from streamgp.common.annotator_error import ErrorRate
+from streamgp.common.counter_rng import check_seed, uniform
+from streamgp.common.fingerprint import fingerprint
+from streamgp.common.signatures import parameters, taken
+from streamgp.common.validation import check_whole
+from streamgp.gp.joint_posterior import MIN_SHARE_OF_NOISE
+from streamgp.learners.river_adapters import as_classifier as as_classifier
+from streamgp.learners.river_adapters import split as split
+from streamgp.query.acquisition import KL, Deterministic
+from streamgp.query.budgets import Unlimited
+from streamgp.query.equal_error import EqualErrorRounds
+from streamgp.query.example_store import TaughtLearner
+from streamgp.query.pipeline_scaling import PipelineScaling
+from streamgp.query.retrospective import LeaveOneOutReview, ReservoirAsk
+from streamgp.scaling import NoScaling, Scaling, StandardScaling
+
+# --- What skeptical learners take: checked and taken apart before the first event.
+
+
+def as_regressor(learner: Any) -> Any:
+    """Return a regressor that can be wrapped; refuse anything else."""
+    if not isinstance(learner, base.Regressor) or hasattr(learner, "settle_one"):
+        raise TypeError(
+            "model must be a River regressor that is not skeptical itself, or a pipeline that ends "
+            f"in one, got {type(learner).__name__}"
+        )
+    return learner
+
+
+def check_not(
+    name: str, value: object, kinds: tuple[type, ...], target: str, *, instead: str
+) -> None:
+    """Refuse a rule that is about another kind of target, `target`; say what to take `instead`."""
+    if isinstance(value, kinds):
+        raise TypeError(
+            f"{name} must be a rule for the targets of the model, got {value!r}, one for {target}; "
+            f"take {instead}"
+        )
+
+
+def check_experts(query: object, learner: Any) -> None:
+    """Refuse a rule that compares experts where there are none."""
+    if isinstance(query, KL | Deterministic) and getattr(learner, "n_experts", 1) < 2:
+        raise TypeError(
+            f"query must be a rule that needs no experts, got {query!r} for "
+            f"{type(learner).__name__}, which has not two of them to compare; take Variance(), or "
+            "an ensemble, such as EnsembleGPRegressor"
+        )
+
+
+def check_has(
+    name: str, value: object, method: str, taking: str, *, not_taking: str | None = None
+) -> None:
+    """Refuse an argument that could not do its work, before the first event finds out."""
+    if value is None:
+        return
+    taken = parameters(getattr(value, method)) if hasattr(value, method) else ()
+    if isinstance(value, type) or taking not in taken or not_taking in taken:
+        raise TypeError(
+            f"{name} must be an object of streamgp.query with a method {method} that takes "
+            f"{taking!r}, got {value!r}"
+        )
+
+
+def check_streams(query: object) -> None:
+    """Refuse a rule that waits for the end of a round: a stream has none."""
+    if isinstance(query, EqualErrorRounds):
+        raise TypeError(
+            f"query must be a rule for streams, got {query!r}, which is for the rounds of a pool; "
+            "take EqualErrorAsk()"
+        )
+
+
+def check_review(review: object, learner: base.Classifier) -> None:
+    """Refuse a review that could not be made."""
+    if review is None:
+        return
+    if not isinstance(review, LeaveOneOutReview):
+        raise TypeError(f"review must be a LeaveOneOutReview, got {review!r}")
+    check_has("budget of review", review.budget, "allows", "decision")
+    if not hasattr(learner, "leave_one_out"):
+        raise TypeError(
+            f"review needs a learner with leave_one_out, which {type(learner).__name__} has not; "
+            "take GPClassifier, or no review"
+        )
+
+
+def check_reservoir(reservoir: object, learner: Any) -> None:
+    """Refuse a reservoir that could not be looked through."""
+    if reservoir is None:
+        return
+    if not isinstance(reservoir, ReservoirAsk):
+        raise TypeError(f"reservoir must be a ReservoirAsk, got {reservoir!r}")
+    check_has("budget of reservoir", reservoir.budget, "allows", "decision")
+    if not hasattr(learner, "joint"):
+        raise TypeError(
+            "reservoir needs a learner that believes something of several events at once, which "
+            f"{type(learner).__name__} does not; take GPClassifier, or no reservoir"
+        )
+    noise = learner.noise_variance
+    if noise < MIN_SHARE_OF_NOISE:
+        raise ValueError(
+            "reservoir needs a learner with a noise_variance of at least "
+            f"{MIN_SHARE_OF_NOISE}, got {noise!r}; raise it, or take no reservoir"
+        )
+
+
+def scaling_for(transformers: list[Any], warm_up: int) -> Scaling:
+    """Return how features reach the learner; refuses transformers that could never learn."""
+    learning = [t for t in transformers if type(t).learn_one is not base.Transformer.learn_one]
+    if warm_up == 0 and learning:
+        raise ValueError(
+            f"warm_up must be at least 1 for {type(learning[0]).__name__} to learn from events, "
+            "got 0"
+        )
+    if transformers:
+        return PipelineScaling([t.clone() for t in transformers], warm_up)
+    return StandardScaling(warm_up) if warm_up else NoScaling()
+
+
+def check_seeded(model: base.Estimator) -> None:
+    """Refuse to save a learner that would learn other things the next time.
+
+    One of ours keeps the seed that it has drawn in its own state.
+    """
+    if hasattr(model, "load_state"):
+        return
+    for name, value in model._get_params().items():
+        inner = value[1] if isinstance(value, tuple) and len(value) == 2 else value
+        if isinstance(inner, base.Estimator):
+            check_seeded(inner)
+        elif name == "seed" and value is None:
+            raise TypeError(
+                f"{type(model).__name__} draws random numbers and has no seed, so it cannot be "
+                "restored; give it one"
+            )
+
+
+B = TypeVar("B")
+T = TypeVar("T", bound=ErrorRate)
+
+
+class Skeptical(ABC, Generic[B, T]):
+    """A learner that asks for labels and doubts them; `B` is a belief, `T` the trust in somebody.
+
+    Attributes
+    ----------
+    learner
+        The estimator in use.
+    n_learned
+        Number of labelled examples on record.
+
+    """
+
+    # _taught     the learner, its examples and the scaling
+    # _query_rule, _challenge_rule  the rules in use
+    # _budget     a copy of `budget`, which counts
+    # _n_events   events ever observed
+    # _is_seeded  whether the model was found to draw by seeds only
+    # _trust      what is known of each annotator
+    # _trust_type the class of that
+    model: Any
+    budget: Budget | None
+    warm_up: int
+    seed: int | None
+    _taught: TaughtLearner[B]
+    _query_rule: Any
+    _challenge_rule: Any
+    _trust_type: type[T]
+
+    def _set_up(self) -> None:
+        """Check the arguments that both kinds take, and begin with nothing learned."""
+        seed = self.seed
+        check_whole("warm_up", self.warm_up, 0)
+        check_seed(seed)
+        check_has("budget", self.budget, "allows", "decision")
+        self._seed = secrets.randbits(32) if seed is None else seed
+        self._budget: Budget = Unlimited() if self.budget is None else copy.deepcopy(self.budget)
+        self._is_seeded = False
+        self._n_events = 0
+        self._trust: dict[str | None, T] = {}
+
+    @property
+    def learner(self) -> Any:
+        """The estimator in use, behind the scaling."""
+        return self._taught.learner
+
+    @property
+    def n_learned(self) -> int:
+        """Number of labelled examples on record."""
+        return len(self._taught)
+
+    def error_rate(self, annotator: str | None = None) -> float:
+        """Estimate how often an annotator's first answers are wrong."""
+        return self._trust_in(annotator).estimate
+
+    # --- asking
+
+    def query_one(
+        self, x: Features, *, event_id: str | None = None, now: float | None = None
+    ) -> Decision:
+        """Decide whether to ask for the label of `x`; changes nothing.
+
+        The draw of a randomised rule belongs to the event, not to `x`: the same id, the same draw.
+
+        Parameters
+        ----------
+        x
+            Features.
+        event_id
+            Id of the event, to which the random draw belongs; the number of the event if None.
+        now
+            Time for the budget, in seconds; the number of the event if None.
+
+        """
+        return self._decide(self._taught.belief(x), event_id=event_id, now=now)
+
+    def observe_one(self, x: Features) -> None:
+        """Take note of an event, once each, before predicting it: scaling learns from all events.
+
+        Raises
+        ------
+        TypeError
+            If a feature is not a number and the learner or its scaling needs one.
+        ValueError
+            If a feature is infinite.
+
+        """
+        self._taught.observe(x)
+        self._n_events += 1
+
+    def note_query(self, decision: Decision, *, asked: bool, now: float) -> None:
+        """Tell the budget, once for each event, whether it was asked about."""
+        self._budget.note(decision, asked, now)
+
+    def note_unanswered(self, now: float, *, asked_at: float | None = None) -> None:
+        """Tell the budget that a label request ended without an answer, and when it was made."""
+        give_back(self._budget, now, asked_at)
+
+    # --- learning
+
+    @abstractmethod
+    def challenge_one(
+        self,
+        x: Features,
+        y: Label,
+        *,
+        annotator: str | None = None,
+        event_id: str | None = None,
+    ) -> Decision:
+        """Decide whether to challenge the label `y` that was given for `x`; changes nothing."""
+
+    def learn_one(
+        self,
+        x: Features,
+        y: Label,
+        annotation: Label | None = None,
+        *,
+        event_id: str | None = None,
+        privileged: Features | None = None,
+        **_: Any,
+    ) -> None:
+        """Learn a label as River's evaluator hands it over.
+
+        The annotator said `annotation` (or `y`, if None). If that is challenged, the annotator
+        reconsiders and says `y`, which is learned; otherwise the annotation is. `privileged` is
+        what else is known of the answer; a learner of numbers does not hear of it.
+
+        Raises
+        ------
+        NotPositiveDefiniteError
+            If a Gaussian process cannot take the example; raise its `noise_variance`.
+
+        """
+        if self._taught.n_taught >= self._n_events:
+            # A learner that is only ever taught must see its events as well.
+            self.observe_one(x)
+        given = y if annotation is None else annotation
+        stated = taken(self.settle_one, privileged=privileged)
+        challenged = self.challenge_one(x, given, event_id=event_id, **stated).ask
+        final = y if challenged else given
+        self.settle_one(x, final, given=given, challenged=challenged, event_id=event_id, **stated)
+
+    @abstractmethod
+    def settle_one(
+        self,
+        x: Features,
+        y: Label,
+        *,
+        given: Label,
+        challenged: bool,
+        annotator: str | None = None,
+        event_id: str | None = None,
+    ) -> float:
+        """Learn the label that a conversation has ended with; say how much `given` was wrong."""
+
+    def relabel_one(self, event_id: str, y: Label) -> None:
+        """Change the label of an example; raises KeyError if it was not learned."""
+        self._taught.relabel(event_id, y)
+
+    def forget_one(self, event_id: str) -> None:
+        """Forget an example; raises KeyError if it was not learned."""
+        self._taught.forget(event_id)
+
+    def neighbours_one(self, x: Features, n: int = 3) -> list[Neighbour]:
+        """Return the labelled examples nearest to `x` as the learner sees it, nearest first."""
+        return self._taught.neighbours(x, n)
+
+    # --- surviving a restart
+
+    def fingerprint(self) -> str:
+        """Return what stands for the configuration: how this was built, not what it learned."""
+        return fingerprint(*self._configuration())
+
+    def _configuration(self) -> list[object]:
+        budget = Unlimited() if self.budget is None else self.budget
+        rules = self._query_rule, self._challenge_rule, budget
+        return [self.model, *rules, self.warm_up, self.seed]
+
+    def examples(self) -> list[Example]:
+        """Return the labelled examples on record, in the order learned."""
+        return self._taught.examples()
+
+    def state(self) -> State:
+        """Return what decisions depend on beside the labelled examples, as plain JSON values.
+
+        Scaling statistics, the budget, what is known of each annotator, counters and the seed.
+
+        Raises
+        ------
+        TypeError
+            If a budget cannot be saved, or the learner draws random numbers without a seed.
+
+        Examples
+        --------
+        >>> from streamgp import isgp
+        >>> model = isgp(seed=1)
+        >>> model.learn_one({"light": 0.3}, "home")
+        >>> model.state()["annotators"]
+        [[None, 1, 0.0]]
+
+        """
+        if not self._is_seeded:  # once: it looks through all parameters of the model
+            check_seeded(self.model)
+            self._is_seeded = True
+        return {
+            "seed": self._seed,
+            "n_events": self._n_events,
+            "budget": state_of(self._budget),
+            "annotators": [[name, *trust.numbers()] for name, trust in self._trust.items()],
+            "taught": self._taught.state(),
+        }
+
+    def load_state(self, state: State, examples: Sequence[Example]) -> None:
+        """Become what `state` and `examples` were taken from, to the last bit.
+
+        Parameters
+        ----------
+        state
+            What `state` returned.
+        examples
+            What `examples` returned, or what a consensus log leaves of it. They are learned once
+            more, one by one, through the scaling of the state.
+
+        Raises
+        ------
+        ValueError
+            If this learner has seen events already.
+
+        """
+        if self._n_events or self._taught.n_taught:
+            raise ValueError("only a learner that has seen nothing can take over a state")
+        self._seed = int(state["seed"])
+        self._n_events = int(state["n_events"])
+        self._budget.load_state(state["budget"])
+        trust = self._trust_type
+        self._trust = {name: trust.of(numbers) for name, *numbers in state["annotators"]}
+        self._taught.load_state(state["taught"], examples)
+
+    def reset_to(self, state: State, examples: Sequence[Example]) -> None:
+        """Become what `state` and `examples` were taken from, whatever was learned since."""
+        this: Any = self
+        fresh = this.clone()
+        fresh.load_state(state, examples)
+        # Not another object: whoever holds this one goes on with it.
+        self.__dict__.update(fresh.__dict__)
+
+    # --- inside
+
+    def _trust_in(self, annotator: str | None) -> T:
+        """Return what is known of an annotator, to be read."""
+        return self._trust.get(annotator) or self._trust_type()
+
+    def _trust_of(self, annotator: str | None) -> T:
+        """Return what is known of an annotator, to be added to."""
+        return self._trust.setdefault(annotator, self._trust_type())
+
+    def _decide(self, belief: B, *, event_id: str | None, now: float | None) -> Decision:
+        decision = self._wish(belief, self._draw(event_id, "ask"))
+        if decision.ask:
+            budget, at = self._budget, self._n_events if now is None else now
+            if not budget.allows(decision, at):
+                return decision.refused_by(name_of_refusal(budget, decision, at))
+        return decision
+
+    def _wish(self, belief: B, draw: float) -> Decision:
+        """Decide whether a label would help, whatever the budget allows."""
+        wish: Decision = self._query_rule.decide(belief, draw)
+        return wish
+
+    def _draw(self, event_id: str | None, purpose: str) -> float:
+        return uniform(self._seed, str(self._n_events) if event_id is None else event_id, purpose)

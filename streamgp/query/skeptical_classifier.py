@@ -1,0 +1,521 @@
+"""The outermost wrapper around a classifier: it asks for labels, and doubts them.
+
+What it shares with the one for numbers is in `wrapper.py`; how it goes back to what was learned or
+seen before, in `looking_back.py`. The conversation itself, with requests that wait for answers, is
+`streamgp.interactive`.
+
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from river import base
+from river.active.base import ActiveLearningClassifier
+
+from streamgp.base import (
+    Belief,
+    Budget,
+    Decision,
+    Doubt,
+    Example,
+    Features,
+    Label,
+    LearnerFailedError,
+    Posterior,
+    State,
+    check_label,
+    state_of,
+)
+from streamgp.common.annotator_error import ErrorRate
+from streamgp.query import criteria
+from streamgp.query.example_store import TaughtClasses
+from streamgp.query.outliers import OutsideInterval
+from streamgp.query.retrospective import LeaveOneOutReview, Reservoir, ReservoirAsk, Reviewer
+from streamgp.query.skeptical_base import (
+    Skeptical,
+    as_classifier,
+    check_experts,
+    check_has,
+    check_not,
+    check_reservoir,
+    check_review,
+    check_streams,
+    scaling_for,
+    split,
+)
+from streamgp.query.strategies import AskRule, ChallengeRule, SkepticalAsk, SkepticalChallenge
+
+# --- What a skeptical classifier does about the past: doubt old labels, ask about earlier
+# events.
+#
+# Both are done now and then, by rules of their own with budgets of their own, and only where
+# somebody keeps the conversation: in `streamgp.interactive`.
+
+
+class LookingBack(Skeptical[Belief, ErrorRate]):
+    """A skeptical classifier, but for what it makes of the present."""
+
+    # _reviewer   looks through the labels learned, None for nobody
+    # _reservoir  looks through the latest events, None for nobody
+    review: LeaveOneOutReview | None
+    reservoir: ReservoirAsk | None
+    _taught: TaughtClasses
+
+    def _set_up_looks(
+        self,
+        review: LeaveOneOutReview | None,
+        reservoir: ReservoirAsk | None,
+        learner: base.Classifier,
+    ) -> None:
+        """Take the rules, if they are any that suit the learner."""
+        check_review(review, learner)
+        check_reservoir(reservoir, learner)
+        self.review = review
+        self.reservoir = reservoir
+        self._reviewer = None if review is None else Reviewer(review)
+        self._reservoir = None if reservoir is None else Reservoir(reservoir)
+
+    # --- doubting what was learned
+
+    @property
+    def review_due(self) -> bool:
+        """Whether it is time to look through the labels learned."""
+        reviewer = self._reviewer
+        return reviewer is not None and reviewer.is_due(self._taught.n_taught, self.n_learned)
+
+    def review_one(self, annotators: Mapping[str, str | None], *, now: float) -> Doubt | None:
+        """Return the most doubtful label and whether to challenge it; changes nothing.
+
+        Parameters
+        ----------
+        annotators
+            Who gave the labels that may be doubted, by event id.
+        now
+            Time for the budget of these challenges, in seconds.
+
+        Returns
+        -------
+        The doubt, or None if every label is what the others speak for.
+
+        """
+        reviewer = self._reviewer
+        if reviewer is None:
+            return None
+        beliefs = {e: b for e, b in self._taught.leave_one_out().items() if e in annotators}
+
+        def wrong(event_id: str, belief: Belief, y: Label) -> float:
+            return criteria.probability_wrong(belief, y, self.error_rate(annotators[event_id]))
+
+        return reviewer.doubt(self.examples(), beliefs, wrong, now)
+
+    def note_review(self, doubt: Doubt | None, *, now: float) -> None:
+        """Take note of a look through the labels, once each, and of the challenge it led to."""
+        if self._reviewer is not None:
+            self._reviewer.note(doubt, self._taught.n_taught, now)
+
+    def note_review_unanswered(self, now: float) -> None:
+        """Hear that the challenge of an old label ended without an answer."""
+        if self._reviewer is not None:
+            self._reviewer.note_unanswered(now)
+
+    # --- asking about earlier events
+
+    @property
+    def reservoir_due(self) -> bool:
+        """Whether it is time to look through the latest events."""
+        return self._reservoir is not None and self._reservoir.is_due(self._n_events)
+
+    def ask_among_one(
+        self, candidates: Mapping[str, Features], *, now: float
+    ) -> tuple[str, Decision] | None:
+        """Return the most telling event and whether to ask about it; changes nothing.
+
+        Parameters
+        ----------
+        candidates
+            Features of the events that may be asked about, by event id.
+        now
+            Time for the budget of these questions, in seconds.
+
+        Returns
+        -------
+        The event id and the decision, or None if there is no event.
+
+        """
+        reservoir = self._reservoir
+        event_ids, belief = self._taught.joint(candidates)
+        if reservoir is None or belief is None:
+            return None
+        lots = partial(self._draw, purpose="reservoir")
+        return reservoir.choose(event_ids, belief, lots, now)
+
+    def note_reservoir(self, decision: Decision | None, *, now: float) -> None:
+        """Take note of a look through the latest events, once each, and of the question it led to.
+
+        None where no event could be asked about.
+        """
+        if self._reservoir is not None:
+            self._reservoir.note(decision, self._n_events, now)
+
+    def note_reservoir_unanswered(self, now: float, *, asked_at: float) -> None:
+        """Hear that a question about an earlier event ended without an answer."""
+        if self._reservoir is not None:
+            self._reservoir.note_unanswered(now, asked_at)
+
+    # --- surviving a restart
+
+    def state(self) -> State:
+        """Return what decisions depend on beside the labelled examples; see `Skeptical.state`."""
+        state = super().state()
+        # Without such rules as it was before there were any: snapshots stay what they are.
+        if self._reviewer is not None:
+            state["review"] = self._reviewer.state()
+        if self._reservoir is not None:
+            state["reservoir"] = self._reservoir.state()
+        return state
+
+    def load_state(self, state: State, examples: Sequence[Example]) -> None:
+        """Become what `state` and `examples` were taken from; see `Skeptical.load_state`."""
+        super().load_state(state, examples)
+        if self._reviewer is not None:
+            self._reviewer.load_state(state["review"])
+        if self._reservoir is not None:
+            self._reservoir.load_state(state["reservoir"])
+
+    def _configuration(self) -> list[object]:
+        # Without them as it was before there were any: snapshots stay what they are.
+        rules = (self.review, self.reservoir)
+        return super()._configuration() + [rule for rule in rules if rule is not None]
+
+
+class SkepticalClassifier(LookingBack, ActiveLearningClassifier):
+    """Any River classifier, made to ask for labels when unsure and to challenge suspicious ones.
+
+    Under River's `evaluate.progressive_val_score` it is an active learner: it learns only what it
+    asks for, and a wrong label passed as `annotation` is challenged against the true one. Inside
+    `InteractiveLoop` it holds a conversation. `predict_proba_one` returns plain probabilities, so
+    River's metrics of probabilities need `interactive_val_score`, not `progressive_val_score`.
+
+    The wrapper owns the scaling: numbers are standardised by the first `warm_up` events (asked
+    about or not), or, if `model` is a pipeline, its transformers learn from those events, and
+    freeze. Whenever the statistics in use change, the learner is rebuilt from the raw labelled
+    examples, which are kept; so it is when an example is revised and the learner does
+    not retain all of them, having `max_points`, a `window` or an eye on drifts.
+
+    The default rules rely on the learner to know when it does not know. One that is sure of all it
+    says, as naive Bayes is, may stop asking before it has seen all classes; give it
+    `query=Entropy(threshold=0.0)` and `budget=RateBudget(...)`.
+
+    Parameters
+    ----------
+    model
+        A classifier, or a pipeline that ends in one. It serves as a template and stays unlearned.
+        Transformers should leave the numbers at unit scale if a `GPClassifier` without a kernel of
+        its own follows; one that knows only two classes needs `river.multiclass` around it.
+    query
+        When to ask for a label: a rule of `streamgp.query`. None stands for `SkepticalAsk()`.
+    challenge
+        When to challenge a label. None stands for `SkepticalChallenge()`.
+    budget
+        How many label requests are allowed. None stands for `Unlimited()`.
+    warm_up
+        Number of events from which scaling is learned; 0 leaves the features as they are.
+    review
+        When to doubt a label that was learned before, in `InteractiveLoop`; None for never.
+    reservoir
+        When to ask about an earlier event, and which, in `InteractiveLoop`; None for never. Under
+        River's evaluators, which never go back, it is without effect.
+    seed
+        Seed of the random decisions. None draws one.
+
+    Attributes
+    ----------
+    learner
+        The classifier in use.
+    n_learned
+        Number of labelled examples on record.
+
+    Examples
+    --------
+    >>> from river import evaluate, metrics
+    >>> from streamgp import GPClassifier, SkepticalClassifier, datasets
+    >>> model = SkepticalClassifier(GPClassifier(), seed=1)
+    >>> evaluate.progressive_val_score(datasets.WiFiRooms().take(300), model, metrics.Accuracy())
+    Accuracy: 1...
+
+    References
+    ----------
+    [^1]: Bontempelli, A., Teso, S., Giunchiglia, F. and Passerini, A., 2020. Learning in the wild
+        with incremental skeptical Gaussian processes. IJCAI, Alg. 1.
+
+    """
+
+    # _hears  whether the rule for asking learns from the answers
+    _trust_type = ErrorRate
+    _taught: TaughtClasses
+
+    def __init__(
+        self,
+        model: base.Classifier,
+        query: AskRule | None = None,
+        challenge: ChallengeRule | None = None,
+        budget: Budget | None = None,
+        *,
+        warm_up: int = 200,
+        review: LeaveOneOutReview | None = None,
+        reservoir: ReservoirAsk | None = None,
+        seed: int | None = None,
+    ) -> None:
+        transformers, learner = split(model, as_classifier)
+        check_has("query", query, "decide", "draw", not_taking="given")
+        check_has("challenge", challenge, "decide", "given")
+        check_streams(query)
+        check_experts(query, learner)
+        check_not(
+            "challenge",
+            challenge,
+            (OutsideInterval,),
+            "numbers",
+            instead="SkepticalChallenge, PaperChallenge, AlwaysChallenge or NeverChallenge",
+        )
+        self.model = model
+        self.query = query
+        self.challenge = challenge
+        self.budget = budget
+        self.warm_up = warm_up
+        self._set_up_looks(review, reservoir, learner)
+        self.seed = seed
+        self._set_up()
+        self._taught = TaughtClasses(learner, scaling_for(transformers, warm_up))
+        # A rule that learns is a template, as the budget and the model are.
+        self._hears = hasattr(query, "hear")
+        rule = copy.deepcopy(query) if self._hears else query
+        self._query_rule = SkepticalAsk() if rule is None else rule
+        self._challenge_rule = SkepticalChallenge() if challenge is None else challenge
+
+    @property
+    def _wrapped_model(self) -> base.Classifier:
+        return self.model  # type: ignore[no-any-return]
+
+    # --- predicting and asking
+
+    def predict_proba_one(self, x: Features, **_: Any) -> dict[Label, float]:  # type: ignore[override]
+        """Probability of each known class, `{}` before the first label; changes nothing."""
+        return dict(criteria.probabilities(self._taught.belief(x)))
+
+    def predict_one(self, x: Features, **_: Any) -> tuple[Label | None, bool]:  # type: ignore[override]
+        """Predict the label of a new event and say whether to ask for it.
+
+        Unlike `query_one` this counts: the event enters the scaling statistics and the budget.
+
+        Returns
+        -------
+        The predicted label, None before the first one, and whether a label is asked for.
+
+        """
+        self.observe_one(x)
+        belief = self._taught.belief(x)
+        decision = self._decide(belief, event_id=None, now=None)
+        self.note_query(decision, asked=decision.ask, now=self._n_events)
+        return _predicted(belief), decision.ask
+
+    # --- doubting and learning
+
+    def challenge_one(
+        self,
+        x: Features,
+        y: Label,
+        *,
+        annotator: str | None = None,
+        event_id: str | None = None,
+        privileged: Features | None = None,
+    ) -> Decision:
+        """Decide whether to challenge the label `y` that was given for `x`; changes nothing.
+
+        A label that is the prediction is never challenged, however weak both are: there is nothing
+        else to suggest. The decision then names `agreement` as what refused. Nor is one whose
+        privileged features are none that a learner can use, as it cannot be learned either; what
+        refused is `privileged`.
+
+        Parameters
+        ----------
+        x, y
+            Features and the label.
+        annotator
+            Who gave it.
+        event_id
+            Id of the event, to which a random draw belongs.
+        privileged
+            What else is known of the answer; None if nothing is.
+
+        """
+        belief, draw = self._taught.belief(x), self._draw(event_id, "challenge")
+        try:
+            rate = self._error_rate_of(annotator, privileged)
+        except (TypeError, ValueError):
+            decision = self._doubt(belief, y, annotator, self.error_rate(annotator), draw)
+            return decision.refused_by("privileged")
+        decision = self._doubt(belief, y, annotator, rate, draw)
+        agrees = decision.ask and _predicted(belief) in (y, None)
+        return decision.refused_by("agreement") if agrees else decision
+
+    def probability_wrong_one(
+        self,
+        x: Features,
+        y: Label,
+        *,
+        annotator: str | None = None,
+        privileged: Features | None = None,
+    ) -> float:
+        """Probability that the label `y`, given by this annotator for `x`, is wrong.
+
+        Where `privileged`, what else is known of the answer, says how noisy it is, that counts.
+        """
+        rate = self._error_rate_of(annotator, privileged)
+        return criteria.probability_wrong(self._taught.belief(x), y, rate)
+
+    def settle_one(
+        self,
+        x: Features,
+        y: Label,
+        *,
+        given: Label,
+        challenged: bool,
+        annotator: str | None = None,
+        event_id: str | None = None,
+        asked: bool = True,
+        privileged: Features | None = None,
+        given_privileged: Features | None = None,
+    ) -> float:
+        """Learn the label that a conversation has ended with.
+
+        Parameters
+        ----------
+        x
+            Features.
+        y
+            The final label.
+        given
+            What the annotator said first.
+        challenged
+            Whether the annotator was asked to reconsider.
+        annotator
+            Who it was.
+        event_id
+            Id of the event, to relabel or forget it later.
+        asked
+            Whether it was asked for; a rule that learns hears of no other.
+        privileged
+            What else is known of the final answer, for a learner that takes it; None if nothing is.
+        given_privileged
+            What else is known of the first answer, where that is something else; if no learner can
+            use it, it says nothing.
+
+        Returns
+        -------
+        How much the first answer counts as wrong in the error estimate of the annotator: the
+        probability that it was; after a challenge 1 if it was changed and 0 if not.
+
+        Raises
+        ------
+        NotPositiveDefiniteError
+            If a Gaussian process cannot take the example. Nothing is learned then.
+        TypeError
+            If the label is missing, or privileged features are none that a learner can use.
+        ValueError
+            If the event was already learned.
+
+        """
+        check_label(given)
+        if challenged:
+            w = float(y != given)
+        elif given_privileged is None:
+            w = self.probability_wrong_one(x, given, annotator=annotator, privileged=privileged)
+        else:
+            w = self._judged(x, given, annotator, given_privileged)
+        believed = self._taught.belief(x) if self._hears and asked else None
+        self._taught.teach(x, y, event_id, privileged=privileged)
+        if believed is not None:
+            try:
+                self._query_rule.hear(believed, y)
+            except (ValueError, TypeError) as error:  # the example is learned by now
+                raise LearnerFailedError(f"query rule cannot use a label: {error}") from error
+        self._trust_of(annotator).note(w)
+        return w
+
+    def relabel_one(self, event_id: str, y: Label, *, privileged: Features | None = None) -> None:
+        """Change the label of an example; raises KeyError if it was not learned.
+
+        Parameters
+        ----------
+        event_id
+            The event.
+        y
+            The new label.
+        privileged
+            What else is known of the new answer; None if it is what was known of the old one.
+
+        """
+        self._taught.relabel(event_id, y, privileged=privileged)
+
+    # --- surviving a restart
+
+    def state(self) -> State:
+        """Return what decisions depend on beside the labelled examples; see `Skeptical.state`."""
+        state = super().state()
+        # Without such a rule as it was before there were any: snapshots stay what they are.
+        if self._hears:
+            state["query"] = state_of(self._query_rule)
+        return state
+
+    def load_state(self, state: State, examples: Sequence[Example]) -> None:
+        """Become what `state` and `examples` were taken from; see `Skeptical.load_state`."""
+        super().load_state(state, examples)
+        if self._hears:
+            self._query_rule.load_state(state["query"])
+
+    # --- inside
+
+    def _error_rate_of(self, annotator: str | None, privileged: Features | None) -> float:
+        """Estimate how probably this answer is wrong, before its label is looked at."""
+        noise, rate = self._taught.noise(privileged), self.error_rate(annotator)
+        return rate if noise is None else criteria.error_rate_with_noise(rate, *noise)
+
+    def _judged(self, x: Features, y: Label, annotator: str | None, privileged: Features) -> float:
+        """Judge an answer by what came with it, which need be nothing that can be used."""
+        try:
+            return self.probability_wrong_one(x, y, annotator=annotator, privileged=privileged)
+        except (TypeError, ValueError):
+            return self.probability_wrong_one(x, y, annotator=annotator)
+
+    def _doubt(
+        self,
+        belief: Belief,
+        y: Label,
+        annotator: str | None,  # noqa: ARG002 - for rules that know more of annotators
+        rate: float,
+        draw: float,
+    ) -> Decision:
+        """Decide whether a label is to be challenged if it is not the one predicted."""
+        wrong = criteria.probability_wrong(belief, y, rate)
+        doubt: Decision = self._challenge_rule.decide(belief, y, probability_wrong=wrong, draw=draw)
+        return doubt
+
+    def _ask_for_label(self, x: Any, y_pred: Any) -> bool:  # noqa: ARG002 - River's hook
+        return self.query_one(x).ask
+
+    @classmethod
+    def _unit_test_params(cls) -> Any:
+        from river.naive_bayes import GaussianNB
+
+        yield {"model": GaussianNB(), "seed": 1}  # type: ignore[no-untyped-call]
+
+
+def _predicted(belief: Belief) -> Label | None:
+    """Return the class of largest mean or probability (ISGP Eq. 6), None if none is known."""
+    scores = belief.mean if isinstance(belief, Posterior) else belief
+    return max(scores, key=scores.__getitem__) if scores else None

@@ -1,0 +1,329 @@
+"""The outermost wrapper around a regressor: it asks for numbers, and doubts them.
+
+What it shares with the one for classes is in `wrapper.py`, what it doubts in `outliers.py`.
+
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, Protocol, overload
+
+from river import base
+
+from streamgp.base import Budget, Decision, Distribution, Features, Label
+from streamgp.common.annotator_error import NumberTrust
+from streamgp.common.feature_values import is_number
+from streamgp.query import strategies
+from streamgp.query.acquisition import Variance
+from streamgp.query.equal_error import EqualErrorAsk, EqualErrorRounds
+from streamgp.query.example_store import TaughtNumbers
+from streamgp.query.outliers import OutsideInterval, StudentT, answer_expected, probability_outlier
+from streamgp.query.skeptical_base import (
+    Skeptical,
+    as_regressor,
+    check_experts,
+    check_has,
+    check_not,
+    scaling_for,
+    split,
+)
+
+_ASK_ABOUT_CLASSES = (
+    strategies.SkepticalAsk,
+    strategies.PaperAsk,
+    strategies.Entropy,
+    strategies.LeastConfidence,
+    strategies.BestVersusSecond,
+    EqualErrorAsk,
+    EqualErrorRounds,
+)
+_CHALLENGE_CLASSES = (strategies.PaperChallenge, strategies.AlwaysChallenge)
+
+
+class NumberAskRule(Protocol):
+    """Decides whether to ask for the target of an event."""
+
+    # Rules that look at no belief are for classes, too: hence Any.
+    def decide(self, belief: Any, draw: float) -> Decision:
+        """Decide on the learner's forecast; `draw` is uniform in [0, 1)."""
+
+
+class NumberChallengeRule(Protocol):
+    """Decides whether to challenge a given number."""
+
+    def decide(self, belief: Any, given: Any, *, probability_wrong: float, draw: float) -> Decision:
+        """Decide on where the answer was expected, a `StudentT`, or None if that is not known."""
+
+
+class SkepticalRegressor(
+    Skeptical[Distribution, NumberTrust], base.Wrapper[base.Regressor], base.Regressor
+):
+    """Any River regressor, made to ask for targets when unsure and to challenge suspicious ones.
+
+    A number is challenged if it lies outside the interval in which this annotator's answers are
+    expected: around the forecast, and as wide as the learner's uncertainty, the uncertainty stated
+    with the answer, and the scatter of this annotator's answers so far make it. See
+    `OutsideInterval`.
+
+    Inside `InteractiveLoop` it holds a conversation. River knows no regressors that ask: under
+    `evaluate.progressive_val_score` it learns every target.
+
+    A learner that predicts no distribution (`predict_one(x, with_dist=True)`) is taken to be off by
+    as much as it was so far. For scaling, and what is kept, see `SkepticalClassifier`.
+
+    Parameters
+    ----------
+    model
+        A regressor, or a pipeline that ends in one. It serves as a template and stays unlearned.
+    query
+        When to ask for a target: a rule of `streamgp.query`. None stands for `Variance()`: always,
+        and, where a budget such as `RateBudget` leaves a choice, where an observation is expected
+        to vary most.
+    challenge
+        When to challenge a target: `OutsideInterval`, `SkepticalChallenge` or `NeverChallenge`.
+        None stands for `OutsideInterval()`.
+    budget
+        How many questions are allowed. None stands for `Unlimited()`.
+    warm_up
+        Number of events from which scaling is learned; 0 leaves the features as they are.
+    seed
+        Seed of the random decisions. None draws one.
+
+    Attributes
+    ----------
+    learner
+        The regressor in use.
+    n_learned
+        Number of labelled examples on record.
+
+    Examples
+    --------
+    >>> from streamgp import GPRegressor, SkepticalRegressor
+    >>> model = SkepticalRegressor(GPRegressor(noise_variance=0.01), seed=1)
+    >>> for hour in range(24):
+    ...     model.learn_one({"hour": hour}, 12.0 + 0.5 * hour)
+    >>> model.predict_one({"hour": 10.5})
+    17.2...
+    >>> model.challenge_one({"hour": 10.5}, 17.4).ask, model.challenge_one({"hour": 10.5}, 174).ask
+    (False, True)
+
+    """
+
+    _trust_type = NumberTrust
+
+    def __init__(
+        self,
+        model: base.Regressor,
+        query: NumberAskRule | None = None,
+        challenge: NumberChallengeRule | None = None,
+        budget: Budget | None = None,
+        *,
+        warm_up: int = 200,
+        seed: int | None = None,
+    ) -> None:
+        transformers, learner = split(model, as_regressor)
+        check_has("query", query, "decide", "draw", not_taking="given")
+        check_has("challenge", challenge, "decide", "given")
+        check_not(
+            "query",
+            query,
+            _ASK_ABOUT_CLASSES,
+            "classes",
+            instead="Variance, AlwaysAsk, NeverAsk or RandomAsk, or, for an ensemble, KL or "
+            "Deterministic",
+        )
+        check_not(
+            "challenge",
+            challenge,
+            _CHALLENGE_CLASSES,
+            "classes",
+            instead="OutsideInterval, SkepticalChallenge or NeverChallenge",
+        )
+        check_experts(query, learner)
+        self.model = model
+        self.query = query
+        self.challenge = challenge
+        self.budget = budget
+        self.warm_up = warm_up
+        self.seed = seed
+        self._set_up()
+        self._taught: TaughtNumbers = TaughtNumbers(learner, scaling_for(transformers, warm_up))
+        self._query_rule = Variance() if query is None else query
+        self._challenge_rule = OutsideInterval() if challenge is None else challenge
+
+    @property
+    def _wrapped_model(self) -> base.Regressor:
+        return self.model  # type: ignore[no-any-return]
+
+    def scatter(self, annotator: str | None = None) -> float:
+        """Estimate the variance of an annotator's answers, in units of what the learner expects."""
+        return self._trust_in(annotator).scatter
+
+    # --- predicting
+
+    @overload
+    def predict_one(self, x: Features, *, with_dist: Literal[False] = False, **_: Any) -> float: ...
+    @overload
+    def predict_one(self, x: Features, *, with_dist: Literal[True], **_: Any) -> Distribution: ...
+
+    def predict_one(
+        self, x: Features, *, with_dist: bool = False, **_: Any
+    ) -> float | Distribution:
+        """Predict the target; changes nothing.
+
+        Parameters
+        ----------
+        x
+            Features.
+        with_dist
+            Return the distribution of an observation, noise included, with `mu` and `sigma`.
+
+        """
+        forecast = self._taught.belief(x)
+        return forecast if with_dist else forecast.mu
+
+    # --- doubting and learning
+
+    def challenge_one(
+        self,
+        x: Features,
+        y: Label,
+        *,
+        annotator: str | None = None,
+        event_id: str | None = None,
+        std: float | None = None,
+    ) -> Decision:
+        """Decide whether to challenge the number `y` that was given for `x`; changes nothing.
+
+        What is no number is not challenged: it cannot be learned either. Nor is anything before the
+        first target: there is nothing else to suggest, and `agreement` is what refused.
+
+        Parameters
+        ----------
+        x
+            Features.
+        y
+            The number.
+        annotator
+            Who gave it.
+        event_id
+            Id of the event, to which a random draw belongs.
+        std
+            Standard deviation that was stated with it; None for none.
+
+        """
+        number = _as_number(y)
+        expected = None if number is None else self._expected(x, annotator, std)
+        decision: Decision = self._challenge_rule.decide(
+            expected,
+            number,
+            probability_wrong=self.probability_wrong_one(x, y, annotator=annotator, std=std),
+            draw=self._draw(event_id, "challenge"),
+        )
+        agrees = expected is None or number == expected.mu
+        return decision.refused_by("agreement") if decision.ask and agrees else decision
+
+    def probability_wrong_one(
+        self,
+        x: Features,
+        y: Label,
+        *,
+        annotator: str | None = None,
+        std: float | None = None,
+    ) -> float:
+        """Probability that the number `y`, given by this annotator for `x`, is wrong.
+
+        See `streamgp.query.outliers.probability_outlier`; the annotator's error rate for what is no
+        number.
+        """
+        number, rate = _as_number(y), self.error_rate(annotator)
+        if number is None:
+            return rate
+        expected = self._expected(x, annotator, std)
+        return probability_outlier(expected, self._taught.targets, number, rate)
+
+    def settle_one(
+        self,
+        x: Features,
+        y: Label,
+        *,
+        given: Label,
+        challenged: bool,
+        annotator: str | None = None,
+        event_id: str | None = None,
+        std: float | None = None,
+    ) -> float:
+        """Learn the number that a conversation has ended with.
+
+        Parameters
+        ----------
+        x
+            Features.
+        y
+            The final number.
+        given
+            What the annotator said first.
+        challenged
+            Whether the annotator was asked to reconsider.
+        annotator
+            Who it was.
+        event_id
+            Id of the event, to relabel or forget it later.
+        std
+            Standard deviation that was stated with the first answer; None for none.
+
+        Returns
+        -------
+        How much the first answer counts as wrong in the error estimate of the annotator: the
+        probability that it was; after a challenge 1 if the second answer is nearer to the forecast
+        than to the first, and 0 if not: nobody measures the same twice.
+
+        Raises
+        ------
+        NotPositiveDefiniteError
+            If a Gaussian process cannot take the example. Nothing is learned then.
+        TypeError
+            If the target is no number.
+        ValueError
+            If the target is not finite or too large, or the event was already learned.
+
+        """
+        first, final = _as_number(given), _as_number(y)
+        if first is None or final is None:
+            raise TypeError(f"y must be a number, got {y if final is None else given!r}")
+        expected = self._expected(x, annotator, std)
+        forecast = self._taught.belief(x)
+        if challenged:
+            w = float(abs(final - first) > abs(final - forecast.mu))
+        else:
+            w = self.probability_wrong_one(x, first, annotator=annotator, std=std)
+        self._taught.teach(x, y, event_id)
+        trust = self._trust_of(annotator)
+        trust.note(w)
+        if expected is not None and expected.sigma > 0.0:
+            # The scatter must not measure itself: it is taken out of the scale again.
+            z = (first - expected.mu) / expected.sigma
+            trust.note_deviation(z * z * trust.scatter, w)
+        return w
+
+    # --- inside
+
+    def _expected(self, x: Features, annotator: str | None, std: float | None) -> StudentT | None:
+        return answer_expected(
+            self._taught.belief(x), self._taught.targets, self.scatter(annotator), std
+        )
+
+    @classmethod
+    def _unit_test_params(cls) -> Any:
+        from river.linear_model import BayesianLinearRegression
+
+        yield {"model": BayesianLinearRegression(), "seed": 1}
+
+
+def _as_number(y: object) -> float | None:
+    """Return a finite number, None for anything else."""
+    if not is_number(y):
+        return None
+    value = float(y)  # type: ignore[arg-type]
+    return value if math.isfinite(value) else None

@@ -1,0 +1,302 @@
+"""Rules that turn a belief into a decision: ask for a label, challenge a given one.
+
+A rule is a frozen set of named values. It scores and compares; what may still be asked is the
+budget's business (`streamgp.query.budgets`), and randomness comes in as `draw`, a number uniform
+in [0, 1) that belongs to the event, so that every decision can be repeated.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from streamgp.base import Belief, Decision, Distribution, Label, Posterior
+from streamgp.common.validation import check_non_negative, check_rate
+from streamgp.query import criteria
+
+# Probability of asking while a single class is known, for rules on plain probabilities: asking
+# never would deadlock, asking always would ask all of a stream whose first class lasts long.
+ONE_CLASS_RATE = 0.1
+
+
+class AskRule(Protocol):
+    """Decides whether to ask for the label of an event.
+
+    A rule that learns from the answers has a method `hear(belief, y)`, which is told the label of
+    every event that was asked about and what was believed before, and `state` and `load_state`, as
+    a budget has. It serves as a template.
+    """
+
+    def decide(self, belief: Belief, draw: float) -> Decision:
+        """Decide on what the learner believes; `draw` is uniform in [0, 1)."""
+
+
+class ChallengeRule(Protocol):
+    """Decides whether to challenge a given label."""
+
+    def decide(
+        self, belief: Belief, given: Label, *, probability_wrong: float, draw: float
+    ) -> Decision:
+        """Decide on what the learner believes, before it has learned the given label."""
+
+
+def cold_start(p: Mapping[Label, float], draw: float, criterion: str) -> Decision | None:
+    """Decide while probabilities say nothing, as fewer than two classes are known; None after.
+
+    Always while there is none, with probability `ONE_CLASS_RATE` while there is one.
+    """
+    if not p:
+        return Decision.of(1.0, 0.0, criterion)
+    return Decision.of(ONE_CLASS_RATE, draw, criterion) if len(p) == 1 else None
+
+
+def _ask_by_doubt(
+    belief: Belief, c: float, draw: float, criterion: str, *, at_least: float = 0.0
+) -> Decision:
+    # A posterior needs no cold-start rule: far from its examples the doubt is 1/2 by itself.
+    one_class = not isinstance(belief, Posterior) and len(belief) == 1
+    score = ONE_CLASS_RATE if one_class else min(1.0, c * criteria.doubt(belief))
+    return Decision.of(max(score, at_least), draw, criterion)
+
+
+@dataclass(frozen=True, slots=True)
+class SkepticalAsk:
+    """Ask with probability `min(1, c · doubt)`, or `at_least` if that is more.
+
+    `doubt` is `1 - Φ(mean / std)` of the predicted class for a posterior (ISGP Eq. 7), `1 - max p`
+    for plain probabilities. The coin flip matters: a fixed threshold trusts the learner too much
+    while classes are still to come.
+
+    Parameters
+    ----------
+    c
+        How much more, or less, to ask than the paper does; 1 is the paper.
+    at_least
+        Least probability of asking, however sure the learner is. Where it is sure it is hardly
+        ever asked about, so that nobody tells it when the world has changed: a learner that is to
+        notice (`GPClassifier(drift=True)`, `window`) needs some, .05 or .1. 0 is the paper.
+
+    Examples
+    --------
+    >>> SkepticalAsk(c=2.0).decide({"home": 0.9, "work": 0.1}, draw=0.15)
+    Decision(ask=True, score=0.2, threshold=0.15, criterion='SkepticalAsk', budget=None)
+    >>> SkepticalAsk(at_least=0.05).decide({"home": 1.0, "work": 0.0}, draw=0.04)
+    Decision(ask=True, score=0.05, threshold=0.04, criterion='SkepticalAsk', budget=None)
+
+    """
+
+    c: float = 1.0
+    at_least: float = 0.0
+
+    # Snapshots taken before there was such a parameter are of what it is without.
+    ADDED: ClassVar = ("at_least",)
+
+    def __post_init__(self) -> None:
+        check_non_negative("c", self.c)
+        check_rate("at_least", self.at_least)
+
+    def decide(self, belief: Belief, draw: float) -> Decision:
+        """Compare the scaled doubt, or the least probability, with the draw."""
+        return _ask_by_doubt(belief, self.c, draw, type(self).__name__, at_least=self.at_least)
+
+
+@dataclass(frozen=True, slots=True)
+class PaperAsk:
+    """Ask with probability `1 - Φ(mean / std)` of the predicted class, ISGP Eq. 7."""
+
+    def decide(self, belief: Belief, draw: float) -> Decision:
+        """Compare the doubt with the draw."""
+        return _ask_by_doubt(belief, 1.0, draw, type(self).__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SkepticalChallenge:
+    """Challenge when the given label is wrong with more than some probability.
+
+    The probability weighs the learner's belief against what is known of the annotator
+    (`criteria.probability_wrong`).
+
+    Parameters
+    ----------
+    threshold
+        Probability of being wrong above which a label is challenged.
+
+    """
+
+    threshold: float = 0.1
+
+    def __post_init__(self) -> None:
+        check_rate("threshold", self.threshold)
+
+    def decide(
+        self,
+        belief: Belief,  # noqa: ARG002 - its part is in probability_wrong
+        given: Label,  # noqa: ARG002
+        *,
+        probability_wrong: float,
+        draw: float,  # noqa: ARG002
+    ) -> Decision:
+        """Compare the probability of being wrong with the threshold."""
+        return Decision.of(probability_wrong, self.threshold, type(self).__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PaperChallenge:
+    """Challenge with probability `Φ((mean_predicted - mean_given) / std)`, ISGP Eq. 8."""
+
+    def decide(
+        self,
+        belief: Belief,
+        given: Label,
+        *,
+        probability_wrong: float,  # noqa: ARG002
+        draw: float,
+    ) -> Decision:
+        """Compare the contradiction with the draw."""
+        return Decision.of(criteria.contradiction(belief, given), draw, type(self).__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class AlwaysChallenge:
+    """Challenge every label that differs from the prediction."""
+
+    def decide(
+        self,
+        belief: Belief,
+        given: Label,
+        *,
+        probability_wrong: float,  # noqa: ARG002
+        draw: float,  # noqa: ARG002
+    ) -> Decision:
+        """Compare the labels: score 1 if they differ."""
+        scores = belief.mean if isinstance(belief, Posterior) else belief
+        differs = bool(scores) and max(scores, key=scores.__getitem__) != given
+        return Decision.of(float(differs), 0.0, type(self).__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class NeverChallenge:
+    """Believe every label."""
+
+    def decide(
+        self,
+        belief: Belief,  # noqa: ARG002
+        given: Label,  # noqa: ARG002
+        *,
+        probability_wrong: float,  # noqa: ARG002
+        draw: float,  # noqa: ARG002
+    ) -> Decision:
+        """Score 0, threshold 1."""
+        return Decision.of(0.0, 1.0, type(self).__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class AlwaysAsk:
+    """Ask about every event."""
+
+    def decide(self, belief: Belief | Distribution, draw: float) -> Decision:  # noqa: ARG002
+        """Score 1, threshold 0."""
+        return Decision.of(1.0, 0.0, type(self).__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class NeverAsk:
+    """Ask about nothing; labels come along unasked."""
+
+    def decide(self, belief: Belief | Distribution, draw: float) -> Decision:  # noqa: ARG002
+        """Score 0, threshold 1."""
+        return Decision.of(0.0, 1.0, type(self).__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RandomAsk:
+    """Ask about a random share of the events.
+
+    Parameters
+    ----------
+    rate
+        Probability of asking about an event.
+
+    """
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        check_rate("rate", self.rate)
+
+    def decide(self, belief: Belief | Distribution, draw: float) -> Decision:  # noqa: ARG002
+        """Compare the rate with the draw."""
+        return Decision.of(self.rate, draw, type(self).__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """Ask when a measure of the class probabilities exceeds a threshold.
+
+    While nothing is known it asks always, while one class is known now and then: see
+    `ONE_CLASS_RATE`.
+    """
+
+    threshold: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_rate("threshold", self.threshold)
+
+    def decide(self, belief: Belief, draw: float) -> Decision:
+        """Compare the measure with the threshold."""
+        p, name = criteria.probabilities(belief), type(self).__name__
+        cold = cold_start(p, draw, name)
+        return Decision.of(self._measure(p), self.threshold, name) if cold is None else cold
+
+    def _measure(self, p: Mapping[Label, float]) -> float:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Entropy(_Measured):
+    """Ask when the entropy of the class probabilities exceeds a threshold.
+
+    Parameters
+    ----------
+    threshold
+        In nats. With 0, the default, the score only ranks: add a `RateBudget`.
+
+    """
+
+    def _measure(self, p: Mapping[Label, float]) -> float:
+        return criteria.entropy(p)
+
+    def __post_init__(self) -> None:
+        check_non_negative("threshold", self.threshold)
+
+
+@dataclass(frozen=True, slots=True)
+class LeastConfidence(_Measured):
+    """Ask when `1 - max p` exceeds a threshold.
+
+    Parameters
+    ----------
+    threshold
+        Between 0 and 1. With 0, the default, the score only ranks: add a `RateBudget`.
+
+    """
+
+    def _measure(self, p: Mapping[Label, float]) -> float:
+        return criteria.least_confidence(p)
+
+
+@dataclass(frozen=True, slots=True)
+class BestVersusSecond(_Measured):
+    """Ask when the second best class comes close to the best: when `p2 / p1` exceeds a threshold.
+
+    Parameters
+    ----------
+    threshold
+        Between 0 and 1. With 0, the default, the score only ranks: add a `RateBudget`.
+
+    """
+
+    def _measure(self, p: Mapping[Label, float]) -> float:
+        return criteria.best_versus_second(p)

@@ -1,0 +1,467 @@
+"""Simulated annotators: people who err, decline and take their time, for experiments.
+
+They know the truth and the question, and nothing of the learner. `tired.py` has one whose errors
+grow with the questions, `panel.py` several of them at once.
+
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import replace
+from math import exp
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from streamgp.common.counter_rng import check_seed, uniform
+from streamgp.common.feature_values import is_number
+from streamgp.common.running_stats import Moments
+from streamgp.common.validation import check_number, check_rate, check_up_to
+from streamgp.interactive.messages import RESPONSE_S, Answer, Challenge
+from streamgp.interactive.validation import as_label, check_duration
+
+if TYPE_CHECKING:
+    from streamgp.base import Label, State
+    from streamgp.interactive.messages import Request
+
+
+# The smallest draw, 0, stands for a number below which half of the draw after it lies.
+_SMALLEST = 2.0**-54
+LONGEST_DELAY_S = 1e12  # so that question and answer in turn stay within the numbers
+
+
+class Annotator(Protocol):
+    """Whoever answers in a simulation."""
+
+    def see(self, truth: Label) -> None:
+        """Learn that a label exists."""
+
+    def answer(self, request: Request, truth: Label | None, now: float) -> Answer:
+        """Answer a request made at `now`; `truth` is None where nobody knows it."""
+
+
+class ResumableAnnotator(Protocol):
+    """An annotator that can be taken up again after a restart."""
+
+    def state(self) -> State:
+        """Return what must survive a restart, as plain JSON values."""
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+
+
+def resumable(annotator: Annotator) -> ResumableAnnotator:
+    """Return an annotator, or raise TypeError if it cannot be saved."""
+    saved: Any = annotator
+    if not (hasattr(saved, "state") and hasattr(saved, "load_state")):
+        raise TypeError(
+            f"{type(annotator).__name__} cannot be saved; give it the methods state and load_state"
+        )
+    return cast("ResumableAnnotator", saved)
+
+
+def check_amount(name: str, value: float) -> None:
+    """Refuse what is negative or not finite."""
+    wanted = "a finite number of at least 0"
+    check_number(name, value, wanted, lambda amount: 0.0 <= amount < float("inf"))
+
+
+def draw(seed: int, request: Request, purpose: str) -> float:
+    """Draw a number uniform in [0, 1) that belongs to a request of a key."""
+    # The key takes part because ids are unique within a key only; repr keeps the two apart.
+    request_id, key = request.request_id, request.key
+    cause = request_id if key is None else repr((key, request_id))
+    return uniform(seed, cause, purpose)
+
+
+def draw_normal(seed: int, request: Request, purpose: str) -> float:
+    """Draw a standard normal number that belongs to a request of a key."""
+    return NormalDist().inv_cdf(max(draw(seed, request, purpose), _SMALLEST))
+
+
+class SimulatedAnnotator:
+    """An annotator who is wrong, or has no answer, at given rates.
+
+    Whatever is random is drawn from the seed, the key and the request's id alone: the same
+    question gets the same answer, in whatever order questions come and however many are asked.
+    An annotator who does not know the truth declines.
+
+    Parameters
+    ----------
+    error_rate
+        Probability of a wrong label, uniform over the other classes; the truth if there is none.
+        Asked again after a challenge, the annotator gives the truth if the contested label was
+        right, otherwise errs once more with this probability.
+    delay
+        Seconds of the stream's time between question and answer, at most 1e12.
+    decline_rate
+        Probability of declining.
+    stubborn
+        Whether a challenge is always answered by the contested label.
+    classes
+        The labels to err among; None for those seen so far.
+    seed
+        Seed of all draws; None for one that is drawn once.
+    name
+        How the annotator signs.
+
+    Examples
+    --------
+    >>> from streamgp.interactive import LabelRequest
+    >>> from streamgp.simulation import SimulatedAnnotator
+    >>> annotator = SimulatedAnnotator(
+    ...     error_rate=0.5, delay=30.0, classes=["kitchen", "hall"], seed=8
+    ... )
+    >>> for event_id in ("a", "b", "c", "d"):
+    ...     request = LabelRequest(
+    ...         request_id=f"{event_id}/label", event_id=event_id, x={}, reason="",
+    ...         score=1.0, threshold=0.0, requested_at=100.0,
+    ...     )
+    ...     answer = annotator.answer(request, truth="hall", now=100.0)
+    ...     print(answer.answer_id, answer.y, answer.answered_at)
+    a/label/answer hall 130.0
+    b/label/answer kitchen 130.0
+    c/label/answer hall 130.0
+    d/label/answer hall 130.0
+
+    """
+
+    # _known  the labels to err among, in order of appearance: `classes`, or grown by `see`.
+    # _seed   `seed`, or what was drawn in its place.
+
+    def __init__(
+        self,
+        error_rate: float = 0.0,
+        delay: float = 0.0,
+        decline_rate: float = 0.0,
+        stubborn: bool = False,
+        classes: Sequence[Label] | None = None,
+        seed: int | None = None,
+        *,
+        name: str = "simulated",
+    ) -> None:
+        for argument, rate in (("error_rate", error_rate), ("decline_rate", decline_rate)):
+            check_rate(argument, rate)
+        check_up_to("delay", delay, LONGEST_DELAY_S, unit=" seconds")
+        if classes is not None and (isinstance(classes, str) or not classes):
+            raise ValueError(f"classes must be a sequence of at least one label, got {classes!r}")
+        check_seed(seed)
+        self.error_rate = error_rate
+        self.delay = delay
+        self.decline_rate = decline_rate
+        self.stubborn = stubborn
+        self.classes = classes
+        self.seed = seed
+        self.name = name
+        self._known = dict.fromkeys(as_label(y) for y in classes or ())
+        self._seed = secrets.randbits(64) if seed is None else seed
+
+    def see(self, truth: Label) -> None:
+        """Learn that a label exists; without effect if `classes` were given."""
+        if self.classes is None:
+            self._known[as_label(truth)] = None
+
+    def answer(self, request: Request, truth: Label | None, now: float) -> Answer:
+        """Answer a request.
+
+        Parameters
+        ----------
+        request
+            The label request or challenge.
+        truth
+            The true label, or None if nobody knows it.
+        now
+            The moment of asking, in seconds.
+
+        """
+        y = None if truth is None else self._label(request, as_label(truth))
+        return Answer(
+            answer_id=f"{request.request_id}/answer",
+            request_id=request.request_id,
+            event_id=request.event_id,
+            key=request.key,
+            y=y,
+            declined=y is None,
+            annotator=self.name,
+            answered_at=now + self.delay,
+        )
+
+    def state(self) -> State:
+        """Return the labels seen so far and the seed."""
+        return {"known": list(self._known), "seed": self._seed}
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+        self._known = dict.fromkeys(state["known"])
+        self._seed = state["seed"]
+
+    def _label(self, request: Request, truth: Label) -> Label | None:
+        if self._happens(self.decline_rate, request, "decline"):
+            return None
+        if isinstance(request, Challenge):
+            if self.stubborn:
+                return request.given
+            if request.given == truth:
+                return truth
+        if not self._happens(self._current_error_rate, request, "error"):
+            return truth
+        others = [label for label in self._known if label != truth]
+        which = int(draw(self._seed, request, "which") * len(others))
+        return others[which] if others else truth
+
+    @property
+    def _current_error_rate(self) -> float:
+        return self.error_rate
+
+    def _happens(self, rate: float, request: Request, purpose: str) -> bool:
+        return rate > 0.0 and draw(self._seed, request, purpose) < rate
+
+
+# --- A simulated annotator who measures numbers.
+
+
+# An answer within so many standard deviations of the truth was measured, and not made up.
+_MEASURED = 4.0
+
+
+class SimulatedMeasurer(SimulatedAnnotator):
+    """An annotator who measures numbers, with noise, and is far off at a given rate.
+
+    What is random is drawn as by `SimulatedAnnotator`. Asked again after a challenge, the annotator
+    says the same once more if the contested number was measured, within four standard deviations of
+    the noise; otherwise measures anew, and is far off again with the same probability.
+
+    Parameters
+    ----------
+    error_rate
+        Probability of being far off.
+    noise
+        Standard deviation of the other answers around the truth, in units of the target.
+    outlier
+        How far a wrong answer is off, above or below, in standard deviations of the truths seen so
+        far.
+    states_noise
+        Whether the annotator says how exact the answers are.
+    delay, decline_rate, stubborn, seed
+        As in `SimulatedAnnotator`.
+    name
+        How the annotator signs.
+
+    Examples
+    --------
+    >>> from streamgp.interactive import LabelRequest
+    >>> from streamgp.simulation import SimulatedMeasurer
+    >>> annotator = SimulatedMeasurer(error_rate=0.3, noise=0.1, outlier=5.0, seed=2)
+    >>> for hour, truth in enumerate([10.0, 20.0, 30.0]):
+    ...     annotator.see(truth)
+    ...     request = LabelRequest(
+    ...         request_id=f"{hour}/label", event_id=str(hour), x={}, reason="", score=1.0,
+    ...         threshold=0.0, requested_at=0.0,
+    ...     )
+    ...     print(round(annotator.answer(request, truth, now=0.0).y, 2))
+    10.04
+    20.17
+    70.82
+
+    """
+
+    # _truths  mean and spread of the truths seen so far
+    def __init__(
+        self,
+        error_rate: float = 0.0,
+        noise: float = 0.0,
+        outlier: float = 5.0,
+        states_noise: bool = False,
+        delay: float = 0.0,
+        decline_rate: float = 0.0,
+        stubborn: bool = False,
+        seed: int | None = None,
+        *,
+        name: str = "simulated",
+    ) -> None:
+        super().__init__(error_rate, delay, decline_rate, stubborn, None, seed, name=name)
+        for argument, value in (("noise", noise), ("outlier", outlier)):
+            check_amount(argument, value)
+        if states_noise and not noise:
+            raise ValueError("states_noise needs a noise above 0, got 0")
+        self.noise = noise
+        self.outlier = outlier
+        self.states_noise = states_noise
+        self._truths = Moments()
+
+    def see(self, truth: Label) -> None:
+        """Take note of how much the targets vary."""
+        if is_number(truth):
+            self._truths.add(float(truth))
+
+    def answer(self, request: Request, truth: Label | None, now: float) -> Answer:
+        """Answer a request, as `SimulatedAnnotator` does; nobody can measure what is no number."""
+        answer = super().answer(request, truth if is_number(truth) else None, now)
+        if not self.states_noise or answer.declined:
+            return answer
+        return replace(answer, std=self.noise)
+
+    def state(self) -> State:
+        """Return the spread of the truths seen so far and the seed."""
+        truths = self._truths
+        return {"truths": [truths.n, truths.mean, truths.m2], "seed": self._seed}
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+        truths = self._truths = Moments()
+        truths.n, truths.mean, truths.m2 = state["truths"]
+        self._seed = state["seed"]
+
+    def _label(self, request: Request, truth: Label) -> Label | None:
+        if self._happens(self.decline_rate, request, "decline"):
+            return None
+        value = float(truth)
+        if isinstance(request, Challenge):
+            given = float(request.given)
+            if self.stubborn or abs(given - value) <= _MEASURED * self.noise:
+                return given
+        if self._happens(self._current_error_rate, request, "error"):
+            off = self.outlier * self._truths.std
+            value += off if draw(self._seed, request, "which") < 0.5 else -off
+        if self.noise:
+            value += self.noise * draw_normal(self._seed, request, "noise")
+        return value
+
+
+# --- A simulated annotator who errs more, and takes longer, the more was asked of late.
+
+
+# With the longest times, so that even 8 standard deviations above they are numbers.
+_STEEPEST_SLOWING = 1e6
+_WIDEST_SPREAD = 10.0
+
+
+class TiredAnnotator(SimulatedAnnotator):
+    """An annotator whose errors grow with the questions of the last hour.
+
+    Every question, challenges included, adds 1 to the tiredness, which halves in `half_life_s`. At
+    time t the annotator is wrong with probability
+
+        min(1, error_rate + tiring_rate · Σ 2^(-(t - t_i) / half_life_s))
+
+    where the t_i are the times of the earlier questions. The tiredness shows in how long an answer
+    takes, which the answer tells as `privileged["response_s"]`: log-normal, with the median
+
+        response_s · (1 + slowing · Σ 2^(-(t - t_i) / half_life_s))
+
+    It moves nothing: when an answer is there, `delay` says.
+
+    Otherwise this is a `SimulatedAnnotator`: what is random depends on the seed and the question
+    alone. The stream's time counts, not the clock; while it goes backwards nobody gets rest.
+
+    Parameters
+    ----------
+    error_rate
+        Probability of a wrong label when rested.
+    delay, decline_rate, stubborn, classes, seed
+        As in `SimulatedAnnotator`.
+    tiring_rate
+        What a question just asked adds to the probability of a wrong label.
+    half_life_s
+        Seconds of the stream's time in which half of the tiredness passes.
+    response_s
+        Median time of an answer when rested, in seconds, at most 1e12.
+    slowing
+        What a question just asked adds to the median time, in units of `response_s`.
+    response_spread
+        Standard deviation of the natural logarithm of the time.
+    name
+        How the annotator signs.
+
+    Attributes
+    ----------
+    tiredness
+        The sum above, just after the last question.
+
+    Examples
+    --------
+    >>> from streamgp import TiredAnnotator
+    >>> from streamgp.interactive import LabelRequest
+    >>> annotator = TiredAnnotator(slowing=0.1, response_spread=0.0, seed=1)
+    >>> for hour in range(3):
+    ...     request = LabelRequest(
+    ...         request_id=f"{hour}/label", event_id=str(hour), x={}, reason="", score=1.0,
+    ...         threshold=0.0, requested_at=3600.0 * hour,
+    ...     )
+    ...     answer = annotator.answer(request, truth="hall", now=3600.0 * hour)
+    ...     print(annotator.tiredness, answer.privileged)
+    1.0 {'response_s': 2.0}
+    1.5 {'response_s': 2.1}
+    1.75 {'response_s': 2.15}
+
+    """
+
+    # _tired     the sum at the time of the last question, without that question.
+    # _asked_at  the latest time of a question; None before the first.
+
+    def __init__(
+        self,
+        error_rate: float = 0.0,
+        delay: float = 0.0,
+        decline_rate: float = 0.0,
+        stubborn: bool = False,
+        classes: Sequence[Label] | None = None,
+        seed: int | None = None,
+        *,
+        tiring_rate: float = 0.01,
+        half_life_s: float = 3600.0,
+        response_s: float = 2.0,
+        slowing: float = 0.05,
+        response_spread: float = 0.25,
+        name: str = "simulated",
+    ) -> None:
+        super().__init__(error_rate, delay, decline_rate, stubborn, classes, seed, name=name)
+        check_amount("tiring_rate", tiring_rate)
+        check_duration("half_life_s", half_life_s)
+        for argument, value, most in (
+            ("response_s", response_s, LONGEST_DELAY_S),
+            ("slowing", slowing, _STEEPEST_SLOWING),
+            ("response_spread", response_spread, _WIDEST_SPREAD),
+        ):
+            check_up_to(argument, value, most)
+        self.tiring_rate = tiring_rate
+        self.half_life_s = half_life_s
+        self.response_s = response_s
+        self.slowing = slowing
+        self.response_spread = response_spread
+        self._tired = 0.0
+        self._asked_at: float | None = None
+
+    @property
+    def tiredness(self) -> float:
+        return 0.0 if self._asked_at is None else self._tired + 1.0
+
+    def answer(self, request: Request, truth: Label | None, now: float) -> Answer:
+        """Answer a request, and be more tired afterwards; see `SimulatedAnnotator.answer`."""
+        if self._asked_at is None:
+            self._asked_at = now
+        else:
+            rest = max(0.0, now - self._asked_at)
+            self._tired = self.tiredness * 2.0 ** (-rest / self.half_life_s)
+            self._asked_at += rest
+        answer = super().answer(request, truth, now)
+        return replace(answer, privileged={RESPONSE_S: self._response_s(request)})
+
+    @property
+    def _current_error_rate(self) -> float:
+        return min(1.0, self.error_rate + self.tiring_rate * self._tired)
+
+    def _response_s(self, request: Request) -> float:
+        median = self.response_s * (1.0 + self.slowing * self._tired)
+        return median * exp(self.response_spread * draw_normal(self._seed, request, "response"))
+
+    def state(self) -> State:
+        """Return the labels seen so far, the seed, and how tired the annotator is."""
+        return {**super().state(), "tired": self._tired, "asked_at": self._asked_at}
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+        super().load_state(state)
+        self._tired = state["tired"]
+        self._asked_at = state["asked_at"]

@@ -1,0 +1,267 @@
+"""`streamgp annotate` in a pipe: questions go out as text, answers come in as lines."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from deskwork import Broken, Town, program
+
+from connectors.topics import LinkError, RefusedError
+from streamgp.apps.annotate.line_ui import LineFace, Lines
+from streamgp.cli.annotate import login_name
+from streamgp.common.printable import printable
+
+CONFIG = 'broker = "file://topics"\n'
+
+
+@pytest.fixture
+def town(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Town:
+    """Topics behind an address, with three questions."""
+    town = Town(contests=False)
+    for i in range(1, 4):
+        town.event(f"e{i}", float(i))
+    monkeypatch.setattr("connectors.worker.worker.LONGEST_WAIT_S", 0.0)
+    for module in ("answering", "live_desk"):
+        monkeypatch.setattr(f"streamgp.cli.annotate.{module}.LOOK_S", 0.0)
+    monkeypatch.setattr(
+        "streamgp.apps.deployment.deployment.open_topics", lambda _config: Broken(town.topics)
+    )
+    monkeypatch.chdir(tmp_path)
+    Path("w.toml").write_text(CONFIG)
+    town.work()
+    return town
+
+
+def annotate(*options: str, lines: str = "") -> Result:
+    return CliRunner().invoke(program, ["annotate", "w.toml", "--as", "ann", *options], input=lines)
+
+
+def done(*options: str, lines: str = "") -> list[str]:
+    """Run what must succeed; return the lines printed."""
+    result = annotate(*options, lines=lines)
+    assert result.exit_code == 0, result.output
+    return result.stdout.splitlines()
+
+
+def wrong(*options: str, status: int = 2) -> str:
+    """Run what must fail with one line on stderr; return it."""
+    result = annotate(*options)
+    assert (result.exit_code, result.stderr.count("\n")) == (status, 1), result.output
+    return result.stderr.removeprefix("Error: ").rstrip("\n")
+
+
+def answers(town: Town) -> list[tuple[Any, Any]]:
+    return [(answer.event_id, answer.y) for answer in town.said("answers")]
+
+
+def test_each_line_answers_one_question(town: Town) -> None:
+    out = done(lines="n den\nd\nden\n")
+    assert answers(town) == [("e1", "den"), ("e2", None), ("e3", "den")]
+    assert out.count("Which is it?") == 3
+    assert "event e1: den" in out
+    assert "1 den" in out
+
+
+def test_what_is_done_is_told_at_the_end(town: Town) -> None:  # noqa: ARG001
+    result = annotate(lines="n den\n")
+    assert result.stderr == "1 answer given; 2 questions left\n"
+
+
+def test_typed_lines_that_mean_nothing_are_said_and_change_nothing(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def typed(stream: Any) -> Lines:
+        lines = Lines(stream)
+        lines.is_typed = True
+        return lines
+
+    monkeypatch.setattr("streamgp.apps.annotate.line_ui.Lines", typed)
+    out = done(lines="\nhal\nn\nq\nn den\n")
+    assert "'hal' is no key and no known label; write n LABEL for a new one" in out
+    assert "a label has at least one character" in out
+    assert answers(town) == []
+
+
+def test_line_of_a_pipe_that_means_nothing_ends_it_before_another_question_is_answered(
+    town: Town,
+) -> None:
+    result = annotate(lines="n den\n\nhal\nden\nden\n")
+    assert (result.exit_code, answers(town)) == (2, [("e1", "den")])
+    assert result.stderr.splitlines() == [
+        "1 answer given; 2 questions left",
+        "Error: line 3 of the input: 'hal' is no key and no known label; write n LABEL for a new "
+        "one; nothing behind it was read",
+    ]
+
+
+def test_help_and_all_features_are_printed_on_demand(town: Town) -> None:
+    out = done(lines="?\nm\n")
+    assert any("don't know: the question ends without a label" in line for line in out)
+    assert sum(line.startswith("a ") for line in out) == 1
+    assert answers(town) == []
+
+
+def test_undo_and_skip_work_line_by_line(town: Town) -> None:
+    out = done(lines="n den\nu\nn spa\ns\nd\n")
+    assert answers(town) == [("e1", "den"), ("e1", None), ("e1", "spa"), ("e3", None)]
+    assert "You took your answer back." in out
+    assert "event e2: skipped" in out
+
+
+def test_end_of_the_input_ends_it(town: Town) -> None:
+    assert done() != []
+    assert answers(town) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "options", "status"),
+    [(LinkError, ("--stop-when-idle", "0"), 75), (RefusedError, (), 2)],
+)
+def test_topics_that_are_gone_end_it_although_lines_wait(
+    error: type[LinkError],
+    options: tuple[str, ...],
+    status: int,
+    town: Town,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broken = Broken(town.topics)
+    broken.error = error
+    monkeypatch.setattr("streamgp.apps.deployment.deployment.open_topics", lambda _config: broken)
+    read = LineFace.read
+
+    def read_and_lose(face: LineFace, *arguments: Any) -> Any:
+        broken.reads_fail = True
+        return read(face, *arguments)
+
+    monkeypatch.setattr(LineFace, "read", read_and_lose)
+    result = annotate(*options, lines="n den\nden\n")
+    assert result.exit_code == status
+    assert result.stderr.splitlines() == [
+        "1 answer given; 2 questions left",
+        "Error: the broker does not answer",
+    ]
+    assert answers(town) == [("e1", "den")]
+
+
+def test_without_a_question_it_leaves_after_so_many_seconds(town: Town) -> None:
+    assert annotate("--stop-when-idle", "0", lines="d\nd\nd\nd\n").exit_code == 0
+    assert len(answers(town)) == 3
+
+
+def test_only_one_key_is_asked_about(town: Town) -> None:
+    town.event("o1", key="other")
+    town.work()
+    done("--key", "other", lines="n den\n")
+    assert answers(town) == [("o1", "den")]
+
+
+@pytest.mark.parametrize("name", ["", " ann", "a\tb", "x" * 101])
+def test_name_that_is_none_is_refused(town: Town, name: str) -> None:  # noqa: ARG001
+    assert "expected 1 to 100 printable characters without spaces around" in wrong("--as", name)
+
+
+def test_without_a_name_it_is_that_of_the_login(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("getpass.getuser", lambda: "Ann B")
+    assert login_name() == "Ann B"
+
+    def nobody() -> str:
+        raise KeyError("uid not found")
+
+    monkeypatch.setattr("getpass.getuser", nobody)
+    assert login_name() == f"user-{os.getuid()}"
+
+
+def test_options_of_the_simulation_are_refused_without_it(town: Town) -> None:  # noqa: ARG001
+    assert wrong("--truth", "x.csv").startswith("--truth and --label are of use with --simulate")
+
+
+def test_configuration_that_is_not_there_is_said_in_a_line(town: Town) -> None:  # noqa: ARG001
+    result = CliRunner().invoke(program, ["annotate", "none.toml"])
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+
+
+def test_answers_that_cannot_be_sent_are_told_with_a_status_of_their_own(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = Broken(town.topics)
+    broken.writes_fail = True
+    monkeypatch.setattr("streamgp.apps.deployment.deployment.open_topics", lambda _config: broken)
+    monkeypatch.setattr("streamgp.apps.annotate.session.SEND_FOR_S", 0.2)
+    monkeypatch.setattr("streamgp.apps.annotate.session.SOON_S", 0.0)
+    result = annotate(lines="n den\n")
+    assert result.exit_code == 75
+    assert result.stderr.splitlines() == [
+        "sending 1 answer, for 0 s at most",
+        "1 answer given; 2 questions left",
+        "Error: the broker does not answer; 1 answer not sent, the questions come again",
+    ]
+    assert answers(town) == []
+
+
+def test_broker_that_is_away_at_the_beginning_is_said_in_a_line(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = Broken(town.topics)
+    broken.reads_fail = True
+    monkeypatch.setattr("streamgp.apps.deployment.deployment.open_topics", lambda _config: broken)
+    assert wrong(status=75) == "the broker does not answer"
+
+
+# --- lines
+
+
+def test_lines_come_as_they_are_written() -> None:
+    read, write = os.pipe()
+    with os.fdopen(read) as stream:
+        lines = Lines(stream)
+        assert lines.first(0.0) is None
+        assert not lines.has_ended
+        os.write(write, b"one\ntw")
+        assert lines.first(1.0) == "one"
+        assert lines.first(1.0) == "one"
+        lines.drop()
+        assert lines.first(0.0) is None
+        os.write(write, b"o")
+        os.close(write)
+        assert lines.first(1.0) == "two"
+        lines.drop()
+        assert lines.first(0.0) is None
+        assert lines.has_ended
+
+
+def test_lines_of_what_is_no_file_are_read_at_once() -> None:
+    lines = Lines(io.StringIO("one\n\ntwo"))
+    seen = []
+    while (line := lines.first(0.0)) is not None:
+        seen.append(line)
+        lines.drop()
+    assert seen == ["one", "", "two"]
+    assert lines.has_ended
+
+
+def test_face_of_lines_holds_nothing() -> None:
+    out = io.StringIO()
+    with LineFace(Lines(io.StringIO("")), out) as face:
+        face.question_ended()
+    assert out.getvalue() == ""
+
+
+def test_a_label_that_hides_something_is_written_out_and_warned_of_once(town: Town) -> None:
+    hidden = "d\u202een\u200b"
+    town.event("e4", 4.0)
+    town.work()
+    out = done(lines=f"n {hidden}\n1\nd\n")
+    shown = r"d\u202een\u200b"
+    warnings = [line for line in out if "holds what cannot be seen" in line]
+    assert warnings == [
+        f"label {shown} holds what cannot be seen (U+202E, U+200B); it may look like another one"
+    ]
+    assert f"event e1: {shown}" in out
+    assert f"1 {shown}" in [line.strip()[: len(shown) + 2] for line in out]
+    assert answers(town)[:2] == [("e1", hidden), ("e2", hidden)]
+    assert all(printable(line) == line for line in out)

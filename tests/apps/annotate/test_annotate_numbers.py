@@ -1,0 +1,144 @@
+"""`streamgp annotate` where targets are numbers: typed, with how exact they are, and contested."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from deskwork import Broken, Town, program
+
+from streamgp import GPRegressor, SkepticalRegressor
+from streamgp.apps.annotate.choices import parse_number
+from streamgp.interactive import Challenge, LabelledExample
+
+CONFIG = 'broker = "file://topics"\ntarget = "number"\n'
+NUMBERS = {"e1": 10.0, "e2": 11.0, "e3": 12.0, "e4": 13.0, "e5": 14.0, "e6": 15.0}
+
+
+@pytest.fixture
+def town(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Town:
+    """Topics behind an address, with six questions about numbers."""
+    town = Town(model=SkepticalRegressor(GPRegressor(noise_variance=0.05), warm_up=0, seed=1))
+    town.clock.now = time.time()  # as the command has it: answers from the future are refused
+    for i, name in enumerate(NUMBERS):
+        town.clock.now += 0.001
+        town.event(name, float(i), truth=NUMBERS[name])
+    monkeypatch.setattr("connectors.worker.worker.LONGEST_WAIT_S", 0.0)
+    for module in ("answering", "live_desk"):
+        monkeypatch.setattr(f"streamgp.cli.annotate.{module}.LOOK_S", 0.0)
+    monkeypatch.setattr(
+        "streamgp.apps.deployment.deployment.open_topics", lambda _config: Broken(town.topics)
+    )
+    monkeypatch.chdir(tmp_path)
+    Path("w.toml").write_text(CONFIG)
+    town.work()
+    return town
+
+
+def annotate(*options: str, lines: str = "") -> Result:
+    return CliRunner().invoke(program, ["annotate", "w.toml", "--as", "ann", *options], input=lines)
+
+
+def answers(town: Town) -> list[tuple[str, Any, Any]]:
+    return [(answer.event_id, answer.y, answer.std) for answer in town.said("answers")]
+
+
+def taught(town: Town) -> Challenge:
+    """Let all six be answered, and one more wrongly; return what the worker says to that."""
+    annotate(lines="".join(f"{y}\n" for y in NUMBERS.values()))
+    town.work()
+    town.clock.now += 0.001
+    town.event("e7", 2.5)
+    town.work()
+    annotate(lines="900\n")
+    town.work()
+    return [message for message in town.said("requests") if isinstance(message, Challenge)][-1]
+
+
+def test_numbers_are_typed_with_or_without_how_exact_they_are(town: Town) -> None:
+    result = annotate(lines="10\n11.5 ± 0.5\nn 12 +- 1\nd\n13e0 +/- .25\n")
+    assert result.exit_code == 0, result.output
+    assert answers(town) == [
+        ("e1", 10.0, None), ("e2", 11.5, 0.5), ("e3", 12.0, 1.0), ("e4", None, None),
+        ("e5", 13.0, 0.25),
+    ]  # fmt: skip
+    assert result.stdout.count("How much is it?") >= 5
+    assert "n type a number" in result.stdout
+    assert "event e2: 11.5 ± 0.5" in result.stdout
+
+
+def test_what_was_typed_is_learned_with_how_exact_it_is(town: Town) -> None:
+    annotate(lines="10 +- 0.5\n11\n")
+    town.work()
+    lines = [(line.event_id, line.y, line.std) for line in town.said("consensus")]
+    assert lines == [("e1", 10.0, 0.5), ("e2", 11.0, None)]
+
+
+def test_a_number_that_does_not_fit_comes_back_with_what_was_expected(town: Town) -> None:
+    challenge = taught(town)
+    assert challenge.given == 900.0
+    assert challenge.std is not None
+    out = annotate(lines="12.4\n").stdout
+    assert "Are you sure?" in out
+    assert "the number lies outside the interval that was expected" in out
+    assert f" ± {challenge.std:.3g}" in out
+    assert "g 900.0 (given)" in out
+    town.work()
+    line = [m for m in town.said("consensus") if isinstance(m, LabelledExample)][-1]
+    assert (line.event_id, line.y, line.origin) == ("e7", 12.4, "revised")
+
+
+@pytest.mark.parametrize(("key", "origin"), [("g", "upheld"), ("p", "revised")])
+def test_a_key_stands_by_the_number_or_takes_the_one_expected(
+    town: Town, key: str, origin: str
+) -> None:
+    challenge = taught(town)
+    annotate(lines=f"{key}\n")
+    town.work()
+    line = town.said("consensus")[-1]
+    expected = challenge.given if key == "g" else challenge.suggested
+    assert (line.y, line.origin) == (expected, origin)
+
+
+def test_a_line_that_is_no_number_ends_it(town: Town) -> None:
+    result = annotate(lines="10\nmany\n11\n")
+    assert result.exit_code == 2
+    assert "line 2 of the input: 'many' is no number; write one as 21.5, or 21.5 +- 0.5" in (
+        result.stderr
+    )
+    assert answers(town) == [("e1", 10.0, None)]
+
+
+def test_the_last_number_can_be_taken_back(town: Town) -> None:
+    annotate(lines="10\nu\n10.5\n")
+    assert [y for _, y, _ in answers(town)] == [10.0, None, 10.5]
+
+
+def test_a_simulated_annotator_measures(town: Town) -> None:
+    result = annotate("--simulate", "noise=0.1,states_noise=true", "--stop-when-idle", "0")
+    assert result.exit_code == 0, result.output
+    found = answers(town)
+    assert [name for name, _, _ in found] == list(NUMBERS)
+    assert all(0.0 < abs(y - NUMBERS[name]) < 0.5 and std == 0.1 for name, y, std in found)
+
+
+@pytest.mark.parametrize("text", ["", "many", "1_000", "nan", "inf", "5 +- 0", "5 +- -1", "5 ± x"])
+def test_what_is_no_number_is_said_to_be_none(text: str) -> None:
+    with pytest.raises(ValueError, match="is no number; write one as"):
+        parse_number(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("-3", (-3.0, None)),
+        (" 21.5±.5 ", (21.5, 0.5)),
+        ("1e3 +/- 10", (1000.0, 10.0)),
+        ("-1 +- 2", (-1.0, 2.0)),
+    ],
+)
+def test_numbers_as_people_write_them(text: str, found: tuple[float, float | None]) -> None:
+    assert parse_number(text) == found

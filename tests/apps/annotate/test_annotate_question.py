@@ -1,0 +1,293 @@
+"""What a person sees of a question."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from deskwork import challenge, label_request
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+
+from connectors.annotation.inbox import Question
+from streamgp.apps.annotate import question_view as looks
+from streamgp.apps.annotate.choices import Choices
+from streamgp.apps.annotate.feature_table import Averages, cut
+from streamgp.apps.annotate.question_view import View
+from streamgp.base import Neighbour
+from streamgp.interactive import Challenge, LabelledExample, LabelRequest
+from streamgp.query import (
+    EqualErrorAsk,
+    LeaveOneOutReview,
+    OutsideInterval,
+    ReservoirAsk,
+    acquisition,
+    strategies,
+)
+
+NOW = 1250.0
+
+
+def view(question: Question | None, **fields: Any) -> View:
+    given: dict[str, Any] = {
+        "annotator": "ann",
+        "choices": Choices().offer("k", ["den", "hall"], []),
+        "averages": Averages(),
+        "n_open": 1,
+        "n_answered": 0,
+        "n_unsent": 0,
+        "n_read": None,
+        "note": None,
+        "trouble": None,
+        "now": NOW,
+    }
+    return View(question=question, **{**given, **fields})
+
+
+def printed(renderable: Any, width: int = 90) -> str:
+    out = io.StringIO()
+    Console(file=out, width=width, color_system=None, highlight=False).print(renderable)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+
+
+def averages(*examples: tuple[dict[Any, Any], Any], key: str | None = "k") -> Averages:
+    found = Averages()
+    for n, (x, y) in enumerate(examples, start=1):
+        found.learn(
+            LabelledExample(
+                event_id=f"e{n}", key=key, sequence=n, x=x, y=y, origin="asked", learned_at=0.0
+            )
+        )
+    return found
+
+
+def test_label_request_says_whose_it_is_why_and_how_long_it_waits() -> None:
+    question = Question(request=label_request("e1", expires_at=1500.0))
+    assert printed(looks.heading(view(question))).splitlines() == [
+        "Which is it?",
+        "event e1 of k, asked 4 min 10 s ago",
+        "because the prediction is unsure (SkepticalAsk 0.32 > 0.1)",
+        "waits for 4 min 10 s more",
+    ]
+
+
+def test_a_question_about_an_earlier_event_says_when_that_was() -> None:
+    request = {**_fields(label_request("e1")), "occurred_at": NOW - 2400.0, "requested_at": NOW}
+    request["reason"] = "ReservoirAsk"
+    heading = looks.heading(view(Question(request=LabelRequest(**request))))
+    assert printed(heading).splitlines()[1:3] == [
+        "event e1 of k, which was 40 min ago, asked just now",
+        "because of the latest events, its label would tell most (ReservoirAsk 0.32 > 0.1)",
+    ]
+    earlier = Challenge(**{**_fields(challenge()), "occurred_at": NOW - 2400.0})
+    assert printed(looks.heading(view(Question(request=earlier)))).splitlines()[1] == (
+        "event e1 of k, which was 40 min ago, challenged 4 min 10 s ago"
+    )
+
+
+def test_challenge_shows_both_labels_who_gave_one_and_the_nearest_examples() -> None:
+    near = (
+        Neighbour(event_id="e7", x={"light": 0.25}, y="hall", distance=0.1),
+        Neighbour(event_id=None, x={}, y="den", distance=0.2),
+    )
+    text = printed(looks.whole(view(Question(request=challenge(neighbours=near)))))
+    assert text.splitlines() == [
+        "Are you sure?",
+        "event e1 of k, challenged 4 min 10 s ago",
+        "You said den. The examples learned so far speak for hall (probability that den is wrong:",
+        "0.86).",
+        "because the label does not fit what was learned before (SkepticalChallenge 0.86 > 0.1)",
+        "no hurry",
+        "",
+        "                           hall      den",
+        "  feature  this event  event e7  earlier",
+        "  light           0.5      0.25        -",
+        "",
+        "1 den (given)   2 hall (suggested)",
+        "n new label   d don't know   s skip   u undo   ? help   q quit",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("annotator", "words"),
+    [("ann", "You said den."), ("bob", "bob said den."), (None, "It came with the label den.")],
+)
+def test_challenge_says_whose_label_is_doubted(annotator: str | None, words: str) -> None:
+    assert words in printed(looks.heading(view(Question(request=challenge(annotator=annotator)))))
+
+
+def test_challenge_of_an_old_label_says_so() -> None:
+    fields = {**_fields(challenge()), "reason": "LeaveOneOutReview"}
+    text = printed(looks.heading(view(Question(request=Challenge(**fields)))))
+    assert text.startswith("Are you still sure?\n")
+    assert "learned before" in text
+    fresh = printed(looks.heading(view(Question(request=challenge()))))
+    assert fresh.startswith("Are you sure?\n")
+
+
+def test_every_rule_that_asks_has_words() -> None:
+    members = {**vars(strategies), **vars(acquisition)}
+    named = {name for name, member in members.items() if hasattr(member, "decide")}
+    named -= {"AskRule", "ChallengeRule", "NeverAsk", "NeverChallenge", "_Measured", "_Above"}
+    named |= {
+        LeaveOneOutReview.__name__,
+        OutsideInterval.__name__,
+        EqualErrorAsk.__name__,
+        ReservoirAsk.__name__,
+    }
+    assert named == set(looks.REASONS)
+
+
+def test_rule_without_words_is_called_by_its_name() -> None:
+    request = label_request()
+    question = Question(request=type(request)(**{**_fields(request), "reason": "MyRule"}))
+    assert "because MyRule 0.32 > 0.1\n" in printed(looks.heading(view(question)))
+
+
+def _fields(request: Any) -> dict[str, Any]:
+    return {name: getattr(request, name) for name in request.__slots__}
+
+
+def test_question_whose_answer_was_taken_back_says_so_and_is_in_no_hurry() -> None:
+    question = Question(request=label_request(expires_at=1.0), supersedes="a1")
+    assert printed(looks.heading(view(question))).endswith("no hurry\nYou took your answer back.")
+
+
+def test_features_far_from_the_average_of_a_class_come_first_with_the_averages() -> None:
+    examples = [
+        ({"a": 0.0, "b": 1.0, "c": 5.0}, "den"),
+        ({"a": 2.0, "b": 1.0, "c": 5.0}, "den"),
+        ({"a": 1.0, "b": 9.0}, "hall"),
+    ]
+    x = {"t": "text", "c": 5, "a": 1.0, "b": 8.5}
+    question = Question(request=label_request(x=x))
+    text = printed(looks.features(view(question, averages=averages(*examples))))
+    assert text.splitlines() == [
+        "                     average  average",
+        "feature  this event      den     hall",
+        "b               8.5        1        9",
+        "c                 5        5        -",
+        "a                 1        1        1",
+        "t              text        -        -",
+    ]
+
+
+def test_feature_that_never_varied_and_does_now_comes_first_of_all() -> None:
+    found = averages(({"a": 1.0, "b": 0.0}, "den"), ({"a": 1.0, "b": 9.0}, "den"))
+    assert found.by_distance("k", {"b": 9.0, "a": 2.0}) == ["a", "b"]
+    assert found.by_distance("another", {"b": 9.0, "a": 2.0}) == ["b", "a"]
+
+
+def test_averages_are_kept_for_so_many_keys_and_not_for_forgotten_ones() -> None:
+    found = Averages(max_keys=2)
+    for key in ("a", "b", "a", "c"):
+        for line in [{"x": 1.0}]:
+            found.learn(
+                LabelledExample(
+                    event_id="e", key=key, sequence=1, x=line, y="den", origin="asked",
+                    learned_at=0.0,
+                )
+            )  # fmt: skip
+    assert [found.mean(key, "den", "x") for key in "abc"] == [1.0, None, 1.0]
+    found.forget("a")
+    assert found.mean("a", "den", "x") is None
+
+
+def test_example_that_was_taken_back_is_not_counted() -> None:
+    assert averages(({"x": 1.0}, None)).mean("k", "den", "x") is None
+
+
+def test_many_features_are_cut_and_it_says_how_to_see_more() -> None:
+    question = Question(request=label_request(x={f"f{i}": i for i in range(30)}))
+    text = printed(looks.features(view(question), start=10, most=10))
+    assert text.splitlines()[1].startswith("f10 ")
+    assert text.splitlines()[-1] == "features 11 to 20 of 30; m: more"
+
+
+def test_narrow_terminal_shows_fewer_averages_rather_than_cut_numbers() -> None:
+    x = {"a": -50.5, "b": -1234.0}
+    found = averages(*((x, label) for label in ("den", "hall", "kitchen", "study")))
+    choices = Choices().offer("k", ["den", "hall", "kitchen", "study"], [])
+    shown = view(Question(request=label_request(x=x)), averages=found, choices=choices)
+    for width, n_beside in ((70, 4), (40, 2), (20, 0), (8, 0)):
+        text = printed(looks.features(shown), width)
+        assert text.count("-50.5") == 1 + n_beside or width == 8
+        assert ("…" in text) == (width == 8)
+
+
+def test_event_without_features_says_so() -> None:
+    assert printed(looks.features(view(Question(request=label_request(x={}))))) == "no features"
+
+
+def test_labels_known_elsewhere_are_told_apart() -> None:
+    choices = Choices().offer("k", ["den"], ["attic"])
+    text = printed(looks.labels(view(Question(request=label_request()), choices=choices)))
+    assert text.splitlines()[:2] == [
+        "1 den",
+        "known elsewhere: 2 attic",
+    ]
+
+
+def test_integer_and_text_labels_are_told_apart_in_a_challenge() -> None:
+    choices = Choices().offer("k", [1, "1"], [])
+    question = Question(request=challenge(given=1, suggested="1"))
+    text = printed(looks.labels(view(question, choices=choices)))
+    assert text.startswith('1 1 (given)   2 "1" (suggested)\n')
+
+
+@given(width=st.integers(20, 100), data=st.data())
+def test_no_label_is_torn_from_its_key_however_narrow_the_terminal(width: int, data: Any) -> None:
+    words = st.lists(st.sampled_from(["den", "hall", "living", "room", "厨房"]), min_size=1)
+    label = words.map(" ".join).filter(lambda text: cell_len(text) <= width - 4)
+    labels = data.draw(st.lists(label, min_size=1, max_size=12, unique=True))
+    choices = Choices().offer("k", labels, ["elsewhere"])
+    text = printed(looks.labels(view(Question(request=label_request()), choices=choices)), width)
+    lines = text.splitlines()
+    assert all(cell_len(line) <= width for line in lines)
+    entries = [f"{choice.character} {cut(str(choice.label))}" for choice in choices]
+    for entry in [*entries, "n new label", "d don't know", "q quit"]:
+        assert any(f"   {entry}   " in f"   {line}   ".replace(": ", "   ") for line in lines)
+
+
+def test_nothing_from_outside_reaches_the_terminal_as_it_is() -> None:
+    bad = "\x1b[2J[red]\x07"
+    request = challenge(
+        bad,
+        key=bad,
+        x={bad: bad},
+        given=bad,
+        suggested=bad + "x",
+        annotator=bad,
+        neighbours=(Neighbour(event_id=bad, x={bad: 1.0}, y=bad, distance=1.0),),
+    )
+    shown = view(
+        Question(request=request),
+        annotator=bad,
+        choices=Choices().offer("k", [bad, bad + "x"], [bad + "y"]),
+        trouble=bad,
+    )
+    text = printed(looks.whole(shown)) + printed(looks.status(shown))
+    assert "\x1b" not in text
+    assert "\x07" not in text
+    assert text.count("[red]") >= 6
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"n_open": 0}, "ann: nothing waits, 0 answers given"),
+        ({"n_answered": 1}, "ann: 1 waits, 1 answer given"),
+        ({"n_open": 7, "n_unsent": 2}, "ann: 7 wait, 0 answers given, 2 not sent yet"),
+        ({"n_read": 12}, "reading what was asked and answered so far: 12 records"),
+        ({"trouble": "gone"}, "ann: 1 waits, 0 answers given\ngone; trying again"),
+    ],
+)
+def test_status_tells_how_many_wait_and_what_is_wrong(fields: Any, words: str) -> None:
+    assert printed(looks.status(view(None, **fields))) == words
+
+
+def test_without_a_question_it_says_that_new_ones_appear() -> None:
+    assert printed(looks.whole(view(None))) == "no question is open; new ones appear here"

@@ -1,0 +1,195 @@
+"""`streamgp forget CONFIG.toml KEY`: one person is gone from a deployment, the others stay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from small_deployment import COMMANDS, Small
+
+from connectors.topics import Outgoing, Record
+from connectors.wire.state_records import History, split_key
+from streamgp.apps.maintenance.forget import NOT_YET, Traces
+
+KEPT = (
+    "these topics keep what they hold of this person until their retention time: events, "
+    "predictions, requests, answers, dead-letters; the others until the broker next compacts them"
+)
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Small:
+    return Small(tmp_path, monkeypatch)
+
+
+def with_people(small: Small) -> None:
+    """Let a worker learn two labels of ann, one of anna and one of bob, and ask each once more."""
+    small.put(small.event("e1", "ann", y="hall"), small.event("e2", "ann", y="hall"))
+    small.put(*(small.event("e1", key, y="hall") for key in ("anna", "bob")))
+    small.put(*(small.event("e3", key) for key in ("ann", "anna", "bob")))
+    small.work()
+
+
+def left_of(small: Small, key: str) -> list[bytes]:
+    """Return the keys of the records that still say something about somebody."""
+    found: dict[bytes, Record] = {}
+    for record in small.records("state", "consensus"):
+        if record.key is not None and split_key(record.key)[0] == key:
+            found[record.key] = record
+    return [name for name, record in found.items() if record.value is not None]
+
+
+def test_person_is_gone_once_the_command_returns(small: Small) -> None:
+    with_people(small)
+    others = {key: left_of(small, key) for key in ("anna", "bob")}
+    with small.working():
+        said = small.done("forget", "ann", "--yes")
+        assert left_of(small, "ann") == []
+    assert said == f"forgot 'ann': 2 labels and 1 record of state\n{KEPT}\n"
+    assert {key: left_of(small, key) for key in others} == others
+    assert all(others.values())
+
+
+def test_person_who_comes_again_begins_with_a_learner_that_knows_nothing(small: Small) -> None:
+    with_people(small)
+    with small.working():
+        small.done("forget", "ann", "--yes")
+    small.put(small.event("e4", "ann"))
+    small.work()
+    last = [m for m in small.said("predictions") if m.key == "ann"][-1]
+    assert (last.event_id, last.n_learned) == ("e4", 0)  # type: ignore[union-attr]
+
+
+def test_restarted_worker_does_not_know_the_person(small: Small) -> None:
+    with_people(small)
+    with small.working():
+        small.done("forget", "ann", "--yes")
+    small.work()
+    history = History()
+    for record in small.records("state", "consensus"):
+        if record.partition == 2:
+            history.take(record)
+    assert set(history.parts("ann").values()) == {None}
+    assert history.lines("ann") == []
+
+
+def test_without_a_worker_it_is_done_when_one_runs(small: Small) -> None:
+    with_people(small)
+    result = small.call("forget", "ann", "--yes")
+    assert (result.exit_code, result.stdout) == (
+        NOT_YET,
+        f"told: 'ann' will be forgotten when a worker runs; none does now\n{KEPT}\n",
+    )
+    assert left_of(small, "ann")
+    small.work()
+    assert left_of(small, "ann") == []
+
+
+def test_command_does_not_wait_for_ever(small: Small) -> None:
+    with_people(small)
+    link = small.topics.link(group="streamgp", instance="stopped", max_records=1)
+    result = small.call("forget", "ann", "--yes", "--wait", "0.1")
+    link.close()
+    assert (result.exit_code, result.stdout) == (
+        NOT_YET,
+        f"told: the worker has not forgotten 'ann' after 0.1 s; it will when it gets there\n"
+        f"{KEPT}\n",
+    )
+
+
+def test_somebody_whom_nobody_knows_is_refused(small: Small) -> None:
+    with_people(small)
+    before = small.records("consensus")
+    assert small.wrong("forget", "an", "--yes") == (
+        "no worker of group streamgp has learned anything of the key 'an'; nothing was forgotten"
+    )
+    assert small.records("consensus") == before
+
+
+def test_somebody_who_was_forgotten_is_not_known(small: Small) -> None:
+    with_people(small)
+    with small.working():
+        small.done("forget", "ann", "--yes")
+        assert "has learned anything of the key 'ann'" in small.wrong("forget", "ann", "--yes")
+
+
+def test_nobody_is_forgotten_unless_somebody_agrees(small: Small) -> None:
+    with_people(small)
+    before = small.records("consensus", "state")
+    text = small.done("forget", "ann", answer="n\n")
+    assert "forget 'ann' (2 labels and 1 record of state) for good?" in text
+    assert text.endswith("forgot nothing\n")
+    assert small.records("consensus", "state") == before
+
+
+def test_names_of_topics_are_those_of_the_configuration(small: Small) -> None:
+    with_people(small)
+    small.add('[topics]\nprefix = "rooms."\nanswers = "replies"\n')
+    with small.working():
+        said = small.done("forget", "ann", "--yes")
+    assert "rooms.events, rooms.predictions, rooms.requests, rooms.replies, rooms.dead" in said
+
+
+def test_one_learner_for_all_forgets_nobody(small: Small) -> None:
+    small.add("[worker]\nkeyed = false\n")
+    assert small.wrong("forget", "ann").endswith(
+        "one learner serves all keys (worker.keyed = false), and nobody can be taken out of it; "
+        "withdraw the person's labels one by one instead"
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "flaw"),
+    [
+        ("", "KEY must have at least one character, got none"),
+        ("ann\x1fe1\x1f0", "KEY must have no control characters"),
+        ("a" * 1025, "KEY must have at most 1024 characters, got 1025"),
+    ],
+)
+def test_key_that_no_event_can_have_is_refused(small: Small, key: str, flaw: str) -> None:
+    assert small.wrong("forget", key).startswith(flaw)
+
+
+def test_broker_is_of_no_use_with_a_directory(tmp_path: Path) -> None:
+    result = CliRunner().invoke(
+        COMMANDS, ["forget", str(tmp_path), "ann", "--broker", "file://here"]
+    )
+    assert result.exit_code == 2
+    assert "--broker goes with CONFIG.toml, not with a directory" in result.stderr
+
+
+# --- what counts as forgotten
+
+
+def record(topic: str, name: str, value: bytes | None) -> Record:
+    key = f"ann\x1f{name}".encode()
+    return Record(topic=topic, partition=3, offset=0, key=key, value=value, at=0.0)  # type: ignore[arg-type]
+
+
+def test_life_that_begins_after_forgetting_does_not_count() -> None:
+    traces = Traces("ann")
+    for found in (record("state", "head", b"1"), record("consensus", "e1\x1f0", b"1")):
+        traces.take(found)
+    assert (traces.n_labels, len(traces.left)) == (1, 2)
+    assert traces.tell() == Outgoing(topic="consensus", partition=3, key=b"ann", value=None)
+    traces.take(record("state", "events/1", b"1"))  # written before the worker heard of it
+    traces.take(record("state", "head", None))
+    traces.take(record("state", "head", b"2"))  # the person is there again
+    assert [key for _, key in traces.left] == [b"ann\x1fe1\x1f0", b"ann\x1fevents/1"]
+    traces.take(record("state", "events/1", None))
+    traces.take(record("consensus", "e1\x1f0", None))
+    assert traces.left == {}
+
+
+def test_life_after_an_earlier_forgetting_counts() -> None:
+    traces = Traces("ann")
+    for value in (b"1", None, b"2"):
+        traces.take(record("state", "head", value))
+    assert traces.left == {("state", b"ann\x1fhead"): None}
+
+
+def test_others_whose_keys_begin_alike_do_not_count() -> None:
+    traces = Traces("an")
+    traces.take(record("state", "head", b"1"))
+    assert traces.left == {}

@@ -1,0 +1,425 @@
+"""`streamgp rebuild`: two learners compared on what people said, and one in place of the other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_deployment import Cut, Small
+
+from connectors.files.topics import FileTopics
+from connectors.topics import Outgoing
+from connectors.wire import state_records
+from connectors.wire.state_records import History
+from connectors.worker.compatibility import ChangedConfigurationError
+from streamgp.apps.maintenance import rebuild
+from streamgp.common.environment import environment
+from streamgp.config.build import build_model
+from streamgp.config.load import load_worker
+from streamgp.interactive.messages import LabelledExample, LabelRequest, Prediction
+from streamgp.interactive.rebuild import teach
+
+BAYES = '[learner]\nname = "river.naive_bayes.GaussianNB"\n'
+PRIVILEGED = '[learner]\nname = "privileged"\n'
+LABELS = ("hall", "den")
+ASKING_BACK = """\
+broker = "kafka://nowhere"
+warm_up = 0
+[query]
+rule = "equal_error"
+at_least = 0.2
+[challenge]
+rule = "never"
+[reservoir]
+rule = "latest"
+every = 2
+"""
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Small:
+    return Small(tmp_path, monkeypatch)
+
+
+def with_labels(small: Small, *, n: int = 12, keys: tuple[str, ...] = ("ann", "bob")) -> None:
+    """Let a worker learn some labels of each key, and leave one question open."""
+    for key in keys:
+        for i in range(n):
+            x = {"light": i % 2 + 0.01 * i, "noise": float(i % 3)}
+            small.put(small.event(f"e{i}", key, x=x, y=LABELS[i % 2]))
+        small.put(small.event("open", key, x={"light": 0.4, "noise": 1.0}))
+    small.work()
+
+
+def new_file(small: Small, text: str = BAYES) -> Path:
+    path = small.path / "new.toml"
+    path.write_text(text)
+    return path
+
+
+def with_both(small: Small, text: str = BAYES) -> Path:
+    """Return a configuration of the worker with the other learner."""
+    path = small.path / "both.toml"
+    path.write_text(small.config_file.read_text() + text)
+    return path
+
+
+def rows_of(text: str) -> dict[str, list[str]]:
+    """Return the numbers of each row of the table, by key."""
+    found = {}
+    for line in text.splitlines()[2:]:
+        if line.startswith("accuracy:"):
+            break
+        cells = line.replace(" %", "%").split()
+        found[" ".join(cells[:-8])] = cells[-8:]
+    return found
+
+
+def heads(small: Small) -> dict[str, Any]:
+    history = History()
+    for record in small.records("state"):
+        if state_records.split_key(record.key or b"")[0]:
+            history.take(record.__class__(**{**fields(record), "partition": 0}))
+    return {entity: history.parts(entity)["head"] for entity in history.entities()}
+
+
+def fields(record: Any) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in record.__slots__}
+
+
+# --- the comparison
+
+
+def test_same_learner_agrees_with_itself(small: Small) -> None:
+    with_labels(small)
+    text = small.done("rebuild", "--learner", new_file(small, "warm_up = 0\n"))
+    rows = rows_of(text)
+    assert list(rows) == ["ann", "bob", "all 2 keys"]
+    for n, old, new, agree, *refused, _, _ in rows.values():
+        assert (old, agree, refused) == (new, "100.0%", ["0", "0"])
+        assert n in ("12", "24")
+
+
+def test_accuracy_is_that_of_predictions_before_learning(small: Small) -> None:
+    with_labels(small, keys=("ann",))
+    before = [m for m in small.said("predictions") if isinstance(m, Prediction)]
+    truth = {f"e{i}": LABELS[i % 2] for i in range(12)}
+    hits = sum(m.y == truth[m.event_id] for m in before if m.event_id in truth)
+    [row] = rows_of(small.done("rebuild", "--learner", new_file(small))).values()
+    assert row[:2] == ["12", f"{100 * hits / 12:.1f}%"]
+
+
+def test_what_the_new_learner_cannot_learn_is_counted_with_a_reason(small: Small) -> None:
+    small.add(BAYES)
+    small.put(*(small.event(f"e{i}", x={"light": 1.0}, y="hall") for i in range(3)))
+    small.work()
+    paper = new_file(small, "[learner]\nlength_scale = 2.0\nnoise_variance = 1e-16\n")
+    text = small.done("rebuild", "--learner", paper)
+    [row] = rows_of(text).values()
+    assert row[4:6] == ["0", "2"]
+    assert "first refusal of the new learner: ann, event e1: new point leaves residual" in text
+
+
+def test_comparing_changes_nothing_while_workers_run(small: Small) -> None:
+    with_labels(small)
+    before = small.records("state", "consensus")
+    with small.working():
+        small.done("rebuild", "--learner", new_file(small))
+    assert small.records("state", "consensus") == before
+
+
+def test_only_the_largest_keys_are_shown(small: Small) -> None:
+    small.put(*(small.event("e1", f"key {n:02}", y="hall") for n in range(25)))
+    small.put(small.event("e2", "key 24", y="hall"))
+    small.work()
+    rows = rows_of(small.done("rebuild", "--learner", new_file(small)))
+    assert len(rows) == 21
+    assert next(iter(rows)) == "key 24"
+    assert rows["all 25 keys, 20 of them shown"][0] == "26"
+
+
+def test_rules_alone_can_be_other_ones(small: Small) -> None:
+    with_labels(small)
+    rules = new_file(small, '[challenge]\nrule = "skeptical"\n')
+    assert rows_of(small.done("rebuild", "--learner", rules))["ann"][3] == "100.0%"
+
+
+def test_one_learner_for_all_is_one_row(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    from small_deployment import OpenTopics
+
+    monkeypatch.setattr(small, "topics", OpenTopics(1))
+    small.add("[worker]\nkeyed = false\n")
+    small.put(*(small.event(f"{key}-{i}", key, y="hall") for key in ("ann", "bob") for i in (1, 2)))
+    small.work()
+    rows = rows_of(small.done("rebuild", "--learner", new_file(small)))
+    assert {name: row[0] for name, row in rows.items()} == {"all keys": "4"}
+    small.done("rebuild", "--learner", new_file(small), "--take-over", "--yes")
+    small.work(with_both(small))
+
+
+# --- taking over
+
+
+def test_workers_go_on_with_the_new_learners(small: Small) -> None:
+    with_labels(small)
+    said = small.done("rebuild", "--learner", new_file(small), "--take-over", "--yes")
+    assert said.splitlines()[-1] == (
+        f"2 new learners took over in 1 partition; now put what is in {small.path}/new.toml into "
+        f"{small.config_file}, and start the workers"
+    )
+    with pytest.raises(ChangedConfigurationError, match="was worked on with another configuration"):
+        small.work()
+    small.put(small.event("late", "ann", x={"light": 1.0, "noise": 1.0}))
+    small.work(with_both(small))
+    last = [m for m in small.said("predictions") if isinstance(m, Prediction)][-1]
+    assert (last.event_id, last.n_learned) == ("late", 12)
+
+
+def test_open_questions_stay_open(small: Small) -> None:
+    with_labels(small)
+    [question] = [
+        m
+        for m in small.said("requests")
+        if isinstance(m, LabelRequest) and (m.key, m.event_id) == ("ann", "open")
+    ]
+    small.done("rebuild", "--learner", new_file(small), "--take-over", "--yes")
+    small.answer(question, "hall")
+    small.work(with_both(small))
+    learned = [m for m in small.said("consensus") if isinstance(m, LabelledExample)]
+    assert (learned[-1].event_id, learned[-1].sequence) == ("open", 13)
+
+
+def test_only_heads_and_configurations_are_written(small: Small) -> None:
+    with_labels(small)
+    before = small.records("state", "consensus", "predictions", "requests")
+    small.done("rebuild", "--learner", new_file(small), "--take-over", "--yes")
+    after = small.records("state", "consensus", "predictions", "requests")
+    names = [state_records.split_key(r.key or b"") for r in after if r not in before]
+    assert names == [("", "configuration"), ("ann", "head"), ("bob", "head"), ("", "configuration")]
+
+
+def test_what_came_with_answers_reaches_the_learner_that_takes_over(small: Small) -> None:
+    small.put(*(small.event(f"e{i}", x={"light": i % 2 + 0.01 * i}) for i in range(8)))
+    small.work()
+    for i, request in enumerate(m for m in small.said("requests") if isinstance(m, LabelRequest)):
+        known = {"response_s": 0.5 + i} if i % 3 else None
+        small.answer(request, LABELS[i % 2], privileged=known)
+    small.work()
+    assert "privileged" not in str(heads(small))
+    small.done("rebuild", "--learner", new_file(small, PRIVILEGED), "--take-over", "--yes")
+    small.put(small.event("late", x={"light": 0.5}))
+    small.work(with_both(small, PRIVILEGED))
+    last = [m for m in small.said("predictions") if isinstance(m, Prediction)][-1]
+    expected = build_model(load_worker(with_both(small, PRIVILEGED)))
+    lines = [m for m in small.said("consensus") if isinstance(m, LabelledExample)]
+    assert all(taught.refusal is None for taught in teach(expected, lines))
+    assert [example.privileged for example in expected.examples()] == [
+        {"response_s": 0.5 + i} if i % 3 else None for i in range(8)
+    ]
+    assert last.proba == expected.predict_proba_one({"light": 0.5})
+    gp = build_model(load_worker(with_both(small, PRIVILEGED.replace("privileged", "gp"))))
+    assert [taught for taught in teach(gp, lines) if taught.refusal] == []
+    assert last.proba != gp.predict_proba_one({"light": 0.5})
+
+
+def test_a_rule_that_learns_hears_once_more_what_it_has_heard(small: Small) -> None:
+    """And not what a reservoir beside it has asked for."""
+    small.config_file.write_text(ASKING_BACK)
+    n_asked = 0
+    for first in range(0, 24, 4):
+        names = range(first, first + 4)
+        small.put(*(small.event(f"e{i}", x={"light": i % 2 + 0.3 * (i % 5)}) for i in names))
+        small.work()
+        requests = [m for m in small.said("requests") if isinstance(m, LabelRequest)]
+        for request in requests[n_asked:]:
+            small.answer(request, LABELS[int(request.event_id[1:]) % 2])
+        n_asked = len(requests)
+        small.work()
+    lines = [m for m in small.said("consensus") if isinstance(m, LabelledExample)]
+    assert {line.asked_back for line in lines} == {False, True}
+    before = heads(small)["ann"]["model"]
+    small.done("rebuild", "--learner", new_file(small, "warm_up = 0\n"), "--take-over", "--yes")
+    after = heads(small)["ann"]["model"]
+    assert (after["query"], after["annotators"]) == (before["query"], before["annotators"])
+    small.work()
+
+
+def test_old_learner_can_take_over_again(small: Small) -> None:
+    with_labels(small)
+    before = heads(small)
+    small.done("rebuild", "--learner", new_file(small), "--take-over", "--yes")
+    assert heads(small) != before
+    back = new_file(small, '[learner]\nname = "gp"\n')
+    small.done("rebuild", "--learner", back, "--take-over", "--yes")
+    small.work()
+    for entity, head in heads(small).items():
+        assert head["fingerprint"] == before[entity]["fingerprint"]
+        assert head["sequence"] == before[entity]["sequence"]
+
+
+def test_nothing_is_taken_over_unless_somebody_agrees(small: Small) -> None:
+    with_labels(small)
+    before = small.records("state")
+    text = small.done("rebuild", "--learner", new_file(small), "--take-over", answer="n\n")
+    assert "let 2 new learners take over?" in text
+    assert text.endswith("changed nothing\n")
+    assert small.records("state") == before
+
+
+def test_nothing_is_taken_over_while_a_worker_runs(small: Small) -> None:
+    with_labels(small)
+    before = small.records("state")
+    with small.working():
+        assert small.wrong("rebuild", "--learner", new_file(small), "--take-over", "--yes") == (
+            "1 worker of group streamgp still at work; stop them all, then take over (one that was "
+            "killed counts until the broker misses it)"
+        )
+    assert small.records("state") == before
+
+
+def test_nothing_is_taken_over_from_another_group(small: Small) -> None:
+    """Its workers may be at work, and the new group would read all events again."""
+    with_labels(small)
+    before = small.records("state")
+    small.add('[worker]\ngroup = "rooms"\n')
+    assert small.wrong("rebuild", "--learner", new_file(small), "--take-over", "--yes") == (
+        "partition 2 is that of the group 'streamgp', here it is 'rooms', and two would ruin each "
+        "other's learners; use the group name 'streamgp', or other topics"
+    )
+    assert small.records("state") == before
+    assert "new learners" not in small.done("rebuild", "--learner", new_file(small))
+
+
+def test_topics_stay_those_of_the_group_and_say_where_they_were_rebuilt(small: Small) -> None:
+    with_labels(small)
+    small.done("rebuild", "--learner", new_file(small), "--take-over", "--yes")
+    marks = [r.value for r in small.records("state") if r.key == b"\x1fconfiguration"]
+    signed = [json.loads(mark or b"")["value"] for mark in marks]
+    assert [value["group"] for value in signed] == ["streamgp"] * 3
+    assert [value["environment"] for value in signed] == [environment()] * 3
+
+
+def test_what_a_worker_learns_while_somebody_thinks_is_not_lost(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_labels(small)
+
+    def think(_question: str) -> bool:
+        small.put(small.event("meanwhile", "ann", y="hall"))
+        small.work()
+        return True
+
+    monkeypatch.setattr("streamgp.apps.maintenance.rebuild.confirm", think)
+    assert small.wrong("rebuild", "--learner", new_file(small), "--take-over") == (
+        "a worker has learned something meanwhile; stop all workers, then run this again"
+    )
+    small.work()
+
+
+@pytest.mark.parametrize("n_written", [1, 2, 3])
+def test_cut_take_over_stops_all_workers_until_it_is_repeated(
+    small: Small, monkeypatch: pytest.MonkeyPatch, n_written: int
+) -> None:
+    with_labels(small)
+    cut = Cut(small.topics.writer, n_written)
+    with monkeypatch.context() as patched:
+        patched.setattr(small.topics, "writer", cut)
+        result = small.call("rebuild", "--learner", new_file(small), "--take-over", "--yes")
+    assert (result.exit_code, result.stderr) == (75, "Error: broker is gone\n")
+    for config in (small.config_file, with_both(small)):
+        with pytest.raises(ChangedConfigurationError, match=r"being rebuilt.*`streamgp rebuild`"):
+            small.work(config)
+    again = small.call("rebuild", "--learner", new_file(small), "--take-over", "--yes")
+    assert again.stderr == "note: an earlier take-over was cut; this one can end it\n"
+    assert again.exit_code == 0
+    small.work(with_both(small))
+
+
+def test_directory_of_topics_can_be_rebuilt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = Small(tmp_path, monkeypatch)
+    monkeypatch.undo()
+    topics = FileTopics(tmp_path / "topics")
+    topics.create()
+    monkeypatch.setattr(small, "topics", topics)
+    with_labels(small)
+    small.put(small.event("late", "ann", x={"light": 1.0, "noise": 1.0}))
+    url = f"file://{tmp_path}/topics"
+    options = ("--learner", new_file(small), "--take-over", "--yes", "--broker", url)
+    assert "2 new learners took over in 1 partition" in small.done("rebuild", *options)
+    small.work(with_both(small))
+    last = [m for m in small.said("predictions") if isinstance(m, Prediction)][-1]
+    assert (last.event_id, last.n_learned) == ("late", 12)
+
+
+# --- what can be wrong
+
+
+def test_file_that_names_no_other_learner_is_refused(small: Small) -> None:
+    with_labels(small, n=2)
+    path = new_file(small, "[loop]\nexpires_after_s = 60\n")
+    assert small.wrong("rebuild", "--learner", path) == (
+        f"{path}: names no other learner; expected one or more of preset, seed, warm_up, learner, "
+        "query, challenge, review, reservoir, budget"
+    )
+
+
+def test_learner_that_does_not_fit_its_settings_is_refused(small: Small) -> None:
+    path = new_file(small, '[learner]\nname = "river.naive_bayes.GaussianNB"\nlength_scale = 2.0\n')
+    assert small.wrong("rebuild", "--learner", path).startswith(
+        f'{path}: learner.length_scale belongs to the learner "gp"'
+    )
+
+
+def test_topics_without_any_state_are_refused(small: Small) -> None:
+    assert small.wrong("rebuild", "--learner", new_file(small)) == (
+        "no worker of group streamgp has written any state; start one first"
+    )
+
+
+def test_other_kind_of_worker_is_told(small: Small) -> None:
+    with_labels(small, n=2)
+    small.add("[worker]\nkeyed = false\n")
+    assert small.wrong("rebuild", "--learner", new_file(small)) == (
+        "the topics hold loops of workers with worker.keyed = true; write it into the configuration"
+    )
+
+
+def test_configuration_that_is_not_that_of_the_workers_is_told(small: Small) -> None:
+    with_labels(small, n=2)
+    small.add(BAYES)
+    result = small.call("rebuild", "--learner", new_file(small, "warm_up = 5\n"))
+    assert result.exit_code == 0
+    assert result.stderr == (
+        f"note: the workers did not learn as {small.config_file} says; `old` is what it says, not "
+        "what they learned\n"
+    )
+
+
+def test_record_that_no_worker_wrote_is_told(small: Small) -> None:
+    with_labels(small, n=2)
+    writer = small.topics.writer("test")
+    writer.send(Outgoing(topic="state", partition=2, key=b"ann\x1fhead", value=b"?"))
+    writer.flush()
+    assert "is nothing that this streamgp writes" in small.wrong(
+        "rebuild", "--learner", new_file(small)
+    )
+
+
+def test_loop_whose_state_is_gone_cannot_be_taken_over(small: Small) -> None:
+    with_labels(small, n=2)
+    before = small.records("state")
+    writer = small.topics.writer("test")
+    writer.send(Outgoing(topic="state", partition=2, key=b"ann\x1fhead", value=None))
+    writer.flush()
+    result = small.call("rebuild", "--learner", new_file(small), "--take-over", "--yes")
+    assert result.exit_code == 2
+    assert result.stderr.startswith(
+        "Error: partition 2: consensus holds labelled examples of 1 of 2 learners, and state has "
+        "no record of them"
+    )
+    assert len(small.records("state")) == len(before) + 1
+    assert rebuild.BEING_REBUILT not in str(heads(small))

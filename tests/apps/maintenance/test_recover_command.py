@@ -1,0 +1,512 @@
+"""Topics that have lost what was learned: refused by workers and commands, and made anew."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_deployment import Cut, OpenTopics, Small
+
+from connectors.files.topics import FileTopics
+from connectors.storage.snapshots import StateDirectory
+from connectors.topics import Outgoing, RefusedError, TopicName
+from connectors.wire import state_records
+from connectors.worker.compatibility import BEING_RECOVERED
+from connectors.worker.losses import LostRecordsError
+from streamgp.interactive.messages import (
+    Answer,
+    LabelledExample,
+    LabelRequest,
+    Prediction,
+)
+
+LABELS = ("hall", "den")
+N = 12
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Small:
+    return Small(tmp_path, monkeypatch, n_partitions=2)
+
+
+def with_labels(
+    small: Small, *, start: int = 0, n: int = N, keys: tuple[str, ...] = ("ann", "bob")
+) -> None:
+    """Let a worker learn some labels of each key."""
+    for key in keys:
+        for i in range(start, start + n):
+            x = {"light": i % 2 + 0.01 * i, "noise": float(i % 3)}
+            small.put(small.event(f"e{i}", key, x=x, y=LABELS[i % 2]))
+    small.work()
+
+
+def lose(
+    small: Small, topic: TopicName, *, before: int | None = None, after: int | None = None
+) -> None:
+    """Take records out of a topic, of which no trace stays: all, the first, or the last."""
+    logs = small.topics._logs
+    for (name, _), records in logs._records.items():
+        if name == topic:
+            whole = before is None and after is None
+            records[:] = [
+                record
+                for record in records
+                if not whole
+                and (before is None or record.offset >= before)
+                and (after is None or record.offset < after)
+            ]
+
+
+def lines(small: Small) -> list[LabelledExample]:
+    newest: dict[bytes | None, Any] = {}
+    for record in small.records("consensus"):
+        newest.pop(record.key, None)
+        newest[record.key] = record
+    return [state_records.line_of(r.key, r.value) for r in newest.values() if r.value is not None]
+
+
+def sequences(small: Small, key: str) -> list[int]:
+    return sorted(line.sequence for line in lines(small) if line.key == key)
+
+
+def refusal(small: Small) -> str:
+    with pytest.raises(LostRecordsError) as caught:
+        small.work()
+    return str(caught.value)
+
+
+def n_learned(small: Small, key: str) -> int:
+    """Return how many labels the learner of a key holds, by asking for a prediction."""
+    name = f"asked {len(small.records('events'))}"
+    small.put(small.event(name, key, x={"light": 0.5, "noise": 1.0}))
+    small.work()
+    [prediction] = [
+        m for m in small.said("predictions") if isinstance(m, Prediction) and m.event_id == name
+    ]
+    return prediction.n_learned
+
+
+# --- what is refused
+
+
+def test_a_lost_state_topic_is_refused_and_nothing_is_written(small: Small) -> None:
+    with_labels(small)
+    lose(small, "state")
+    small.put(small.event("late", y="hall"))
+    before = small.records("consensus", "predictions", "state")
+    text = refusal(small)
+    assert "consensus holds labelled examples, and state has no record of the workers" in text
+    assert "bring state and consensus back from one backup, or make state anew" in text
+    assert "`streamgp recover`" in text
+    assert small.records("consensus", "predictions", "state") == before
+
+
+@pytest.mark.parametrize("topic", ["state", "consensus"])
+def test_rebuild_calls_no_lost_topic_normal(small: Small, topic: TopicName) -> None:
+    with_labels(small)
+    (small.path / "new.toml").write_text("warm_up = 0\n")
+    lose(small, topic)
+    assert f"{topic} was deleted, emptied or cut" in small.wrong(
+        "rebuild", "--learner", small.path / "new.toml"
+    )
+
+
+def test_forget_and_watch_say_that_state_is_lost(small: Small) -> None:
+    with_labels(small)
+    assert "warning" not in small.call("watch", "--once", "--interval", "0.1").stderr
+    lose(small, "state")
+    assert small.wrong("forget", "ann", "--yes").startswith(
+        "state has no record of the 12 labels of 'ann'"
+    )
+    assert "warning: consensus holds labelled examples and state holds nothing" in (
+        small.call("watch", "--once", "--interval", "0.1").stderr
+    )
+
+
+def test_a_lost_consensus_topic_is_refused(small: Small) -> None:
+    with_labels(small)
+    lose(small, "consensus")
+    text = refusal(small)
+    assert "consensus holds no labelled examples of 2 of 2 learners, and state says" in text
+    assert "the labelled examples are nowhere else" in text
+    assert "begin anew with other topics" in text
+    assert small.wrong("recover", "--yes") == text
+
+
+def test_a_consensus_topic_that_was_cut_is_refused(small: Small) -> None:
+    with_labels(small, keys=("ann",))
+    lose(small, "consensus", before=3)
+    assert "fewer labelled examples of 1 of 1 learner than state says" in refusal(small)
+    small.done("recover", "--yes")  # with what is left
+    assert n_learned(small, "ann") == N - 3
+    with_labels(small, start=N, n=1, keys=("ann",))
+    assert sequences(small, "ann") == list(range(4, N + 2))
+
+
+def test_a_learner_whose_only_label_is_gone_without_a_trace_is_recovered(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was deleted while no worker ran, and the null was dropped before one read it."""
+    monkeypatch.setattr(small, "topics", OpenTopics(1))
+    with_labels(small, n=1, keys=("once",))
+    with_labels(small)
+    for (name, _), records in small.topics._logs._records.items():
+        if name == "consensus":
+            records[:] = [r for r in records if not (r.key or b"").startswith(b"once\x1f")]
+    assert "fewer labelled examples of 1 of 3 learners" in refusal(small)
+    small.done("recover", "--yes")
+    assert (n_learned(small, "once"), n_learned(small, "ann")) == (0, N)
+    with_labels(small, start=N, n=1, keys=("once",))
+    assert sequences(small, "once") == [2]
+
+
+def test_a_consensus_topic_that_lost_its_end_is_refused(small: Small) -> None:
+    with_labels(small, keys=("ann",))
+    lose(small, "consensus", after=9)
+    assert "fewer labelled examples" in refusal(small)
+    small.done("recover", "--yes")
+    with_labels(small, start=N, n=1, keys=("ann",))
+    assert sequences(small, "ann") == [*range(1, 10), N + 1]  # no number is given twice
+
+
+def test_a_state_topic_that_lost_its_end_is_refused(small: Small) -> None:
+    with_labels(small, keys=("ann",))
+    n_records = len(small.records("state"))
+    with_labels(small, start=N, keys=("ann",))
+    lose(small, "state", after=n_records)
+    assert "consensus goes on after what state says of 1 of 1 learner" in refusal(small)
+
+
+def test_a_state_topic_that_lost_its_beginning_is_refused(small: Small) -> None:
+    with_labels(small)
+    lose(small, "state", before=1)  # of each partition the record of the configuration
+    assert "state has no record of the workers" in refusal(small)
+
+
+def test_what_was_deleted_on_purpose_is_no_loss(small: Small) -> None:
+    with_labels(small)
+    with small.working():
+        small.done("forget", "bob", "--yes")
+    [first, second, *_] = [line for line in lines(small) if line.key == "ann"]
+    take_out(small, first)
+    small.work()  # which reads that
+    take_out(small, second)  # nobody has read that when the next one starts
+    assert n_learned(small, "ann") == N - 2
+
+
+def take_out(small: Small, line: LabelledExample) -> None:
+    key = state_records.consensus_key(line.key or "", line.event_id, line.revision)
+    [partition] = {r.partition for r in small.records("consensus") if r.key == key}
+    writer = small.topics.writer("test")
+    writer.send(Outgoing(topic="consensus", partition=partition, key=key, value=None))
+    writer.flush()
+
+
+def test_nothing_learned_is_no_loss(small: Small) -> None:
+    small.put(small.event("e1"))
+    small.work()
+    lose(small, "consensus")
+    small.work()
+
+
+# --- what comes back
+
+
+def test_recovered_learners_go_on_with_their_sequences(small: Small) -> None:
+    with_labels(small)
+    lose(small, "state")
+    text = small.done("recover", "--yes")
+    assert "comes back: 24 labelled examples" in text
+    assert "cannot come back: open questions" in text
+    assert text.splitlines()[-1] == (
+        f"made the state of 2 learners anew in {len(partitions(small))} partition"
+        f"{'s' * (len(partitions(small)) != 1)}; now start the workers"
+    )
+    with_labels(small, start=N, n=5)
+    for key in ("ann", "bob"):
+        assert sequences(small, key) == list(range(1, N + 6))
+        assert n_learned(small, key) == N + 5
+    (small.path / "new.toml").write_text("warm_up = 0\n")
+    small.done("rebuild", "--learner", small.path / "new.toml")
+
+
+def partitions(small: Small) -> set[int]:
+    return {record.partition for record in small.records("consensus")}
+
+
+def test_recovery_is_whole_after_corrections_and_withdrawals(small: Small) -> None:
+    with_labels(small, keys=("ann",))
+    correct(small, "e1", "bath", "a1")
+    correct(small, "e2", None, "a2")
+    small.work()
+    before = lines(small)
+    assert Counter(line.origin for line in before) == {
+        "volunteered": N - 1,
+        "revised": 1,
+        "withdrawn": 1,
+    }
+    lose(small, "state")
+    small.done("recover", "--yes")
+    assert lines(small) == before
+    assert n_learned(small, "ann") == N - 1
+    # A label that came with its event can be corrected; no other one is known by name.
+    correct(small, "e3", "bath", "a3")
+    correct(small, "e1", "attic", "a4", supersedes="a1")
+    small.work()
+    last = lines(small)[-1]
+    assert (last.event_id, last.y, last.revision, last.sequence) == ("e3", "bath", 1, N + 3)
+    assert "answer 'a1' gave no label to event 'e1'" in reasons(small)[-1]
+
+
+def correct(
+    small: Small, event_id: str, y: str | None, name: str, supersedes: str | None = None
+) -> None:
+    small.put(
+        Answer(
+            answer_id=name,
+            event_id=event_id,
+            key="ann",
+            y=y,
+            declined=y is None,
+            answered_at=small.sent_at + 1.0,
+            supersedes=supersedes or event_id,
+        )
+    )
+
+
+def reasons(small: Small) -> list[str]:
+    return [dict(record.headers)["dlq.error"].decode() for record in small.records("dead-letters")]
+
+
+def test_late_answers_and_events_known_already_become_dead_letters(small: Small) -> None:
+    small.put(small.event("asked", x={"light": 0.4, "noise": 1.0}))
+    with_labels(small, keys=("ann",))
+    [question] = [m for m in small.said("requests") if isinstance(m, LabelRequest)]
+    lose(small, "state")
+    small.done("recover", "--yes")
+    small.put(small.event("e1", y="hall"))
+    small.answer(question, "hall")
+    small.work()
+    assert sequences(small, "ann") == list(range(1, N + 1))
+    found = " ".join(reasons(small))
+    assert "event 'e1' was seen before" in found
+    assert "event 'asked' was never seen" in found
+
+
+def test_only_what_is_broken_is_made_anew(small: Small) -> None:
+    with_labels(small)
+    logs = small.topics._logs
+    for (name, _), records in logs._records.items():
+        if name == "state":
+            records[:] = [r for r in records if not (r.key or b"").startswith(b"ann\x1f")]
+    assert "state has no record of them" in refusal(small)
+    before = [r.value for r in small.records("state") if r.key == b"bob\x1fhead"]
+    small.done("recover", "--yes")
+    assert [r.value for r in small.records("state") if r.key == b"bob\x1fhead"] == before
+    assert (n_learned(small, "ann"), n_learned(small, "bob")) == (N, N)
+
+
+def test_numbers_given_twice_are_given_anew_in_the_order_of_writing(small: Small) -> None:
+    """As workers before this version did, which went on without state."""
+    with_labels(small, keys=("ann",))
+    first = lines(small)
+    kept = [r for r in small.records("consensus") if r.value is not None]
+    for topic in ("state", "consensus"):
+        lose(small, topic)  # type: ignore[arg-type]
+    with_labels(small, start=N, n=5, keys=("ann",))
+    logs = small.topics._logs
+    for (name, number), records in logs._records.items():
+        if name == "consensus":
+            records[:0] = [r for r in kept if r.partition == number]
+            for offset, record in enumerate(records):
+                records[offset] = type(record)(
+                    **{f: getattr(record, f) for f in record.__struct_fields__} | {"offset": offset}
+                )
+    assert sequences(small, "ann") == sorted([*range(1, N + 1), *range(1, 6)])
+    assert "consensus has sequence numbers twice for 1 of 1 learner" in refusal(small)
+    (small.path / "new.toml").write_text("warm_up = 0\n")
+    assert "twice" in small.wrong("rebuild", "--learner", small.path / "new.toml")
+    text = small.done("recover", "--yes")
+    assert "5 lines of consensus whose number was given twice will be numbered anew" in text
+    assert sequences(small, "ann") == list(range(1, N + 6))
+    assert [line for line in lines(small) if line.sequence <= N] == first
+    in_order = [line.sequence for line in lines(small)]  # as the broker keeps them
+    assert in_order == sorted(in_order)
+    assert n_learned(small, "ann") == N + 5
+
+
+def test_one_learner_for_all_is_recovered(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(small, "topics", OpenTopics(1))
+    small.add("[worker]\nkeyed = false\n")
+    small.put(*(small.event(f"{key}-{i}", key, y="hall") for key in ("ann", "bob") for i in (1, 2)))
+    small.work()
+    lose(small, "state")
+    refusal(small)
+    small.done("recover", "--yes")
+    assert n_learned(small, "ann") == 4
+    assert sorted(line.sequence for line in lines(small)) == [1, 2, 3, 4]
+
+
+# --- when it does not
+
+
+def test_whole_topics_are_not_recovered(small: Small) -> None:
+    assert "nothing to recover" in small.wrong("recover", "--yes")
+    with_labels(small)
+    before = small.records("state", "consensus")
+    assert small.wrong("recover", "--yes") == (
+        "state and consensus belong together, and nothing is lost; there is nothing to recover"
+    )
+    assert small.records("state", "consensus") == before
+
+
+def test_nothing_is_recovered_unless_somebody_agrees(small: Small) -> None:
+    with_labels(small)
+    lose(small, "state")
+    before = small.records("state", "consensus")
+    text = small.done("recover", answer="n\n")
+    assert "make the state of 2 learners anew?" in text
+    assert text.endswith("changed nothing\n")
+    assert small.records("state", "consensus") == before
+
+
+def test_nothing_is_recovered_for_another_group_or_configuration(small: Small) -> None:
+    with_labels(small)
+    lose(small, "state")
+    text = small.config_file.read_text()
+    small.config_file.write_text(text + '[worker]\ngroup = "rooms"\n')
+    assert "writes what it learns into the same topics" in small.wrong("recover", "--yes")
+    small.config_file.write_text(text)
+    small.done("recover", "--yes")
+    logs = small.topics._logs
+    for (name, _), records in logs._records.items():
+        if name == "state":
+            records[:] = [r for r in records if not (r.key or b"").startswith(b"ann\x1f")]
+    small.config_file.write_text("seed = 7\n" + text)
+    assert "was worked on with another configuration" in small.wrong("recover", "--yes")
+
+
+def test_nothing_is_recovered_while_a_worker_runs(small: Small) -> None:
+    with small.working():
+        assert "1 worker of group streamgp still at work" in small.wrong("recover", "--yes")
+
+
+@pytest.mark.parametrize("n_written", [1, 3, 5])
+def test_a_cut_recovery_stops_all_workers_until_it_is_repeated(
+    small: Small, monkeypatch: pytest.MonkeyPatch, n_written: int
+) -> None:
+    with_labels(small)
+    lose(small, "state")
+    cut = Cut(small.topics.writer, n_written)
+    with monkeypatch.context() as patched:
+        patched.setattr(small.topics, "writer", cut)
+        result = small.call("recover", "--yes")
+    if cut.n_left == 0 and result.exit_code:
+        assert (result.exit_code, result.stderr) == (75, "Error: broker is gone\n")
+        assert "run it again" in refusal(small) or "no record of the workers" in refusal(small)
+        small.done("recover", "--yes")
+    assert (n_learned(small, "ann"), n_learned(small, "bob")) == (N, N)
+    assert sequences(small, "ann") == list(range(1, N + 1))
+
+
+def fingerprinted(small: Small, value: dict[str, Any]) -> None:
+    """Let somebody write what no worker says of who works on each partition."""
+    writer = small.topics.writer("test")
+    for partition in {record.partition for record in small.records("state")}:
+        writer.send(state_records.state("", state_records.CONFIGURATION, value, partition))
+    writer.flush()
+
+
+def test_a_cut_recovery_is_told_also_beside_a_local_snapshot(small: Small) -> None:
+    with StateDirectory(small.path / "local") as local:
+        with_labels(small)
+        small.put(small.event("more", "ann"))
+        small.work(state=local)
+        fingerprinted(small, {"fingerprint": BEING_RECOVERED, "keyed": True, "group": "streamgp"})
+        with pytest.raises(LostRecordsError, match="`streamgp recover` was cut; run it again"):
+            small.work(state=local)
+
+
+def test_a_snapshot_from_before_a_recovery_is_not_used(
+    small: Small, caplog: pytest.LogCaptureFixture
+) -> None:
+    with StateDirectory(small.path / "local") as local:
+        with_labels(small)
+        small.put(*(small.event("asked", key) for key in ("ann", "bob")))
+        small.work(state=local)
+        old = {n: local.read(f"partition-{n}.snapshot") for n in partitions(small)}
+        lose_heads(small)
+        refusal(small)
+        small.done("recover", "--yes")
+        for n, data in old.items():
+            assert data is not None
+            local.write(f"partition-{n}.snapshot", data)
+        caplog.clear()
+        small.work(state=local)
+    assert any("state was recovered since" in str(vars(record)) for record in caplog.records)
+
+
+def lose_heads(small: Small) -> None:
+    for (name, _), records in small.topics._logs._records.items():
+        if name == "state":
+            records[:] = [r for r in records if not (r.key or b"").endswith(b"\x1fhead")]
+
+
+def test_a_foreign_configuration_is_told(small: Small) -> None:
+    with_labels(small)
+    fingerprinted(small, {"colour": "red"})
+    (small.path / "new.toml").write_text("warm_up = 0\n")
+    assert "worked on with another configuration" in small.wrong("recover", "--yes")
+    small.call("rebuild", "--learner", small.path / "new.toml")
+    assert "note: the workers did not learn as" in (
+        small.call("rebuild", "--learner", small.path / "new.toml").stderr
+    )
+
+
+def test_a_directory_of_topics_is_recovered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = Small(tmp_path, monkeypatch)
+    monkeypatch.undo()
+    config = small.config_file
+    config.write_text(config.read_text().replace("kafka://nowhere", f"file://{tmp_path}/topics"))
+    with directory_of_topics(small):
+        small.topics.create()
+        with_labels(small, keys=("ann",))
+        link = small.topics.link(group="streamgp", instance="hand", max_records=1)
+        link.commit([state_records.state("ann", "head", None, 0)])
+        link.close()
+        assert "state has no record of them" in refusal(small)
+    small.done("recover", "--yes")
+    with directory_of_topics(small):
+        with_labels(small, start=N, n=2, keys=("ann",))
+        assert sequences(small, "ann") == list(range(1, N + 3))
+        assert small.records("dead-letters") == []
+
+
+@contextmanager
+def directory_of_topics(small: Small) -> Iterator[None]:
+    with closing(FileTopics(small.path / "topics")) as topics:
+        small.topics = topics  # type: ignore[assignment]
+        yield
+
+
+@pytest.mark.parametrize("topic", ["state", "consensus"])
+def test_a_directory_without_one_of_its_files_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, topic: str
+) -> None:
+    small = Small(tmp_path, monkeypatch)
+    with directory_of_topics(small):
+        small.topics.create()
+        with_labels(small, keys=("ann",))
+    path = tmp_path / "topics" / f"{topic}.jsonl"
+    path.unlink()
+    with directory_of_topics(small), pytest.raises(RefusedError, match="it is not there; bring it"):
+        small.work()
+    path.touch()
+    with directory_of_topics(small), pytest.raises(RefusedError, match="; bring it back, or begin"):
+        small.work()

@@ -1,0 +1,115 @@
+"""`streamgp replay` with several budgets: for each key and for all together, and over a cut."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from streamgp.cli.main import cli
+
+PER_KEY = 'rule = "at_most_per"\nn = 2\nspan_s = 50\n'
+CONFIG = (
+    f'[query]\nrule = "always"\n[budget]\n{PER_KEY}[total_budget]\nrule = "all_of"\n'
+    '[[total_budget.budgets]]\nrule = "at_most_per"\nn = 7\nspan_s = 50\n'
+    '[[total_budget.budgets]]\nrule = "at_most"\nn = 30\ngives_back = false\n'
+    "[annotator]\ndecline_rate = 0.3\ndelay = 5\n"
+)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "log.csv"
+    rows = [
+        f"{i % 11},{i % 7},{'abcd'[i % 4]},{'up' if i % 11 > 5 else 'down'}" for i in range(240)
+    ]
+    path.write_text("\n".join(["x,z,who,y", *rows]) + "\n")
+    return path
+
+
+def replay(log: Path, text: str, *options: str | Path) -> Result:
+    config = log.with_name("my.toml")
+    config.write_text(text)
+    words = ["replay", log, "--label", "y", "--config", config, *options]
+    return CliRunner().invoke(cli, list(map(str, words)))
+
+
+def predictions(out: Path) -> list[Any]:
+    return [json.loads(line) for line in (out / "predictions.jsonl").read_text().splitlines()]
+
+
+def test_no_key_and_not_all_of_them_are_asked_more_than_allowed(log: Path, tmp_path: Path) -> None:
+    result = replay(log, CONFIG, "--key", "who", "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    asked = [(p["key"], p["at"]) for p in predictions(tmp_path / "out") if p["decision"]["ask"]]
+    assert len(asked) == 30
+    for limit, who in ((2, "a"), (2, "b"), (7, "abcd")):
+        times = [at for key, at in asked if key in who]
+        assert max(sum(t <= at < t + 50 for at in times) for t in times) <= limit
+    refusals = {p["decision"].get("budget") for p in predictions(tmp_path / "out")}
+    assert refusals == {None, "AtMostPer", "total AtMostPer", "total AtMost"}
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["configuration"]["total_budget"]["rule"] == "all_of"
+    assert summary["results"]["n_asked"] == 30
+
+
+def test_budgets_go_on_where_a_replay_was_cut(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = CONFIG + "[loop]\nmax_keys = 2\n"
+    whole = replay(log, text, "--key", "who", "--out", tmp_path / "whole")
+    assert whole.exit_code == 0, whole.output
+    out, state = tmp_path / "out", tmp_path / "state"
+    monkeypatch.setattr("streamgp.apps.replay.checkpoint.Keeper.is_due", lambda _self: True)
+    from streamgp.apps.replay import run
+
+    saves, now = [0], run._Saver.now
+
+    def cut(self: Any) -> None:
+        now(self)
+        saves[0] += 1
+        if saves[0] % 90 == 0:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(run._Saver, "now", cut)
+    for _ in range(20):
+        result = replay(log, text, "--key", "who", "--out", out, "--state", state)
+        if result.exit_code == 0:
+            break
+    assert result.exit_code == 0, result.output
+    assert saves[0] > 180
+    for name in ("predictions.jsonl", "requests.jsonl", "consensus.jsonl"):
+        assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_a_budget_for_all_keys_needs_keys(log: Path) -> None:
+    result = replay(log, CONFIG)
+    assert result.exit_code == 2
+    assert "total_budget is for a learner of each key, and there is no key column" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('[budget]\nrule = "all_of"', "budget.budgets is missing, expected sections"),
+        ('[budget]\nrule = "all_of"\nbudgets = []', "budget.budgets = [] is not allowed"),
+        (
+            '[budget]\nrule = "all_of"\n[[budget.budgets]]\nrule = "all_of"\n',
+            'budget.budgets[0].rule = "all_of" is not allowed, expected one of "at_most", '
+            '"at_most_per", "rate"',
+        ),
+        (
+            '[budget]\nrule = "all_of"\n[[budget.budgets]]\nrule = "at_most"\nn = -1\n',
+            "budget.budgets[0].n = -1 is not allowed, expected a whole number >= 0",
+        ),
+        ('[total_budget]\nrule = "most"', 'total_budget.rule = "most" is not allowed'),
+    ],
+)
+def test_a_wrong_budget_is_told_in_one_line(log: Path, text: str, reason: str) -> None:
+    result = replay(log, text)
+    assert result.exit_code == 2
+    assert reason in result.stderr
+    assert result.stderr.count("\n") == 1

@@ -1,0 +1,167 @@
+"""`streamgp replay` in other numerical environments: threads change nothing, kernels are told."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from blas_kernels import other_kernel
+
+from connectors.storage.snapshots import StateDirectory
+from streamgp.apps.replay import checkpoint
+from streamgp.common.environment import environment
+
+MAIN = "from streamgp.cli.main import main; main()"
+ALWAYS = '[query]\nrule = "always"\n[learner]\n'
+# With fewer events no product is large enough for OpenBLAS to share it out among threads.
+LEARNERS = {
+    "gp": (540, 'name = "gp"\n'),
+    "ensemble": (25, 'name = "ensemble"\noptions = {n_features = 200}\n'),
+    "privileged": (140, 'name = "privileged"\n'),
+}
+
+
+@dataclass
+class Bench:
+    """A directory with a log, and the command in a process of its own."""
+
+    path: Path
+
+    def replay(
+        self, *arguments: str | Path, before: str = "", **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", f"{before}\n{MAIN}", "replay", "rooms.csv", "--label", "room"]
+            + [str(argument) for argument in arguments],
+            cwd=self.path,
+            env={**os.environ, "PYTHONHASHSEED": "0", **variables},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def replayed(self, *arguments: str | Path, before: str = "", **variables: str) -> str:
+        """Replay, which must work; return what was said beside the results."""
+        done = self.replay(*arguments, before=before, **variables)
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    draw = random.Random(1)
+    rows = [",".join([*(f"f{i}" for i in range(8)), "room"])]
+    for _ in range(540):
+        room = draw.randrange(4)
+        values = [draw.gauss(float(i % 4 == room), 1.0) for i in range(8)]
+        rows.append(",".join([*(f"{value:.6f}" for value in values), f"r{room}"]))
+    (tmp_path / "rooms.csv").write_text("\n".join(rows) + "\n")
+    return Bench(tmp_path)
+
+
+# --- threads
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_threads_change_no_byte(learner: str, bench: Bench) -> None:
+    n, text = LEARNERS[learner]
+    (bench.path / "my.toml").write_text(ALWAYS + text)
+    for threads in ("1", "2"):
+        bench.replayed(
+            *("--config", "my.toml", "--limit", str(n), "--out", threads),
+            OPENBLAS_NUM_THREADS=threads,
+            OMP_NUM_THREADS=threads,
+        )
+    for name in ("predictions.jsonl", "requests.jsonl", "consensus.jsonl", "summary.json"):
+        assert (bench.path / "1" / name).read_bytes() == (bench.path / "2" / name).read_bytes()
+
+
+def test_threads_of_libraries_loaded_before_change_no_byte(bench: Bench) -> None:
+    """A program that calls the command line may have loaded numpy with as many as it likes."""
+    n, text = LEARNERS["ensemble"]
+    (bench.path / "my.toml").write_text(ALWAYS + text)
+    options = ("--config", "my.toml", "--limit", str(n), "--out")
+    bench.replayed(*options, "one")
+    bench.replayed(*options, "two", before="import numpy, scipy.linalg", OPENBLAS_NUM_THREADS="2")
+    one, two = (bench.path / name / "predictions.jsonl" for name in ("one", "two"))
+    assert one.read_bytes() == two.read_bytes()
+
+
+# --- going on with a state
+
+
+OPTIONS = ("--limit", "60", "--state", "state", "--out", "out")
+
+
+def without_record(path: Path) -> None:
+    """Make of a state what a streamgp that did not record the environment has saved."""
+    with StateDirectory(path) as directory:
+        found = checkpoint.read(directory)
+        assert found is not None
+        origin, cut = found
+        del origin["environment"]
+        checkpoint.write(directory, origin, cut)
+
+
+def test_another_kernel_is_told_once_and_refused_where_that_is_wanted(bench: Bench) -> None:
+    kernel = other_kernel()
+    here = environment()["blas_kernel"]
+    bench.replayed(*OPTIONS)
+    outputs = (bench.path / "out" / "predictions.jsonl").read_bytes()
+    there = f"state was saved in another numerical environment (blas_kernel {here}, here {kernel})"
+
+    refused = bench.replay(*OPTIONS, "--strict", OPENBLAS_CORETYPE=kernel)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr == (
+        f"Error: {there}, and --strict demands the same; go back to it, or leave --strict out, or "
+        "name another directory to begin anew\n"
+    )
+    assert (bench.path / "out" / "predictions.jsonl").read_bytes() == outputs
+
+    told = bench.replayed(*OPTIONS, OPENBLAS_CORETYPE=kernel)
+    assert f"note: {there}; what follows agrees to about 1e-9, not bitwise\n" in told
+
+    again = bench.replayed(*OPTIONS, "--strict", OPENBLAS_CORETYPE=kernel)
+    assert "environment" not in again
+
+
+def test_the_same_environment_goes_on_in_silence(bench: Bench) -> None:
+    for threads in ("1", "2"):
+        assert "environment" not in bench.replayed(
+            *OPTIONS, "--strict", OPENBLAS_NUM_THREADS=threads
+        )
+
+
+def test_a_state_without_the_record_goes_on_unless_strictness_is_wanted(bench: Bench) -> None:
+    bench.replayed(*OPTIONS)
+    without_record(bench.path / "state")
+    refused = bench.replay(*OPTIONS, "--strict")
+    assert refused.returncode == 2
+    assert refused.stderr == (
+        "Error: state does not say in which numerical environment it was saved, so "
+        "that nothing shows that it was this one, as --strict demands; leave --strict out, or name "
+        "another directory to begin anew\n"
+    )
+    assert "environment" not in bench.replayed(*OPTIONS)
+    assert "environment" not in bench.replayed(*OPTIONS, "--strict")
+
+
+def test_strictness_without_a_state_is_wrong_use(bench: Bench) -> None:
+    refused = bench.replay("--strict")
+    assert refused.returncode == 2
+    assert "give --state DIR, too" in refused.stderr
+
+
+def test_every_state_records_the_environment_with_one_thread(bench: Bench) -> None:
+    bench.replayed(*OPTIONS, OPENBLAS_NUM_THREADS="2")
+    with StateDirectory(bench.path / "state") as directory:
+        found = checkpoint.read(directory)
+    assert found is not None
+    assert found[0]["environment"] == {**environment(), "blas_threads": "1"}
+    assert json.dumps(found[0]["environment"])

@@ -1,0 +1,138 @@
+"""What is counted of a replay, also of one that was cut and taken up again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+import pytest
+
+from streamgp import isgp
+from streamgp.apps.replay.demo import room_events
+from streamgp.apps.replay.engine import CountingSink, EventSource, Played, play
+from streamgp.interactive import (
+    Event,
+    Input,
+    KeyedLoops,
+    Message,
+    Rejected,
+    SimulatedAnnotator,
+)
+
+EVENTS = [
+    Event(event_id=e.event_id, key="ab"[i % 2], x=e.x, occurred_at=e.occurred_at, truth=e.truth)
+    for i, e in enumerate(room_events(1200)[300:])
+]
+
+
+class Recorder:
+    """A sink that keeps everything."""
+
+    def __init__(self) -> None:
+        self.kept: list[Input | Message] = []
+
+    def send(self, message: Input | Message, *, cause: object = None) -> None:  # noqa: ARG002
+        self.kept.append(message)
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def recorded() -> tuple[Played, list[Input | Message]]:
+    """A replay, and all that was counted in it, in order."""
+    recorder = Recorder()
+    played = play(
+        KeyedLoops(isgp(seed=1)),
+        EventSource(EVENTS),
+        SimulatedAnnotator(error_rate=0.2, decline_rate=0.1, seed=1),
+        sink=recorder,
+        on_event=lambda n: recorder.kept.append(EVENTS[n - 1]),
+    )
+    return played, recorder.kept
+
+
+def tell(counter: CountingSink, messages: Iterable[Input | Message]) -> None:
+    for message in messages:
+        if isinstance(message, Event):
+            counter.event(message)
+        else:
+            counter.send(message)
+
+
+@pytest.mark.parametrize("cut", [0, 1, 500, 1000])
+def test_cut_anywhere_counts_the_same_of_a_run(
+    recorded: tuple[Played, list[Input | Message]], cut: int
+) -> None:
+    played, kept = recorded
+    assert played.tally.n_challenges > 10
+    assert len(kept) > 1000
+    first, second = CountingSink(), CountingSink()
+    tell(first, kept[:cut])
+    second.load_state(json.loads(json.dumps(first.state(), allow_nan=False)))
+    for message in kept[:cut]:
+        if isinstance(message, Event):
+            second.see(message)
+    tell(second, kept[cut:])
+    assert second.tally.state() == played.tally.state()
+    assert second.points.summary() == played.points.summary()
+    assert list(second.by_key) == list(played.by_key) == ["a", "b"]
+    for key, tally in played.by_key.items():
+        assert second.by_key[key].summary() == tally.summary()
+
+
+def test_counts_of_keys_add_up_to_those_of_all(
+    recorded: tuple[Played, list[Input | Message]],
+) -> None:
+    played, _ = recorded
+    for name in ("n_events", "n_asked", "n_challenges", "n_learned", "n_repaired", "n_declined"):
+        parts = [getattr(tally, name) for tally in played.by_key.values()]
+        assert getattr(played.tally, name) == sum(parts)
+
+
+def test_counts_without_a_key_are_those_of_the_others(
+    recorded: tuple[Played, list[Input | Message]],
+) -> None:
+    _, kept = recorded
+    counter, others = CountingSink(), CountingSink()
+    tell(counter, kept)
+    tell(others, (message for message in kept if message.key != "a"))
+    own = counter.forget("a")
+    assert own is not None
+    assert own.n_challenges > 5
+    assert counter.forget("a") is None
+    left, expected = counter.tally, others.tally
+    assert left.summary() == expected.summary()
+    assert left.annotators.keys() == expected.annotators.keys()
+    for name, answers in left.annotators.items():
+        assert answers.summary() == pytest.approx(expected.annotators[name].summary(), abs=1e-12)
+    assert set(left.confusion.summary()["labels"]) == set(expected.confusion.summary()["labels"])
+    for name in ("held", "contested", "pending"):
+        assert left.state()[name] == expected.state()[name]
+    curve = counter.points.summary()
+    assert 0 < curve["n_events"][-1] <= left.n_events
+    assert max(curve["n_asked"]) <= left.n_asked
+    assert max(curve["n_challenges"]) <= left.n_challenges
+
+
+def test_counts_of_nobody_are_none() -> None:
+    events = [
+        Event(event_id=str(n), key="a", x={}, occurred_at=0.0, truth="hall") for n in range(3)
+    ]
+    counter = CountingSink()
+    tell(counter, events)
+    counter.forget("a")
+    assert counter.tally.state() == CountingSink().tally.state()
+    counter.see(events[0])  # read again after a restart: of nobody's
+    assert counter.tally.truth_of("a", "0") is None
+
+
+def test_rejected_row_counts_for_its_key_though_it_is_the_first() -> None:
+    counter = CountingSink()
+    rejected = {"subject": "row 1", "fault": "malformed", "reason": "", "at": 0.0}
+    tell(counter, [Rejected(key="a", **rejected), Rejected(**rejected)])
+    assert {key: tally.n_rejected for key, tally in counter.by_key.items()} == {"a": 1}
+    assert counter.tally.n_rejected == 2

@@ -1,0 +1,54 @@
+"""Progress is shown on a terminal, and nowhere else."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from streamgp.apps.console import CALLS_PER_UPDATE, StatusLine, progress, steady, tell
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_bar_is_shown_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    with progress() as show:
+        for i in range(CALLS_PER_UPDATE + 1):
+            show("[reading] rooms", i / CALLS_PER_UPDATE)
+    assert "[reading] rooms" in screen.getvalue()
+    assert "100%" in screen.getvalue()
+
+
+def test_nothing_is_shown_where_no_terminal_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = io.StringIO()
+    monkeypatch.setattr("sys.stderr", file)
+    with progress() as show:
+        show("rooms", 0.5)
+    assert file.getvalue() == ""
+
+
+class Gone(Terminal):
+    """A terminal whose window was closed."""
+
+    def write(self, text: str) -> int:  # noqa: ARG002
+        raise OSError(5, "Input/output error")
+
+    def flush(self) -> None:
+        raise OSError(5, "Input/output error")
+
+
+def test_terminal_that_was_closed_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", Gone())
+    monkeypatch.setenv("TERM", "xterm")
+    tell("over")
+    StatusLine().say("over")
+    assert steady(Gone()).write("over") == 4
+    with progress() as show:
+        show("rooms", 0.5)

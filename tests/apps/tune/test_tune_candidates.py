@@ -1,0 +1,86 @@
+"""Which hyper-parameters are tried, and which of them is called the best."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from streamgp.apps.tune.scoring import By, Score
+from streamgp.apps.tune.search import MOST, Trial, best_of, candidates, ranking
+from streamgp.config.settings import Config, Learner
+from streamgp.query import NeverAsk
+
+
+def test_the_configuration_itself_is_tried_first_and_only_once() -> None:
+    tried = candidates(Config(), 2.0)
+    assert (tried[0].length_scale, tried[0].noise_variance) == (None, 0.5)
+    assert len(tried) == 25
+    scales = {learner.length_scale for learner in tried}
+    assert scales == {0.5, 1.0, None, 4.0, 8.0}
+
+
+def test_values_lie_around_the_length_scale_of_the_configuration() -> None:
+    config = Config(learner=Learner(length_scale=3.0, max_points="all"))
+    tried = candidates(config, 2.0)
+    assert {learner.length_scale for learner in tried} == {0.75, 1.5, 3.0, 6.0, 12.0}
+    assert {learner.max_points for learner in tried} == {"all"}
+
+
+def test_draws_stay_between_the_values_and_follow_the_seed() -> None:
+    values = {"length_scales": [0.5, 8.0], "noise_variances": [0.01, 1.0], "n_random": 40}
+    tried = candidates(Config(seed=3), 2.0, **values)[1:]
+    assert len(tried) == 40
+    assert all(0.5 <= learner.length_scale <= 8.0 for learner in tried)
+    assert all(0.01 <= learner.noise_variance <= 1.0 for learner in tried)
+    # Evenly in the logarithms: half of them below the geometric mean, give or take.
+    assert 10 < sum(learner.length_scale < 2.0 for learner in tried) < 30
+    assert candidates(Config(seed=3), 2.0, **values)[1:] == tried
+    assert candidates(Config(seed=4), 2.0, **values)[1:] != tried
+
+
+def test_too_many_pairs_are_refused() -> None:
+    many = [float(i) for i in range(1, 22)]
+    with pytest.raises(click.UsageError, match=f"441 pairs, expected {MOST} at most"):
+        candidates(Config(), 2.0, length_scales=many, noise_variances=many)
+
+
+def trial(n_right: int, n_asked: int, loss: float, n: int = 100) -> Trial:
+    score = Score(
+        query=NeverAsk(),
+        seed=1,
+        n=n,
+        n_right=n_right,
+        n_asked=n_asked,
+        loss=loss,
+        squared_loss=2.0 * loss * loss / n,
+    )
+    return Trial(learner=Learner(), score=score, is_given=False)
+
+
+REFUSED = Trial(learner=Learner(), score=None, is_given=True)
+
+
+@pytest.mark.parametrize(
+    ("by", "expected"), [("accuracy", [2, 1, 0, 3]), ("log-loss", [0, 2, 1, 3])]
+)
+def test_ranking_is_by_one_measure_and_then_the_other(by: By, expected: list[int]) -> None:
+    trials = [trial(80, 5, 10.0), trial(90, 5, 30.0), trial(90, 5, 20.0), REFUSED]
+    assert [trials.index(each) for each in ranking(trials, by)] == expected
+
+
+def test_best_asks_least_of_those_within_one_standard_error() -> None:
+    # Of 90 %: sqrt(.9 * .1 / 100) = 3 points.
+    first, near, far = trial(90, 40, 20.0), trial(87, 10, 20.0), trial(86, 0, 20.0)
+    assert best_of([first, near, far], "accuracy") is near
+    # 20 / 100 nats, with a standard deviation of as much: .02 nats.
+    first, near, far = trial(90, 40, 20.0), trial(90, 10, 21.9), trial(90, 0, 22.1)
+    assert best_of([first, near, far], "log-loss") is near
+
+
+def test_equals_are_decided_by_their_rank() -> None:
+    first, second = trial(90, 10, 20.0), trial(90, 10, 20.0)
+    assert best_of([first, second], "accuracy") is first
+
+
+def test_there_is_no_best_of_those_that_could_not_learn() -> None:
+    assert best_of([REFUSED], "accuracy") is None

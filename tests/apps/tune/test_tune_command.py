@@ -1,0 +1,381 @@
+"""`streamgp tune`: what it finds, what it writes, and what it says to unkind users."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.resources
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from streamgp.apps.tune import search
+from streamgp.cli.main import cli
+from streamgp.config.load import load
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "tuning.md"
+HEADER = "near,far,phone,room"
+
+
+def streamgp(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(cli, list(map(str, arguments)))
+
+
+def tune(*arguments: str | Path) -> Result:
+    return streamgp("tune", *arguments)
+
+
+def wrong(*arguments: str | Path) -> str:
+    """Run what must fail with one line on stderr and nothing on stdout; return the line."""
+    result = tune(*arguments)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    return result.stderr.removeprefix("Error: ").rstrip("\n")
+
+
+def rows(n: int) -> list[str]:
+    """Two rooms, ten readings in each at a time, of two phones in turn."""
+    return [
+        f"{i % 7 + 4 * (i // 10 % 2)},{i % 5},{'ab'[i % 2]},{['hall', 'den'][i // 10 % 2]}"
+        for i in range(n)
+    ]
+
+
+def write(path: Path, lines: list[str]) -> Path:
+    path.write_text("\n".join([HEADER, *lines]) + "\n")
+    return path
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return write(tmp_path / "rooms.csv", rows(120))
+
+
+@pytest.fixture
+def wifi(tmp_path: Path) -> Path:
+    """Rooms in turn, so that all of them are among the first rows."""
+    packed = importlib.resources.files("streamgp") / "data" / "wifi_rooms.csv.gz"
+    head, *readings = gzip.decompress(packed.read_bytes()).decode().splitlines()
+    path = tmp_path / "wifi.csv"
+    path.write_text(
+        "\n".join([head, *(readings[i] for r in range(80) for i in range(r, 2000, 500))])
+    )
+    return path
+
+
+def table(result: Result) -> list[list[str]]:
+    """Return the cells of the table of a search."""
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.split("\n\n")[0].splitlines()[1:]
+    cells = [re.split(r" {2,}", line.strip()) for line in lines]
+    return [row for row in cells if len(row) > 1]  # not "and 5 more"
+
+
+# --- searching
+
+
+def test_best_is_written_as_a_configuration_that_replay_takes_as_it_is(
+    wifi: Path, tmp_path: Path
+) -> None:
+    best = tmp_path / "best.toml"
+    values = ("--length-scales", "0.05,2", "--noise-variances", "0.1")
+    result = tune(wifi, "--label", "room", *values, "--output", best)
+    config = load(best)
+    assert (config.learner.length_scale, config.learner.noise_variance) == (2.0, 0.1)
+    assert (config.log.label, config.log.limit) == ("room", None)
+    [line] = [row for row in table(result) if "best" in row[-1]]
+    assert line[:2] == ["2", "0.1"]
+    assert f"configuration: {best}" in result.stdout
+    assert streamgp("replay", wifi, "--config", best).exit_code == 0
+
+
+def test_accuracy_is_that_of_a_replay_in_which_every_label_is_asked_for(
+    wifi: Path, tmp_path: Path
+) -> None:
+    asking = tmp_path / "asking.toml"
+    asking.write_text('[query]\nrule = "always"\n[challenge]\nrule = "never"\n')
+    options = ("--label", "room", "--annotator", "error_rate=0.2", "--config", asking)
+    replayed = streamgp("replay", wifi, *options).stdout
+    searched = table(tune(wifi, *options, "--length-scales", "2", "--noise-variances", "0.1"))
+    [given] = [row for row in searched if row[-1].endswith("as it is")]
+    assert f"skeptical GP    {given[2]}" in replayed
+    assert given[4] == "100 %"
+
+
+def test_everything_else_in_the_configuration_stays(log: Path, tmp_path: Path) -> None:
+    start, best = tmp_path / "start.toml", tmp_path / "best.toml"
+    start.write_text(
+        'seed = 9\nwarm_up = 20\n[learner]\nmax_points = 50\n[log]\nlabel = "room"\nkey = "phone"\n'
+    )
+    result = tune(log, "--config", start, "--random", "3", "--output", best)
+    assert len(table(result)) == 4
+    before, after = load(start), load(best)
+    assert (after.seed, after.warm_up, after.log) == (before.seed, before.warm_up, before.log)
+    assert after.learner.max_points == 50
+
+
+def test_sections_about_questions_are_said_to_play_no_part(log: Path, tmp_path: Path) -> None:
+    start = tmp_path / "start.toml"
+    options = ("--label", "room", "--length-scales", "1", "--noise-variances", "0.5")
+    searched = tune(log, *options)
+    start.write_text('[reservoir]\nrule = "latest"\n[budget]\nrule = "at_most"\nn = 3\n')
+    with_rules = tune(log, *options, "--config", start)
+    assert "a search learns" not in searched.stderr
+    assert with_rules.stderr == (
+        "note: a search learns every label, without regard to [reservoir], [budget]; --compare "
+        f"shows what questions and challenges make of it\n{searched.stderr}"
+    )
+    assert [row[:5] for row in table(with_rules)] == [row[:5] for row in table(searched)]
+
+
+def test_every_key_has_a_learner_of_its_own(log: Path, tmp_path: Path) -> None:
+    # Each phone by itself: the halves of the log, one after the other, are the same to it.
+    halves = write(tmp_path / "halves.csv", [*rows(120)[::2], *rows(120)[1::2]])
+    options = ("--label", "room", "--key", "phone", "--length-scales", "1")
+    scores = [[row[:5] for row in table(tune(path, *options))] for path in (log, halves)]
+    assert scores[0] == scores[1]
+    together = [row[:5] for row in table(tune(log, "--label", "room", *options[4:]))]
+    assert scores[0] != together
+
+
+def test_same_seed_draws_the_same_configurations(log: Path) -> None:
+    def drawn(seed: str) -> list[list[str]]:
+        return [
+            row[:4] for row in table(tune(log, "--label", "room", "--random", "4", "--seed", seed))
+        ]
+
+    assert drawn("1") == drawn("1") != drawn("2")
+
+
+def test_log_loss_ranks_by_log_loss(log: Path) -> None:
+    losses = [float(row[3]) for row in table(tune(log, "--label", "room", "--by", "log-loss"))]
+    assert losses == sorted(losses)
+
+
+def test_rows_that_cannot_be_used_are_told_and_left_out(tmp_path: Path) -> None:
+    lines = rows(40)
+    lines[3], lines[5], lines[8] = "inf,1,a,hall", "1e200,1,a,hall", ",,,den"
+    result = tune(write(tmp_path / "gaps.csv", lines), "--label", "room")
+    assert result.exit_code == 0
+    assert "rejected row 4: line 5: 'near' must be finite" in result.stderr
+    assert "rejected row 6: feature 'near' must be at most 1e+150" in result.stderr
+    assert "38 labelled events" in result.stdout
+
+
+def test_keys_with_one_event_each_leave_nothing_to_predict(tmp_path: Path) -> None:
+    log = write(tmp_path / "log.csv", [f"1,2,{i},{'ab'[i % 2]}" for i in range(9)])
+    assert "no two events of the same key, in column 'phone', are labelled" in wrong(
+        log, "--label", "room", "--key", "phone"
+    )
+
+
+def test_noise_too_small_for_the_log_is_a_remark_not_an_end(log: Path) -> None:
+    result = tune(log, "--label", "room", "--length-scales", "50", "--noise-variances", "1e-300,1")
+    assert ["50", "1e-300", "-", "-", "-", "-", "too little noise for this log"] in table(result)
+
+
+def test_ctrl_c_keeps_the_best_so_far(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge: Callable[..., object] = search.judge_at_once
+    calls = 0
+
+    def interrupted(*arguments: object) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise KeyboardInterrupt
+        judge(*arguments)
+
+    monkeypatch.setattr(search, "judge_at_once", interrupted)
+    best = tmp_path / "best.toml"
+    result = tune(log, "--label", "room", "--output", best)
+    assert result.exit_code == 130
+    assert result.stderr.endswith("interrupted; 2 of 25 configurations tried\n")
+    assert "best: asks least" in result.stdout
+    assert load(best).log.label == "room"
+
+
+@pytest.mark.skipif(not DOCUMENT.is_file(), reason="docs/ is not beside the tests")
+def test_document_shows_what_is_printed_and_written(tmp_path: Path) -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    packed = importlib.resources.files("streamgp") / "data" / "wifi_rooms.csv.gz"
+    wifi, best = tmp_path / "wifi_rooms.csv.gz", tmp_path / "best.toml"
+    wifi.write_bytes(packed.read_bytes())
+    options = ("--label", "room", "--annotator", "error_rate=0.2", "--output", best)
+    values = ("--length-scales", "4.76", "--noise-variances", "0.25")
+    for row in table(tune(wifi, *options, *values)):
+        [shown] = re.findall(rf"^ +{' +'.join(map(re.escape, row[:5]))} +\d+(.*)$", text, re.M)
+        assert shown.strip() == row[-1]
+    [written] = re.findall(r"```toml\n(.*?)```", text, re.S)
+    assert written.splitlines()[1:] == best.read_text().splitlines()[1:]
+
+
+# --- what is wrong
+
+
+@pytest.mark.parametrize(
+    ("lines", "label", "expected"),
+    [
+        (rows(40), "rooom", "rooom"),
+        (rows(10), "room", "holds one label only, 'hall', in 10 rows"),
+        ([f"{i},1,a," for i in range(9)], "room", "room"),
+        (["nan,nan,,hall"] * 5, "room", ""),
+        (["inf,1,a,hall"] * 5, "room", "could be used"),
+        ([], "room", "no rows"),
+    ],
+    ids=["no such column", "one class", "no label", "only NaN", "only infinite", "no rows"],
+)
+def test_log_without_anything_to_tell_apart_is_one_line(
+    tmp_path: Path, lines: list[str], label: str, expected: str
+) -> None:
+    assert expected in wrong(
+        write(tmp_path / "log.csv", lines), "--label", label, "--ignore", "phone"
+    )
+
+
+def test_empty_missing_and_damaged_files_are_one_line(tmp_path: Path, wifi: Path) -> None:
+    empty = tmp_path / "empty.csv"
+    empty.touch()
+    damaged = tmp_path / "damaged.csv.gz"
+    damaged.write_bytes(gzip.compress(wifi.read_bytes())[:-2000])
+    for path in (empty, tmp_path / "nothing.csv", damaged, tmp_path):
+        assert str(path) in wrong(path, "--label", "room")
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ((), "name the column that holds the label"),
+        (("--label", "room", "--length-scales", "1,nan"), "expected a number > 0"),
+        (("--label", "room", "--noise-variances", ""), "expected a number > 0"),
+        (("--label", "room", "--random", "0"), "0"),
+        (("--label", "room", "--limit", "0"), "0"),
+        (("--label", "room", "more.toml"), "'more.toml' is one thing too many"),
+        (("--label", "room", "--picture", "a.png"), "--picture draws what --compare compares"),
+        (("--label", "room", "--compare"), "--compare needs configuration files"),
+        (("--label", "room", "--compare", "--random", "3", "a.toml"), "leave out --random"),
+        (("--label", "room", "--compare", "nothing.toml"), "nothing.toml: cannot be read"),
+        (("--label", "room", "--config", "nothing.toml"), "nothing.toml: cannot be read"),
+        (("--label", "room", "--output", "no/where/best.toml"), "there is no directory"),
+        (("--label", "room", "--output", "."), "is a directory"),
+        (("--label", "room", "--annotator", "decline_rate=1"), "lower decline_rate"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_wrong_use_is_one_line(log: Path, options: tuple[str, ...], expected: str) -> None:
+    assert expected in wrong(log, *options)
+
+
+def test_neither_log_nor_configuration_is_overwritten(log: Path, tmp_path: Path) -> None:
+    config = tmp_path / "a.toml"
+    config.write_text('[log]\nlabel = "room"\n')
+    for file in (log, config):
+        before = file.read_bytes()
+        assert "would be overwritten" in wrong(log, "--config", config, "--output", file)
+        assert file.read_bytes() == before
+
+
+def test_other_learners_are_for_comparing(log: Path, tmp_path: Path) -> None:
+    river = tmp_path / "river.toml"
+    river.write_text('[learner]\nname = "river.naive_bayes.GaussianNB"\n')
+    assert "--compare" in wrong(log, "--label", "room", "--config", river)
+    assert tune(log, "--label", "room", "--ignore", "phone", "--compare", river).exit_code == 0
+
+
+# --- comparing
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> list[Path]:
+    never, always = tmp_path / "never.toml", tmp_path / "always.toml"
+    never.write_text('[query]\nrule = "never"\n')
+    always.write_text('[query]\nrule = "always"\n')
+    return [never, always]
+
+
+def test_comparison_shows_what_each_replay_shows(log: Path, two: list[Path]) -> None:
+    options = ("--label", "room", "--annotator", "error_rate=0.2,delay=3")
+    result = tune(log, *options, "--compare", *two)
+    assert result.exit_code == 0, result.output
+    lines = {line.split()[0]: line.split()[1:-1] for line in result.stdout.splitlines()[-2:]}
+    assert list(lines) == ["never", "always"]
+    for file in two:
+        [row] = re.findall(
+            r"^skeptical GP +(.*) \d+$",
+            streamgp("replay", log, *options, "--config", file).stdout,
+            re.M,
+        )
+        assert lines[file.stem] == row.split()
+
+
+def test_picture_of_a_comparison_is_drawn(log: Path, two: list[Path], tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "both.svg"
+    result = tune(log, "--label", "room", "--compare", *two, "--picture", picture)
+    assert result.exit_code == 0, result.output
+    assert picture.read_text().startswith("<?xml")
+    assert f"picture: {picture}" in result.stdout
+    message = wrong(log, "--label", "room", "--compare", *two, "--picture", tmp_path / "both.gif")
+    assert ".png, .svg, .pdf" in message
+
+
+def test_comparison_of_a_damaged_log_shows_what_came_before(
+    wifi: Path, two: list[Path], tmp_path: Path
+) -> None:
+    damaged = tmp_path / "damaged.csv.gz"
+    damaged.write_bytes(gzip.compress(wifi.read_bytes())[:-2000])
+    result = tune(damaged, "--label", "room", "--compare", *two)
+    assert result.exit_code == 2
+    assert "what came before it is shown" in result.stderr
+
+
+def test_comparison_without_a_usable_row_is_one_line(tmp_path: Path, two: list[Path]) -> None:
+    log = write(tmp_path / "log.csv", ["inf,1,a,hall"] * 5)
+    assert "no row of" in wrong(log, "--label", "room", "--compare", *two)
+
+
+# --- annotators that are not alike
+
+
+def test_configurations_with_unlike_annotators_are_not_compared(log: Path, tmp_path: Path) -> None:
+    default, best = tmp_path / "default.toml", tmp_path / "best.toml"
+    default.write_text(streamgp("init").stdout)
+    best.write_text("[annotator]\nerror_rate = 0.2\ndelay = 30.0\nseed = 7\n")
+    options = ("--label", "room", "--ignore", "phone", "--compare", default, best)
+    assert wrong(log, *options) == (
+        f"{default} and {best} cannot be compared: their labels come from unlike annotators, "
+        "error_rate is 0.0 in one, 0.2 in the other, delay is 0.0 in one, 30.0 in the other; say "
+        "who answers with --annotator, which then holds for all of them, as in --annotator "
+        "error_rate=0.2,delay=30.0 (see `cli tune --help`)"
+    )
+    assert "delay is" in wrong(log, *options, "--annotator", "error_rate=0.2")
+    result = tune(log, *options, "--annotator", "error_rate=0.2,delay=30.0")
+    assert result.exit_code == 0, result.output
+
+
+def test_one_annotator_is_not_compared_with_several(log: Path, tmp_path: Path) -> None:
+    several, one = tmp_path / "several.toml", tmp_path / "one.toml"
+    several.write_text("[annotators.ann]\nerror_rate = 0.2\n[annotators.bob]\n")
+    one.write_text("")
+    options = ("--label", "room", "--ignore", "phone", "--compare")
+    message = wrong(log, *options, several, one)
+    assert "'ann' and 'bob' and one; write the same ones into both files" in message
+    assert tune(log, *options, several, several).exit_code == 0
+
+
+@pytest.mark.parametrize("setting", ["limit = 50", 'label = "phone"'])
+def test_results_on_other_rows_or_labels_are_not_compared(
+    log: Path, tmp_path: Path, setting: str
+) -> None:
+    one, other = tmp_path / "one.toml", tmp_path / "other.toml"
+    one.write_text('[log]\nlabel = "room"\n')
+    label = "" if setting.startswith("label") else 'label = "room"\n'
+    other.write_text(f"[log]\n{label}{setting}\n")
+    name = setting.split()[0]
+    message = wrong(log, "--compare", one, other)
+    assert f"cannot be compared: {name} in section [log] is " in message
+    assert f"give --{name}, which then holds for all of them" in message

@@ -1,0 +1,318 @@
+"""`streamgp watch`: what is shown of a deployment at work, on a terminal and in a file."""
+
+from __future__ import annotations
+
+import io
+import re
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from small_deployment import Small, wait_until
+
+from connectors.files.topics import FileTopics
+from connectors.topics import LinkError
+from streamgp.apps.console import span
+from streamgp.apps.deployment import deployment as visiting
+from streamgp.apps.deployment.deployment import Deployment, visit
+from streamgp.apps.watch.statistics import Watching
+from streamgp.apps.watch.view import Around, Follower, parts, text
+from streamgp.cli.watch import _look_on
+from streamgp.interactive.messages import Challenge, LabelRequest
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Small:
+    return Small(tmp_path, monkeypatch)
+
+
+def shown(screen: str) -> dict[str, list[str]]:
+    """Return the lines of each thing that is shown."""
+    found: dict[str, list[str]] = {}
+    name = ""
+    for line in screen.rstrip("\n").splitlines():
+        name = line[:14].strip() or name
+        found.setdefault(name, []).append(line[15:])
+    return found
+
+
+def with_history(small: Small) -> None:
+    """Let a worker ask about two events, learn one label and refuse a record."""
+    small.put(small.event("e1", truth="hall"), small.event("e2", "bob", truth="den"))
+    small.put_bytes("events", "ann", b"\x1b[2J not JSON")
+    small.work()
+    for request in small.said("requests"):
+        assert isinstance(request, LabelRequest)
+        if request.key == "ann":
+            small.answer(request, "den")
+    small.work()
+    small.put(small.event("e3", truth="den"))
+    small.work()
+
+
+def test_everything_that_the_topics_hold_is_counted_from_the_start(small: Small) -> None:
+    with_history(small)
+    screen = shown(small.done("watch", "--once", "--from-start"))
+    assert screen["workers"] == ["0 in group streamgp at kafka://nowhere"]
+    assert screen["predictions"] == ["3"]
+    assert screen["accuracy"] == ["100.0 % of 1 prediction whose truth is known"]
+    assert screen["label rate"] == ["100.0 %: 3 label requests for 3 predictions"]
+    assert re.fullmatch(
+        r"2 label requests and 0 challenges wait, the oldest for 1 min( \d+ s)?", screen["open"][0]
+    )
+    assert screen["challenges"] == ["0 made, 0 revised, 0 upheld, 0 expired"]
+    assert screen["labels"] == [
+        "1 learned, 0 corrected, 0 withdrawn",
+        "1 of 1 whose truth is known are wrong",
+    ]
+    assert screen["dead letters"][0] == "1: 1 decode"
+    assert screen["dead letters"][1].endswith(
+        "decode: message must be JSON, got malformed text: Expecting value: line 1 column 1 "
+        "(char 0)"
+    )
+
+
+def test_what_was_there_before_counts_only_as_far_as_it_is_open(small: Small) -> None:
+    with_history(small)
+    screen = shown(small.done("watch", "--once", "--interval", "0.1"))
+    assert screen["predictions"][0] == "0, 0.0 a second"
+    assert screen["label rate"] == ["-: 0 label requests for 0 predictions"]
+    assert screen["labels"] == ["0 learned, 0 corrected, 0 withdrawn"]
+    assert screen["dead letters"] == ["0"]
+    assert screen["open"][0].startswith("2 label requests and 0 challenges wait")
+
+
+def test_what_comes_while_watching_is_counted(small: Small) -> None:
+    with_history(small)
+    with visit(small.config_file) as deployment:
+        follower = Follower(deployment, from_start=False)
+        while not follower.caught_up:
+            follower.read_on(0.0)
+        small.put(small.event("e4", truth="den"))
+        small.work()
+        wait_until(lambda: bool(follower.read_on(0.1) or follower.watching.n_predictions))
+        screen = shown(follower.text())
+        follower.close()
+    assert re.match(r"1, [01]\.\d a second", screen["predictions"][0])
+    assert "█" in screen["predictions"][1]
+    assert screen["accuracy"] == ["100.0 % of 1 prediction whose truth is known"]
+    assert screen["open"][0].startswith("3 label requests")
+
+
+def test_lag_is_told_for_every_partition_that_is_behind(small: Small) -> None:
+    small.put(*(small.event(f"e{n}", key) for n in range(3) for key in ("ann", "bob", "eve")))
+    screen = shown(small.done("watch", "--once", "--from-start"))
+    lags = [(p, n) for (topic, p), n in small.topics.lags("streamgp").items() if topic == "events"]
+    assert sorted(n for _, n in lags) == [0, 0, 3, 6]
+    each = ", ".join(f"{n} in partition {partition}" for partition, n in sorted(lags) if n)
+    assert screen["lag"] == ["answers 0", "consensus 0", f"events 9: {each}"]
+
+
+def test_workers_are_counted_while_they_work(small: Small) -> None:
+    with small.working():
+        screen = shown(small.done("watch", "--once", "--interval", "0.1"))
+    assert screen["workers"] == ["1 in group streamgp at kafka://nowhere"]
+
+
+def test_challenges_are_shown_with_what_became_of_them(small: Small) -> None:
+    text = small.config_file.read_text().replace('rule = "never"', 'rule = "always"')
+    small.config_file.write_text(text)
+    small.put(small.event("e1", truth="hall", y="hall"))
+    small.put(small.event("e2", truth="hall", y="den"), small.event("e3", truth="hall"))
+    small.work()
+    [challenge] = [request for request in small.said("requests") if isinstance(request, Challenge)]
+    small.answer(challenge, "hall")
+    small.work()
+    screen = shown(small.done("watch", "--once", "--from-start"))
+    assert screen["challenges"] == [
+        "1 made, 1 revised, 0 upheld, 0 expired",
+        "1 of 1 were about wrong labels; 1 repaired, 0 spoiled by it",
+    ]
+
+
+# --- how it is shown
+
+
+def test_nothing_from_outside_reaches_the_terminal_raw(small: Small) -> None:
+    headers = (
+        ("dlq.stage", b"decode\x1b[2J"),
+        ("dlq.error", b"\x1b]0;title\x07 and [red]markup[/red]"),
+        ("dlq.at", b"2026-08-01T14:30:00Z"),
+    )
+    small.put_bytes("dead-letters", "ann", b"?", headers)
+    screen = small.done("watch", "--once", "--from-start")
+    assert "\x1b" not in screen
+    assert "\x07" not in screen
+    assert "and [red]markup[/red]" in screen
+    assert "\x1b]0" not in on_terminal(small)
+
+
+def on_terminal(small: Small) -> str:
+    console = Console(file=io.StringIO(), force_terminal=True, width=80)
+    with visit(small.config_file) as deployment:
+        follower = Follower(deployment, from_start=True)
+        while not follower.caught_up:
+            follower.read_on(0.0)
+        console.print(follower.picture())
+        follower.close()
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_terminal_shows_what_the_text_says(small: Small) -> None:
+    with_history(small)
+    lines = small.done("watch", "--once", "--from-start").splitlines()
+    words = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", on_terminal(small)).split())
+    for line in lines:
+        if "second" in line or "watched" in line or "wait" in line:
+            continue  # the time goes on
+        for word in line.split():
+            assert word in words, line
+
+
+def test_what_needs_somebody_is_marked() -> None:
+    around = Around(url="kafka://a", group="g", n_workers=0, lags={})
+    watching = Watching(since=0.0)
+    alarming = [part.name for part in parts(watching, around, 1.0) if part.is_alarming]
+    assert alarming == ["workers"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0.0, "0 s"), (60.0, "1 min"), (3661.0, "1 h 1 min"), (86_400.0, "1 d")]
+)
+def test_spans_are_told_in_their_two_largest_units(seconds: float, words: str) -> None:
+    assert span(seconds) == words
+
+
+def test_screen_is_not_wider_than_a_terminal_but_for_reasons(small: Small) -> None:
+    with_history(small)
+    lines = small.done("watch", "--once", "--from-start").splitlines()
+    assert [line for line in lines if len(line) > 80 and "decode:" not in line] == []
+
+
+def test_without_a_terminal_it_is_printed_in_every_interval(
+    small: Small, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with_history(small)
+    with visit(small.config_file) as deployment:
+        follower = Follower(deployment, from_start=True)
+        end = time.monotonic() + 0.5
+        _look_on(follower, 0.1, lambda: time.monotonic() > end)
+        follower.close()
+    assert capsys.readouterr().out.count("workers") >= 2
+
+
+def test_on_a_terminal_it_is_drawn_again_and_again(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    screen = Terminal()
+    monkeypatch.setattr("sys.stdout", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    with visit(small.config_file) as deployment:
+        follower = Follower(deployment, from_start=True)
+        end = time.monotonic() + 0.5
+        _look_on(follower, 0.1, lambda: time.monotonic() > end)
+        follower.close()
+    assert screen.getvalue().count("Ctrl-C to leave") >= 2
+    assert screen.getvalue().count("\x1b[?25h") == 1  # the cursor is back
+
+
+def test_desk_is_cleared_once_a_minute(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, turns = [1000.0], []
+    with visit(small.config_file) as deployment:
+        follower = Follower(deployment, from_start=True, clock=lambda: now[0])
+        monkeypatch.setattr(follower.watching.desk, "turn_over", lambda: turns.append(now[0]))
+        for now[0] in (1030.0, 1061.0, 1062.0, 1122.0):
+            follower.read_on(0.0)
+        follower.close()
+    assert turns == [1061.0, 1122.0]
+
+
+# --- what can be wrong
+
+
+def test_topics_in_memory_cannot_be_watched(small: Small) -> None:
+    assert small.wrong("watch", "--broker", "memory://") == (
+        'topics at "memory://" end with the process that made them, and nobody else sees them; '
+        'write broker = "kafka://HOST:PORT" or "file://DIR"'
+    )
+
+
+def test_missing_topics_are_named(small: Small) -> None:
+    small.topics.said = [
+        "topic events is missing; --create-topics makes it",
+        "no right to write topic predictions",
+        "topic answers is missing; --create-topics makes it",
+    ]
+    assert small.wrong("watch", "--once") == (
+        "topic events is missing; --create-topics makes it; "
+        "topic answers is missing; --create-topics makes it"
+    )
+
+
+def test_rights_that_only_workers_need_are_not_asked_of_a_visitor(small: Small) -> None:
+    small.topics.said = ["no right to write topic predictions"]
+    assert small.done("watch", "--once", "--interval", "0.1")
+
+
+def test_directory_without_topics_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = Small(tmp_path, monkeypatch)
+    monkeypatch.undo()
+    assert small.wrong("watch", "--broker", f"file://{tmp_path}/nowhere") == (
+        f"{tmp_path}/nowhere is not there; make the topics with --create-topics"
+    )
+
+
+def test_broker_that_is_gone_ends_it_with_its_own_status(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(_group: str) -> int:
+        raise LinkError("broker does not answer")
+
+    monkeypatch.setattr(small.topics, "n_members", gone)
+    result = small.call("watch", "--once")
+    assert (result.exit_code, result.stderr) == (75, "Error: broker does not answer\n")
+
+
+def test_directory_of_topics_can_be_watched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = Small(tmp_path, monkeypatch)
+    monkeypatch.undo()
+    topics = FileTopics(tmp_path / "topics")
+    topics.create()
+    monkeypatch.setattr(small, "topics", topics)
+    with_history(small)
+    url = f"file://{tmp_path}/topics"
+    screen = shown(small.done("watch", "--once", "--from-start", "--broker", url))
+    assert screen["predictions"] == ["3"]
+    assert screen["workers"][0].startswith("0 in group streamgp at file:")
+
+
+def test_watching_changes_nothing(small: Small) -> None:
+    with_history(small)
+    everything = ("events", "answers", "predictions", "requests", "consensus", "state")
+    before, lags = small.records(*everything), small.topics.lags("streamgp")
+    small.done("watch", "--once", "--from-start")
+    assert (small.records(*everything), small.topics.lags("streamgp")) == (before, lags)
+
+
+def test_text_of_nothing_is_complete() -> None:
+    around = Around(url="file://d", group="g", n_workers=0, lags={})
+    assert list(shown(text(Watching(since=0.0), around, 1.0))) == [
+        "workers", "watched", "predictions", "accuracy", "label rate", "open", "challenges",
+        "labels", "dead letters", "lag",
+    ]  # fmt: skip
+
+
+def test_deployment_is_what_a_visitor_gets(small: Small) -> None:
+    with visit(small.config_file) as deployment:
+        assert isinstance(deployment, Deployment)
+        assert (deployment.url, deployment.group) == ("kafka://nowhere", "streamgp")
+        assert deployment.name_of("dead-letters") == "dead-letters"
+    assert visiting.number(1, "key") == "1 key"

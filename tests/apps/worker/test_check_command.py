@@ -1,0 +1,346 @@
+"""`streamgp check`: a line for each thing, and whether anything is wrong."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from connectors.files.topics import FileTopics
+from connectors.memory import MemoryTopics
+from connectors.topics import Backlog, LinkError, Record, TopicName
+from connectors.wire import state_records
+from streamgp.apps.console import NEEDS_OPERATOR
+from streamgp.apps.worker import check as checking
+from streamgp.cli import worker
+from streamgp.cli.main import cli
+from streamgp.config.build import build_model
+from streamgp.config.load import load_worker
+
+
+class FakeTopics(MemoryTopics):
+    """Topics of which something may be wrong."""
+
+    said: Sequence[str] = ()
+    warned: Sequence[str] = ()
+    error: LinkError | None = None
+
+    def problems(self) -> list[str]:
+        if self.error is not None:
+            raise self.error
+        return list(self.said)
+
+    def warnings(self) -> list[str]:
+        return list(self.warned)
+
+
+class Endless:
+    """A reader of a topic that is longer than anybody waits for."""
+
+    caught_up = False
+
+    def poll(self, timeout_s: float) -> list[Record]:
+        time.sleep(min(timeout_s, 0.05))
+        return []
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture(autouse=True)
+def leave_like_a_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    def leave(status: int) -> None:
+        raise SystemExit(status)
+
+    monkeypatch.setattr(worker, "leave", leave)
+
+
+@pytest.fixture
+def topics(monkeypatch: pytest.MonkeyPatch) -> FakeTopics:
+    found = FakeTopics(4)
+    monkeypatch.setattr(checking, "open_topics", lambda _config: found)
+    return found
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "worker.toml"
+    state = json.dumps(str(tmp_path / "state"))
+    path.write_text(
+        'broker = "kafka://a"\n[loop]\nexpires_after_s = 60\nanswer_horizon_s = 600\n'
+        f"[worker]\nstate = {state}\n"
+    )
+    return path
+
+
+def checked(*arguments: str | Path) -> tuple[int, dict[str, tuple[str, str]]]:
+    """Return the exit status, and for each thing the verdict and the text."""
+    result = CliRunner().invoke(cli, ["check", *map(str, arguments)])
+    assert result.stderr == ""
+    found = {}
+    for line in result.stdout.splitlines():
+        verdict, what, text = line.split(maxsplit=2)
+        assert verdict in ("ok", "warning", "alert", "wrong")
+        found[what.rstrip(":")] = (verdict, text)
+    return result.exit_code, found
+
+
+def worked_on(topics: MemoryTopics, value: Any, partition: int = 2) -> None:
+    """Leave what a worker leaves behind."""
+    link = topics.link(group="streamgp", instance="w", max_records=1)
+    link.poll(0.0)
+    link.commit(
+        [
+            state_records.state("", "configuration", value, partition),
+            state_records.state("ann", "head", {"n": 1}, partition),
+        ]
+    )
+    link.close()
+
+
+def test_everything_is_well(config: Path, tmp_path: Path, topics: FakeTopics) -> None:
+    assert topics is not None
+    status, found = checked(config)
+    assert status == 0
+    assert {verdict for verdict, _ in found.values()} == {"ok"}
+    assert {name: text for name, (_, text) in found.items()} == {
+        "configuration": f"{config}: gp, a learner for each key, query skeptical, challenge "
+        "skeptical",
+        "state": f"snapshots go into {tmp_path / 'state'}",
+        "broker": "kafka://a",
+        "topics": "all seven are there, with 4 partitions",
+        "group": "0 workers at work in group 'streamgp', 0 inputs waiting",
+        "learned": "nothing yet",
+    }
+    assert not (tmp_path / "state").exists()  # it only looks
+
+
+def test_what_workers_can_live_with_is_a_warning(config: Path, topics: FakeTopics) -> None:
+    topics.warned = ["topic events takes large records"]
+    status, found = checked(config)
+    assert status == 0
+    assert found["topics"] == ("warning", "topic events takes large records")
+    assert found["learned"][0] == "ok"
+
+
+def test_wrong_configuration_is_all_there_is_to_say(config: Path) -> None:
+    config.write_text("seed = 1")
+    status, found = checked(config)
+    assert status == 2
+    assert list(found) == ["configuration"]
+    assert found["configuration"][0] == "wrong"
+    assert "broker is missing" in found["configuration"][1]
+
+
+def test_learner_that_cannot_be_built_is_wrong(config: Path) -> None:
+    config.write_text('broker = "memory://"\n[learner]\nname = "river.none.X"')
+    status, found = checked(config)
+    assert (status, found["configuration"][0]) == (2, "wrong")
+    assert "river.none.X" in found["configuration"][1]
+
+
+def test_worker_that_forgets_nothing_is_warned_of(config: Path, topics: FakeTopics) -> None:
+    assert topics is not None
+    config.write_text('broker = "kafka://a"')
+    result = CliRunner().invoke(cli, ["check", str(config)])
+    assert result.exit_code == 0
+    memory = [line for line in result.stdout.splitlines() if " memory:" in line]
+    assert [line.split()[0] for line in memory] == ["warning", "warning"]
+    assert "without loop.answer_horizon_s every event is remembered for ever" in memory[0]
+    assert "a request that nobody answers stays open for ever" in memory[1]
+
+
+def test_password_that_crosses_the_network_as_it_is_is_warned_of(
+    config: Path, topics: FakeTopics
+) -> None:
+    assert topics is not None
+    config.write_text(
+        '[broker]\nurl = "kafka://a"\n[broker.security]\nprotocol = "SASL_PLAINTEXT"\n'
+        'mechanism = "PLAIN"\nusername = "ann"\npassword_env = "P"'
+    )
+    status, found = checked(config)
+    assert (status, found["security"][0]) == (0, "warning")
+    # Nothing is sent to topics that are elsewhere.
+    assert "security" not in checked(config, "--broker", "memory://")[1]
+
+
+def test_secret_that_is_missing_is_wrong(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("STREAMGP_TEST_NOT_SET", raising=False)
+    config.write_text(
+        '[broker]\nurl = "kafka://a"\n[broker.security]\nprotocol = "SASL_SSL"\n'
+        'mechanism = "PLAIN"\nusername = "ann"\npassword_env = "STREAMGP_TEST_NOT_SET"'
+    )
+    status, found = checked(config)
+    assert (status, found["broker"][0]) == (2, "wrong")
+    assert "password_env: the environment variable that it names is not set" in found["broker"][1]
+
+
+def test_lines_that_workers_have_written_themselves_are_no_inputs_that_wait(
+    config: Path, topics: FakeTopics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lags = {("consensus", 0): 3, ("events", 0): 1, ("answers", 1): 0}
+    backlog = {place: Backlog(position=0, n_waiting=n) for place, n in lags.items()}
+    monkeypatch.setattr(topics, "backlog", lambda _group: backlog)
+    status, found = checked(config)
+    assert found["group"][1].endswith(", 1 input waiting")
+    alert = "no worker is at work in group 'streamgp', with 1 input waiting"
+    assert (status, found["inputs"]) == (NEEDS_OPERATOR, ("alert", alert))
+
+
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [
+        ("file", "{here}/file is no directory; name another place: "),
+        ("file/below/it", "{here}/file is no directory; name another place: "),
+        ("link/below/it", "cannot keep state in {here}/link/below/it: "),
+        ("x" * 300, "cannot keep state in {here}/xxx"),
+        ("/proc/state", "cannot keep state in /proc/state: "),
+        ("/proc/self/fd/state", "cannot keep state in /proc/self/fd/state: "),
+    ],
+    ids=lambda text: text[:20],
+)
+def test_state_that_cannot_be_kept_is_warned_of(
+    state: str, why: str, config: Path, tmp_path: Path, topics: FakeTopics
+) -> None:
+    """Also where nothing but trying it shows it, as for who may do everything."""
+    assert topics is not None
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    config.write_text(f'broker = "kafka://a"\n[worker]\nstate = "{tmp_path / state}"\n')
+    before = sorted(tmp_path.iterdir())
+    status, found = checked(config)
+    assert (status, found["state"][0]) == (0, "warning")
+    assert found["state"][1].startswith(why.format(here=tmp_path))
+    assert "goes on without snapshots" in found["state"][1]
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("state", ["state", "some/where/below"])
+def test_state_that_can_be_kept_is_not_made_yet(
+    state: str, config: Path, tmp_path: Path, topics: FakeTopics
+) -> None:
+    assert topics is not None
+    config.write_text(f'broker = "kafka://a"\n[worker]\nstate = "{tmp_path / state}"\n')
+    before = sorted(tmp_path.iterdir())
+    assert checked(config)[1]["state"] == ("ok", f"snapshots go into {tmp_path / state}")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_broker_that_cannot_be_reached_is_one_line(config: Path, topics: FakeTopics) -> None:
+    topics.error = LinkError("a:9092 cannot be reached:\nname is not known")
+    status, found = checked(config)
+    assert status == 2
+    assert found["broker"] == ("wrong", "a:9092 cannot be reached: name is not known")
+    assert "topics" not in found
+
+
+def test_each_problem_of_the_topics_is_a_line(config: Path, topics: FakeTopics) -> None:
+    topics.said = ["topic events is missing", "topic state may not be read"]
+    result = CliRunner().invoke(cli, ["check", str(config)])
+    assert result.exit_code == 2
+    assert [line.split(maxsplit=2)[2] for line in result.stdout.splitlines()[-2:]] == topics.said
+    assert result.stdout.count("wrong") == 2
+
+
+def test_one_learner_for_all_needs_one_partition(config: Path, topics: FakeTopics) -> None:
+    assert topics is not None
+    config.write_text(config.read_text() + "keyed = false\n")
+    status, found = checked(config)
+    assert status == 2
+    assert found["topics"][1].startswith("the topics have 4 partitions, but one learner for all")
+
+
+def test_same_configuration_is_recognised(config: Path, topics: FakeTopics) -> None:
+    fingerprint = build_model(load_worker(config)).fingerprint()
+    theirs = {"fingerprint": fingerprint, "keyed": True, "group": "streamgp", "streamgp": "0.0"}
+    worked_on(topics, theirs)
+    status, found = checked(config)
+    assert (status, found["learned"]) == (0, ("ok", "with this configuration"))
+
+
+@pytest.mark.parametrize(
+    ("value", "difference"),
+    [
+        (
+            {"fingerprint": "0123456789abcdef", "keyed": True},
+            "fingerprint 0123456789abcdef; here fingerprint {}); go back to it, or take the new "
+            "one over with `streamgp rebuild`",
+        ),
+        (
+            {"fingerprint": None, "keyed": False},
+            "keyed False; here keyed True); go back to it, or use other topics",
+        ),
+    ],
+)
+def test_changed_configuration_is_wrong(
+    value: dict[str, Any], difference: str, config: Path, topics: FakeTopics
+) -> None:
+    fingerprint = build_model(load_worker(config)).fingerprint()
+    worked_on(topics, {**value, "fingerprint": value["fingerprint"] or fingerprint})
+    status, found = checked(config)
+    assert (status, found["learned"][0]) == (2, "wrong")
+    assert found["learned"][1] == (
+        f"partition 2 was worked on with another configuration ({difference.format(fingerprint)}"
+    )
+
+
+def test_changed_group_is_wrong(config: Path, topics: FakeTopics) -> None:
+    """It would read all events again; a worker refuses, too."""
+    fingerprint = build_model(load_worker(config)).fingerprint()
+    worked_on(topics, {"fingerprint": fingerprint, "keyed": True, "group": "streamgp"})
+    config.write_text(config.read_text() + 'group = "rooms"\n')
+    status, found = checked(config)
+    assert (status, found["group"][0]) == (2, "ok")
+    assert found["learned"] == (
+        "wrong",
+        "partition 2 is that of the group 'streamgp', here it is 'rooms', and two would ruin each "
+        "other's learners; use the group name 'streamgp', or other topics",
+    )
+
+
+def test_configuration_that_nobody_writes_is_wrong(config: Path, topics: FakeTopics) -> None:
+    worked_on(topics, 7)
+    status, found = checked(config)
+    assert (status, found["learned"][0]) == (2, "wrong")
+    assert "state:2:0 is nothing that this streamgp writes" in found["learned"][1]
+
+
+def test_looking_for_the_configuration_ends_in_time(
+    config: Path, topics: FakeTopics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def endless(_topics: Iterable[TopicName]) -> Endless:
+        return Endless()
+
+    monkeypatch.setattr(topics, "reader", endless)
+    begun = time.monotonic()
+    status, found = checked(config, "--timeout", "1")
+    assert time.monotonic() - begun < 20.0
+    assert (status, found["learned"][0]) == (0, "warning")
+    assert "more than could be read in 1 s" in found["learned"][1]
+
+
+def test_topics_in_files_are_told_what_is_missing(config: Path, tmp_path: Path) -> None:
+    url = f"file://{tmp_path / 'topics'}"
+    status, found = checked(config, "--broker", url)
+    assert (status, found["topics"][0]) == (2, "wrong")
+    FileTopics(tmp_path / "topics").create()
+    status, found = checked(config, "--broker", url)
+    assert status == 0
+    assert found["topics"] == ("ok", "all seven are there, with 1 partition")
+
+
+def test_missing_topics_are_made_where_that_is_wanted(tmp_path: Path) -> None:
+    config = tmp_path / "worker.toml"
+    config.write_text(
+        f'broker = "file://{tmp_path}/topics"\n[worker]\nstate = "{tmp_path}/state"\n'
+    )
+    done = CliRunner().invoke(cli, ["check", str(config), "--create-topics"])
+    assert done.exit_code == 0, done.output
+    assert f"ok       created:        made {tmp_path}/topics" in done.output.splitlines()
+    again = CliRunner().invoke(cli, ["check", str(config), "--create-topics"])
+    assert "created" not in again.output

@@ -1,0 +1,298 @@
+"""`streamgp run` and `streamgp check` on a real broker."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from time import monotonic, sleep
+
+import pytest
+from kafka_cases import open_transaction
+from worker_process import Process
+
+from connectors.kafka.client import Connection, TopicPartition
+from connectors.topics import Outgoing
+from streamgp.apps import console
+from streamgp.apps.deployment import contents
+from streamgp.apps.deployment.deployment import load_deployed, open_topics, visit
+from streamgp.apps.watch.view import Follower
+from streamgp.apps.worker.check import check_deployment
+
+
+@pytest.fixture
+def config(kafka: str, kafka_prefix: str, tmp_path: Path) -> Path:
+    path = tmp_path / "worker.toml"
+    state = json.dumps(str(tmp_path / "state"))
+    path.write_text(
+        f'broker = "kafka://{kafka}"\nwarm_up = 0\n'
+        f'[topics]\nprefix = "{kafka_prefix}"\npartitions = 4\nreplication = 1\n'
+        f'[worker]\ngroup = "{kafka_prefix}group"\nstate = {state}\n'
+        "[loop]\nexpires_after_s = 60\nanswer_horizon_s = 600\n"
+    )
+    return path
+
+
+@pytest.fixture
+def workers() -> Iterator[list[Process]]:
+    """Processes that are ended with the test."""
+    started: list[Process] = []
+    yield started
+    for worker in started:
+        if worker.process.poll() is None:
+            worker.process.kill()
+            worker.end()
+
+
+def checked(
+    config: Path, capsys: pytest.CaptureFixture[str], *, broker: str | None = None
+) -> tuple[int, dict[str, list[str]]]:
+    """Return the exit status, and what was wrong, by thing."""
+    capsys.readouterr()
+    status = check_deployment(config, broker=broker, timeout_s=30.0)
+    wrong: dict[str, list[str]] = {}
+    for line in capsys.readouterr().out.splitlines():
+        verdict, what, text = line.split(maxsplit=2)
+        if verdict == "wrong":
+            wrong.setdefault(what.rstrip(":"), []).append(text)
+    return status, wrong
+
+
+def make_topics(config: Path) -> None:
+    with closing(open_topics(load_deployed(config))) as topics:
+        topics.create()
+
+
+def send_events(config: Path, n: int) -> None:
+    """Send events of `n` keys, which lie in all partitions."""
+    with closing(open_topics(load_deployed(config))) as topics:
+        writer = topics.writer("test")
+        for i in range(n):
+            key = f"key{i}"
+            value = json.dumps({"key": key, "x": {"light": i / n}}).encode()
+            writer.send(Outgoing(topic="events", key=key.encode(), value=value))
+        writer.close()
+
+
+def n_predictions(config: Path) -> int:
+    with closing(open_topics(load_deployed(config))) as topics:
+        n, reader = 0, topics.reader(["predictions"])
+        while not reader.caught_up:
+            n += len(reader.poll(1.0))
+        reader.close()
+    return n
+
+
+def test_two_workers_share_the_work_and_leave_with_0(config: Path, workers: list[Process]) -> None:
+    for _ in range(2):
+        workers.append(Process(config, "--create-topics"))
+        workers[-1].wait_for("restored")
+    send_events(config, 40)
+    for worker in workers:
+        worker.wait_for("batch")
+    deadline = monotonic() + 30.0
+    while n_predictions(config) < 40 and monotonic() < deadline:
+        pass
+    ends = []
+    for worker in workers:
+        worker.process.send_signal(signal.SIGTERM)
+        ends.append(worker.end())
+    assert [status for status, _ in ends] == [console.DONE] * 2
+    assert n_predictions(config) == 40
+    instances = [line["instance"] for _, log in ends for line in log if line["event"] == "started"]
+    assert [name.rsplit("-", 1)[1] for name in instances] == ["0", "1"]
+    for _, log in ends:
+        assert log[-1]["event"] == "stopped"
+        assert {line["level"] for line in log} == {"info"}
+
+
+def test_older_of_two_workers_with_one_name_is_fenced(
+    config: Path, tmp_path: Path, workers: list[Process]
+) -> None:
+    make_topics(config)
+    send_events(config, 40)
+    workers.append(Process(config, "--instance", "same"))
+    workers[0].wait_for("batch")
+    # On another machine the state is in another directory: no lock tells of the first one.
+    other = tmp_path / "other.toml"
+    other.write_text(config.read_text().replace(str(tmp_path), str(tmp_path / "other")))
+    workers.append(Process(other, "--instance", "same"))
+    workers[1].wait_for("restored")
+    status, log = workers[0].end()
+    assert status == console.FENCED, log[-1]
+    assert log[-1]["advice"] == "another worker has this instance name; do not start again"
+    workers[1].process.send_signal(signal.SIGTERM)
+    assert workers[1].end()[0] == console.DONE
+
+
+def test_broker_that_is_down_is_told_in_time(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))  # nobody listens
+        there = f"kafka://127.0.0.1:{bound.getsockname()[1]}"
+        begun = monotonic()
+        status, log = Process(config, "--broker", there).end()
+        assert monotonic() - begun < 45.0
+        assert status == console.LOST_BROKER, log
+        assert [line["level"] for line in log] == ["error"]
+        status, wrong = checked(config, capsys, broker=there)
+        assert (status, len(wrong)) == (2, 1)
+        assert monotonic() - begun < 90.0
+
+
+def test_check_tells_what_is_missing_and_what_was_made(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, wrong = checked(config, capsys)
+    assert (status, list(wrong), len(wrong["topics"])) == (2, ["topics"], 7)
+    make_topics(config)
+    assert checked(config, capsys) == (0, {})
+
+
+def test_check_tells_unequal_numbers_of_partitions(
+    config: Path, kafka_prefix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_topics(config)
+    other = config.with_name("other.toml")
+    text = config.read_text().replace("partitions = 4", 'partitions = 2\nrequests = "asked"')
+    other.write_text(text)
+    make_topics(other)
+    status, wrong = checked(other, capsys)
+    assert (status, list(wrong)) == (2, ["topics"])
+    assert f"{kafka_prefix}asked" in " ".join(wrong["topics"])
+
+
+def test_check_and_run_tell_a_changed_configuration(
+    config: Path, workers: list[Process], capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_topics(config)
+    send_events(config, 8)
+    workers.append(Process(config))
+    workers[0].wait_for("batch")
+    workers[0].process.send_signal(signal.SIGTERM)
+    assert workers[0].end()[0] == console.DONE
+    assert checked(config, capsys) == (0, {})
+    other = config.with_name("other.toml")
+    other.write_text(config.read_text().replace("warm_up = 0", "warm_up = 7"))
+    status, wrong = checked(other, capsys)
+    assert (status, list(wrong)) == (2, ["learned"])
+    status, log = Process(other).end()
+    assert status == console.WRONG_USE
+    assert "was worked on with another configuration" in log[-1]["reason"]
+
+
+def test_a_worker_that_leaves_when_it_is_stopped_is_missed_by_nobody(
+    config: Path, workers: list[Process]
+) -> None:
+    """Without `leave` the group keeps its partitions for the session of ten seconds."""
+    config.write_text(config.read_text().replace("[loop]", "leave = true\n[loop]"))
+    for name in ("one", "two"):
+        workers.append(Process(config, "--create-topics", "--instance", name))
+        workers[-1].wait_for("restored")
+    with closing(open_topics(load_deployed(config))) as topics:
+        wait_until(lambda: topics.n_members(load_deployed(config).worker.group) == 2)
+        send_events(config, 40)
+        wait_until(lambda: n_predictions(config) == 40)
+        workers[0].process.send_signal(signal.SIGTERM)
+        status, log = workers[0].end()
+        begun = monotonic()
+        assert (status, log[-1]["event"]) == (console.DONE, "stopped")
+        send_events(config, 40)
+        wait_until(lambda: n_predictions(config) == 80)
+        assert monotonic() - begun < 8.0  # 2 s on a machine with nothing else to do
+        assert topics.n_members(load_deployed(config).worker.group) == 1
+
+
+def wait_until(condition: Callable[[], bool], timeout_s: float = 30.0) -> None:
+    deadline = monotonic() + timeout_s
+    while not condition():
+        assert monotonic() < deadline, "not in time"
+        sleep(0.05)
+
+
+def alerts(config: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, list[str]]:
+    capsys.readouterr()
+    status = check_deployment(config, broker=None, timeout_s=30.0)
+    lines = capsys.readouterr().out.splitlines()
+    return status, [line.split(maxsplit=2)[2] for line in lines if line.startswith("alert")]
+
+
+def test_check_tells_inputs_that_wait_for_no_worker(
+    config: Path, kafka_prefix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_topics(config)
+    assert alerts(config, capsys) == (0, [])
+    send_events(config, 6)
+    text = f"no worker is at work in group '{kafka_prefix}group', with 6 inputs waiting"
+    assert alerts(config, capsys) == (console.NEEDS_OPERATOR, [text])
+
+
+def test_check_does_not_take_what_was_aborted_for_inputs(
+    config: Path, kafka: str, kafka_prefix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_topics(config)
+    with open_transaction(kafka, f"{kafka_prefix}feeder", f"{kafka_prefix}events"):
+        pass
+    assert alerts(config, capsys) == (0, [])
+
+
+def test_an_open_transaction_is_told_by_check_and_watch(
+    config: Path,
+    kafka: str,
+    kafka_prefix: str,
+    workers: list[Process],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(contents, "STALL_S", 2.0)
+    workers.append(Process(config, "--create-topics"))
+    workers[0].wait_for("restored")
+    send_events(config, 8)
+    wait_until(lambda: n_predictions(config) == 8)
+    assert alerts(config, capsys) == (0, [])
+    with open_transaction(kafka, f"{kafka_prefix}feeder", f"{kafka_prefix}events"):
+        status, [text] = alerts(config, capsys)
+        with visit(config) as deployment, closing(Follower(deployment, from_start=False)) as watch:
+            watch.read_on(0.1)
+            shown = watch.text()
+    assert status == console.NEEDS_OPERATOR
+    assert f"waiting in topic {kafka_prefix}events partition 0, without progress for " in text
+    assert f"an open transaction of transactional id '{kafka_prefix}feeder' (producer " in text
+    assert "\ninputs " in shown
+    assert f"transactional id '{kafka_prefix}feeder'" in shown
+
+
+def test_check_tells_records_that_were_deleted_unread(
+    config: Path,
+    kafka: str,
+    kafka_prefix: str,
+    workers: list[Process],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    workers.append(Process(config, "--create-topics"))
+    workers[0].wait_for("restored")
+    send_events(config, 20)
+    wait_until(lambda: n_predictions(config) == 20)
+    workers[0].process.send_signal(signal.SIGTERM)
+    workers[0].end()
+    send_events(config, 40)
+    with closing(Connection(kafka).admin()) as admin:
+        admin.delete_records({TopicPartition(f"{kafka_prefix}events", n): -1 for n in range(4)})
+    status, found = alerts(config, capsys)
+    assert status == console.NEEDS_OPERATOR
+    assert len(found) == 4
+    assert "deleted before they were read (offsets " in found[0]
+    workers.append(Process(config))
+    workers[1].wait_for("missed")
+    send_events(config, 10)
+    wait_until(lambda: n_predictions(config) == 30)
+    workers[1].process.send_signal(signal.SIGTERM)
+    _, log = workers[1].end()
+    missed = [line for line in log if line["event"] == "missed"]
+    assert sum(line["n"] for line in missed) == 40
+    assert {line["level"] for line in missed} == {"warning"}
+    assert alerts(config, capsys) == (0, [])

@@ -1,0 +1,58 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgp.common.running_stats import Moments
+
+numbers = st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=20)
+
+
+def of(values):
+    moments = Moments()
+    for value in values:
+        moments.add(value)
+    return moments
+
+
+@given(numbers)
+def test_they_are_those_of_numpy(values):
+    moments = of(values)
+    assert moments.n == len(values)
+    assert moments.mean == pytest.approx(np.mean(values), abs=1e-9)
+    spread = float(np.std(values))
+    assert moments.std == pytest.approx(spread if spread > 1e-9 else 1.0, abs=1e-6) or spread < 1e-6
+
+
+@given(numbers, numbers)
+def test_numbers_that_are_taken_back_were_never_there(values, others):
+    moments = of([*values, *others])
+    for value in others:
+        moments.remove(value)
+    expected = of(values)
+    assert (moments.n, moments.mean) == (expected.n, pytest.approx(expected.mean, abs=1e-9))
+    assert moments.m2 == pytest.approx(expected.m2, abs=1e-6)
+
+
+def test_when_all_are_gone_it_begins_anew():
+    moments = of([5.0])
+    moments.remove(5.0)
+    assert (moments.n, moments.mean, moments.std) == (0, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("values", [[], [3.0], [1e9, 1e9, 1e9]])
+def test_what_does_not_differ_keeps_its_unit(values):
+    assert of(values).std == 1.0
+
+
+def test_numbers_that_fade_count_as_shares():
+    """The mean and variance with weights .5^2, .5 and 1."""
+    moments = Moments()
+    for value in (1.0, 3.0, 8.0):
+        moments.fade(0.5)
+        moments.add(value)
+    mean = (0.25 * 1.0 + 0.5 * 3.0 + 8.0) / 1.75
+    squares = 0.25 * (1.0 - mean) ** 2 + 0.5 * (3.0 - mean) ** 2 + (8.0 - mean) ** 2
+    assert moments.n == 1.75
+    assert moments.mean == pytest.approx(mean)
+    assert moments.std == pytest.approx((squares / 1.75) ** 0.5)

@@ -1,0 +1,111 @@
+"""`streamgp init`: the file it prints is the default, and every line of it can be used."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from click.testing import CliRunner
+
+from streamgp.cli.main import cli
+from streamgp.config.load import parse, parse_worker
+from streamgp.config.settings import (
+    Broker,
+    Config,
+    Loop,
+    Security,
+    Topics,
+    Worker,
+    replay_part,
+    resolved,
+)
+
+
+def printed(*arguments: str) -> str:
+    result = CliRunner().invoke(cli, ["init", *arguments])
+    assert result.exit_code == 0
+    return result.stdout
+
+
+@pytest.mark.parametrize("preset", ["default", "paper"])
+def test_printed_file_is_the_default(preset: str) -> None:
+    text = printed("--preset", preset)
+    assert resolved(parse(text, source="init")) == resolved(Config(preset=preset))  # type: ignore[arg-type]
+
+
+def test_default_preset_is_printed_without_options() -> None:
+    assert printed() == printed("--preset", "default")
+
+
+def test_every_setting_switched_on_is_a_valid_file() -> None:
+    text = re.sub(r"(?m)^#(?! )", "", printed())
+    config = parse(text, source="init")
+    others = {"window"}  # in place of max_points
+    for section in (config, config.learner, config.log, config.loop, config.annotator):
+        for name in set(section.__struct_fields__) - others:
+            assert getattr(section, name) is not None, name
+
+
+def test_every_section_and_setting_is_there() -> None:
+    text = printed()
+    config = resolved(Config())
+    for section in ("learner", "query", "challenge", "budget", "annotator", "log", "loop"):
+        assert f"[{section}]" in text
+        for name in getattr(config, section).__struct_fields__:
+            in_place = r"|\bwindow = 200 in its place\b" if name == "window" else ""
+            pattern = rf"(?m)^#?{name} = |\.{name}\]{in_place}"
+            assert re.search(pattern, text), (section, name)
+
+
+@pytest.mark.parametrize("preset", ["default", "paper"])
+def test_file_for_a_worker_is_the_default_but_for_how_long_it_remembers(preset: str) -> None:
+    config = parse_worker(printed("--worker", "--preset", preset), source="init")
+    assert (config.topics, config.worker) == (Topics(), Worker())
+    assert config.broker == Broker(url="kafka://localhost:9092")
+    assert config.loop == Loop(expires_after_s=3600.0, answer_horizon_s=86400.0)
+    expected = Config(preset=preset, loop=config.loop)  # type: ignore[arg-type]
+    assert resolved(replay_part(config)) == resolved(expected)
+
+
+def test_every_setting_of_a_worker_switched_on_is_a_valid_file() -> None:
+    config = parse_worker(re.sub(r"(?m)^#(?! )", "", printed("--worker")), source="init")
+    assert config.broker is not None
+    others = {"password_file", "key_password_file"}  # in place of a variable
+    for section in (config, config.broker.security, config.loop, config.worker, config.topics):
+        for name in set(section.__struct_fields__) - others:
+            assert getattr(section, name) is not None, name
+
+
+def test_every_section_and_setting_of_a_worker_is_there() -> None:
+    text = printed("--worker")
+    sections = {"broker": Broker, "broker.security": Security, "topics": Topics, "worker": Worker}
+    for section, cls in sections.items():
+        assert re.search(rf"(?m)^#?\[{section}\]$", text)
+        for name in set(cls.__struct_fields__) - {"security"}:
+            assert re.search(rf"(?m)^#?{name} = |\b{name}\b", text), (section, name)
+    assert "[annotator]" not in text
+
+
+@pytest.mark.parametrize("options", [(), ("--worker",)], ids=["replay", "worker"])
+def test_each_rule_that_the_comments_show_is_valid(options: tuple[str, ...]) -> None:
+    text = printed(*options)
+    section = ""
+    seen = 0
+    for line in text.splitlines():
+        if line.startswith("["):
+            section = line
+        shown = re.match(r'#   ("\w+") +(.*)', line)
+        if shown:
+            name, rest = shown.groups()
+            settings = re.findall(r"\w+ = [\d.]+", rest)
+            learner = '[learner]\nname = "ensemble"' if name in ('"kl"', '"deterministic"') else ""
+            parse("\n".join([learner, section, f"rule = {name}", *settings]), source="comment")
+            seen += 1
+    assert seen == 20
+
+
+def test_wrong_preset_names_the_choices() -> None:
+    result = CliRunner().invoke(cli, ["init", "--preset", "papers"])
+    assert result.exit_code == 2
+    assert "'papers' is not one of 'default', 'paper'" in result.stderr
+    assert result.stderr.count("\n") == 1

@@ -1,0 +1,624 @@
+"""The desk against the loop itself: what is open here is what waits there."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connectors.annotation.inbox import CannotUndoError, Desk, Question
+from connectors.annotation.own_answers import N_KEPT, OwnAnswers
+from streamgp.base import Neighbour
+from streamgp.interactive import (
+    Answer,
+    Cancel,
+    Challenge,
+    Event,
+    Expired,
+    InteractiveLoop,
+    LabelledExample,
+    LabelRequest,
+    Message,
+    Rejected,
+)
+from streamgp.learners.gp_classifier import GPClassifier
+from streamgp.query import SkepticalClassifier
+from streamgp.query.strategies import AlwaysAsk, AlwaysChallenge
+
+TOPICS = ("requests", "answers", "consensus")
+OUTPUTS = {
+    LabelRequest: "requests",
+    Challenge: "requests",
+    Expired: "requests",
+    Cancel: "requests",
+    LabelledExample: "consensus",
+}
+
+
+def request(
+    event_id: str = "e1", *, at: float = 100.0, key: str | None = None, **fields: Any
+) -> LabelRequest:
+    return LabelRequest(
+        request_id=f"{event_id}/label",
+        event_id=event_id,
+        key=key,
+        x={"light": 0.5},
+        reason="SkepticalAsk",
+        score=0.3,
+        threshold=0.1,
+        requested_at=at,
+        **fields,
+    )
+
+
+def challenge(
+    event_id: str = "e1", n: int = 1, *, at: float = 110.0, key: str | None = None, **fields: Any
+) -> Challenge:
+    about = {"given": "hall", "suggested": "den", "probability_wrong": 0.8, "annotator": "ann"}
+    return Challenge(
+        request_id=f"{event_id}/challenge/{n}",
+        event_id=event_id,
+        key=key,
+        x={"light": 0.5},
+        reason="SkepticalChallenge",
+        score=0.8,
+        threshold=0.1,
+        requested_at=at,
+        **{**about, **fields},
+    )
+
+
+def line(event_id: str = "e1", y: Any = "hall", *, at: float = 110.0, **fields: Any) -> Any:
+    return LabelledExample(
+        event_id=event_id, sequence=1, x={}, y=y, origin="asked", learned_at=at, **fields
+    )
+
+
+def desk_with(*messages: Any, annotator: str | None = "ann", **options: Any) -> Desk:
+    desk = Desk(annotator, **options)
+    for message in messages:
+        desk.take(message)
+    return desk
+
+
+def ids(desk: Desk, now: float = 120.0) -> list[str]:
+    return [question.request.request_id for question in desk.questions(now)]
+
+
+def said(desk: Desk, y: Any, now: float) -> Answer:
+    """Answer the next question, which has to lead to a message."""
+    question = desk.next(now)
+    assert question is not None
+    answer = desk.answer(question, y, now)
+    assert answer is not None
+    return answer
+
+
+class Town:
+    """A loop, three topics, and annotators who have read some part of each."""
+
+    def __init__(self, expires_after_s: float | None = 50.0) -> None:
+        model = SkepticalClassifier(
+            GPClassifier(), query=AlwaysAsk(), challenge=AlwaysChallenge(), warm_up=0, seed=1
+        )
+        self.loop = InteractiveLoop(model, expires_after_s=expires_after_s)
+        self.topics: dict[str, list[Any]] = {topic: [] for topic in TOPICS}
+        self.rejected: list[Rejected] = []
+        self.now = 0.0
+        self.n_events = 0
+        self.n_worked = 0
+        self.n_read: dict[tuple[int, str], int] = {}
+
+    def put(self, messages: list[Message]) -> None:
+        for message in messages:
+            if isinstance(message, Rejected):
+                self.rejected.append(message)
+            elif topic := OUTPUTS.get(type(message)):
+                self.topics[topic].append(message)
+
+    def event(self, y: str | None = None) -> None:
+        self.n_events += 1
+        event = Event(
+            event_id=f"e{self.n_events}",
+            x={"a": self.n_events % 3, "b": self.n_events % 2},
+            occurred_at=self.now,
+            y=y,
+        )
+        self.put(self.loop.on_event(event, self.now))
+
+    def work(self, n: int | None = None) -> None:
+        """Let the worker take the next answers, and look at the clock if it has taken all."""
+        answers = self.topics["answers"]
+        todo = answers[self.n_worked :][: len(answers) if n is None else n]
+        for answer in todo:
+            self.n_worked += 1
+            self.put(self.loop.on_answer(answer, answer.answered_at))
+        if self.n_worked == len(answers):
+            self.put(self.loop.on_time(self.now))
+
+    def read(self, desk: Desk, topic: str, n: int | None = None) -> None:
+        place = (id(desk), topic)
+        start = self.n_read.get(place, 0)
+        fresh = self.topics[topic][start:][: len(self.topics[topic]) if n is None else n]
+        for message in fresh:
+            desk.take(message)
+        self.n_read[place] = start + len(fresh)
+
+    def read_all(self, desk: Desk) -> Desk:
+        for topic in TOPICS:
+            self.read(desk, topic)
+        return desk
+
+    def waiting(self) -> set[str]:
+        """Return the requests that wait in the loop, of those in time."""
+        requests = {
+            m.request_id: m
+            for m in self.topics["requests"]
+            if isinstance(m, LabelRequest | Challenge)
+        }
+        open_ones = [r.open_request for r in self.loop._memory if r.open_request is not None]
+        return {
+            q.request_id
+            for q in open_ones
+            if requests[q.request_id].expires_at is None or self.now <= (q.expires_at or 0.0)
+        }
+
+
+LABELS = ("den", "hall", None)
+
+
+def play(town: Town, desks: list[Desk], rng: random.Random, steps: str = "eearrawwusc") -> None:
+    """Let things happen: events, answers, undoing, reading, working, cancelling, time passing."""
+    for _ in range(rng.randint(1, 60)):
+        town.now += rng.choice([0.0, 1.0, 1.0, 20.0])
+        desk = rng.choice(desks)
+        match rng.choice(steps):
+            case "e":
+                town.event(rng.choice([None, None, "den", "hall"]))
+            case "a" if question := desk.next(town.now):
+                answer = desk.answer(question, rng.choice(LABELS), town.now)
+                town.topics["answers"] += [] if answer is None else [answer]
+            case "u":
+                with contextlib.suppress(CannotUndoError):
+                    message = desk.undo(town.now).message
+                    town.topics["answers"] += [] if message is None else [message]
+            case "s" if question := desk.next(town.now):
+                desk.skip(question)
+            case "r":
+                town.read(desk, rng.choice(TOPICS), rng.randint(1, 5))
+            case "w":
+                town.work(rng.randint(1, 3))
+            case "c" if (waiting := town.waiting()) and town.n_worked == len(
+                town.topics["answers"]
+            ):
+                town.put(town.loop.on_cancel(min(waiting), town.now))
+    town.work()
+
+
+def shuffled(town: Town, rng: random.Random) -> list[Any]:
+    """Return all messages, those of each topic in their order."""
+    order = [topic for topic in TOPICS for _ in town.topics[topic]]
+    rng.shuffle(order)
+    left = {topic: iter(town.topics[topic]) for topic in TOPICS}
+    return [next(left[topic]) for topic in order]
+
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+@given(seeds)
+def test_any_interleaving_of_the_topics_leaves_open_what_waits_in_the_loop(seed: int) -> None:
+    rng, town = random.Random(seed), Town()
+    play(town, [Desk("ann")], rng)
+    for annotator in (None, "joe"):
+        onlooker = desk_with(*shuffled(town, rng), annotator=annotator)
+        assert set(ids(onlooker, town.now)) == town.waiting()
+
+
+@given(seeds)
+def test_one_annotator_never_causes_a_rejection(seed: int) -> None:
+    rng, town = random.Random(seed), Town(expires_after_s=None)
+    play(town, [Desk("ann")], rng, steps="eearrawwus")
+    assert town.rejected == []
+
+
+@given(seeds)
+def test_desk_that_was_there_all_the_time_shows_what_one_that_comes_later_shows(seed: int) -> None:
+    rng, town, ann = random.Random(seed), Town(), Desk("ann")
+    play(town, [ann], rng)
+    town.read_all(ann)
+    later = desk_with(*shuffled(town, rng))
+    assert ids(later, town.now) == [
+        question.request.request_id
+        for question in sorted(ann.questions(town.now), key=later._rank)
+        if not is_told_to_nobody(question, town)
+    ]
+
+
+def is_told_to_nobody(question: Question, town: Town) -> bool:
+    """Whether declining the question was taken back, rather than a label."""
+    answers = {answer.answer_id: answer for answer in town.topics["answers"]}
+    last = answers.get(question.supersedes or "")
+    if last is None:
+        return False
+    before = answers.get(last.supersedes or "")
+    return not last.declined or before is None or before.y is None
+
+
+@given(seeds)
+def test_two_annotators_end_with_the_same_open_questions(seed: int) -> None:
+    rng, town = random.Random(seed), Town()
+    desks = [Desk("ann"), Desk("bob")]
+    play(town, desks, rng)
+    onlooker = set(ids(town.read_all(Desk()), town.now))
+    for desk in desks:
+        questions = town.read_all(desk).questions(town.now)
+        assert {q.request.request_id for q in questions if q.supersedes is None} == onlooker
+    assert onlooker <= town.waiting()
+
+
+@given(seeds)
+def test_what_is_read_twice_changes_nothing(seed: int) -> None:
+    rng, town = random.Random(seed), Town()
+    play(town, [Desk("ann")], rng)
+    messages = shuffled(town, rng)
+    desk = desk_with(*messages)
+    shown = desk.questions(town.now)
+    for message in messages:
+        desk.take(message)
+    assert desk.questions(town.now) == shown
+
+
+# --- the order of questions
+
+
+def test_challenges_come_first_and_then_the_oldest() -> None:
+    desk = desk_with(request("e2", at=102.0), request("e1", at=101.0), challenge("e3", at=103.0))
+    assert ids(desk) == ["e3/challenge/1", "e1/label", "e2/label"]
+    assert desk.n_open(120.0) == 3
+
+
+def test_skipped_questions_come_last_in_the_order_of_skipping() -> None:
+    desk = desk_with(*(request(f"e{i}", at=100.0 + i) for i in range(3)))
+    for _ in range(2):
+        question = desk.next(120.0)
+        assert question is not None
+        desk.skip(question)
+    assert ids(desk) == ["e2/label", "e0/label", "e1/label"]
+    desk.turn_over()
+    assert ids(desk) == ["e2/label", "e0/label", "e1/label"]
+
+
+def test_question_carries_the_partition_that_the_answer_belongs_into() -> None:
+    desk = Desk("ann")
+    desk.take(request(key="k"), partition=3)
+    question = desk.next(120.0)
+    assert question is not None
+    assert question.partition == 3
+    answer = desk.answer(question, "hall", 120.0)
+    assert answer is not None
+    assert (answer.key, answer.event_id, answer.request_id) == ("k", "e1", "e1/label")
+
+
+# --- what ends a question
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        Answer(answer_id="a", request_id="e1/label", event_id="e1", y="den", answered_at=110.0),
+        Answer(answer_id="a", request_id="e1/label", event_id="e1", declined=True, answered_at=1.0),
+        Answer(answer_id="a", event_id="e1", y="den", answered_at=110.0),
+        Expired(request_id="e1/label", event_id="e1", at=110.0),
+        Cancel(request_id="e1/label", why="gone", at=110.0),
+        challenge(),
+        line(),
+    ],
+    ids=lambda end: type(end).__name__,
+)
+@pytest.mark.parametrize("is_read_first", [False, True])
+@pytest.mark.parametrize("annotator", [None, "ann"])
+def test_label_request_ends_with(end: Any, is_read_first: bool, annotator: str | None) -> None:
+    messages = [end, request()] if is_read_first else [request(), end]
+    desk = desk_with(*messages, annotator=annotator)
+    assert "e1/label" not in ids(desk)
+
+
+def test_questions_whose_time_is_over_are_not_shown() -> None:
+    desk = desk_with(request("e1", expires_at=119.0), request("e2", expires_at=120.0))
+    assert ids(desk) == ["e2/label"]
+    assert ids(desk_with(request(), answer_horizon_s=19.0)) == []
+    question = desk_with(request(expires_at=130.0)).next(120.0)
+    assert question is not None
+    assert desk.is_open(question, 119.0)
+    assert not desk.is_open(question, 131.0)
+
+
+@pytest.mark.parametrize("asked", [request, challenge])
+def test_a_question_about_an_earlier_event_is_open_until_the_horizon_of_that(asked: Any) -> None:
+    desk = desk_with(asked(at=100.0, occurred_at=40.0), answer_horizon_s=80.0, annotator="ann")
+    question = desk.next(120.0)
+    assert question is not None
+    assert not desk.is_open(question, 121.0)
+    assert desk.n_open(121.0) == 0
+    desk.answer(question, "hall", 110.0)
+    desk.undo(111.0)
+    assert [desk.n_open(now) for now in (120.0, 121.0)] == [1, 0]
+
+
+def test_cancelling_what_is_no_request_changes_nothing() -> None:
+    assert ids(desk_with(request(), Cancel(request_id="?", why="", at=1.0))) == ["e1/label"]
+
+
+def test_what_is_settled_is_forgotten_after_two_turns() -> None:
+    answered = Answer(
+        answer_id="a", request_id="e1/label", event_id="e1", y="den", answered_at=110.0
+    )
+    for n_turns, shown in [(0, []), (1, []), (2, ["e1/label"])]:
+        desk = desk_with(answered)
+        for _ in range(n_turns):
+            desk.turn_over()
+        desk.take(request())
+        assert ids(desk) == shown
+
+
+def test_settled_events_are_limited_in_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("connectors.annotation.open_questions.MAX_PAST", 10)
+    desk = desk_with(*(line(f"e{i}") for i in range(40)))
+    desk.take(request("e0"))
+    desk.take(request("e39"))
+    assert ids(desk) == ["e0/label"]
+    assert len(desk._waiting._past) + len(desk._waiting._older) <= 22
+
+
+def test_settled_questions_leave_nothing_behind() -> None:
+    desk = Desk("ann")
+    for i in range(100):
+        desk.take(request(f"e{i}"))
+        desk.take(line(f"e{i}"))
+    for _ in range(3):
+        desk.turn_over()
+    assert not desk._waiting._bodies
+    assert not desk._waiting._past
+
+
+# --- undo
+
+
+def test_undone_label_is_taken_back_and_asked_again() -> None:
+    desk = desk_with(request())
+    first = said(desk, "hall", 120.0)
+    undone = desk.undo(121.0)
+    assert undone.message == Answer(
+        answer_id="e1/label/answer/ann/2",
+        request_id="e1/label",
+        event_id="e1",
+        declined=True,
+        annotator="ann",
+        answered_at=121.0,
+        supersedes=first.answer_id,
+    )
+    second = said(desk, "den", 122.0)
+    assert (second.answer_id, second.y) == ("e1/label/answer/ann/3", "den")
+    assert second.supersedes == undone.message.answer_id
+    assert ids(desk) == []
+
+
+def test_what_is_known_of_an_answer_goes_with_it_and_with_no_other() -> None:
+    desk = desk_with(request())
+    known = {"response_s": 2.5}
+    first = desk.answer(desk.questions(120.0)[0], "hall", 120.0, privileged=known)
+    assert first is not None
+    assert (first.y, first.std, first.privileged) == ("hall", None, known)
+    undone = desk.undo(121.0)
+    assert undone.answer == first
+    assert undone.message is not None
+    assert undone.message.privileged is None
+    assert said(desk, "den", 122.0).privileged is None
+
+
+def test_who_declines_may_say_how_long_it_took() -> None:
+    desk = desk_with(request())
+    answer = desk.answer(desk.questions(120.0)[0], None, 120.0, privileged={"response_s": 0.5})
+    assert answer is not None
+    assert (answer.declined, answer.privileged) == (True, {"response_s": 0.5})
+
+
+def test_undone_question_is_there_in_the_next_session() -> None:
+    desk = desk_with(request())
+    answers = [said(desk, "hall", 120.0), desk.undo(121.0).message]
+    for messages in ([request(), *answers], [*answers, request()]):
+        [question] = desk_with(*messages).questions(130.0)
+        assert question.supersedes == "e1/label/answer/ann/2"
+        assert ids(desk_with(*messages, annotator="bob"), 130.0) == []
+
+
+def test_declining_again_ends_an_undone_question() -> None:
+    desk = desk_with(request())
+    answers = [said(desk, "hall", 120.0), desk.undo(121.0).message, said(desk, None, 122.0)]
+    assert answers[-1].supersedes == answers[1].answer_id  # type: ignore[union-attr]
+    assert ids(desk) == []
+    assert ids(desk_with(request(), *answers)) == []
+
+
+def test_undoing_a_decline_sends_nothing_until_the_next_answer() -> None:
+    desk = desk_with(request())
+    declined = said(desk, None, 120.0)
+    undone = desk.undo(121.0)
+    assert undone.message is None
+    assert desk.answer(undone.question, None, 122.0) is None
+    assert ids(desk) == []
+    desk.undo(123.0)
+    assert said(desk, "den", 124.0).supersedes == declined.answer_id
+
+
+def test_undoing_a_declined_challenge_corrects_the_label_that_was_given() -> None:
+    desk = desk_with(request())
+    first = said(desk, "hall", 110.0)
+    desk.take(challenge())
+    said(desk, None, 120.0)
+    desk.undo(121.0)
+    assert said(desk, "den", 122.0).supersedes == first.answer_id
+
+
+def test_declined_challenge_of_somebody_elses_label_cannot_be_undone() -> None:
+    desk = desk_with(challenge(annotator="bob"))
+    said(desk, None, 120.0)
+    with pytest.raises(CannotUndoError, match=r"'hall' of event e1 stands now, and only bob"):
+        desk.undo(121.0)
+
+
+def test_undo_goes_back_answer_by_answer_across_events() -> None:
+    desk = desk_with(request("e1", at=101.0), request("e2", at=102.0))
+    said(desk, "hall", 120.0)
+    said(desk, "den", 121.0)
+    assert [desk.undo(122.0).answer.event_id, desk.undo(123.0).answer.event_id] == ["e2", "e1"]
+    with pytest.raises(CannotUndoError, match="there is no answer to take back"):
+        desk.undo(124.0)
+
+
+def test_answer_that_somebody_followed_up_cannot_be_undone() -> None:
+    desk = desk_with(request(), annotator="ann")
+    said(desk, "hall", 110.0)
+    desk.take(challenge())
+    desk.take(
+        Answer(
+            answer_id="b",
+            request_id="e1/challenge/1",
+            event_id="e1",
+            y="den",
+            annotator="bob",
+            answered_at=115.0,
+        )
+    )
+    with pytest.raises(CannotUndoError, match="bob has answered about event e1 since"):
+        desk.undo(121.0)
+
+
+def test_answer_given_too_late_by_a_moment_cannot_be_undone() -> None:
+    """Bob's answer lies before Ann's in the topic: hers was not used."""
+    bobs = Answer(
+        answer_id="b",
+        request_id="e1/label",
+        event_id="e1",
+        y="den",
+        annotator="bob",
+        answered_at=1.0,
+    )
+    anns = said(desk_with(request()), "hall", 120.0)
+    for messages in ([request(), bobs, anns], [bobs, anns, request()], [bobs, request(), anns]):
+        with pytest.raises(CannotUndoError, match="is not known here"):
+            desk_with(*messages).undo(121.0)
+
+
+def test_undone_answer_survives_a_clock_that_goes_back() -> None:
+    desk = desk_with(request())
+    first = said(desk, "hall", 120.0)
+    message = desk.undo(90.0).message
+    assert message is not None
+    assert message.answered_at > first.answered_at
+
+
+def test_open_challenge_goes_when_the_answer_that_it_doubts_is_undone() -> None:
+    desk = desk_with(request())
+    first = said(desk, "hall", 110.0)
+    desk.take(challenge(at=110.0))
+    back = desk.undo(121.0).message
+    assert ids(desk) == ["e1/label"]
+    for messages in ([challenge(at=110.0), first, back], [back, challenge(at=110.0)]):
+        assert "e1/challenge/1" not in ids(desk_with(*messages, annotator="bob"))
+
+
+def test_only_the_last_answers_can_be_undone() -> None:
+    own = OwnAnswers("ann", n_kept=2)
+    for i in (3, 1, 2):
+        answer = Answer(
+            answer_id=f"a{i}", event_id=f"e{i}", y="hall", annotator="ann", answered_at=float(i)
+        )
+        own.take(answer, at=0.0)
+    assert sorted(event_id for _, event_id in own._threads) == ["e2", "e3"]
+    assert N_KEPT == 200
+
+
+def test_very_long_ids_are_shortened_and_stay_the_same() -> None:
+    names = {said(desk_with(request("e" * 1020)), "hall", 120.0).answer_id for _ in range(2)}
+    assert [len(name) for name in names] == [64]
+
+
+def test_name_of_the_annotator_cannot_be_mistaken_in_an_id() -> None:
+    assert said(desk_with(request(), annotator="a/1"), "hall", 120.0).answer_id == (
+        "e1/label/answer/a%2F1/1"
+    )
+
+
+def test_desk_of_nobody_cannot_answer() -> None:
+    desk = desk_with(request(), annotator=None)
+    with pytest.raises(ValueError, match="nobody sits at this desk; give it an annotator"):
+        desk.undo(120.0)
+
+
+# --- labels, and keys that are forgotten
+
+
+def test_labels_are_known_from_examples_suggestions_and_answers() -> None:
+    answer = Answer(answer_id="a", event_id="e9", key="k", y="Attic", answered_at=1.0)
+    nearby = (Neighbour(event_id="e0", x={}, y="loft", distance=0.1),)
+    desk = desk_with(line(y="hall"), challenge(key="k", neighbours=nearby), answer)
+    assert desk.classes("k") == ["Attic", "den", "hall", "loft"]
+    assert desk.classes(None) == ["hall"]
+    assert desk.all_classes() == ["Attic", "den", "hall", "loft"]
+
+
+def test_labels_of_different_types_are_different_labels() -> None:
+    desk = desk_with(*(line(f"e{y!r}", y=y) for y in (2, "1", 1, True, 1.0, None)))
+    assert [repr(y) for y in desk.classes(None)] == ["True", "1.0", "1", "2", "'1'"]
+
+
+@pytest.mark.parametrize("is_read_first", [False, True])
+def test_forgotten_key_leaves_nothing_until_it_comes_again(is_read_first: bool) -> None:
+    desk = Desk("ann")
+    before = [request(key="k"), line(y="den", key="k"), request("e5", key="other")]
+    if is_read_first:
+        desk.forget("k", at=50.0)
+    for message in before:
+        desk.take(message, at=10.0)
+    if not is_read_first:
+        desk.forget("k", at=50.0)
+    desk.take(request(key="k"), at=60.0)
+    desk.take(line("e7", y="hall", key="k"), at=60.0)
+    assert ids(desk) == ["e1/label", "e5/label"]
+    assert desk.classes("k") == ["hall"]
+
+
+def test_answers_about_a_forgotten_key_cannot_be_undone() -> None:
+    desk = Desk("ann")
+    desk.take(request(key="k"), at=10.0)
+    said(desk, "hall", 20.0)
+    desk.forget("k", at=50.0)
+    with pytest.raises(CannotUndoError, match="there is no answer"):
+        desk.undo(60.0)
+
+
+def test_a_question_that_was_written_late_can_be_answered_as_much_longer():
+    desk = Desk("ann", answer_horizon_s=100.0)
+    late = LabelRequest(
+        request_id="e9/label",
+        event_id="e9",
+        x={},
+        reason="SkepticalAsk",
+        score=1.0,
+        threshold=0.0,
+        requested_at=0.0,
+    )
+    desk.take(late, at=1000.0)
+    assert desk.n_open(1100.0) == 1
+    assert desk.n_open(1100.1) == 0
+    [question] = desk.questions(now=1050.0)
+    desk.answer(question, "hall", now=1050.0)
+    desk.undo(now=1051.0)
+    assert desk.n_open(1100.0) == 1
+    assert desk.n_open(1100.1) == 0

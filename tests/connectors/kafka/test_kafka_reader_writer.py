@@ -1,0 +1,131 @@
+"""Readers and writers on a real broker: without a group, without transactions."""
+
+import time
+
+import pytest
+from kafka_cases import linked, numbered, opened, out, read, read_records, write
+
+from connectors.topics import LinkError, RefusedError
+
+
+@pytest.fixture
+def topics(kafka, kafka_prefix):
+    with opened(kafka, kafka_prefix) as made:
+        yield made
+
+
+def test_what_a_writer_has_flushed_is_read_by_everybody_from_the_start(topics):
+    writer = topics.writer("feeder")
+    writer.send(out("events", b"1", 0))
+    writer.send(out("events", b"2", 0, headers=(("a", b"b"),)))
+    writer.flush()
+    for _ in range(2):
+        records = read_records(topics, "events")
+        assert [(r.topic, r.offset, r.value, r.headers) for r in records] == [
+            ("events", 0, b"1", ()),
+            ("events", 1, b"2", (("a", b"b"),)),
+        ]
+    writer.close()
+
+
+def test_closing_a_writer_flushes(topics):
+    writer = topics.writer("feeder")
+    writer.send(out("events", b"1"))
+    writer.close()
+    writer.close()
+    assert read(topics, "events") == [b"1"]
+    with pytest.raises(LinkError, match=r"^writer is closed; open a new one$"):
+        writer.send(out("events", b"2"))
+
+
+def test_a_reader_reads_on_after_it_has_caught_up(topics):
+    write(topics, out("events", b"1", 1))
+    reader = topics.reader(["events", "answers"])
+    assert not reader.caught_up
+    assert [r.value for r in reader.poll(10.0)] == [b"1"]
+    assert reader.caught_up
+    assert reader.poll(0.1) == []
+    write(topics, out("answers", b"2"))
+    assert [(r.topic, r.value) for r in reader.poll(10.0)] == [("answers", b"2")]
+    reader.close()
+    reader.close()
+    with pytest.raises(LinkError, match=r"^reader is closed; open a new one$"):
+        reader.poll(0.0)
+
+
+def test_a_reader_of_nothing_has_caught_up(topics):
+    reader = topics.reader(["events"])
+    assert reader.caught_up
+    reader.close()
+
+
+def test_a_reader_from_the_end_sees_what_comes(topics):
+    write(topics, *numbered("events", 10))
+    reader = topics.reader(["events"], from_end=True)
+    assert reader.caught_up
+    assert reader.poll(0.2) == []
+    write(topics, out("events", b"new", 1))
+    assert [r.value for r in reader.poll(10.0)] == [b"new"]
+    reader.close()
+
+
+def test_a_reader_sees_committed_records_only_and_passes_what_was_aborted(topics, kafka_prefix):
+    producer = topics._connection.producer(transactional_id=kafka_prefix + "t")
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.send(topics._names["predictions"], b"aborted", b"k", partition=0).get(5.0)
+    reader = topics.reader(["predictions"])
+    assert reader.poll(0.2) == []
+    assert not reader.caught_up
+    producer.abort_transaction()
+    start = time.monotonic()
+    assert reader.poll(10.0) == []
+    assert time.monotonic() - start < 5.0
+    assert reader.caught_up
+    reader.close()
+    producer.close()
+    with linked(topics, kafka_prefix + "g") as link:
+        link.commit([out("predictions", b"1")])
+    assert read(topics, "predictions") == [b"1"]
+
+
+def test_many_records_are_safe_although_nobody_flushed_in_between(topics):
+    n = 12_000
+    write(topics, *numbered("events", n))
+    assert read(topics, "events") == [b"%d" % i for i in range(n)]
+
+
+def test_a_record_that_the_broker_does_not_take_breaks_the_writer(topics):
+    writer = topics.writer("feeder")
+    writer.send(out("events", b"x" * 2_000_000))
+    with pytest.raises(RefusedError, match=r" refused to take records: a record is larger than "):
+        writer.flush()
+    with pytest.raises(LinkError, match=r"^writer is broken \(.*max.message.bytes.*; open a n"):
+        writer.send(out("events", b"1"))
+    writer.close()
+
+
+def test_a_record_that_no_topic_takes_is_refused(topics):
+    writer = topics.writer("feeder")
+    with pytest.raises(ValueError, match=r"^record for events has \d+ bytes, expected at most"):
+        writer.send(out("events", b"x" * 17_000_000))
+    writer.close()
+
+
+def test_a_partition_that_is_not_there_is_named(topics):
+    writer = topics.writer("feeder")
+    with pytest.raises(LinkError, match="Unrecognized partition 9 for topic"):
+        writer.send(out("events", b"1", 9))
+    writer.close()
+
+
+def test_a_record_leaves_soon_and_what_comes_just_after_with_the_next_one_or_a_flush(topics):
+    reader, writer = topics.reader(["events"]), topics.writer("feeder")
+    writer.send(out("events", b"1"))
+    assert [record.value for record in reader.poll(10.0)] == [b"1"]
+    for _ in range(5):
+        writer.send(out("events", b"2"))
+    writer.flush()
+    assert read(topics, "events") == [b"1"] + [b"2"] * 5
+    reader.close()
+    writer.close()

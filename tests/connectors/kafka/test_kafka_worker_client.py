@@ -1,0 +1,701 @@
+"""A worker's hold on a real broker: what counts, for whom, and what happens if it goes wrong."""
+
+import threading
+import time
+from contextlib import ExitStack
+
+import pytest
+from kafka_cases import (
+    QUICK,
+    copy_all,
+    error_of,
+    eventually,
+    linked,
+    numbered,
+    opened,
+    out,
+    poll,
+    read,
+    read_records,
+    settle,
+    write,
+)
+
+from connectors.topics import FencedError, LinkError, ShortTopicError
+
+
+@pytest.fixture
+def topics(kafka, kafka_prefix):
+    with opened(kafka, kafka_prefix) as made:
+        yield made
+
+
+@pytest.fixture
+def group(kafka_prefix):
+    return kafka_prefix + "group"
+
+
+def values(records):
+    return [record.value for record in records]
+
+
+# --- leaving
+
+
+def test_a_worker_that_leaves_gives_its_place_up_at_once(topics, group):
+    with linked(topics, group) as link:
+        settle(link)
+        link.close(leave=True)
+        eventually(lambda: topics.n_members(group), 0, timeout_s=1.5)
+
+
+def test_a_worker_that_leaves_does_not_throw_its_successor_out(topics, group):
+    """It is stopped before it has noticed that another one bears its name."""
+    with linked(topics, group) as old:
+        settle(old)
+        with linked(topics, group) as new:
+            settle(new)
+            old.close(leave=True)
+            assert topics.n_members(group) == 1
+            write(topics, out("events", b"x"))
+            assert values(poll(new, 1)) == [b"x"]
+            new.commit([])
+
+
+# --- reading
+
+
+def test_a_record_arrives_as_it_was_written(topics, group):
+    headers = (("ce_type", b"streamgp.event.v1"), ("ce_type", b"\xff"), ("empty", b""))
+    before = time.time() - 1.0
+    write(
+        topics,
+        out("events", b"\xff\x00", 1, key=b"", headers=headers),
+        out("events", b"x", 1, key=None),
+        out("events", None, 1),
+    )
+    with linked(topics, group) as link:
+        first, second, third = poll(link, 3)
+    assert (first.topic, first.partition, first.offset) == ("events", 1, 0)
+    assert (first.key, first.value, first.headers) == (b"", b"\xff\x00", headers)
+    assert before < first.at < time.time() + 1.0
+    assert (second.offset, second.key, second.headers) == (1, None, ())
+    assert (third.key, third.value) == (b"ann", None)
+
+
+def test_news_of_partitions_comes_without_records(topics, group):
+    write(topics, *numbered("events", 3))
+    with linked(topics, group, wait=False) as link:
+        assert (link.assigned, link.generation) == (frozenset(), -1)
+        while not link.assigned:
+            assert link.poll(0.5) == []
+        assert link.assigned == {0, 1}
+        assert link.generation >= 1
+        assert values(poll(link, 3)) == [b"0", b"1", b"2"]
+
+
+def test_all_that_came_during_a_batch_comes_with_the_next_poll(topics, group):
+    writer = topics.writer("feeder")
+    sizes = []
+    with linked(topics, group) as link:
+        for _ in range(8):
+            while link.poll(0.02):
+                link.commit([])  # on a busy machine the rest of the last five comes later
+            # A fetch waits at the broker, which answers it as soon as there is one record.
+            for record in numbered("events", 5):
+                writer.send(record)
+                writer.flush()
+            sizes.append(len(link.poll(5.0)))
+            link.commit([])
+    writer.close()
+    assert sizes.count(5) >= 5
+
+
+def test_answers_come_before_the_events_of_their_partition_also_out_of_a_backlog(topics, group):
+    write(topics, *numbered("events", 6000), *numbered("answers", 6000))
+    with linked(topics, group) as link:
+        found = []
+        while len(found) < 12_000:
+            records = poll(link, 1)
+            found += [record.topic for record in records]
+            link.commit([])
+    # Some events may be in the batch of the last answers, none in an earlier one.
+    last_answer = max(i for i, topic in enumerate(found) if topic == "answers")
+    assert last_answer < 6500
+    assert found.count("answers") == found.count("events") == 6000
+
+
+def test_an_open_transaction_of_somebody_else_on_the_answers_does_not_hold_up_events(topics, group):
+    with open_transaction(topics, "answers"), linked(topics, group) as link:
+        write(topics, *numbered("events", 100))
+        start = time.monotonic()
+        assert len(poll(link, 100)) == 100
+        assert time.monotonic() - start < 2.5
+        write(topics, *numbered("events", 1, start=100))
+        start = time.monotonic()
+        assert values(poll(link, 1)) == [b"100"]
+        assert time.monotonic() - start < 2.5
+
+
+def test_all_of_a_large_backlog_is_read_in_the_order_of_each_partition(topics, group):
+    n = 15_000
+    write(topics, *numbered("events", n, 0), *numbered("events", n, 1))
+    with linked(topics, group, max_records=300) as link:
+        found = {0: [], 1: []}
+        while sum(map(len, found.values())) < 2 * n:
+            for record in poll(link, 1):
+                found[record.partition].append(int(record.value))
+            link.commit([])
+        assert all(lag == 0 for (topic, _), lag in link.lag().items() if topic == "events")
+    assert found == {0: list(range(n)), 1: list(range(n))}
+
+
+def test_an_idle_poll_takes_as_long_as_it_may(topics, group):
+    with linked(topics, group) as link:
+        start = time.monotonic()
+        assert link.poll(0.5) == []
+        assert 0.45 < time.monotonic() - start < 1.5
+        start = time.monotonic()
+        assert link.poll(0.0) == []
+        assert time.monotonic() - start < 0.4
+
+
+def test_a_record_that_comes_while_a_poll_waits_ends_it(topics, group):
+    with linked(topics, group) as link:
+        link.poll(0.3)
+        timer = threading.Timer(0.3, write, (topics, out("events", b"x")))
+        timer.start()
+        start = time.monotonic()
+        assert values(link.poll(5.0)) == [b"x"]
+        assert time.monotonic() - start < 2.0
+        timer.join()
+
+
+def test_the_lag_counts_what_was_not_handed_over(topics, group):
+    write(topics, *numbered("events", 5, 0), *numbered("answers", 2, 1))
+    with linked(topics, group, max_records=3) as link:
+        assert len(poll(link, 3)) == 3
+        lag = link.lag()
+        assert lag["events", 0] + lag["answers", 1] == 4
+        assert lag["consensus", 0] == lag["events", 1] == 0
+        assert set(lag) == {(t, n) for t in ("events", "answers", "consensus") for n in (0, 1)}
+
+
+# --- writing
+
+
+def test_what_is_written_and_what_was_read_become_visible_together(topics, group):
+    write(topics, *numbered("events", 3))
+    with linked(topics, group) as link:
+        records = poll(link, 3)
+        ends = link.commit([out("predictions", r.value, 1) for r in records])
+        assert ends == {("predictions", 1): 3}
+        assert link.commit([out("predictions", b"3", 1), out("state", b"s")]) == {
+            ("predictions", 1): 5,  # the end of the first transaction took a place
+            ("state", 0): 1,
+        }
+    assert read(topics, "predictions") == [b"0", b"1", b"2", b"3"]
+    assert eventually(lambda: topics.lags(group)["events", 0], 0) == 0
+    write(topics, out("events", b"new"))
+    with linked(topics, group) as link:
+        assert values(poll(link, 1)) == [b"new"]
+
+
+def test_what_was_polled_and_not_committed_is_delivered_again(topics, group):
+    write(topics, *numbered("events", 3))
+    with linked(topics, group, max_records=2) as link:
+        assert values(poll(link, 2)) == [b"0", b"1"]
+        link.commit([])
+        assert values(poll(link, 1)) == [b"2"]
+    assert eventually(lambda: topics.lags(group)["events", 0], 1) == 1
+    with linked(topics, group) as link:
+        assert values(poll(link, 1)) == [b"2"]
+
+
+def test_of_what_was_worked_off_not_even_the_end_of_its_transaction_waits(topics, group):
+    def n_waiting():
+        return sum(topics.lags(group).values())
+
+    with linked(topics, group, max_records=2) as link:
+        link.commit([out("consensus", b"%d" % i) for i in range(3)])
+        assert values(poll(link, 2)) == [b"0", b"1"]
+        link.commit([])
+        assert eventually(n_waiting, 2) == 2  # the third, and the end
+    with linked(topics, group) as link:
+        assert values(poll(link, 1)) == [b"2"]
+        link.commit([])
+        assert eventually(n_waiting, 0) == 0
+    write(topics, out("consensus", None))
+    with linked(topics, group) as link:
+        assert values(poll(link, 1)) == [None]
+
+
+def test_a_record_without_a_partition_goes_where_its_key_belongs(topics, group):
+    with linked(topics, group) as link:
+        keys = [b"ann", b"bob", b"eve", b"dan"]
+        link.commit([out("dead-letters", key, None, key) for key in keys])
+    write(topics, *[out("events", key, None, key) for key in keys])
+    for records in zip(
+        *(sorted_by_key(topics, t) for t in ("dead-letters", "events")), strict=True
+    ):
+        assert records[0].partition == records[1].partition
+
+
+def sorted_by_key(topics, name):
+    return sorted(read_records(topics, name), key=lambda record: record.key)
+
+
+def test_of_a_batch_that_fails_nothing_is_visible(topics, group):
+    write(topics, *numbered("events", 3))
+    with linked(topics, group) as link:
+        poll(link, 3)
+        with pytest.raises(LinkError, match="Unrecognized partition 7 for topic"):
+            link.commit([out("predictions", b"x"), out("state", b"y", 7)])
+    assert read(topics, "predictions", "state") == []
+    assert topics.lags(group)["events", 0] == 3
+
+
+def test_a_link_that_has_failed_or_was_closed_refuses_everything(topics, group):
+    with linked(topics, group) as link:
+        failed, _ = error_of(lambda: link.commit([out("state", b"y", 7)]))
+        for use in (
+            lambda: link.poll(0.0),
+            lambda: link.commit([]),
+            link.lag,
+            lambda: link.history({}),
+        ):
+            with pytest.raises(LinkError, match=r"^link is broken \(.*; open a new one$") as caught:
+                use()
+            assert str(failed) in str(caught.value)
+    with pytest.raises(LinkError, match=r"^link is closed; open a new one$"):
+        link.poll(0.0)
+    link.close()
+
+
+def test_records_of_sixteen_megabytes_go_through(topics, group):
+    large = b"x" * (16 * 2**20)
+    with linked(topics, group) as link:
+        link.commit([out("state", large), out("dead-letters", large)])
+        assert [len(r.value) for r in link.history({0: {}})] == [2**24]
+    assert list(map(len, read(topics, "dead-letters"))) == [2**24]
+
+
+def test_inputs_of_a_megabyte_are_read(topics, group):
+    write(topics, *[out("events", b"%d" % i * 10**6) for i in range(9)])
+    with linked(topics, group) as link:
+        assert [(r.value[:1], len(r.value)) for r in poll(link, 9)] == [
+            (b"%d" % i, 10**6) for i in range(9)
+        ]
+
+
+def test_a_record_that_no_topic_takes_is_refused_before_anything_is_written(topics, group):
+    with linked(topics, group) as link:
+        with pytest.raises(
+            ValueError, match=r"^record for state has \d+ bytes, expected at most 16842752$"
+        ):
+            link.commit([out("predictions", b"x"), out("state", b"x" * 16842752)])
+        link.commit([out("predictions", b"y")])
+    assert read(topics, "predictions") == [b"y"]
+
+
+def test_a_transaction_that_was_open_when_the_worker_died_is_ended_by_its_successor(topics, group):
+    write(topics, *numbered("events", 2))
+    with ExitStack() as stack:
+        dead = topics.link(group=group, instance="a", max_records=10)
+        stack.callback(dead.close)
+        settle(dead)
+        poll(dead, 2)
+        begin(dead, topics, b"half")
+        link = stack.enter_context(linked(topics, group))
+        start = time.monotonic()
+        copy_all(link, 2)
+        assert time.monotonic() - start < QUICK["transaction_s"]
+    assert read(topics, "predictions") == [b"0", b"1"]
+
+
+# --- groups
+
+
+def test_two_workers_share_the_partitions_of_all_inputs_alike(kafka, kafka_prefix, group):
+    with (
+        opened(kafka, kafka_prefix, partitions=4) as topics,
+        linked(topics, group, "a") as first,
+    ):
+        assert first.assigned == {0, 1, 2, 3}
+        generation = first.generation
+        with linked(topics, group, "b", wait=False) as second:
+            both_settle(first, second, 2)
+            assert first.generation == second.generation == generation + 1
+            assert first.assigned | second.assigned == {0, 1, 2, 3}
+            write(topics, *[out(t, b"%d" % n, n) for t in ("events", "answers") for n in range(4)])
+            for link in (first, second):
+                found = {(r.topic, r.partition) for r in poll(link, 4)}
+                assert found == {(t, n) for t in ("events", "answers") for n in link.assigned}
+
+
+def both_settle(first, second, n):
+    thread = threading.Thread(target=settle, args=(second,), kwargs={"n": n})
+    thread.start()
+    settle(first, n=n)
+    thread.join(20.0)
+    assert not thread.is_alive()
+
+
+def test_what_was_fetched_and_not_handed_over_is_fetched_again_when_partitions_move(topics, group):
+    n = 10_000
+    write(topics, *numbered("events", n, 0), *numbered("events", n, 1))
+    with (
+        linked(topics, group, "a", max_records=100) as first,
+        linked(topics, group, "b", wait=False) as second,
+    ):
+        thread = threading.Thread(target=settle, args=(second,))
+        thread.start()
+        while len(first.assigned) != 1:
+            records = first.poll(0.2)  # none, if the other one is so late that all are done
+            first.commit([out("predictions", r.value, r.partition, r.key) for r in records])
+        thread.join(20.0)
+        done = read_records(topics, "predictions")
+        for link in (first, second):
+            (number,) = link.assigned
+            copy_all(link, n - sum(record.partition == number for record in done))
+    copied = read_records(topics, "predictions")
+    for number in (0, 1):
+        assert [int(r.value) for r in copied if r.partition == number] == list(range(n))
+
+
+def test_a_worker_that_ends_leaves_its_partitions_when_its_session_runs_out(topics, group):
+    with linked(topics, group, "a") as first, linked(topics, group, "b", wait=False) as second:
+        both_settle(first, second, 1)
+        write(topics, *numbered("events", 3, min(second.assigned)))
+        generation = first.generation
+        second.close()
+        settle(first, n=2)
+        assert first.generation > generation
+        copy_all(first, 3)
+    assert read(topics, "predictions") == [b"0", b"1", b"2"]
+
+
+def test_a_worker_that_comes_back_in_time_has_its_partitions_and_disturbs_nobody(topics, group):
+    with linked(topics, group, "a") as first:
+        with linked(topics, group, "b", wait=False) as second:
+            both_settle(first, second, 1)
+            generation, numbers = first.generation, second.assigned
+        with linked(topics, group, "b") as second:
+            first.poll(0.5)
+            assert (first.generation, second.generation) == (generation, generation)
+            assert second.assigned == numbers
+
+
+def test_more_workers_than_partitions_wait_without_any(topics, group):
+    with ExitStack() as stack:
+        links = [stack.enter_context(linked(topics, group, name, wait=False)) for name in "abc"]
+        until = time.monotonic() + 20.0
+        while sorted(len(link.assigned) for link in links) != [0, 1, 1]:
+            assert time.monotonic() < until
+            run_together([lambda link=link: link.poll(0.2) for link in links])
+        idle = next(link for link in links if not link.assigned)
+        assert idle.commit([]) == {}
+        assert topics.n_members(group) == 3
+
+
+def run_together(calls):
+    threads = [threading.Thread(target=call) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30.0)
+
+
+def test_partitions_given_anew_between_poll_and_commit_end_the_link(topics, group):
+    write(topics, *numbered("events", 3))
+    with linked(topics, group, "a") as first, linked(topics, group, "b", wait=False) as second:
+        poll(first, 3)
+        thread = threading.Thread(target=settle, args=(second,))
+        thread.start()
+        with pytest.raises(LinkError, match="partitions were given anew before what was polled"):
+            keep_polling(first)
+        first.close()
+        thread.join(20.0)
+        settle(second, n=2)
+        assert values(poll(second, 3)) == [b"0", b"1", b"2"]
+
+
+def keep_polling(link, seconds=20.0):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        link.poll(0.1)
+
+
+def test_a_worker_that_lost_its_partitions_can_write_nothing_not_even_without_inputs(
+    topics, group, kafka
+):
+    with linked(topics, group, "a") as link:
+        remove(kafka, group, "a")
+        error, _ = error_of(lambda: link.commit([out("predictions", b"timer")]))
+        assert not isinstance(error, FencedError)
+    assert read(topics, "predictions") == []
+
+
+def remove(kafka, group, instance):
+    from kafka.admin import KafkaAdminClient, MemberToRemove
+
+    admin = KafkaAdminClient(bootstrap_servers=kafka)
+    admin.remove_group_members(group, [MemberToRemove(group_instance_id=instance)])
+    admin.close()
+
+
+def test_a_worker_that_was_thrown_out_joins_anew(topics, group, kafka):
+    with linked(topics, group, "a") as link:
+        generation = link.generation
+        remove(kafka, group, "a")
+        until = time.monotonic() + 15.0
+        while link.generation == generation or not link.assigned:
+            assert time.monotonic() < until
+            assert link.poll(0.2) == []
+        assert link.generation > generation
+        write(topics, *numbered("events", 3))
+        copy_all(link, 3)
+    assert read(topics, "predictions") == [b"0", b"1", b"2"]
+
+
+def test_where_to_read_on_is_asked_anew_when_partitions_come_back(topics, group, kafka):
+    from kafka.future import Future
+    from kafka.structs import OffsetAndMetadata
+
+    write(topics, *numbered("events", 3))
+    with linked(topics, group, "a") as link:
+        copy_all(link, 3)
+        # An answer from before, which came too late for the poll that asked.
+        places = frozenset(link._member.places())
+        late = Future().success({place: OffsetAndMetadata(0, "", -1) for place in places})
+        link._member._consumer._coordinator._offset_fetch_futures[places] = late
+        generation = link.generation
+        remove(kafka, group, "a")
+        until = time.monotonic() + 15.0
+        while link.generation == generation or not link.assigned:
+            assert time.monotonic() < until
+            assert link.poll(0.2) == []
+        write(topics, *numbered("events", 1, start=3))
+        assert values(poll(link, 1)) == [b"3"]
+
+
+# --- two of one name
+
+
+def test_of_two_workers_with_one_name_the_older_is_fenced_when_it_commits(topics, group):
+    write(topics, *numbered("events", 3))
+    with linked(topics, group) as older:
+        poll(older, 3)
+        with linked(topics, group) as newer:
+            with pytest.raises(FencedError, match=r"bears the name 'a' and has taken over"):
+                older.commit([out("predictions", b"older")])
+            copy_all(newer, 3)
+    assert read(topics, "predictions") == [b"0", b"1", b"2"]
+
+
+def test_of_two_workers_with_one_name_the_older_is_fenced_also_when_there_is_nothing_to_do(
+    topics, group
+):
+    with linked(topics, group) as older, linked(topics, group) as newer:
+        with pytest.raises(FencedError, match=f"^another worker of group '{group}' bears the n"):
+            keep_polling(older)
+        write(topics, *numbered("events", 3))
+        copy_all(newer, 3)
+
+
+def test_a_transaction_that_the_broker_ended_is_no_fencing(topics, group):
+    write(topics, *numbered("events", 3))
+    with linked(topics, group) as link:
+        poll(link, 3)
+        end_transactions_of(topics, group, "a")
+        error, _ = error_of(lambda: link.commit([out("predictions", b"x")]))
+        assert type(error) is LinkError
+    assert read(topics, "predictions") == []
+    with linked(topics, group) as link:
+        copy_all(link, 3)
+    assert read(topics, "predictions") == [b"0", b"1", b"2"]
+
+
+def test_positions_that_an_open_transaction_holds_back_are_waited_for_but_not_for_ever(
+    kafka, kafka_prefix, group
+):
+    with opened(kafka, kafka_prefix, timeouts={"stall_s": 2.0}) as topics:
+        write(topics, *numbered("events", 3))
+        with linked(topics, group) as link:
+            copy_all(link, 3)
+        with open_transaction(topics, "events", value=b"open") as producer:
+            send_offset(producer, topics, group, 2)
+            with linked(topics, group, "b", wait=False) as link:
+                settle(link, n=2)
+                timer = threading.Timer(1.0, producer.abort_transaction)
+                timer.start()
+                write(topics, *numbered("events", 1, 0, start=3))
+                assert values(poll(link, 1)) == [b"3"]
+                timer.join()
+        with open_transaction(topics, "answers") as producer:
+            send_offset(producer, topics, group, 2)
+            with (
+                linked(topics, group, "b", wait=False) as link,
+                pytest.raises(LinkError, match=r"not said for 2 s where to read on.*events partit"),
+            ):
+                keep_polling(link)
+
+
+def send_offset(producer, topics, group, offset):
+    from kafka import TopicPartition
+    from kafka.structs import OffsetAndMetadata
+
+    place = TopicPartition(topics._names["events"], 0)
+    producer.send_offsets_to_transaction({place: OffsetAndMetadata(offset, "", -1)}, group)
+
+
+# --- what was written before
+
+
+def test_history_has_all_committed_records_of_the_partitions_asked_for(topics, group):
+    with linked(topics, group) as link:
+        link.commit([out(t, t.encode(), n) for t in ("state", "consensus") for n in (0, 1)])
+        link.commit([out("state", b"more", 1), out("state", None, 1)])
+        both = list(link.history({0: {}, 1: {}}))
+        assert sorted((r.topic, r.partition, r.offset, r.value) for r in both if r.value) == [
+            ("consensus", 0, 0, b"consensus"),
+            ("consensus", 1, 0, b"consensus"),
+            ("state", 0, 0, b"state"),
+            ("state", 1, 0, b"state"),
+            ("state", 1, 2, b"more"),
+        ]
+        assert [r.value for r in both if r.offset == 3] == [None]
+        assert values(link.history({1: {"state": 2, "consensus": 1}})) == [b"more", None]
+        ends = {"state": 5, "consensus": 2}
+        assert values(link.history({1: ends})) == []
+        assert list(link.history({})) == []
+
+
+def test_history_leaves_out_what_was_aborted(topics, group):
+    with linked(topics, group) as link:
+        link.commit([out("state", b"1")])
+        abort(topics, [b"aborted"] * 300)
+        assert values(link.history({0: {}})) == [b"1"]
+        link.commit([out("state", b"2")])
+        abort(topics, [b"aborted"] * 300)
+        told = []
+        assert values(link.history({0: {}}, lambda *n: told.append(n))) == [b"1", b"2"]
+        assert told[-1] in ((605, 605), (606, 606))  # the end of the last takes a place, in time
+
+
+@pytest.mark.parametrize("how", ["commit_transaction", "abort_transaction"])
+def test_history_waits_until_an_open_transaction_has_ended(topics, group, how):
+    with (
+        open_transaction(topics, "state", value=b"open") as producer,
+        linked(topics, group) as link,
+    ):
+        timer = threading.Timer(1.0, getattr(producer, how))
+        timer.start()
+        start = time.monotonic()
+        assert values(link.history({0: {}})) == ([b"open"] if how == "commit_transaction" else [])
+        assert 0.9 < time.monotonic() - start < 5.0
+        timer.join()
+
+
+def test_history_does_not_wait_for_what_is_written_after_it_began(topics, group):
+    with linked(topics, group) as link:
+        link.commit([out("state", b"1")])
+        found = link.history({0: {}})
+        first = next(found)
+        with open_transaction(topics, "state", value=b"later"):
+            assert [first.value, *values(found)] == [b"1"]
+
+
+def test_history_that_gets_no_further_says_so(kafka, kafka_prefix, group):
+    with (
+        opened(kafka, kafka_prefix, timeouts={"stall_s": 1.0}) as topics,
+        open_transaction(topics, "state"),
+        linked(topics, group) as link,
+        pytest.raises(LinkError, match=r"nothing could be read for 1 s, is a transaction left"),
+    ):
+        list(link.history({0: {}}))
+
+
+def test_history_of_a_topic_that_was_made_anew_says_so_and_where(topics, group):
+    write(topics, out("state", b"x", 1))
+    with linked(topics, group) as link:
+        with pytest.raises(
+            ShortTopicError, match=r"consensus ends at offset 0 in partition 1, but is known up to "
+        ) as caught:
+            list(link.history({0: {}, 1: {"consensus": 9, "state": 1}}))
+        assert caught.value.reasons.keys() == {1}
+        assert list(link.history({0: {}, 1: {"state": 1}})) == []
+
+
+def test_history_that_takes_long_holds_up_no_other_worker(topics, group):
+    with (
+        open_transaction(topics, "state") as producer,
+        linked(topics, group, "a") as first,
+        linked(topics, group, "b", wait=False) as second,
+    ):
+        found = first.history({0: {}, 1: {}})
+        thread = threading.Thread(target=settle, args=(second,))
+        thread.start()
+        timer = threading.Timer(2.5, producer.commit_transaction)
+        timer.start()
+        told = []
+        while thread.is_alive():
+            told.append(next(found, None))
+            if told[-1] is None:
+                break
+        thread.join(0.5)
+        assert not thread.is_alive(), "the other had no partitions when the history was read"
+        found.close()
+        timer.join()
+        settle(first, n=1)
+        first.commit([out("predictions", b"x", min(first.assigned))])
+
+
+# --- helpers that reach behind the link
+
+
+def a_producer(topics, **options):
+    return topics._connection.producer(**options)
+
+
+def open_transaction(topics, name, value=b"open"):
+    from contextlib import contextmanager
+
+    @contextmanager
+    def opened_transaction():
+        producer = a_producer(
+            topics, transactional_id=topics._names[name], transaction_timeout_ms=60_000
+        )
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send(topics._names[name], value, b"k", partition=0).get(5.0)
+        try:
+            yield producer
+        finally:
+            if producer._transaction_manager._current_state.name == "IN_TRANSACTION":
+                producer.abort_transaction()
+            producer.close()
+
+    return opened_transaction()
+
+
+def abort(topics, found):
+    producer = a_producer(topics, transactional_id=topics._names["state"])
+    producer.init_transactions()
+    producer.begin_transaction()
+    for value in found:
+        producer.send(topics._names["state"], value, b"k", partition=0)
+    producer.flush()
+    producer.abort_transaction()
+    producer.close()
+
+
+def begin(link, topics, value):
+    link._producer.begin_transaction()
+    link._producer.send(topics._names["predictions"], value, b"k", partition=0).get(5.0)
+
+
+def end_transactions_of(topics, group, instance):
+    producer = a_producer(topics, transactional_id=f"{group}-{instance}")
+    producer.init_transactions()
+    producer.close()

@@ -1,0 +1,509 @@
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connectors.tables.cells import (
+    float_of_text,
+    integer_of_text,
+    is_missing,
+    key_of,
+    label_of,
+    number_of,
+    time_of,
+)
+from connectors.tables.compression import TableError
+from connectors.tables.log_source import BATCH, LogSource
+from connectors.wire.codec import decode, encode
+from streamgp.interactive.messages import Event, Rejected
+
+CSV = """light,noise,name,at,who,room
+0.5,3,ann,10,u1,hall
+,4,bob,20,u2,kitchen
+0.25,NaN,cy,30,u1,
+"""
+
+
+NO_FEATURE = (
+    "has no column of numbers or of texts that come again besides label, time and key; name the "
+    "columns that are features$"
+)
+
+
+def source(tmp_path, text=CSV, name="log.csv", **roles):
+    path = tmp_path / name
+    path.write_text(text)
+    return LogSource(path, **{"label": "room", **roles})
+
+
+def drain(log):
+    found = []
+    while not log.exhausted:
+        found += log.poll()
+    log.close()
+    return [received.message for received in found]
+
+
+def rows(*lines, header="a,b,room"):
+    return "\n".join([header, *lines]) + "\n"
+
+
+def reasons(messages):
+    return {m.subject: m.reason for m in messages if isinstance(m, Rejected)}
+
+
+def strict(x):
+    return {name: (type(value), value) for name, value in x.items()}
+
+
+def test_rows_become_events_with_truth_time_and_key(tmp_path):
+    found = drain(source(tmp_path, time="at", key="who"))
+    xs = [
+        {"light": 0.5, "noise": 3, "name": "ann"},
+        {"noise": 4, "name": "bob"},
+        {"light": 0.25, "name": "cy"},
+    ]
+    assert found == [
+        Event(event_id="1", key="u1", x=xs[0], occurred_at=10.0, truth="hall"),
+        Event(event_id="2", key="u2", x=xs[1], occurred_at=20.0, truth="kitchen"),
+        Event(event_id="3", key="u1", x=xs[2], occurred_at=30.0),
+    ]
+
+
+def test_without_time_and_key_the_row_number_counts_as_seconds(tmp_path):
+    found = drain(source(tmp_path, ignore=["at", "who"]))
+    assert [(m.event_id, m.key, m.occurred_at) for m in found] == [
+        ("1", None, 1.0),
+        ("2", None, 2.0),
+        ("3", None, 3.0),
+    ]
+
+
+def test_the_time_of_a_record_is_that_of_its_event(tmp_path):
+    assert [received.at for received in source(tmp_path, time="at").poll()] == [10.0, 20.0, 30.0]
+
+
+def test_columns_of_texts_are_features_with_one_note(tmp_path):
+    notes = []
+    found = drain(source(tmp_path, time="at", notes=notes.append))
+    assert notes == ["features that are texts: name (3 different), who (2 different)"]
+    assert found[0].x == {"light": 0.5, "noise": 3, "name": "ann", "who": "u1"}
+
+
+def test_texts_can_be_left_out_but_for_those_that_are_named(tmp_path):
+    notes = []
+    found = drain(source(tmp_path, time="at", texts=False, notes=notes.append))
+    assert notes == ["left out, texts: name, who"]
+    assert set(found[0].x) == {"light", "noise"}
+    found = drain(source(tmp_path, features=["who"], texts=False))
+    assert found[0].x == {"who": "u1"}
+
+
+def test_empty_and_nan_cells_among_texts_are_missing(tmp_path):
+    found = drain(source(tmp_path, rows("1, hall ,p", "2,,p", "3,NaN,p", "4,  ,p", "5,NA,p")))
+    assert [m.x.get("b") for m in found] == ["hall", None, None, None, "NA"]
+    assert all("b" not in m.x for m in found[1:4])
+
+
+def test_numbers_in_a_column_of_texts_are_texts(tmp_path):
+    found = drain(source(tmp_path, rows("1,12a,p", "2,7,p", "3,b,p", "4,true,p", "5,c,p")))
+    assert [m.x["b"] for m in found] == ["12a", "7", "b", "true", "c"]
+    lines = [{"b": b, "room": "p"} for b in ("x", "y", "z", "w", "v", 7, 7.0, 0.5, True)]
+    found = drain(source(tmp_path, "\n".join(map(json.dumps, lines)), "log.jsonl"))
+    assert [m.x["b"] for m in found] == ["x", "y", "z", "w", "v", "7", "7", "0.5", "True"]
+
+
+def test_what_tells_every_row_apart_is_no_feature(tmp_path):
+    notes = []
+    text = rows(
+        *[
+            f"{n},{n // 2},u{n},r{n % 80},{1.6e9 + 0.5 * n},2020-01-01T00:{n // 2:02},{n % 3},p"
+            for n in range(100)
+        ],
+        header="id,pair,who,often,unix,at,b,room",
+    )
+    found = drain(source(tmp_path, text, notes=notes.append))
+    assert notes == [
+        "left out, a number that rises with every row: id, unix",
+        "left out, a different text in nearly every row: who",
+        "features that are texts: often (80 different)",
+        "left out, times: at",
+    ]
+    assert found[7].x == {"pair": 3, "often": "r7", "b": 1}
+
+
+def test_what_is_no_feature_by_itself_is_one_if_it_is_named(tmp_path):
+    text = rows(
+        *[f"{n},u{n},2020-01-01T00:00:{n // 2:02},p" for n in range(100)],
+        header="id,who,at,room",
+    )
+    found = drain(source(tmp_path, text, features=["id", "who", "at"]))
+    assert found[7].x == {"id": 7, "who": "u7", "at": 1577836803.0}
+
+
+def test_few_rows_do_not_tell_what_is_different_in_every_row(tmp_path):
+    found = drain(source(tmp_path, rows(*[f"{n},u{n},p" for n in range(19)])))
+    assert found[-1].x == {"a": 18, "b": "u18"}
+
+
+def test_a_log_may_have_no_feature_but_a_text(tmp_path):
+    assert drain(source(tmp_path, "place,room\nhall,p\n"))[0].x == {"place": "hall"}
+
+
+def test_only_the_features_named_are_used(tmp_path):
+    found = drain(source(tmp_path, features=["noise", "at"]))
+    assert [m.x for m in found] == [{"noise": 3, "at": 10}, {"noise": 4, "at": 20}, {"at": 30}]
+
+
+def test_a_column_is_text_if_most_of_its_first_cells_are_no_numbers(tmp_path):
+    text = rows("1,x,p", "x,y,p", "2,3,p", "x,z,p", "3,,p")
+    notes = []
+    found = drain(source(tmp_path, text, notes=notes.append))
+    assert notes == ["features that are texts: b (4 different)"]
+    assert [type(m) for m in found] == [Event, Rejected, Event, Rejected, Event]
+    assert reasons(found) == {
+        "row 2": "line 3: 'a' must be a number, got 'x'",
+        "row 4": "line 5: 'a' must be a number, got 'x'",
+    }
+
+
+def test_text_in_a_numeric_column_rejects_the_row_and_the_run_goes_on(tmp_path):
+    text = rows(*["1,2,p"] * 200, "oops,2,p", "3,4,q")
+    found = drain(source(tmp_path, text))
+    assert found[200] == Rejected(
+        subject="row 201",
+        fault="malformed",
+        reason="line 202: 'a' must be a number, got 'oops'",
+        at=201.0,
+    )
+    assert found[201].event_id == "202"
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ("1,2", "has 2 cells, expected 3"),
+        ("1,2,3,4", "has 4 cells, expected 3"),
+        ("inf,2,p", "'a' must be finite, got 'inf'"),
+        ("1,-Infinity,p", "'b' must be finite, got '-Infinity'"),
+        ("1,1e999,p", "'b' must be finite, got '1e999'"),
+        ("1_000,2,p", "'a' must be a number, got '1_000'"),
+        ("1.5.2,2,p", "'a' must be a number, got '1.5.2'"),
+    ],
+)
+def test_a_row_that_cannot_be_used_is_rejected_with_line_and_reason(tmp_path, row, reason):
+    found = drain(source(tmp_path, rows("0.5,2,p", row, "3,4,q")))
+    assert reasons(found) == {"row 2": f"line 3: {reason}"}
+    assert [m.event_id for m in found if isinstance(m, Event)] == ["1", "3"]
+
+
+@pytest.mark.parametrize(
+    ("row", "reason", "key"),
+    [
+        (",u1,1,p", "time 't' is missing", None),
+        ("soon,u1,1,p", "time 't' must be POSIX seconds or an ISO 8601 time, got 'soon'", None),
+        ("inf,u1,1,p", "time 't' must be POSIX seconds or an ISO 8601 time, got 'inf'", None),
+        ("11,,1,p", "key 'k' is missing", None),
+        ("11,u1,x,p", "'a' must be a number, got 'x'", "u1"),
+    ],
+)
+def test_a_row_needs_its_time_and_key(tmp_path, row, reason, key):
+    text = rows("10,u0,1,p", row, header="t,k,a,room")
+    found = drain(source(tmp_path, text, time="t", key="k"))
+    assert reasons(found) == {"row 2": f"line 3: {reason}"}
+    assert found[1].key == key
+    assert found[1].at == (11.0 if row.startswith("11") else 10.0)
+
+
+def test_booleans_are_numbers(tmp_path):
+    found = drain(source(tmp_path, rows("true,False,p", "TRUE,0.5,p")))
+    assert [m.x for m in found] == [{"a": 1, "b": 0}, {"a": 1, "b": 0.5}]
+
+
+def test_whole_columns_are_integers(tmp_path):
+    found = drain(source(tmp_path, rows("-1,1.5,p", "2,2,p", "2.5,3,p")))
+    assert [strict(m.x) for m in found] == [
+        {"a": (float, -1.0), "b": (float, 1.5)},
+        {"a": (float, 2.0), "b": (float, 2.0)},
+        {"a": (float, 2.5), "b": (float, 3.0)},
+    ]
+    found = drain(source(tmp_path, rows("-1,1.5,p", "2,2,p", *["3,3,p"] * 100, "2.5,3,p")))
+    assert [strict(m.x)["a"] for m in (found[0], found[-1])] == [(int, -1), (float, 2.5)]
+
+
+def test_labels_that_are_all_integers_are_integers(tmp_path):
+    found = drain(source(tmp_path, rows("1,2,3", "1,2,-4", "1,2,", "1,2,+5", "1,2,nan")))
+    assert [m.truth for m in found] == [3, -4, None, 5, None]
+    assert type(found[0].truth) is int
+
+
+@pytest.mark.parametrize("labels", [["1", "2.0"], ["1", "x"], ["01", "2"], ["1", "1_2"]])
+def test_labels_that_are_not_all_integers_are_texts(tmp_path, labels):
+    found = drain(source(tmp_path, rows(*[f"1,2,{y}" for y in labels])))
+    assert [m.truth for m in found] == labels
+
+
+def test_a_later_label_that_is_no_integer_rejects_its_row(tmp_path):
+    found = drain(source(tmp_path, rows(*["1,2,3"] * 100, "1,2,hall", "1,2,4")))
+    reason = "line 102: label 'room' must be an integer like the first ones, got 'hall'"
+    assert reasons(found) == {"row 101": reason}
+
+
+def test_labels_are_judged_by_the_first_one_if_the_first_rows_have_none(tmp_path):
+    found = drain(source(tmp_path, rows(*["1,2,"] * 150, "1,2,7", "1,2,8")))
+    assert [m.truth for m in found[-2:]] == [7, 8]
+
+
+def test_a_column_that_starts_empty_is_judged_by_its_first_cell(tmp_path):
+    notes = []
+    text = rows(*["1,,,p"] * 150, "1,2,late,p", "1,3,x,p", header="a,b,c,room")
+    found = drain(source(tmp_path, text, notes=notes.append))
+    assert notes == ["features that are texts: c (for example 'late')"]
+    assert [m.x for m in found[-2:]] == [{"a": 1, "b": 2, "c": "late"}, {"a": 1, "b": 3, "c": "x"}]
+
+
+def test_columns_without_a_name_are_left_out_with_a_note(tmp_path):
+    notes = []
+    found = drain(source(tmp_path, ",a,room\n0,1,p\n", notes=notes.append))
+    assert found[0].x == {"a": 1}
+    assert notes == ["left out without a name: column 1"]
+
+
+def test_json_keeps_its_types(tmp_path):
+    lines = [
+        {"a": 1, "b": True, "room": "1"},
+        {"a": 0.5, "b": None, "room": 1},
+        {"a": "", "room": True},
+        {"a": 1, "c": 2, "room": 2.0},
+        {"a": float("nan"), "room": 2.5},
+        {"b": False, "room": None},
+    ]
+    found = drain(source(tmp_path, "\n".join(map(json.dumps, lines)), "log.jsonl"))
+    assert [(type(m.truth), m.truth) for m in found] == [
+        (str, "1"),
+        (int, 1),
+        (bool, True),
+        (int, 2),
+        (float, 2.5),
+        (type(None), None),
+    ]
+    assert [m.x for m in found] == [
+        {"a": 1, "b": 1},
+        {"a": 0.5},
+        {},
+        {"a": 1, "c": 2},
+        {},
+        {"b": 0},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ('{"a": Infinity}', "'a' must be finite, got inf"),
+        ('{"a": [1]}', "'a' must be a number, got [1]"),
+        ('{"a": 1' + "0" * 30 + "}", "'a' must be a number of at most 64 bits, got 1" + "0" * 30),
+        (
+            '{"a": 1, "room": [1]}',
+            "label 'room' must be a label (text, integer or boolean), got [1]",
+        ),
+        ("[1]", "is not a JSON object: '[1]'"),
+    ],
+)
+def test_json_that_cannot_be_used_is_rejected(tmp_path, row, reason):
+    text = '{"a": 1, "room": "p"}\n' * 3 + row
+    assert reasons(drain(source(tmp_path, text, "log.jsonl"))) == {"row 4": f"line 4: {reason}"}
+
+
+def test_json_columns_that_come_later_are_judged_then(tmp_path):
+    notes = []
+    text = '{"a": 1, "room": "p"}\n' * 150 + '{"a": 1, "b": 2, "c": "x", "room": "p"}\n' * 2
+    found = drain(source(tmp_path, text, "log.jsonl", notes=notes.append))
+    assert found[-1].x == {"a": 1, "b": 2, "c": "x"}
+    assert notes == ["features that are texts: c (for example 'x')"]
+
+
+def test_what_is_neither_number_nor_text_is_left_out(tmp_path):
+    notes = []
+    text = '{"a": 1, "b": [1], "room": "p"}\n' * 150 + '{"a": 1, "c": {}, "room": "p"}\n'
+    found = drain(source(tmp_path, text, "log.jsonl", notes=notes.append))
+    assert {tuple(m.x) for m in found} == {("a",)}
+    assert notes == [
+        "left out, neither numbers nor texts: b",
+        "left out, neither numbers nor texts: c (for example {})",
+    ]
+
+
+def test_parquet_keeps_its_types(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    when = datetime(2015, 2, 2, 14, 19, tzinfo=UTC)
+    columns = {
+        "a": pa.array([1.5, None, float("nan")], pa.float32()),
+        "on": [True, False, None],
+        "price": [Decimal("1.25"), Decimal(2), Decimal(3)],
+        "t": pa.array([when] * 3, pa.timestamp("ns")),
+        "who": [7, 8, None],
+        "room": [1.0, None, 2.0],
+    }
+    path = tmp_path / "log.parquet"
+    parquet.write_table(pa.table(columns), path)
+    notes = []
+    log = LogSource(path, label="room", time="t", key="who", notes=notes.append)
+    found = drain(log)
+    assert notes == []
+    assert strict(found[0].x) == {"a": (float, 1.5), "on": (int, 1), "price": (float, 1.25)}
+    assert found[1].x == {"on": 0, "price": 2.0}
+    assert [m.truth for m in found[:2]] == [1, None]
+    assert [(m.key, m.occurred_at) for m in found[:2]] == [("7", when.timestamp())] * 1 + [
+        ("8", when.timestamp())
+    ]
+    assert reasons(found) == {"row 3": "row 3: key 'who' is missing"}
+
+
+@pytest.mark.parametrize(
+    ("cell", "at"),
+    [
+        ("1422886740", 1422886740.0),
+        ("-0.5", -0.5),
+        ("2015-02-02T14:19:00Z", 1422886740.0),
+        ("2015-02-02 14:19:00", 1422886740.0),
+        ("2015-02-02T15:19:00.25+01:00", 1422886740.25),
+        ("2015-02-02", 1422835200.0),
+        (1422886740, 1422886740.0),
+        (datetime(2015, 2, 2, 14, 19), 1422886740.0),
+        (datetime(2015, 2, 2, 14, 19, tzinfo=UTC), 1422886740.0),
+        (date(2015, 2, 2), 1422835200.0),
+    ],
+)
+def test_times_are_posix_seconds_or_iso_8601_in_utc(cell, at):
+    assert time_of(cell) == at
+
+
+@pytest.mark.parametrize("cell", [True, [1], "1_0", "nan", "tomorrow", 10**400, float("inf")])
+def test_what_is_no_time_is_refused(cell):
+    with pytest.raises(ValueError, match=r"^must be POSIX seconds or an ISO 8601 time, got "):
+        time_of(cell)
+
+
+def test_keys_are_texts_or_integers():
+    assert [key_of(cell) for cell in (" u1 ", 7, 7.0, True, 0.5)] == ["u1", "7", "7", "True", "0.5"]
+    with pytest.raises(ValueError, match=r"^must be a key \(text or integer\), got \[1\]$"):
+        key_of([1])
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**63) + 1, 2**63 - 1))
+def test_every_finite_number_is_read_from_its_text(value):
+    assert float_of_text(repr(value)) == float(value)
+    assert number_of(value) == value
+    if isinstance(value, int):
+        assert integer_of_text(str(value)) == pytest.approx(value, rel=1e-15)
+
+
+@given(st.text(max_size=10) | st.none() | st.floats() | st.integers() | st.booleans() | st.binary())
+def test_a_cell_means_something_or_raises_a_value_error(cell):
+    for meaning in (number_of, time_of, label_of, key_of):
+        try:
+            value = meaning(cell)
+        except ValueError:
+            continue
+        assert value == value
+    is_missing(cell)
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_a_log_or_a_table_error(tmp_path_factory, text):
+    path = tmp_path_factory.mktemp("any") / "log.csv"
+    path.write_bytes((rows("1,2,p") + text).encode(errors="replace"))
+    try:
+        found = drain(LogSource(path, label="room"))
+    except TableError:
+        return
+    assert all(isinstance(m, Event | Rejected) for m in found)
+    assert all(decode(encode(m)) == m for m in found)
+
+
+@pytest.mark.parametrize(
+    ("roles", "match"),
+    [
+        (
+            {"label": "rom"},
+            r"has no column 'rom' \(label\); columns: light, noise, name, at, who, r",
+        ),
+        ({"label": "rom"}, r"did you mean 'room'\?$"),
+        ({"time": "zzz"}, r"has no column 'zzz' \(time\); columns: .*, room$"),
+        ({"key": "zzz"}, r"has no column 'zzz' \(key\); columns: "),
+        ({"ignore": ["zzz"]}, r"has no column 'zzz' \(ignore\); columns: "),
+        ({"features": ["light", "zzz"]}, r"has no column 'zzz' \(features\); columns: "),
+        ({"ignore": ["light", "noise", "name", "who"], "time": "at"}, NO_FEATURE),
+    ],
+)
+def test_a_missing_column_is_named_with_the_columns_there_are(tmp_path, roles, match):
+    with pytest.raises(TableError, match=match):
+        source(tmp_path, **roles)
+
+
+@pytest.mark.parametrize(
+    ("roles", "match"),
+    [
+        ({"time": "room"}, "^column 'room' is given as label and as time; choose one$"),
+        ({"features": ["room"]}, "^column 'room' is given as label and as features; choose one$"),
+        ({"ignore": ["at"], "time": "at"}, "^column 'at' is given as time and as ignore; choose"),
+        ({"limit": 0}, "^limit must be a whole number of at least 1, got 0$"),
+    ],
+)
+def test_a_column_has_one_role(tmp_path, roles, match):
+    with pytest.raises(ValueError, match=match):
+        source(tmp_path, **roles)
+
+
+def test_a_table_without_rows_says_so(tmp_path):
+    with pytest.raises(TableError, match=r"log\.csv has a header and no rows; expected rows$"):
+        source(tmp_path, "a,room\n")
+
+
+def test_a_log_whose_first_rows_are_all_bad_goes_on(tmp_path):
+    found = drain(source(tmp_path, rows(*["1"] * 150, "1,2,p")))
+    assert len(reasons(found)) == 150
+    assert found[-1].x == {"a": 1, "b": 2}
+
+
+@pytest.mark.parametrize("limit", [1, 50, 150, BATCH, BATCH + 1, 1000])
+def test_the_limit_counts_rows(tmp_path, limit):
+    log = source(tmp_path, rows(*["1,2,p"] * 600), limit=limit)
+    found = drain(log)
+    assert len(found) == min(limit, 600)
+    assert log.exhausted
+    assert log.progress == 1.0
+
+
+def test_progress_counts_the_limit(tmp_path):
+    log = source(tmp_path, rows(*["1,2,p"] * 50_000), limit=2 * BATCH)
+    log.poll()
+    assert log.progress == 0.5
+    log.close()
+
+
+@pytest.mark.parametrize("n_good", [5, 300, BATCH, 1000])
+def test_rows_before_a_damage_are_delivered_then_the_damage_is_told(tmp_path, monkeypatch, n_good):
+    monkeypatch.setattr("connectors.tables.readers.MAX_LINE", 1000)
+    log = source(tmp_path, rows(*["1,2,p"] * n_good, "9" * 2000))
+    found = []
+    with pytest.raises(TableError, match=f"line {n_good + 2} has more than 1000 bytes"):
+        poll_to_the_end(log, found)
+    assert len(found) == n_good
+    assert not log.exhausted
+
+
+def poll_to_the_end(log, found):
+    while not log.exhausted:
+        found.extend(log.poll())
+
+
+def test_a_row_is_numbered_by_its_place_in_the_file(tmp_path):
+    found = drain(source(tmp_path, rows("1,2,p", "bad", "", "3,4,q")))
+    assert [m.event_id for m in found if isinstance(m, Event)] == ["1", "3"]
+    assert reasons(found) == {"row 2": "line 3: has 1 cells, expected 3"}

@@ -1,0 +1,362 @@
+import builtins
+import gzip
+import random
+import sys
+import tracemalloc
+
+import pytest
+
+from connectors.tables.compression import TableError
+from connectors.tables.readers import BadRow, Row, open_table
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+CSV = b"a,b,room\n1,2.5,hall\n3,,kitchen\n"
+CELLS = [{"a": "1", "b": "2.5", "room": "hall"}, {"a": "3", "b": "", "room": "kitchen"}]
+
+
+def read(path):
+    table = open_table(path)
+    rows = list(table.rows())
+    table.close()
+    return rows
+
+
+def write(tmp_path, data, name="log.csv"):
+    path = tmp_path / name
+    path.write_bytes(data)
+    return path
+
+
+def cells(rows):
+    return [row.cells for row in rows]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstd.compress])
+@pytest.mark.parametrize("name", ["log.csv", "log.csv.gz", "log.csv.zst", "log"])
+def test_compression_is_told_by_content_not_by_name(tmp_path, pack, name):
+    assert cells(read(write(tmp_path, pack(CSV), name))) == CELLS
+
+
+def test_several_members_of_gzip_and_frames_of_zstd_are_one_file(tmp_path):
+    for pack in (gzip.compress, zstd.compress):
+        path = write(tmp_path, pack(CSV[:12]) + pack(CSV[12:]))
+        assert cells(read(path)) == CELLS
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_the_delimiter_is_that_of_the_header(tmp_path, delimiter):
+    path = write(tmp_path, CSV.replace(b",", delimiter.encode()))
+    assert cells(read(path)) == CELLS
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("last", [b"", b"\n", b"\n\n  \n"])
+def test_line_ends_and_byte_order_marks_do_not_matter(tmp_path, end, mark, last):
+    data = mark + (CSV.rstrip() + last).replace(b"\n", end)
+    assert cells(read(write(tmp_path, data))) == CELLS
+
+
+def test_quotes_hold_delimiters_quotes_and_line_ends(tmp_path):
+    path = write(tmp_path, b'a,"b ""c"""\n"1,5","two\nlines"\n3, "4"\n')
+    assert read(path) == [
+        Row(1, 2, 3, {"a": "1,5", 'b "c"': "two\nlines"}),
+        Row(2, 4, 4, {"a": "3", 'b "c"': "4"}),
+    ]
+
+
+def test_blank_lines_count_as_lines_but_not_as_rows(tmp_path):
+    assert read(write(tmp_path, b"\n\na,b\n\n1,2\n  \n3,4\n")) == [
+        Row(1, 5, 5, {"a": "1", "b": "2"}),
+        Row(2, 7, 7, {"a": "3", "b": "4"}),
+    ]
+
+
+def test_a_table_of_one_column_has_no_delimiter(tmp_path):
+    assert cells(read(write(tmp_path, b"room\nhall\n\nkitchen\n"))) == [
+        {"room": "hall"},
+        {"room": "kitchen"},
+    ]
+
+
+def test_columns_without_a_name_get_one_and_are_told(tmp_path):
+    table = open_table(write(tmp_path, b",a,\n0,1,\n"))
+    assert table.columns == ["column 1", "a", "column 3"]
+    assert table.unnamed == ["column 1", "column 3"]
+    table.close()
+
+
+@pytest.mark.parametrize(
+    ("row", "where", "reason"),
+    [
+        (b"1,2", (3, 3), "has 2 cells, expected 3"),
+        (b"1,2,3,4", (3, 3), "has 4 cells, expected 3"),
+        (b'1,"2"x,3', (3, 3), r"is not CSV: ',' expected after '\"'"),
+        (b"1,\xff,3", (3, 3), "is not UTF-8 text"),
+        (b'1,"two\nlines"', (3, 4), "has 2 cells, expected 3"),
+    ],
+)
+def test_a_bad_row_is_told_and_the_next_ones_are_read(tmp_path, row, where, reason):
+    good = b"7,8,9\n"
+    found = read(write(tmp_path, b"a,b,c\n" + good + row + b"\n" + good))
+    assert found[1] == BadRow(2, *where, reason.replace("\\", ""))
+    assert [row.number for row in found] == [1, 2, 3]
+    assert found[2].cells == {"a": "7", "b": "8", "c": "9"}
+
+
+@pytest.mark.parametrize("quote", [b"", b'"'])
+def test_a_cell_may_be_as_long_as_its_line(tmp_path, quote):
+    text = b"word " * 100_000
+    data = b"a,b,c\n1,2,3\n4," + quote + text + quote + b",6\n7,8,9\n"
+    found = read(write(tmp_path, data))
+    assert [row.cells["c"] for row in found] == ["3", "6", "9"]
+    assert found[1].cells["b"] == text.decode()
+
+
+def test_a_header_may_be_long_too(tmp_path):
+    name = "a" * 500_000
+    assert read(write(tmp_path, f"{name},b\n1,2\n".encode()))[0].cells == {name: "1", "b": "2"}
+
+
+def test_a_quote_that_is_not_closed_swallows_no_more_than_131072_characters(tmp_path):
+    rows = b"".join(b"%d,%d\n" % (i, i) for i in range(50_000))
+    found = read(write(tmp_path, b'a,b\n1,"2\n' + rows))
+    assert found[0].reason == (
+        "is not CSV: field larger than field limit (131072), is a quote missing?"
+    )
+    assert found[0].end - found[0].start < 20_000
+    assert found[-1].cells == {"a": "49999", "b": "49999"}
+
+
+def test_a_quote_that_is_not_closed_costs_the_rows_it_swallowed(tmp_path):
+    found = read(write(tmp_path, b'a,b\n1,2\n3,"4\n5,6\n'))
+    assert found[1:] == [BadRow(2, 3, 4, "is not CSV: a quote is not closed")]
+
+
+def test_json_lines_bring_their_own_columns_and_types(tmp_path):
+    data = b'{"a": 1, "b": true}\n\n{"a": 0.5, "c": null}\n[1]\n{"a": NaN}\n{"a": \xff}\n{"a"\n'
+    table = open_table(write(tmp_path, data, "log.jsonl"))
+    assert table.columns is None
+    assert table.typed
+    rows = list(table.rows())
+    table.close()
+    assert rows[:2] == [
+        Row(1, 1, 1, {"a": 1, "b": True}),
+        Row(2, 3, 3, {"a": 0.5, "c": None}),
+    ]
+    assert rows[2] == BadRow(3, 4, 4, "is not a JSON object: '[1]'")
+    assert rows[3].cells["a"] != rows[3].cells["a"]
+    assert rows[4] == BadRow(5, 6, 6, "is not UTF-8 text")
+    assert rows[5] == BadRow(6, 7, 7, "is not a JSON object: '{\"a\"'")
+
+
+def test_json_lines_are_known_by_content_too(tmp_path):
+    assert cells(read(write(tmp_path, gzip.compress(b'{"a": 1}\n'), "log"))) == [{"a": 1}]
+
+
+def test_json_that_nests_without_end_is_a_bad_row(tmp_path):
+    [row] = read(write(tmp_path, b'{"a":' + b"[" * 100_000, "log.jsonl"))
+    assert isinstance(row, BadRow)
+
+
+def write_parquet(path, columns):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pa.table(columns), path)
+    return path
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstd.compress])
+def test_parquet_keeps_types_and_may_be_compressed_once_more(tmp_path, pack):
+    columns = {"a": [1, None], "b": [0.5, 1.5], "c": [True, False], "room": ["hall", None]}
+    path = write_parquet(tmp_path / "log.parquet", columns)
+    path.write_bytes(pack(path.read_bytes()))
+    assert read(path) == [
+        Row(1, 0, 0, {"a": 1, "b": 0.5, "c": True, "room": "hall"}),
+        Row(2, 0, 0, {"a": None, "b": 1.5, "c": False, "room": None}),
+    ]
+
+
+def test_parquet_times_finer_than_a_microsecond_are_cut(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    times = pa.array([1_422_886_740_123_456_789], pa.timestamp("ns", "UTC"))
+    path = write_parquet(tmp_path / "log.parquet", {"t": times})
+    [row] = read(path)
+    assert row.cells["t"].isoformat() == "2015-02-02T14:19:00.123456+00:00"
+
+
+def test_progress_runs_from_zero_to_one(tmp_path):
+    n = 50_000
+    rng = random.Random(1)
+    csv = b"a,b\n" + b"".join(b"%d,%d\n" % (rng.random() * 1e9, i) for i in range(n))
+    paths = [write(tmp_path, pack(csv), pack.__name__) for pack in (bytes, gzip.compress)]
+    paths.append(write_parquet(tmp_path / "p", {"a": list(range(n)), "b": list(range(n))}))
+    for path in paths:
+        table = open_table(path)
+        shares = [table.progress for _ in table.rows()]
+        assert shares == sorted(shares)
+        assert shares[0] < 0.6
+        assert 0.3 < shares[n // 2] < 0.9
+        assert shares[-1] == table.progress == 1.0
+        table.close()
+
+
+def test_reading_takes_constant_memory(tmp_path):
+    path = write(tmp_path, gzip.compress(b"a,b\n" + b"123456789,987654321\n" * 150_000))
+    tracemalloc.start()
+    table = open_table(path)
+    assert sum(1 for _ in table.rows()) == 150_000
+    table.close()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1e6  # the text has 3e6 bytes
+
+
+@pytest.mark.parametrize(
+    ("data", "match"),
+    [
+        (b"", r"log\.csv is empty; expected a table with a header and rows$"),
+        (b"\n  \n", r"log\.csv is empty; expected a table"),
+        (gzip.compress(b"", mtime=0), r"log\.csv is empty; expected a table"),
+        (zstd.compress(b"\n"), r"log\.csv is empty; expected a table"),
+        (b"\n" * 200_000, r"log\.csv is empty; expected a table"),
+        (b"PK\x03\x04\0\0junk", r"log\.csv is binary; expected CSV, JSON lines or Parquet, plain"),
+        (gzip.compress(b"ab\0", mtime=0), r"log\.csv is binary; expected CSV"),
+        (b"\xff\xd8\xff\xe0junk", r"log\.csv is not UTF-8 text; save it as UTF-8$"),
+        ("a,b\n1,2\n".encode("utf-16"), r"log\.csv is UTF-16 text; save it as UTF-8$"),
+        (b"1,2\n3,4\n", r"log\.csv has no header, its first line is '1,2'; name the columns in th"),
+        (b"a,b,a\n1,2,3\n", r"log\.csv has several columns named 'a'; rename all but one$"),
+        (b'a,"b\n1,2\n', r"log\.csv has an unreadable header: unexpected end of data$"),
+        (b'[{"a": 1}]', r"log\.csv is a JSON array; expected one JSON object on each line$"),
+        (b"PAR1 and no more", r"log\.csv is not readable as Parquet: "),
+        (
+            gzip.compress(CSV, mtime=0)[:8],
+            r"log\.csv is damaged from the start: Compressed file ended bef",
+        ),
+        (zstd.compress(CSV)[:8], r"log\.csv is damaged from the start: Compressed file ended bef"),
+        (b"\x1f\x8b" + b"junk" * 9, r"log\.csv is damaged from the start: Unknown compression m"),
+        (b"\x28\xb5\x2f\xfd" + b"\xff" * 99, r"log\.csv is damaged from the start: Unable to dec"),
+    ],
+)
+def test_a_file_that_holds_no_table_says_why(tmp_path, data, match):
+    if data.startswith(b"PAR1"):
+        pytest.importorskip("pyarrow")
+    with pytest.raises(TableError, match=match):
+        open_table(write(tmp_path, data))
+
+
+def test_a_json_array_is_refused_by_name_too(tmp_path):
+    with pytest.raises(TableError, match=r"log\.json is a JSON array; expected one JSON object on"):
+        open_table(write(tmp_path, b"[\n1]", "log.json"))
+
+
+def test_a_missing_file_and_a_directory_are_named(tmp_path):
+    with pytest.raises(TableError, match=r"nothing\.csv is not there; expected a file$"):
+        open_table(tmp_path / "nothing.csv")
+    with pytest.raises(TableError, match=r"is a directory; expected a file$"):
+        open_table(tmp_path)
+    with pytest.raises(TableError, match=r"cannot be read: Not a directory$"):
+        open_table(write(tmp_path, CSV) / "log.csv")
+
+
+def long_csv():
+    rng = random.Random(1)
+    return b"a,b\n" + b"".join(b"%d,%d\n" % (rng.random() * 1e9, i) for i in range(100_000))
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstd.compress])
+def test_rows_before_a_cut_are_delivered(tmp_path, pack):
+    packed = pack(long_csv())
+    table = open_table(write(tmp_path, packed[: len(packed) // 2]))
+    found = []
+    match = r"log\.csv is damaged after row \d+: Compressed file ended before .*; the rows before"
+    with pytest.raises(TableError, match=match):
+        drain(table.rows(), found)
+    table.close()
+    assert 40_000 < len(found) < 60_000
+    assert [int(row.cells["b"]) for row in found] == list(range(len(found)))
+
+
+def drain(rows, found):
+    for row in rows:
+        found.append(row)  # one by one: an error must not take the earlier ones along
+
+
+def compress_with_checksum(data):
+    return zstd.compress(data, options={zstd.CompressionParameter.checksum_flag: 1})
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, compress_with_checksum])
+def test_damaged_bytes_end_the_table(tmp_path, pack):
+    packed = bytearray(pack(long_csv()))
+    packed[len(packed) // 2 : len(packed) // 2 + 64] = b"\xff" * 64
+    table = open_table(write(tmp_path, bytes(packed)))
+    with pytest.raises(TableError, match=r"log\.csv is damaged after row \d+: "):
+        list(table.rows())
+    table.close()
+
+
+def test_a_cut_compressed_parquet_file_is_damaged(tmp_path):
+    path = write_parquet(tmp_path / "log.parquet", {"a": list(range(10_000))})
+    path.write_bytes(gzip.compress(path.read_bytes())[:-2000])
+    with pytest.raises(
+        TableError, match=r"log\.parquet is damaged after row 0: Compressed file en"
+    ):
+        open_table(path)
+
+
+def test_parquet_that_breaks_off_delivers_the_rows_before(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    pa = pytest.importorskip("pyarrow")
+    path = tmp_path / "log.parquet"
+    table = pa.table({"a": list(range(20_000))})
+    parquet.write_table(table, path, row_group_size=5_000, compression="gzip")
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2 : len(data) // 2 + 2000] = b"\xff" * 2000
+    path.write_bytes(bytes(data))
+    table = open_table(path)
+    found = []
+    with pytest.raises(TableError, match=r"log\.parquet is damaged after row \d+: "):
+        drain(table.rows(), found)
+    table.close()
+    assert len(found) >= 5_000
+
+
+def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("connectors.tables.readers.MAX_LINE", 1000)
+    table = open_table(write(tmp_path, b"a,b\n1,2\n" + b"3" * 2000))
+    rows = table.rows()
+    assert next(rows).number == 1
+    with pytest.raises(
+        TableError, match=r"line 3 has more than 1000 bytes; expected one row on ea"
+    ):
+        next(rows)
+    table.close()
+
+
+def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
+    real = builtins.__import__
+
+    def without_pyarrow(name, *args, **options):
+        if name.startswith("pyarrow"):
+            raise ImportError(name)
+        return real(name, *args, **options)
+
+    monkeypatch.setattr(builtins, "__import__", without_pyarrow)
+    path = write(tmp_path, b"PAR1....PAR1", "log.parquet")
+    match = r"log\.parquet is a Parquet file; pip install pyarrow to read it$"
+    with pytest.raises(TableError, match=match):
+        open_table(path)
+
+
+def test_parquet_columns_must_differ(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "log.parquet"
+    parquet.write_table(pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["a", "a"]), path)
+    with pytest.raises(TableError, match=r"has several columns named 'a'; rename all but one$"):
+        open_table(path)

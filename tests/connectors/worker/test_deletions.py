@@ -1,0 +1,390 @@
+"""What others do to the topic `consensus`: it is taken back, told, or passed over."""
+
+import itertools
+
+import pytest
+from workbench import (
+    event,
+    everything,
+    idle,
+    letters,
+    lose_positions,
+    newest,
+    put,
+    raw,
+    said,
+    work,
+    worker,
+)
+
+from connectors.memory import MemoryTopics
+from connectors.storage.snapshots import StateDirectory, StateError
+from connectors.wire.codec import encode
+from connectors.worker.compatibility import UnfitTopicsError
+from streamgp import SkepticalClassifier, isgp
+from streamgp.interactive.messages import Answer, Cancel
+
+
+def test_a_tombstone_on_a_labelled_example_takes_it_back():
+    topics = MemoryTopics()
+    put(topics, event(1, y="home"), event(2, y="work"))
+    work(topics)
+    raw(topics, "consensus", key=b"ann\x1fe1\x1f0", value=None)
+    work(topics)
+    put(topics, event(3))
+    work(topics)
+    assert said(topics, "consensus")[-1].origin == "withdrawn"
+    assert set(said(topics, "predictions")[-1].proba) == {"home", "work"}
+    assert said(topics, "predictions")[-1].n_learned == 1
+
+
+def test_a_forgotten_key_leaves_nothing_and_may_begin_anew(tmp_path):
+    topics = MemoryTopics()
+    with StateDirectory(tmp_path / "state") as state:
+        put(topics, event(1, y="home"), event(2, y="work"), event(1, key="bob", y="home"))
+        work(topics, state=state)
+        old = state.read("partition-0.snapshot")
+        raw(topics, "consensus", key=b"ann", value=None)
+        put(topics, event(5, y="shop"))
+        work(topics, state=state)
+        assert b"work" not in state.read("partition-0.snapshot")
+        # A worker that was away while this happened does not bring it back.
+        state.write("partition-0.snapshot", old)
+        put(topics, event(6))
+        work(topics, state=state)
+    last = {}
+    for record in everything(topics, "state", "consensus"):
+        last[record.topic, record.key] = record.value
+    left = b"".join(value for value in last.values() if value is not None)
+    assert b"work" not in left
+    assert b"shop" in left
+    (again,) = [m for m in said(topics, "consensus") if m.event_id == "e5"]
+    assert again.sequence == 1
+    prediction = said(topics, "predictions")[-1]
+    assert (prediction.event_id, list(prediction.proba)) == ("e6", ["shop"])
+
+
+def test_the_questions_of_a_forgotten_key_are_taken_back():
+    topics = MemoryTopics()
+    put(topics, event(1), event(2, key="bob"))
+    work(topics)
+    raw(topics, "consensus", key=b"ann", value=None)
+    work(topics)
+    assert [(m.key, m.request_id) for m in said(topics, "requests") if isinstance(m, Cancel)] == [
+        ("ann", "e1/label")
+    ]
+
+
+def test_a_withdrawn_label_does_not_come_back_when_its_last_line_is_deleted():
+    topics = MemoryTopics()
+    put(topics, event(1, y="home"), event(2, y="work"))
+    work(topics, answer_horizon_s=10.0)
+    raw(topics, "consensus", key=b"ann\x1fe1\x1f0", value=None)
+    work(topics, answer_horizon_s=10.0)
+    raw(topics, "consensus", key=b"ann\x1fe1\x1f1", value=None)
+    work(topics, answer_horizon_s=10.0, clock=lambda: 100.0)
+    topics.compact()
+    put(topics, event(103, at=103.0))
+    work(topics, answer_horizon_s=10.0)
+    assert said(topics, "predictions")[-1].n_learned == 1
+
+
+def test_a_null_that_is_delivered_again_takes_nothing_back_that_came_since():
+    topics = MemoryTopics()
+    put(topics, event(1, y="home"))
+    work(topics)
+    raw(topics, "consensus", key=b"ann", value=None)
+    work(topics)
+    put(topics, event(2, y="work"))
+    work(topics)
+    lose_positions(topics)
+    work(topics)
+    # The event of the forgotten key is a new one; what was learned since is still there.
+    lines = [(m.event_id, m.sequence) for m in said(topics, "consensus")]
+    assert lines == [("e1", 1), ("e2", 1), ("e1", 2)]
+
+
+def test_a_null_of_an_absurd_time_is_heeded():
+    topics = MemoryTopics(clock=lambda: 1e300)
+    put(topics, event(1, y="home"))
+    work(topics)
+    raw(topics, "consensus", key=b"ann\x1fe1\x1f0", value=None)
+    work(topics)
+    assert said(topics, "consensus")[-1].origin == "withdrawn"
+
+
+class _FullDisk(StateDirectory):
+    def write(self, name, data):  # noqa: ARG002
+        raise StateError("cannot write: no space left on device; free some space")
+
+
+def test_what_was_forgotten_does_not_stay_on_a_full_disk(tmp_path):
+    topics = MemoryTopics()
+    put(topics, event(1, y="home"))
+    with StateDirectory(tmp_path / "state") as state:
+        work(topics, state=state)
+    raw(topics, "consensus", key=b"ann", value=None)
+    with _FullDisk(tmp_path / "state") as state:
+        work(topics, state=state)
+        assert state.read("partition-0.snapshot") is None
+
+
+def correct(i, y, at):
+    """Return the answer that replaces the label with which an event came."""
+    name = f"e{i}"
+    return Answer(
+        answer_id=f"c{i}", event_id=name, key="ann", y=y, supersedes=name, answered_at=float(at)
+    )
+
+
+def run(topics, *steps, **kw):
+    """Run one worker; take a step whenever it has nothing to do."""
+    left, turns = [*steps], itertools.count()
+
+    def stop():
+        if next(turns) < 2 or not idle(topics)():
+            return False
+        if left:
+            left.pop(0)()
+        return not left and idle(topics)()
+
+    worker(topics, **kw).run(stop)
+
+
+def labels(topics, **kw):
+    """Return how many labels are held, and the likeliest, as a like event shows them."""
+    put(topics, event(900, at=kw.get("clock", lambda: 0.0)(), x=event(1).x))
+    work(topics, **kw)
+    prediction = said(topics, "predictions")[-1]
+    assert prediction.event_id == "e900"
+    return prediction.n_learned, prediction.y
+
+
+# --- which line counts
+
+
+@pytest.mark.parametrize("now", [2.0, 200.0])
+@pytest.mark.parametrize("restarts", ["never", "from topics", "from snapshot"])
+def test_a_deleted_line_that_was_replaced_takes_nothing_back(tmp_path, now, restarts):
+    """Within the horizon (100 s) or beyond it."""
+    topics, clock = MemoryTopics(), [1.0]
+    kw = {"answer_horizon_s": 100.0, "clock": lambda: clock[0]}
+    state = StateDirectory(tmp_path / "state") if restarts == "from snapshot" else None
+    steps = [
+        lambda: put(topics, correct(1, "work", at=1.5)),
+        lambda: (clock.__setitem__(0, now), put(topics, event(2, at=now))),
+        lambda: raw(topics, "consensus", key=b"ann\x1fe1\x1f0", value=None),
+    ]
+    put(topics, event(1, y="home", at=1.0))
+    if restarts == "never":
+        run(topics, *steps, **kw)
+    else:
+        for step in [lambda: None, *steps]:
+            step()
+            work(topics, state=state, **kw)
+    assert labels(topics, state=state, **kw) == (1, "work")
+    assert letters(topics) == []
+    if state is not None:
+        state.close()
+
+
+@pytest.mark.parametrize("now", [2.0, 200.0])
+def test_a_deleted_line_that_counts_takes_the_corrected_label_back(now):
+    topics, clock = MemoryTopics(), [1.0]
+    kw = {"answer_horizon_s": 100.0, "clock": lambda: clock[0]}
+    put(topics, event(1, y="home", at=1.0))
+    work(topics, **kw)
+    put(topics, correct(1, "work", at=1.5))
+    work(topics, **kw)
+    clock[0] = now
+    put(topics, event(2, at=now))
+    work(topics, **kw)
+    raw(topics, "consensus", key=b"ann\x1fe1\x1f1", value=None)
+    work(topics, **kw)
+    assert labels(topics, **kw)[0] == 0
+
+
+def test_a_label_does_not_come_back_when_its_correction_is_deleted_while_nobody_works():
+    topics, clock = MemoryTopics(), [1.0]
+    kw = {"answer_horizon_s": 100.0, "clock": lambda: clock[0]}
+    put(topics, event(1, y="home", at=1.0))
+    work(topics, **kw)
+    put(topics, correct(1, "work", at=1.5))
+    work(topics, **kw)
+    clock[0] = 200.0
+    put(topics, event(2, at=200.0))
+    work(topics, **kw)
+    raw(topics, "consensus", key=b"ann\x1fe1\x1f1", value=None)
+    work(topics, **kw)
+    assert labels(topics, **kw)[0] == 0
+
+
+def test_what_was_corrected_of_a_forgotten_key_leaves_no_trace(tmp_path):
+    topics = MemoryTopics()
+    with StateDirectory(tmp_path / "state") as state:
+        for step in (
+            lambda: put(topics, event(77, y="home")),
+            lambda: put(topics, correct(77, "work", at=77.5)),
+        ):
+            step()
+            work(topics, state=state)
+        assert b"e77" in state.read("partition-0.snapshot")
+        raw(topics, "consensus", key=b"ann", value=None)
+        work(topics, state=state)
+        assert b"e77" not in state.read("partition-0.snapshot")
+
+
+# --- what a learner cannot forget
+
+
+class Stubborn(SkepticalClassifier):
+    """Forgets nothing."""
+
+    def forget_one(self, event_id):
+        raise RuntimeError(f"{event_id} is not forgotten")
+
+
+def stubborn():
+    model = isgp(seed=1)
+    model.__class__ = Stubborn
+    return model
+
+
+@pytest.mark.parametrize("with_snapshot", [False, True])
+def test_a_null_that_failed_keeps_nobody_from_starting(tmp_path, with_snapshot):
+    topics = MemoryTopics()
+    kw = {"model": stubborn(), "clock": lambda: 50.0}
+    with StateDirectory(tmp_path / "state") as state:
+        put(topics, event(1, key="once", y="home"), event(1, key="other", y="work"))
+        work(topics, state=state if with_snapshot else None, **kw)
+        raw(topics, "consensus", key=b"once\x1fe1\x1f0", value=None)
+        work(topics, state=state if with_snapshot else None, **kw)
+    assert letters(topics) == ["RuntimeError: e1 is not forgotten"]
+    topics.compact()
+    put(topics, event(2, key="once"))
+    work(topics, **kw)
+    assert said(topics, "predictions")[-1].n_learned == 1
+    raw(topics, "consensus", key=b"once", value=None)
+    work(topics, **kw)
+    assert b"once" not in newest(topics, "state")[b"\x1fforgotten"]
+
+
+# --- what does nothing is told
+
+
+def test_a_null_in_a_partition_that_does_not_know_its_key_is_told():
+    topics = MemoryTopics(n_partitions=4)
+    put(topics, *[event(i, y="home") for i in range(8)])
+    work(topics)
+    for i in range(8):
+        raw(topics, "consensus", key=f"ann\x1fe{i}\x1f0".encode(), value=None)
+    work(topics)
+    home = next(record.partition for record in everything(topics, "events"))
+    nulls = [
+        record
+        for record in everything(topics, "consensus")
+        if record.value is None and not record.headers
+    ]
+    astray = [record.partition for record in nulls if record.partition != home]
+    assert 0 < len(astray) < 8
+    assert sum(line.origin == "withdrawn" for line in said(topics, "consensus")) == 8 - len(astray)
+    assert sorted(letters(topics)) == sorted(
+        f"key 'ann' is not known in partition {number}, expected a null in the partition of what "
+        "it takes back; choose that by the key alone, not by all of the record's key"
+        for number in astray
+    )
+
+
+def test_whoever_asks_for_a_stranger_to_be_forgotten_is_told_so():
+    topics = MemoryTopics()
+    put(topics, event(1, key="bob"))
+    work(topics)
+    raw(topics, "consensus", key=b"ann", value=None)
+    work(topics)
+    (letter,) = letters(topics)
+    assert letter.startswith("key 'ann' is not known in partition 0, expected a null in the part")
+
+
+def test_whoever_asks_twice_to_forget_somebody_leaves_no_new_trace():
+    topics = MemoryTopics()
+    put(topics, event(1))
+    work(topics)
+    for _ in range(2):
+        raw(topics, "consensus", key=b"ann", value=None)
+        work(topics)
+    assert letters(topics) == []
+
+
+def test_nobody_can_be_taken_out_of_a_loop_that_serves_all():
+    topics = MemoryTopics()
+    put(topics, event(1, y="home"))
+    work(topics, keyed=False)
+    raw(topics, "consensus", key=b"", value=None)
+    work(topics, keyed=False)
+    assert letters(topics) == [
+        "one loop serves all, and no key can be taken out of it; withdraw its examples"
+    ]
+    assert labels(topics, keyed=False)[0] == 1
+
+
+def test_the_nulls_of_workers_ask_nothing_of_workers():
+    topics = MemoryTopics()
+    put(topics, event(1, y="home"), event(1, key="bob", y="home"))
+    work(topics)
+    raw(topics, "consensus", key=b"ann\x1fe1\x1f0", value=None)
+    raw(topics, "consensus", key=b"bob", value=None)
+    work(topics)
+    before = everything(topics, "state", "consensus")
+    work(topics)  # reads its own nulls
+    assert everything(topics, "state", "consensus") == before
+    assert letters(topics) == []
+    by_whom = [dict(r.headers).get("erased-by") for r in before if r.value is None]
+    assert by_whom.count(b"/streamgp/streamgp") == 2
+
+
+# --- what is written there by somebody else
+
+
+def test_a_note_on_consensus_is_a_dead_letter_and_keeps_nobody_from_starting():
+    topics = MemoryTopics()
+    put(topics, event(1, y="home"))
+    work(topics)
+    raw(topics, "consensus", key=b"ann", value=b"note to self")
+    work(topics)
+    (letter,) = everything(topics, "dead-letters")
+    assert (letter.key, letter.value) == (b"ann", b"note to self")
+    assert letters(topics) == [
+        "only workers write on consensus, and a correction is an answer: its key must not be "
+        r"b'ann', expected that of a line, <key>\x1f<event_id>\x1f<revision>"
+    ]
+    assert labels(topics) == (1, "home")
+
+
+@pytest.mark.parametrize(
+    "value", [b"note to self", encode(event(1)), b'{"type":"consensus","version":1}']
+)
+def test_what_is_written_over_a_line_is_a_dead_letter_and_the_label_is_taken_back(value):
+    topics = MemoryTopics()
+    put(topics, event(1, y="home"), event(2, y="work"))
+    work(topics)
+    run(topics, lambda: raw(topics, "consensus", key=b"ann\x1fe1\x1f0", value=value))
+    (letter,) = everything(topics, "dead-letters")
+    assert (letter.key, letter.value) == (b"ann\x1fe1\x1f0", value)
+    assert newest(topics, "consensus")[b"ann\x1fe1\x1f0"] is None
+    assert labels(topics)[0] == 1
+    topics.compact()
+    assert [line.origin for line in said(topics, "consensus")] == ["volunteered", "withdrawn"]
+    lose_positions(topics)
+    assert labels(topics)[0] == 1
+
+
+def test_what_is_written_over_a_line_while_nobody_works_is_told_at_the_start():
+    topics = MemoryTopics()
+    put(topics, event(1, y="home"))
+    work(topics)
+    raw(topics, "consensus", key=b"ann\x1fe1\x1f0", value=b"note to self")
+    with pytest.raises(UnfitTopicsError, match="consensus:0:1 is nothing that this streamgp wri"):
+        work(topics)
+    raw(topics, "consensus", key=b"ann\x1fe1\x1f0", value=None)
+    work(topics)
+    assert labels(topics)[0] == 0

@@ -1,0 +1,363 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from river import metrics
+
+from streamgp.base import Decision
+from streamgp.common.annotator_error import ErrorRate
+from streamgp.interactive import (
+    Answer,
+    Cancel,
+    Challenge,
+    Event,
+    Expired,
+    LabelledExample,
+    LabelRequest,
+    Prediction,
+    Rejected,
+    Tally,
+)
+
+NO = Decision.of(0.0, 1.0, "NeverAsk")
+QUESTION = {"reason": "", "score": 1.0, "threshold": 0.0, "requested_at": 0.0}
+
+
+def event(event_id, truth, key=None):
+    return Event(event_id=event_id, key=key, x={}, occurred_at=0.0, truth=truth)
+
+
+def prediction(event_id, y, key=None):
+    return Prediction(event_id=event_id, key=key, y=y, proba={}, decision=NO, n_learned=0, at=0.0)
+
+
+def challenge(event_id, given, annotator=None):
+    return Challenge(
+        request_id=f"{event_id}/challenge/1",
+        event_id=event_id,
+        x={},
+        given=given,
+        suggested="z",
+        probability_wrong=0.5,
+        annotator=annotator,
+        **QUESTION,
+    )
+
+
+def example(event_id, y, origin="asked", revision=0, annotator=None, w=0.5):
+    return LabelledExample(
+        event_id=event_id,
+        sequence=1,
+        revision=revision,
+        x={},
+        y=y,
+        origin=origin,
+        annotator=annotator,
+        learned_at=0.0,
+        probability_wrong=None if revision else w,
+    )
+
+
+def tally_of(truths, *messages):
+    tally = Tally()
+    for event_id, truth in truths.items():
+        tally.event(event(event_id, truth))
+    for message in messages:
+        tally.message(message)
+    return tally
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abcd") | st.none(), st.sampled_from("abcde") | st.none()),
+        min_size=1,
+        max_size=80,
+    )
+)
+def test_scores_equal_those_of_river(pairs):
+    tally, accuracy, macro_f1 = Tally(), metrics.Accuracy(), metrics.MacroF1()
+    for n, (truth, guess) in enumerate(pairs):
+        tally.event(event(str(n), truth))
+        tally.message(prediction(str(n), guess))
+        if truth is not None and guess is not None:
+            accuracy.update(truth, guess)
+            macro_f1.update(truth, guess)
+    scored = [p for p in pairs if None not in p]
+    assert tally.n_scored == len(scored)
+    if scored:
+        assert tally.accuracy == pytest.approx(accuracy.get(), abs=1e-12)
+        assert tally.macro_f1 == pytest.approx(macro_f1.get(), abs=1e-12)
+    else:
+        assert (tally.accuracy, tally.macro_f1) == (None, None)
+
+
+def test_every_kind_of_message_is_counted():
+    tally = Tally()
+    tally.event(event("e", "a"))
+    tally.answer(Answer(answer_id="1", event_id="e", y="a", answered_at=0.0))
+    tally.answer(Answer(answer_id="2", event_id="e", declined=True, answered_at=0.0))
+    tally.message(LabelRequest(request_id="e/label", event_id="e", x={}, **QUESTION))
+    tally.message(challenge("e", "a"))
+    tally.message(Cancel(request_id="e/label", why="", at=0.0))
+    tally.message(Expired(request_id="e/label", event_id="e", at=0.0))
+    tally.message(Rejected(subject="e", fault="unknown", reason="", at=0.0))
+    counts = {k: v for k, v in tally.summary().items() if k.startswith("n_") and v}
+    assert counts == {
+        "n_events": 1,
+        "n_asked": 1,
+        "n_challenges": 1,
+        "n_answered": 1,
+        "n_declined": 1,
+        "n_expired": 1,
+        "n_rejected": 1,
+    }
+    assert tally.label_rate == 1.0
+
+
+@pytest.mark.parametrize(
+    ("given", "final", "precision", "repaired", "spoiled", "wrong"),
+    [
+        ("b", "a", 1.0, 1, 0, 0),
+        ("b", "b", 1.0, 0, 0, 1),
+        ("b", "c", 1.0, 0, 0, 1),
+        ("a", "a", 0.0, 0, 0, 0),
+        ("a", "b", 0.0, 0, 1, 1),
+    ],
+)
+def test_challenges_are_judged_by_the_truth(given, final, precision, repaired, spoiled, wrong):
+    tally = tally_of({"e": "a"}, challenge("e", given))
+    assert tally.challenge_precision is None  # not resolved yet
+    tally.message(example("e", final, "revised"))
+    assert tally.challenge_precision == precision
+    assert (tally.n_repaired, tally.n_spoiled, tally.n_wrong_kept) == (repaired, spoiled, wrong)
+    assert tally.wrong_kept == wrong
+
+
+def test_labels_kept_are_judged_by_their_last_revision():
+    tally = tally_of({"e": "a", "f": "a"}, example("e", "b"), example("f", "a"))
+    assert (tally.n_learned, tally.n_wrong_kept, tally.wrong_kept) == (2, 1, 0.5)
+    tally.message(example("e", "a", "revised", 1))
+    assert (tally.n_learned, tally.n_wrong_kept, tally.wrong_kept) == (2, 0, 0.0)
+    tally.message(example("f", None, "withdrawn", 1))
+    assert (tally.n_learned, tally.n_wrong_kept, tally.wrong_kept) == (1, 0, 0.0)
+
+
+def test_late_answer_to_a_challenge_moves_the_judgement():
+    tally = tally_of({"e": "a"}, challenge("e", "b"), example("e", "b"))
+    assert (tally.n_repaired, tally.n_wrong_kept) == (0, 1)
+    tally.message(example("e", "a", "revised", 1))
+    assert (tally.n_repaired, tally.n_wrong_kept) == (1, 0)
+    assert tally.challenge_precision == 1.0
+    tally.message(example("e", None, "withdrawn", 2))
+    assert (tally.n_repaired, tally.n_wrong_kept, tally.n_learned) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("given", "final", "origin", "precision", "recall", "repaired", "spoiled"),
+    [
+        ("b", "a", "revised", 1.0, 1.0, 1, 0),
+        ("b", "b", "upheld", 1.0, 1.0, 0, 0),
+        ("a", "a", "upheld", 0.0, None, 0, 0),
+        ("a", "b", "revised", 0.0, None, 0, 1),
+    ],
+)
+def test_the_challenge_of_a_label_in_the_log_counts_for_the_first_answer(
+    given, final, origin, precision, recall, repaired, spoiled
+):
+    tally = tally_of({"e": "a"}, example("e", given, annotator="ann", w=0.1))
+    tally.message(challenge("e", given, "ann"))
+    assert tally.challenge_precision is None  # not resolved yet
+    tally.message(example("e", final, origin, 1, annotator="ann"))
+    assert (tally.challenge_precision, tally.challenge_recall) == (precision, recall)
+    assert (tally.n_repaired, tally.n_spoiled) == (repaired, spoiled)
+    ann = tally.annotators["ann"]
+    assert (ann.n_answers, ann.n_contested, ann.sum_wrong) == (1, 1, 0.1)
+
+
+def test_an_answer_challenged_twice_counts_once():
+    tally = tally_of({"e": "a"}, challenge("e", "b", "ann"), example("e", "b", annotator="ann"))
+    tally.message(challenge("e", "b", "ann"))
+    tally.message(example("e", "a", "revised", 1, annotator="ann"))
+    ann = tally.annotators["ann"]
+    assert (tally.n_challenges, ann.n_answers, ann.n_contested, ann.n_justified) == (2, 1, 1, 1)
+    assert (tally.n_repaired, tally.n_wrong_kept) == (1, 0)
+
+
+def test_a_label_withdrawn_while_it_is_doubted_leaves_no_challenge_for_the_next():
+    tally = tally_of({"e": "a"}, example("e", "b"), challenge("e", "b"))
+    tally.message(example("e", None, "withdrawn", 1))
+    tally.message(
+        LabelledExample(
+            event_id="e", sequence=3, revision=2, x={}, y="a", origin="asked", learned_at=0.0,
+            probability_wrong=0.1,
+        )
+    )  # fmt: skip
+    assert tally.annotators[None].n_contested == 0
+
+
+def test_label_without_known_truth_is_learned_and_not_judged():
+    tally = tally_of({"e": None}, challenge("e", "b"), example("e", "b"))
+    assert (tally.n_challenges, tally.n_learned) == (1, 1)
+    assert (tally.challenge_precision, tally.wrong_kept) == (None, None)
+
+
+def test_keys_are_kept_apart():
+    tally = Tally()
+    for key, truth in (("ann", "a"), ("bob", "b")):
+        tally.event(event("e", truth, key))
+    for key in ("ann", "bob"):
+        tally.message(prediction("e", "a", key))
+    assert (tally.n_scored, tally.accuracy) == (2, 0.5)
+
+
+def test_false_is_a_truth_and_a_label():
+    tally = tally_of({"e": False}, prediction("e", False), challenge("e", True))
+    tally.message(example("e", False, "revised"))
+    assert (tally.accuracy, tally.n_repaired, tally.n_learned) == (1.0, 1, 1)
+
+
+def test_summary_is_plain_json_in_a_fixed_order():
+    assert list(Tally().summary()) == [
+        "n_events",
+        "n_scored",
+        "accuracy",
+        "macro_f1",
+        "n_asked",
+        "n_challenges",
+        "challenge_precision",
+        "challenge_recall",
+        "n_answered",
+        "n_declined",
+        "n_expired",
+        "n_rejected",
+        "n_learned",
+        "n_repaired",
+        "n_spoiled",
+        "n_wrong_kept",
+        "wrong_kept",
+        "label_rate",
+    ]
+    empty = json.dumps(Tally().summary(), allow_nan=False)
+    assert '"accuracy": null' in empty
+    full = tally_of({"e": "a"}, prediction("e", "a"), challenge("e", "b"), example("e", "a"))
+    assert json.loads(json.dumps(full.summary(), allow_nan=False)) == full.summary()
+
+
+def test_confusion_counts_predictions_by_truth():
+    tally = tally_of({"e": "a", "f": "b", "g": "b", "h": None})
+    for event_id, y in (("e", "b"), ("f", "b"), ("g", "c"), ("h", "a")):
+        tally.message(prediction(event_id, y))
+    assert tally.confusion.summary() == {
+        "labels": ["a", "b", "c"],
+        "counts": [[0, 1, 0], [0, 1, 1], [0, 0, 0]],
+    }
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from("ab") | st.none(),  # truth
+            st.sampled_from("ab"),  # first answer
+            st.sampled_from(["ann", "bob", None]),
+            st.none() | st.sampled_from("ab"),  # second answer, if it was challenged
+            st.floats(0.0, 1.0),
+        ),
+        max_size=40,
+    )
+)
+def test_first_answers_are_judged_as_by_hand(answers):
+    tally = tally_of({str(n): truth for n, (truth, *_) in enumerate(answers)})
+    for n, (_, given_y, who, second, w) in enumerate(answers):
+        if second is None:
+            tally.message(example(str(n), given_y, annotator=who, w=w))
+        else:
+            # Somebody else may have the last word; the answer contested counts.
+            tally.message(challenge(str(n), given_y, who))
+            tally.message(example(str(n), second, "revised", annotator="zoe", w=w))
+            tally.message(example(str(n), "a", "revised", 1, annotator="zoe"))
+    known = [(t != y, s is not None) for t, y, _, s, _ in answers if t is not None]
+    challenged = [wrong for wrong, contested in known if contested]
+    wrong_ones = [contested for wrong, contested in known if wrong]
+    assert tally.challenge_precision == (sum(challenged) / len(challenged) if challenged else None)
+    assert tally.challenge_recall == (sum(wrong_ones) / len(wrong_ones) if wrong_ones else None)
+    for name, counts in tally.annotators.items():
+        own = [answer for answer in answers if answer[2] == name]
+        judged = [t != y for t, y, *_ in own if t is not None]
+        assert counts.summary() == {
+            "n_answers": len(own),
+            "n_wrong": sum(judged),
+            "error_rate": sum(judged) / len(judged) if judged else None,
+            "estimate": pytest.approx((1 + sum(a[4] for a in own)) / (5 + len(own))),
+        }
+    assert set(tally.annotators) == {answer[2] for answer in answers}
+
+
+def test_estimate_is_that_of_the_learner():
+    rate, tally = ErrorRate(), Tally()
+    for n, w in enumerate((0.1, 1.0, 0.0, 0.7)):
+        rate.note(w)
+        tally.message(example(str(n), "a", w=w))
+        assert tally.annotators[None].estimate == rate.estimate
+
+
+def test_challenge_that_is_not_resolved_counts_for_nobody():
+    tally = tally_of({"e": "a"}, challenge("e", "b", "ann"))
+    assert tally.annotators == {}
+    assert tally.challenge_recall is None
+
+
+EVENT_IDS = st.integers(0, 5).map(str)
+LABELS = st.sampled_from(["a", "b", 3, False])
+KEYS = st.sampled_from([None, "k"])
+PEOPLE = st.sampled_from(["ann", None])
+INPUTS = st.lists(
+    st.one_of(
+        st.builds(event, EVENT_IDS, LABELS | st.none(), KEYS),
+        st.builds(prediction, EVENT_IDS, LABELS | st.none(), KEYS),
+        st.builds(challenge, EVENT_IDS, LABELS, PEOPLE),
+        st.builds(example, EVENT_IDS, LABELS, annotator=PEOPLE, w=st.floats(0.0, 1.0)),
+        st.builds(example, EVENT_IDS, LABELS | st.none(), revision=st.just(1)),
+        st.builds(lambda e: Expired(request_id=e, event_id=e, at=0.0), EVENT_IDS),
+        st.builds(lambda e: Rejected(subject=e, fault="late", reason="", at=0.0), EVENT_IDS),
+        st.builds(lambda e: LabelRequest(request_id=e, event_id=e, x={}, **QUESTION), EVENT_IDS),
+        st.builds(lambda e: Answer(answer_id=e, event_id=e, y="a", answered_at=0.0), EVENT_IDS),
+    ),
+    max_size=60,
+)
+
+
+def tell(tally, message):
+    if isinstance(message, Event):
+        tally.event(message)
+    elif isinstance(message, Answer):
+        tally.answer(message)
+    else:
+        tally.message(message)
+
+
+def everything(tally):
+    people = [(name, answers.summary()) for name, answers in tally.annotators.items()]
+    return tally.summary(), tally.confusion.summary(), people
+
+
+@given(INPUTS, st.integers(0, 60), st.booleans())
+def test_cut_anywhere_counts_the_same(inputs, cut, see_first):
+    whole, first, second = Tally(), Tally(), Tally()
+    for message in inputs:
+        tell(whole, message)
+    for message in inputs[:cut]:
+        tell(first, message)
+    state = json.loads(json.dumps(first.state(), allow_nan=False))
+    if not see_first:
+        second.load_state(state)
+    for message in inputs[:cut]:
+        if isinstance(message, Event):
+            second.see(message)
+    if see_first:
+        second.load_state(state)
+    assert everything(second) == everything(first)
+    for message in inputs[cut:]:
+        tell(second, message)
+    assert everything(second) == everything(whole)
+    assert second.state() == whole.state()

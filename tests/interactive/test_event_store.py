@@ -1,0 +1,136 @@
+"""Conversations are published on pages."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from topics import pages_of
+
+from streamgp.interactive import Event, event_store
+from streamgp.interactive.conversation_record import Record
+from streamgp.interactive.event_store import Pages
+
+
+def record(name, size=0):
+    return Record(Event(event_id=name, x={"text": "x" * size}, occurred_at=0.0))
+
+
+def plain(record):
+    return [record.event.event_id, record.event.x["text"], record.state]
+
+
+def publish(book, fresh, plain_again=plain):
+    return book.publish(fresh, [plain(record) for record in fresh], plain_again)
+
+
+def names(published):
+    return {n: page and [plain[0] for plain in page] for n, page in published.items()}
+
+
+def test_what_comes_between_two_publications_shares_a_page():
+    book = Pages()
+    assert names(publish(book, [record("a"), record("b")])) == {1: ["a", "b"]}
+    book.settle()
+    assert names(publish(book, [record("c")])) == {2: ["c"]}
+    book.settle()
+    assert publish(book, []) == {}
+
+
+def test_a_page_is_published_again_when_one_of_its_conversations_changes():
+    book, records = Pages(), [record(name) for name in "abc"]
+    publish(book, records[:2])
+    publish(book, records[2:])
+    book.settle()
+    records[1].state = "asked"
+    book.note(records[1])
+    assert publish(book, []) == {1: [["a", "", "seen"], ["b", "", "asked"]]}
+
+
+def test_a_page_whose_conversations_are_all_forgotten_is_gone_and_its_number_is_not_used_again():
+    book, records = Pages(), [record(name) for name in "ab"]
+    publish(book, records)
+    book.settle()
+    book.remove(records[0])
+    book.remove(records[1])
+    assert publish(book, [record("c")]) == {1: None, 2: [["c", "", "seen"]]}
+    book.settle()
+    assert dict(book).keys() == {2}
+
+
+def test_what_was_published_counts_as_changed_until_it_is_settled():
+    book = Pages()
+    assert publish(book, [record("a")]) == publish(book, []) != {}
+
+
+def test_a_conversation_that_was_never_published_can_be_forgotten_without_a_trace():
+    book, a = Pages(), record("a")
+    book.note(a)
+    book.remove(a)
+    assert publish(book, []) == {}
+
+
+def test_a_failure_leaves_everything_to_be_published_once_more():
+    book, a, b = Pages(), record("a"), record("b")
+    publish(book, [a])
+    book.settle()
+    book.note(a)
+
+    def fails(_):
+        return 1 / 0
+
+    with pytest.raises(ZeroDivisionError):
+        publish(book, [b], fails)
+    assert (book.n, a.page, b.page) == (1, 1, None)
+    assert names(publish(book, [b])) == {1: ["a"], 2: ["b"]}
+
+
+@given(st.lists(st.integers(0, 400), max_size=30))
+def test_no_page_begins_with_more_bytes_than_allowed_unless_with_one_conversation(sizes):
+    book = Pages()
+    records = [record(str(n), size) for n, size in enumerate(sizes)]
+    with pages_of(500):
+        published = publish(book, records)
+    assert [name for page in names(published).values() for name in page] == [
+        str(n) for n in range(len(sizes))
+    ]
+    for page in published.values():
+        assert len(page) == 1 or len(msgspec.json.encode(page)) <= 501
+    for one, other in zip(list(published.values()), list(published.values())[1:], strict=False):
+        # No page was begun without need.
+        assert len(msgspec.json.encode([*one, other[0]])) > 501
+
+
+def test_a_page_that_has_grown_too_large_is_divided():
+    book, records = Pages(), [record(name, 100) for name in "abcd"]
+    with pages_of(600):
+        assert names(publish(book, records)) == {1: ["a", "b", "c", "d"]}
+        book.settle()
+        records[1].event.x["text"] *= 4
+        book.note(records[1])
+        assert names(publish(book, [record("e")])) == {1: ["a", "b"], 2: ["c", "d"], 3: ["e"]}
+        book.settle()
+        book.note(records[0])
+        book.note(records[2])
+        assert names(publish(book, [])) == {1: ["a", "b"], 2: ["c", "d"]}
+
+
+def test_a_page_of_one_conversation_is_never_divided():
+    book, a = Pages(), record("a", 10)
+    with pages_of(50):
+        publish(book, [a])
+        book.settle()
+        a.event.x["text"] *= 100
+        book.note(a)
+        assert names(publish(book, [])) == {1: ["a"]}
+
+
+def test_pages_may_grow_before_they_are_divided():
+    assert 2 * event_store.PAGE_BYTES < event_store.MOST_BYTES <= 1 << 19
+
+
+@pytest.mark.parametrize("number", [0, 4, -1])
+def test_a_page_that_never_was_is_refused(number):
+    book = Pages()
+    book.n = 3
+    with pytest.raises(ValueError, match=rf"page {number} was never published, expected 1 to 3"):
+        book.put(record("a"), number)

@@ -1,0 +1,91 @@
+import enum
+
+import numpy as np
+import pytest
+
+from streamgp.interactive.messages import Answer, Event
+from streamgp.interactive.validation import (
+    as_label,
+    flaw_of_answer,
+    flaw_of_event,
+    is_time,
+    rejected,
+)
+
+
+class Room(enum.StrEnum):
+    HALL = "hall"
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+
+
+@pytest.mark.parametrize(
+    ("given", "plain"),
+    [
+        ("hall", "hall"),
+        (True, True),
+        (3, 3),
+        (1.5, 1.5),
+        (Room.HALL, "hall"),
+        (Level.LOW, 1),
+        (np.int8(3), 3),
+        (np.float32(0.5), 0.5),
+        (np.float64(0.5), 0.5),
+        (np.bool_(False), False),
+        (np.str_("hall"), "hall"),
+    ],
+)
+def test_label_becomes_plain(given, plain):
+    label = as_label(given)
+    assert label == plain
+    assert type(label) is type(plain)
+
+
+@pytest.mark.parametrize(
+    "given", [None, [], b"hall", 1j, np.array([1, 2]).tolist(), float("nan"), np.float64("inf")]
+)
+def test_anything_else_is_no_label(given):
+    with pytest.raises(ValueError, match="a label must be a finite number, a bool or a text, got"):
+        as_label(given)
+
+
+def test_an_array_is_no_label():
+    with pytest.raises(ValueError, match="a label must be a finite number"):
+        as_label(np.array([1.0, 2.0]))
+
+
+@pytest.mark.parametrize("value", [0, 1.5, -1e9, np.float64(2.0), 10**20])
+def test_finite_numbers_are_times(value):
+    assert is_time(value)
+
+
+@pytest.mark.parametrize("value", [True, None, "1", float("nan"), float("inf"), 10**400])
+def test_anything_else_is_no_time(value):
+    assert not is_time(value)
+
+
+def test_half_a_surrogate_pair_is_rejected_wherever_it_stands():
+    broken = "\ud800"
+    for event in (
+        Event(event_id=broken, x={}, occurred_at=0.0),
+        Event(event_id="e", key=broken, x={}, occurred_at=0.0),
+        Event(event_id="e", x={}, occurred_at=0.0, y=broken),
+    ):
+        assert "ud800" in flaw_of_event(event)
+    message = rejected(broken, broken, "malformed", "why", 0.0)
+    assert (message.subject, message.key) == (repr(broken), None)
+
+
+@pytest.mark.parametrize(
+    "privileged",
+    [{"a": float("nan")}, {"a": (1,)}, {"a": {1: 2}}, {1: 2}, {"a": b"x"}, {"a": {"b": {1, 2}}}],
+)
+def test_privileged_must_survive_being_written(privileged):
+    answer = Answer(answer_id="a", event_id="e", y="p", answered_at=0.0, privileged=privileged)
+    assert "privileged must hold plain JSON values" in flaw_of_answer(answer)
+    fine = Answer(
+        answer_id="a", event_id="e", y="p", answered_at=0.0, privileged={"a": [1, {"b": None}, 2.5]}
+    )
+    assert flaw_of_answer(fine) is None

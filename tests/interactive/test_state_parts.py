@@ -1,0 +1,687 @@
+"""A loop is published piece by piece, and what was published last makes it again."""
+
+import random
+from itertools import chain
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from river import preprocessing
+from scripted import ScriptedLearner
+from stories import Story, told
+from topics import PublishedState, pages_of
+
+from streamgp import GPClassifier, SkepticalClassifier, budgets, isgp, query
+from streamgp.interactive import (
+    Answer,
+    Challenge,
+    Event,
+    Expired,
+    InteractiveLoop,
+    LabelledExample,
+    SnapshotError,
+    event_store,
+    examples_in,
+)
+
+MODELS = {
+    "default": lambda: isgp(seed=3),
+    "short warm-up": lambda: SkepticalClassifier(GPClassifier(), warm_up=20, seed=3),
+    "review": lambda: SkepticalClassifier(
+        GPClassifier(),
+        query.AlwaysAsk(),
+        query.SkepticalChallenge(0.7),
+        warm_up=8,
+        review=query.LeaveOneOutReview(0.2, every=2, budget=budgets.RateBudget(0.7, seed=3)),
+        seed=3,
+    ),
+    "at most per": lambda: SkepticalClassifier(
+        GPClassifier(), query.AlwaysAsk(), budget=budgets.AtMostPer(9, 20.0), warm_up=8, seed=3
+    ),
+    "pipeline": lambda: SkepticalClassifier(
+        preprocessing.StandardScaler() | preprocessing.MinMaxScaler() | GPClassifier(),
+        warm_up=20,
+        seed=3,
+    ),
+}
+models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
+SPANS = {"expires_after_s": 5.0, "answer_horizon_s": 25.0}
+# True, 1 and 1.0 are one key of a dictionary.
+LABELS = ("a", "b", 2, 2.5)
+seeds = st.integers(0, 10**6)
+
+
+class Published:
+    """A loop in a story, now and then published and snapshot, and sometimes told to withdraw."""
+
+    def __init__(self, model, seed, spans=SPANS):
+        self.model, self.spans = model, spans
+        self.loop = InteractiveLoop(model(), **spans)
+        self.rng = random.Random(seed)
+        self.story = Story(seed, labels=LABELS)
+        self.messages = []
+        self.topics = PublishedState()
+        self.saved = (self.loop.snapshot(), self.topics.end)
+
+    def step(self):
+        rng = self.rng
+        if rng.random() < 0.05 and self.topics.lines:
+            line = rng.choice(self.topics.lines)
+            revision = rng.choice([None, line.revision])
+            self.messages = self.loop.withdraw(line.event_id, self.story.now, revision=revision)
+        else:
+            self.messages = told(self.loop, self.story.next(self.messages))
+        self.topics.note(self.messages)
+        if rng.random() < 0.3:
+            self.topics.write(self.loop.changes())
+        if rng.random() < 0.1:
+            self.saved = (self.loop.snapshot(), self.topics.end)
+
+    def cut(self):
+        """Publish, and return the loop as it can be made again in different ways."""
+        self.topics.write(self.loop.changes())
+        parts = {k: v for k, v in self.topics.parts_since().items() if v is not None}
+        assert msgspec.json.decode(msgspec.json.encode(self.loop.parts())) == parts
+        assert self.loop.changes() == {}
+        lines = self.topics.lines_since(0, self.rng)
+        yield InteractiveLoop.from_parts(parts, lines, self.model(), **self.spans)
+        data, (n_parts, n_lines) = self.saved
+        # The topic may be read from before the snapshot on.
+        n_parts = self.rng.choice([n_parts, n_parts, self.rng.randint(0, n_parts)])
+        n_lines = self.rng.choice([n_lines, self.rng.randint(0, n_lines)])
+        tail = self.topics.parts_since(n_parts)
+        lines = self.topics.lines_since(n_lines, self.rng)
+        loop = InteractiveLoop.restore(data, self.model())
+        loop = loop.caught_up(tail, lines, self.model())
+        assert loop is not None
+        yield loop
+        once_more = loop.caught_up(tail, lines, self.model())
+        assert once_more is not None
+        assert once_more.snapshot() == loop.snapshot()
+        yield InteractiveLoop.restore(self.loop.snapshot(), self.model())
+
+
+@models
+@settings(max_examples=6, deadline=None)
+@given(
+    seed=seeds,
+    n_bytes=st.sampled_from([300, 700, 1500, 1 << 15]),
+    recent=st.sampled_from([0, 500, 1 << 10, 1 << 20]),
+    every=st.integers(5, 60),
+)
+def test_what_was_published_last_makes_the_loop_again(model, seed, n_bytes, recent, every):
+    published = Published(model, seed)
+    with pages_of(n_bytes, recent=recent):
+        for n in range(1, 121):
+            published.step()
+            if n % every == 0:
+                expected = published.loop.snapshot()
+                again = list(published.cut())
+                expected = published.loop.snapshot()
+                assert [loop.snapshot() == expected for loop in again] == [True] * len(again)
+                # The story goes on with one of them.
+                published.loop = published.rng.choice(again)
+
+
+@settings(max_examples=8, deadline=None)
+@given(seed=seeds)
+def test_loops_made_again_say_the_same_from_then_on(seed):
+    published = Published(MODELS["short warm-up"], seed)
+    for _ in range(60):
+        published.step()
+    loops = [published.loop, *published.cut()]
+    story, messages = published.story, published.messages
+    for _ in range(40):
+        step = story.next(messages)
+        said = [told(loop, step) for loop in loops]
+        assert {repr(s) for s in said} == {repr(said[0])}
+        messages = said[0]
+    assert {loop.snapshot() for loop in loops} == {loops[0].snapshot()}
+
+
+# --- what changes, and what does not
+
+
+def event(name="e", at=0.0, **fields):
+    return Event(event_id=name, x={"f": 1.0}, occurred_at=at, **fields)
+
+
+def answer(y="a", name="e", at=1.0, answer_id="a1", **fields):
+    return Answer(
+        answer_id=answer_id, event_id=name, y=y, declined=y is None, answered_at=at, **fields
+    )
+
+
+def asking():
+    return SkepticalClassifier(
+        GPClassifier(), query.AlwaysAsk(), challenge=query.NeverChallenge(), warm_up=0, seed=1
+    )
+
+
+@pytest.fixture
+def loop():
+    """A loop that asks about everything, and has published two events on a page each."""
+    loop = InteractiveLoop(asking(), expires_after_s=10.0, answer_horizon_s=100.0)
+    with pages_of():
+        for name in ("e", "f"):
+            loop.on_event(event(name), 0.0)
+            loop.changes()
+        yield loop
+
+
+def test_a_new_loop_has_nothing_to_tell():
+    assert InteractiveLoop(asking()).changes() == {}
+
+
+def test_the_head_tells_how_far_everything_is_counted(loop):
+    loop.on_answer(answer(), 1.0)
+    head = loop.changes()["head"]
+    assert head == {
+        "sequence": 1,
+        "pages": 2,
+        "events": 2,
+        "remembered": 2,
+        "alarms": 2,
+        "learned": 1,
+        "model": loop.model.state(),
+        "fingerprint": asking().fingerprint(),
+        "recent": [],
+    }
+
+
+def test_the_head_is_written_last(loop):
+    loop.on_event(event("g"), 1.0)
+    loop.on_answer(answer(), 1.0)
+    assert list(loop.changes()) == ["events/1", "events/3", "head"]
+    assert list(loop.parts()) == ["events/1", "events/2", "events/3", "head"]
+    assert loop.part_names() == ["events/1", "events/2", "events/3", "head"]
+
+
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        (lambda loop: loop.on_event(event("g"), 0.0), {"head", "events/3"}),
+        (lambda loop: loop.on_answer(answer(), 1.0), {"head", "events/1"}),
+        (lambda loop: loop.on_answer(answer(None), 1.0), {"head", "events/1"}),
+        (lambda loop: loop.on_cancel("f/label", 1.0), {"head", "events/2"}),
+        (lambda loop: loop.on_time(50.0), {"head", "events/1", "events/2"}),
+        (lambda loop: loop.on_time(101.0), {"head", "events/1", "events/2"}),
+        # An open request that had expired ends, though the answer itself cannot be used.
+        (
+            lambda loop: loop.on_answer(answer(None, request_id="e/label", at=20.0), 20.0),
+            {"head", "events/1"},
+        ),
+        # The old conversation about the same event id is beyond its horizon.
+        (lambda loop: loop.on_event(event("e", 101.0), 101.0), {"head", "events/1", "events/3"}),
+        (lambda loop: loop.on_answer(answer(at=101.0), 101.0), {"head", "events/1"}),
+    ],
+)
+def test_only_what_an_input_has_changed_is_returned(loop, change, names):
+    change(loop)
+    assert loop.has_changed == bool(names)
+    assert set(loop.changes()) == names
+    assert not loop.has_changed
+    assert loop.changes() == {}
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda loop: loop.on_event(event(), 1.0),
+        lambda loop: loop.on_event(Event(event_id="g", x={"f": 1e200}, occurred_at=0.0), 0.0),
+        lambda loop: loop.on_event(event(""), 0.0),
+        lambda loop: loop.on_answer(answer(name="nobody"), 1.0),
+        lambda loop: loop.on_answer(answer(supersedes="nothing"), 1.0),
+        lambda loop: loop.on_answer(answer(key="ann"), 1.0),
+        lambda loop: loop.on_cancel("e/challenge/1", 1.0),
+        lambda loop: loop.on_time(10.0),
+        lambda loop: (loop.n_open, loop.next_deadline(), loop.snapshot()),
+    ],
+)
+def test_what_is_rejected_or_only_read_changes_nothing(loop, read):
+    before = loop.snapshot()
+    read(loop)
+    assert not loop.has_changed
+    assert loop.changes() == {}
+    assert loop.snapshot() == before
+
+
+def test_a_page_is_gone_with_its_last_event(loop):
+    loop.on_answer(answer(name="f"), 1.0)
+    loop.changes()
+    loop.on_time(101.0)
+    parts = loop.changes()
+    assert (parts["events/1"], parts["events/2"]) == (None, None)
+    assert list(loop.parts()) == ["head"]
+
+
+def test_parts_are_all_there_is_and_count_nothing_as_published(loop):
+    loop.on_event(event("g"), 1.0)
+    parts = loop.parts()
+    assert set(parts) == {"head", "events/1", "events/2"}
+    assert [plain[1] for plain in parts["head"]["recent"]] == ["g"]
+    assert loop.parts() == parts
+    changes = loop.changes()
+    assert changes["events/3"] == parts["head"]["recent"]
+    assert changes["head"] == {**parts["head"], "pages": 3, "recent": []}
+
+
+def test_a_long_page_is_divided_into_several():
+    loop = InteractiveLoop(asking())
+    for n in range(4):
+        loop.on_event(Event(event_id=str(n), x={"f" * 20_000: 1.0}, occurred_at=0.0), 0.0)
+    parts = loop.changes()
+    assert [len(parts[f"events/{n}"]) for n in (1, 2, 3, 4)] == [1, 1, 1, 1]
+    assert all(len(msgspec.json.encode(part)) < event_store.PAGE_BYTES for part in parts.values())
+
+
+def test_a_page_divided_by_long_answers_keeps_the_order_of_the_events():
+    loop = InteractiveLoop(asking(), answer_horizon_s=100.0)
+    with pages_of(900):
+        for n in range(5):
+            loop.on_event(event(str(n)), 0.0)
+        topics = PublishedState()
+        topics.write(loop.changes())
+        loop.on_event(event("later"), 0.0)
+        topics.write(loop.changes())
+        for n in (0, 3):
+            long = {"why": "x" * 600}
+            given = answer(name=str(n), answer_id=f"a{n}", privileged=long)
+            messages = loop.on_answer(given, 1.0)
+            topics.write(loop.changes(), messages)
+    parts = topics.parts_since()
+    on = {name: [plain[1] for plain in page] for name, page in parts.items() if name != "head"}
+    assert [*chain(*on.values())] != sorted(chain(*on.values()))
+    again = InteractiveLoop.from_parts(parts, topics.lines, asking(), answer_horizon_s=100.0)
+    assert again.snapshot() == loop.snapshot()
+
+
+def contested():
+    """A loop in which a challenge was made after a label request that expires with it."""
+    rules = query.AlwaysAsk(), query.AlwaysChallenge()
+    model = SkepticalClassifier(GPClassifier(), *rules, warm_up=0, seed=1)
+    loop = InteractiveLoop(model, expires_after_s=10.0)
+    messages = [m for n in "123" for m in loop.on_event(event(n, y="b"), 0.0)]
+    messages += loop.on_event(event("e"), 0.0) + loop.on_event(event("f"), 0.0)
+    messages += loop.on_answer(answer("a", at=0.0), 0.0)
+    assert isinstance(messages[-1], Challenge)
+    return loop, messages
+
+
+def test_requests_that_expire_at_the_same_time_end_in_the_order_in_which_they_were_made():
+    loop, messages = contested()
+    parts = loop.changes()
+    again = InteractiveLoop.from_parts(
+        parts, lines_of(messages), loop.model.clone(), expires_after_s=10.0
+    )
+    ended = again.on_time(11.0)
+    assert [m.request_id for m in ended if isinstance(m, Expired)] == ["f/label", "e/challenge/1"]
+    assert ended == loop.on_time(11.0)
+
+
+def test_requests_made_after_a_restart_come_after_those_before():
+    loop, messages = contested()
+    again = InteractiveLoop.from_parts(
+        loop.changes(), lines_of(messages), loop.model.clone(), expires_after_s=10.0
+    )
+    again.on_event(event("g"), 0.0)
+    ended = [m.request_id for m in again.on_time(11.0) if isinstance(m, Expired)]
+    assert ended == ["f/label", "e/challenge/1", "g/label"]
+
+
+def lines_of(messages):
+    return [m for m in messages if isinstance(m, LabelledExample)]
+
+
+def test_features_come_back_as_they_were_received_whoever_used_the_event_id_before():
+    loop = InteractiveLoop(asking(), answer_horizon_s=10.0)
+    loop.on_event(Event(event_id="e", x={"f": 1.0, "g": 2}, occurred_at=0.0, y="a"), 0.0)
+    loop.on_event(Event(event_id="e", x={"g": 2.0, "f": True}, occurred_at=11.0), 11.0)
+    again = InteractiveLoop.restore(loop.snapshot(), asking())
+    x = again._memory["e"].event.x
+    assert [(n, type(v)) for n, v in x.items()] == [("g", float), ("f", bool)]
+
+
+# --- catching up with what was published since a snapshot
+
+
+def test_events_forgotten_before_they_were_ever_published_do_not_come_back():
+    loop = InteractiveLoop(asking(), answer_horizon_s=10.0)
+    loop.on_event(event("e", 0.0), 0.0)
+    data = loop.snapshot()
+    loop.on_time(11.0)
+    loop.on_event(event("f", 11.0), 11.0)
+    again = InteractiveLoop.restore(data, asking()).caught_up(loop.changes(), [], asking())
+    assert again.snapshot() == loop.snapshot()
+    assert len(again._memory) == 1
+
+
+def test_a_restored_loop_gives_new_pages_new_numbers(loop):
+    again = InteractiveLoop.restore(loop.snapshot(), asking())
+    again.on_event(event("g"), 0.0)
+    assert set(again.changes()) == {"events/3", "head"}
+
+
+def test_a_restored_loop_tells_what_has_changed_since_it_was_restored(loop):
+    loop.on_event(event("g"), 0.0)
+    again = InteractiveLoop.restore(loop.snapshot(), asking())
+    assert again.changes() == {}
+
+
+def test_nothing_published_since_changes_nothing(loop):
+    assert loop.caught_up({}, [], asking()) is loop
+
+
+def test_older_lines_are_passed_over(loop):
+    [line] = loop.on_answer(answer(), 1.0)
+    loop.changes()
+    loop.on_answer(answer(None, answer_id="a2", supersedes="a1"), 2.0)
+    again = loop.caught_up(loop.changes(), [line], asking())
+    assert again.snapshot() == loop.snapshot()
+    assert again.model.n_learned == 0
+
+
+def test_a_loop_of_which_all_parts_are_gone_is_gone(loop):
+    assert loop.caught_up(dict.fromkeys(loop.part_names()), [], asking()) is None
+    assert loop.caught_up({"head": None}, [], asking()) is None
+
+
+def test_what_was_not_published_before_a_snapshot_is_missed_if_it_is_not_among_what_was_since(loop):
+    loop.on_event(event("g"), 1.0)
+    data = loop.snapshot()
+    loop.changes()
+    loop.on_event(event("h"), 1.0)
+    again = InteractiveLoop.restore(data, asking())
+    with pytest.raises(SnapshotError, match="there are 3 conversations, expected 4"):
+        again.caught_up(loop.changes(), [], asking())
+
+
+def test_a_loop_is_left_as_it_is_by_what_does_not_fit(loop):
+    loop.on_answer(answer(), 1.0)
+    parts, before = loop.parts(), loop.snapshot()
+    younger = InteractiveLoop(asking()).parts()
+    with pytest.raises(SnapshotError, match="it ends with line 0 of the log, expected 1 or more"):
+        loop.caught_up(younger, [], asking())
+    head = {**parts["head"], "learned": 5}
+    with pytest.raises(SnapshotError, match="the log leaves 1 examples, expected 5"):
+        loop.caught_up({"head": head}, [], asking())
+    with pytest.raises(SnapshotError, match="there is no part 'head'"):
+        loop.caught_up({"events/1": parts["events/1"]}, [], asking())
+    assert loop.snapshot() == before
+
+
+# --- lines that somebody has deleted from the log
+
+
+@pytest.fixture
+def learned():
+    """A loop that holds three labels, one of them corrected, what it published, and its lines."""
+    loop = InteractiveLoop(asking(), expires_after_s=10.0, answer_horizon_s=100.0)
+    messages = [m for n in "012" for m in loop.on_event(event(n, y="a"), 0.0)]
+    messages += loop.on_answer(answer("b", name="1", supersedes="1"), 1.0)
+    with pages_of():
+        yield loop, loop.changes(), lines_of(messages)
+
+
+def made_again(parts, lines):
+    return InteractiveLoop.from_parts(
+        parts, lines, asking(), expires_after_s=10.0, answer_horizon_s=100.0
+    )
+
+
+def labels(loop):
+    return [(example.event_id, example.y) for example in loop.model.examples()]
+
+
+def test_a_correction_deleted_from_the_log_counts_until_it_is_withdrawn(learned):
+    loop, parts, lines = learned
+    again = made_again(parts, lines[:-1])
+    assert again.snapshot() == loop.snapshot()
+    [line] = again.withdraw("1", 5.0, revision=1)
+    assert (line.revision, line.sequence, line.y, line.x) == (2, 5, None, {"f": 1.0})
+    assert [line] == loop.withdraw("1", 5.0, revision=1)
+
+
+def test_a_label_deleted_from_the_log_counts_until_it_is_withdrawn(learned):
+    loop, parts, lines = learned
+    again = made_again(parts, lines[1:])
+    assert sorted(labels(again)) == sorted(labels(loop))
+    assert again.withdraw("0", 5.0, revision=0) == loop.withdraw("0", 5.0, revision=0)
+    assert again.snapshot() == loop.snapshot()
+
+
+def test_a_label_taken_back_does_not_come_back_when_that_line_is_deleted(learned):
+    loop, _, lines = learned
+    loop.withdraw("1", 5.0)
+    assert labels(made_again(loop.parts(), lines)) == [("0", "a"), ("2", "a")]
+
+
+def test_a_line_deleted_after_its_event_was_forgotten_is_gone(learned):
+    loop, _, lines = learned
+    loop.on_time(101.0)
+    assert labels(made_again(loop.changes(), lines[1:])) == [("1", "b"), ("2", "a")]
+
+
+def test_lines_that_the_head_does_not_know_were_never_published_with_it(learned):
+    loop, parts, lines = learned
+    more = lines_of(loop.on_event(event("3", y="a"), 2.0))
+    assert labels(made_again(parts, lines + more)) == [("0", "a"), ("1", "b"), ("2", "a")]
+
+
+def test_lines_of_an_earlier_life_of_an_event_do_not_count_in_its_next():
+    x = {"f": 1.0}
+    rest = {"x": x, "origin": "asked", "learned_at": 0.0}
+    log = [
+        LabelledExample(event_id="e", sequence=3, revision=2, y="old", **rest),
+        LabelledExample(event_id="f", sequence=4, y="a", **rest),
+        LabelledExample(event_id="e", sequence=5, revision=1, y=None, **rest),
+        LabelledExample(event_id="e", sequence=6, y="new", **rest),
+    ]
+    assert [(e.event_id, e.y) for e in examples_in(log)] == [("f", "a"), ("e", "new")]
+    # Even if the line by which it was taken back was replaced.
+    assert [(e.event_id, e.y) for e in examples_in(log[:2] + log[3:])] == [
+        ("f", "a"),
+        ("e", "new"),
+    ]
+
+
+# --- taking an example back from outside
+
+
+def test_a_withdrawn_label_leaves_the_model_and_the_log(learned):
+    loop, _, _ = learned
+    [line] = loop.withdraw("0", 7.0)
+    assert line == LabelledExample(
+        event_id="0",
+        revision=1,
+        sequence=5,
+        x={"f": 1.0},
+        y=None,
+        origin="withdrawn",
+        learned_at=7.0,
+    )
+    assert labels(loop) == [("1", "b"), ("2", "a")]
+    assert loop.withdraw("0", 8.0) == []
+
+
+def test_whoever_gave_a_withdrawn_label_can_give_another(learned):
+    loop, _, _ = learned
+    loop.withdraw("0", 7.0)
+    [line] = loop.on_answer(answer("c", name="0", answer_id="a9", supersedes="0"), 8.0)
+    assert (line.y, line.revision, line.origin) == ("c", 2, "volunteered")
+
+
+def test_a_line_that_was_replaced_takes_nothing_with_it(learned):
+    loop, _, _ = learned
+    assert loop.withdraw("1", 7.0, revision=0) == []
+    assert loop.withdraw("1", 7.0, revision=7) == []
+    assert [line.revision for line in loop.withdraw("1", 7.0, revision=1)] == [2]
+
+
+@pytest.mark.parametrize(("given", "revision"), [(1, 2), (None, 1)])
+def test_the_label_of_a_forgotten_event_can_be_withdrawn(learned, given, revision):
+    loop, _, _ = learned
+    loop.on_time(101.0)
+    loop.changes()
+    [line] = loop.withdraw("1", 102.0, revision=given, key="ann")
+    assert (line.key, line.revision, line.y, line.x) == ("ann", revision, None, {"f": 1.0})
+    assert labels(loop) == [("0", "a"), ("2", "a")]
+    assert list(loop.changes()) == ["head"]
+    assert loop.withdraw("1", 102.0, revision=given) == []
+
+
+def test_an_open_question_stays_open_whatever_is_withdrawn():
+    loop, _ = contested()
+    before = loop.snapshot()
+    assert loop.withdraw("e", 1.0) == loop.withdraw("f", 1.0) == []
+    assert loop.n_open == 2
+    assert loop.snapshot() == before
+
+
+def test_a_question_about_an_event_id_used_again_stays_open_when_the_old_label_is_withdrawn():
+    loop = InteractiveLoop(asking(), answer_horizon_s=10.0)
+    loop.on_event(event("e", y="a"), 0.0)
+    loop.on_event(event("e", 11.0), 11.0)
+    [line] = loop.withdraw("e", 12.0)
+    assert (line.revision, line.y) == (1, None)
+    [line] = loop.on_answer(answer("b", at=13.0), 13.0)
+    assert (line.revision, line.y) == (0, "b")
+
+
+def test_nothing_unknown_can_be_withdrawn(learned):
+    loop, _, _ = learned
+    assert loop.withdraw("nobody", 7.0) == []
+    assert loop.withdraw("nobody", 7.0, revision=3) == []
+    # The head is told once more: an older snapshot may still hold the example.
+    assert list(loop.changes()) == ["head"]
+
+
+def test_a_model_that_keeps_its_examples_to_itself_cannot_be_asked_for_one():
+    class Silent(ScriptedLearner):
+        @property
+        def examples(self):
+            raise AttributeError
+
+    loop = InteractiveLoop(Silent())
+    with pytest.raises(TypeError, match="Silent does not tell which examples it holds; give it th"):
+        loop.withdraw("e", 0.0)
+    with pytest.raises(ValueError, match="now must be a finite number of seconds, got nan"):
+        loop.withdraw("e", float("nan"))
+
+
+# --- what cannot be published, or not be taken up
+
+
+def test_a_model_that_cannot_be_saved_cannot_be_published():
+    loop = InteractiveLoop(ScriptedLearner())
+    loop.on_event(event(), 0.0)
+    for call in (loop.changes, loop.parts):
+        with pytest.raises(TypeError, match="ScriptedLearner cannot be saved; give it the methods"):
+            call()
+    with pytest.raises(TypeError, match="ScriptedLearner cannot be saved; give it the methods"):
+        InteractiveLoop.from_parts({}, [], ScriptedLearner())
+
+
+def test_changes_that_cannot_be_told_are_told_later():
+    loop = InteractiveLoop(asking())
+    loop.on_event(Event(event_id="e", x={("a", 1): 1.0}, occurred_at=0.0), now=0.0)
+    with pytest.raises(ValueError, match="named by a text or a number can be saved"):
+        loop.changes()
+    assert loop.has_changed
+
+
+def altered(parts, **head):
+    return {**parts, "head": {**parts["head"], **head}}
+
+
+@pytest.mark.parametrize(
+    ("parts", "match"),
+    [
+        (lambda _: {}, "there is no part 'head'"),
+        (lambda p: {"events/1": p["events/1"]}, "there is no part 'head'"),
+        (lambda p: altered(p, fingerprint="0123"), r"of another configuration \(0123, this one is"),
+        (lambda p: {**p, "events/01": [[]]}, "part 'events/01' is unknown, expected 'head' or 'ev"),
+        (lambda p: {**p, "tail": [[]]}, "part 'tail' is unknown, expected 'head' or 'events/<numb"),
+        (lambda p: {"head": p["head"]}, "there are 0 conversations, expected 3"),
+        (
+            lambda p: {**altered(p, remembered=6, pages=2), "events/2": p["events/1"]},
+            "event '0' is there twice, or was never counted",
+        ),
+        (lambda p: altered(p, events=1), "event '1' is there twice, or was never counted"),
+        (lambda p: altered(p, pages=0), "page 1 was never published, expected 1 to 0"),
+        (lambda p: altered(p, model={}), "'seed'"),
+        (lambda p: altered(p, sequence=None), "not supported between"),
+        (lambda p: {**p, "events/1": [[1, 2, 3]]}, "not enough values to unpack"),
+        (lambda p: {**p, "events/1": 5}, "'int' object is not iterable"),
+    ],
+)
+def test_parts_that_do_not_fit_together_are_refused(learned, parts, match):
+    _, published, lines = learned
+    with pytest.raises(SnapshotError, match=match) as refused:
+        made_again(parts(published), lines)
+    assert str(refused.value).startswith("published state cannot be taken up: ")
+
+
+def test_parts_with_anything_wrong_in_them_are_refused_in_words_or_do_no_harm():
+    rng = random.Random(1)
+    published = Published(MODELS["default"], 7)
+    for _ in range(60):
+        published.step()
+    data = msgspec.json.encode(published.loop.parts())
+    refused = []
+    for _ in range(500):
+        parts = msgspec.json.decode(data)
+        place, key = rng.choice(list(places(parts)))
+        place[key] = rng.choice([None, -1, 1, 1e308, "x", [], {}, True, [[]], {"float": "x"}])
+        try:
+            InteractiveLoop.from_parts(parts, published.topics.lines, isgp(seed=3), **SPANS)
+        except SnapshotError as error:
+            refused.append(str(error))
+    assert len(refused) > 200
+    assert all(len(text) < 400 for text in refused)
+
+
+def places(value):
+    """Every container in plain values, with every key in it."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in inner:
+        yield value, key
+        if isinstance(item, dict | list):
+            yield from places(item)
+
+
+def test_a_request_that_lost_its_place_in_the_order_is_refused(loop):
+    parts = loop.parts()
+    with pytest.raises(SnapshotError, match="alarm 1 of 'e' was never set, expected 1 to 0"):
+        made_again(altered(parts, alarms=0), [])
+    parts["events/1"][0][11][2] = None
+    with pytest.raises(SnapshotError, match="request 'e/label' has no alarm"):
+        made_again(parts, [])
+
+
+def test_a_label_without_a_word_is_refused(learned):
+    _, parts, lines = learned
+    parts["events/1"][0][12] = None
+    with pytest.raises(SnapshotError, match="event '0' was learned without a label"):
+        made_again(parts, lines)
+
+
+def test_a_page_without_features_is_refused(learned):
+    _, parts, lines = learned
+    parts["events/1"][0][4] = None
+    with pytest.raises(SnapshotError, match="event '0' has neither features nor a labelled examp"):
+        made_again(parts, lines)
+
+
+def test_a_model_that_has_seen_something_cannot_take_parts_up(learned):
+    _, parts, lines = learned
+    model = asking()
+    model.observe_one({"f": 1.0})
+    with pytest.raises(SnapshotError, match="only a learner that has seen nothing"):
+        InteractiveLoop.from_parts(parts, lines, model)
+
+
+def test_parts_that_are_gone_are_passed_over(learned):
+    loop, parts, lines = learned
+    assert made_again({**parts, "events/7": None}, lines).snapshot() == loop.snapshot()

@@ -1,0 +1,297 @@
+"""Classifiers that learn their hyper-parameters."""
+
+import copy
+import json
+import math
+import random
+
+import numpy as np
+import pytest
+from river import metrics
+
+from streamgp import (
+    GPClassifier,
+    GPRegressor,
+    SimulatedAnnotator,
+    SkepticalClassifier,
+    interactive_val_score,
+)
+from streamgp.datasets import WiFiRooms
+from streamgp.gp.hyperparameters import Hyperparameters, fit
+from streamgp.gp.marginal_likelihood import leave_one_out_likelihood, log_marginal_likelihood
+from streamgp.kernels import Categorical, On, SquaredExponential
+from streamgp.learners import gp_tuning
+from streamgp.learners.gp_tuning import Tuning
+
+aims = pytest.mark.parametrize("aim", [True, "leave_one_out"])
+
+
+def squares(n, seed=0):
+    """Classes on a chessboard whose squares are smaller than the default length scale."""
+    rng = random.Random(seed)
+    for _ in range(n):
+        a, b = rng.uniform(-2.0, 2.0), rng.uniform(-2.0, 2.0)
+        yield {"a": a, "b": b}, "pq"[(math.floor(a) + math.floor(b)) % 2]
+
+
+def taught(n, *, events=True, **options):
+    model = GPClassifier(**{"learn_hyperparameters": True, **options})
+    for i, (x, y) in enumerate(squares(n)):
+        model.learn_one(x, y, event_id=str(i) if events else None)
+    return model
+
+
+def accuracy(model, n=300):
+    return sum(model.predict_one(x) == y for x, y in squares(n, seed=1)) / n
+
+
+def beliefs(model):
+    return [model.predict_proba_one(x, with_dist=True) for x, _ in squares(5, seed=2)]
+
+
+@aims
+@pytest.mark.parametrize("max_points", [None, 60])
+def test_learned_hyper_parameters_find_what_given_ones_do_not(max_points, aim):
+    given = taught(300, learn_hyperparameters=False, max_points=max_points)
+    learned = taught(300, learn_hyperparameters=aim, max_points=max_points)
+    scale = learned.hyperparameters.kernel.length_scale
+    assert scale < 0.7 * given.hyperparameters.kernel.length_scale
+    assert accuracy(learned) > accuracy(given) + 0.1
+
+
+def test_they_are_learned_whenever_the_number_of_examples_has_doubled():
+    model, changes, before = GPClassifier(learn_hyperparameters=True), [], None
+    for i, (x, y) in enumerate(squares(140)):
+        model.learn_one(x, y)
+        if model.state() != before:
+            before = model.state()
+            changes.append((i + 1, before["due"]))
+    assert changes == [(32, 64), (64, 128), (128, 256)]
+
+
+def test_an_exact_learner_is_as_if_they_had_been_given():
+    model = taught(140)
+    these = model.hyperparameters
+    other = GPClassifier(these.kernel, these.noise_variance)
+    for x, y in squares(140):
+        other.learn_one(x, y)
+    assert beliefs(model) == beliefs(other)
+
+
+@aims
+def test_they_survive_a_restart_to_the_last_bit(aim):
+    model = taught(70, learn_hyperparameters=aim)
+    again = GPClassifier(learn_hyperparameters=aim)
+    again.load_state(json.loads(json.dumps(model.state())))
+    for i, (x, y) in enumerate(squares(70)):
+        again.learn_one(x, y, event_id=str(i))
+    for x, y in squares(80, seed=3):
+        assert beliefs(again) == beliefs(model)
+        model.learn_one(x, y)
+        again.learn_one(x, y)
+    assert again.state() == model.state()
+
+
+@aims
+def test_the_same_examples_lead_to_the_same_bits(aim):
+    one, other = (taught(300, learn_hyperparameters=aim) for _ in range(2))
+    assert one.state() == other.state()
+    assert one.state()["vector"] is not None
+    assert beliefs(one) == beliefs(other)
+
+
+@pytest.mark.parametrize("criterion", [log_marginal_likelihood, leave_one_out_likelihood])
+def test_what_is_found_is_the_fit_by_the_criterion(criterion):
+    prior = Hyperparameters(kernel=SquaredExponential(), noise_variance=0.5)
+    tuner, examples = Tuning(criterion=criterion), list(squares(64))
+    X = np.array([[x["a"], x["b"]] for x, _ in examples])
+    Y = np.array([[y == "p", y == "q"] for _, y in examples], dtype=float)
+    for i, (x, y) in enumerate(zip(X, Y, strict=True)):
+        tuner.note(i, x, y)
+    found = tuner.search(prior, 2, 2, standardised=lambda Y: Y, merit=lambda *_: 0.0)
+    assert found is not None
+    assert found.tolist() == fit(prior, prior, X, Y, criterion=criterion).vector.tolist()
+
+
+def test_leaving_one_out_finds_other_hyper_parameters_than_the_marginal_likelihood():
+    one, other = taught(300), taught(300, learn_hyperparameters="leave_one_out")
+    assert one.state()["due"] == other.state()["due"]
+    assert None not in (one.state()["vector"], other.state()["vector"])
+    assert one.state() != other.state()
+
+
+@pytest.mark.parametrize("learner", [GPClassifier, GPRegressor])
+@pytest.mark.parametrize("aim", ["evidence", "loo", None, 2])
+def test_there_are_two_aims_and_none(learner, aim):
+    with pytest.raises(
+        ValueError,
+        match=rf"learn_hyperparameters must be True, False or 'leave_one_out', got {aim!r}$",
+    ):
+        learner(learn_hyperparameters=aim)
+
+
+def test_forgetting_and_learning_again_does_not_fit_again():
+    model = taught(33)
+    for _ in range(5):
+        model.forget_one("32")
+        model.learn_one({"a": 0.0, "b": 0.0}, "p", event_id="32")
+    assert model.state()["due"] == 64
+
+
+def test_what_was_relabelled_or_forgotten_is_fitted_no_more():
+    model, other = taught(31), taught(30)
+    model.relabel_one("3", "p")
+    other.relabel_one("3", "p")
+    model.forget_one("30")
+    for m in (model, other):
+        m.learn_one({"a": 0.3, "b": 0.0}, "q")
+        m.learn_one({"a": 0.4, "b": 0.0}, "q")
+    assert model.state() == other.state()
+    assert model.state()["due"] == 64
+
+
+def test_hyper_parameters_that_predict_worse_are_not_taken():
+    """A merit that prefers what was given."""
+    prior = Hyperparameters(kernel=SquaredExponential(), noise_variance=0.5)
+    tuner = Tuning()
+    for i, (x, y) in enumerate(squares(64)):
+        tuner.note(i, np.array([x["a"], x["b"]]), np.array([y == "p", y == "q"], dtype=float))
+
+    def search(merit):
+        return tuner.search(prior, 2, 2, standardised=lambda Y: Y, merit=merit)
+
+    best = []
+    found = search(lambda _, variances, __: best.append(variances[0]) or 0.0)
+    assert best[0] == pytest.approx(1.5)  # kernel and noise, as given
+    assert found is not None  # of equals, the newest
+    assert search(lambda _, variances, __: -round(abs(variances[0] - 1.5), 9)) is None
+
+
+def test_a_noise_in_single_precision_stays_large_enough():
+    model = GPClassifier(learn_hyperparameters=True, single_precision=True)
+    for i in range(70):
+        # Seven stretches, which a function can follow without noise.
+        model.learn_one({"a": i / 10.0}, "pq"[i // 10 % 2])
+    assert model.state()["vector"] is not None
+    assert model.hyperparameters.noise_variance >= 1e-3
+
+
+@pytest.mark.parametrize("noise_variance", [1e-16, 0.5])
+@pytest.mark.parametrize("max_points", [None, 20])
+def test_examples_without_features_and_equal_ones_do_not_stop_it(noise_variance, max_points):
+    model = GPClassifier(
+        noise_variance=0.5, max_points=max_points, learn_hyperparameters=True
+    ) if noise_variance == 0.5 else GPClassifier(
+        SquaredExponential(0.1), noise_variance, max_points, learn_hyperparameters=True
+    )  # fmt: skip
+    for i in range(70):
+        x = {"a": float(i)} if noise_variance < 0.5 else {}
+        model.learn_one(x, "pq"[i % 2])
+    # A bounded process hardly without noise goes on with the retained examples only.
+    assert model.n_learned == 70 or (max_points and noise_variance < 0.5)
+    assert math.isclose(sum(model.predict_proba_one({}).values()), 1.0)
+
+
+def test_texts_and_truth_values_have_a_part_in_it():
+    kernel = On(["place"], Categorical()) * SquaredExponential() + On(
+        ["open"], SquaredExponential()
+    )
+    for max_points in (None, 30):
+        model = GPClassifier(kernel, 0.5, max_points, learn_hyperparameters=True)
+        rng = random.Random(0)
+        for i in range(140):
+            x = {"place": rng.choice(["hall", "bath", "attic"]), "a": rng.gauss(0.0, 1.0)}
+            if i > 20:
+                x["open"] = rng.random() < 0.5
+            model.learn_one(x, x["place"] if x.get("open") else "none", event_id=str(i))
+        assert model.predict_one({"place": "hall", "open": True, "a": 0.0}) == "hall"
+        assert not np.array_equal(model.hyperparameters.kernel.theta, kernel.theta)
+
+
+def test_scaling_that_is_renewed_keeps_what_was_learned(monkeypatch):
+    monkeypatch.setattr(gp_tuning, "FIRST_FIT", 8)
+    model = SkepticalClassifier(GPClassifier(learn_hyperparameters=True), warm_up=32, seed=1)
+    known = []
+    for i, (x, y) in enumerate(squares(32)):
+        model.observe_one(x)
+        model.settle_one(x, y, given=y, challenged=False, event_id=str(i))
+        known.append(copy.deepcopy(model.learner.state()))
+    assert [state and state["due"] for state in known] == [None] * 7 + [16] * 8 + [32] * 16 + [64]
+
+
+@aims
+def test_where_classes_come_one_after_another_what_was_given_stays(aim):
+    model, waiting = GPClassifier(learn_hyperparameters=aim), []
+    for i, (x, y) in enumerate(sorted(squares(130), key=lambda pair: pair[1])):
+        model.learn_one(x, y)
+        if i + 1 in (31, 32, 64, 128):
+            waiting.append(model.state())
+    assert waiting == [None, *({"due": due, "vector": None} for due in (64, 128, 256))]
+    assert model.hyperparameters.noise_variance == 0.5
+
+
+@aims
+def test_what_was_learned_stays_until_classes_alternate_again(aim):
+    model = taught(64, learn_hyperparameters=aim)
+    found = model.state()["vector"]
+    assert found is not None
+    for x, _ in squares(64, seed=5):
+        model.learn_one(x, "r")
+    assert model.state() == {"due": 256, "vector": found}
+
+
+@aims
+def test_waiting_survives_a_restart_to_the_last_bit(aim):
+    events = sorted(squares(40), key=lambda pair: pair[1]) + list(squares(90, seed=4))
+    model, again = (GPClassifier(learn_hyperparameters=aim) for _ in range(2))
+    for x, y in events[:40]:
+        model.learn_one(x, y)
+    again.load_state(json.loads(json.dumps(model.state())))
+    for x, y in events[:40]:
+        again.learn_one(x, y)
+    for x, y in events[40:]:
+        assert beliefs(again) == beliefs(model)
+        model.learn_one(x, y)
+        again.learn_one(x, y)
+    assert again.state() == model.state()
+    assert model.state()["vector"] is not None
+
+
+def test_a_conversation_over_rooms_one_after_another_does_not_go_silent():
+    """A fit to one room made everything alike: no question after the 40th, .25 right."""
+    events = list(WiFiRooms())[::4]
+    results = []
+    for learn in (False, True):
+        model = SkepticalClassifier(GPClassifier(learn_hyperparameters=learn), warm_up=100, seed=1)
+        annotator = SimulatedAnnotator(error_rate=0.2, classes=[1, 2, 3, 4], seed=1)
+        result = interactive_val_score(events, model, metrics.Accuracy(), annotator=annotator)
+        results.append((result.metric.get(), result.n_asked))
+    assert results[1] == results[0]
+    assert results[0][0] > 0.7
+
+
+@aims
+def test_there_is_no_noise_to_learn_if_there_is_none(aim):
+    with pytest.raises(ValueError, match="noise_variance must be positive to be learned"):
+        GPClassifier(noise_variance=0.0, learn_hyperparameters=aim)
+
+
+def test_what_was_found_is_tried_with_as_many_points_as_the_learner_has():
+    """As a bounded learner with it would have predicted, event after event."""
+    prior = Hyperparameters(kernel=SquaredExponential(), noise_variance=0.5)
+    tuner, model = Tuning(max_points=7), GPClassifier(prior.kernel, max_points=7)
+    model.know("pq")
+    expected = []
+    for i, (x, y) in enumerate(squares(40)):
+        belief = model.predict_proba_one(x, with_dist=True)
+        expected.append([belief.mean["p"], belief.mean["q"], belief.variance + 0.5])
+        model.learn_one(x, y)
+        tuner.note(i, np.array([x["a"], x["b"]]), np.array([y == "p", y == "q"], dtype=float))
+    tried = []
+
+    def merit(means, variances, _):
+        tried.append(np.column_stack([means, variances]))
+        return 0.0
+
+    tuner.search(prior, 2, 2, standardised=lambda Y: Y, merit=merit)
+    np.testing.assert_allclose(tried[0], expected, atol=1e-12)

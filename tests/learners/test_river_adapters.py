@@ -1,0 +1,92 @@
+"""Many events at once, as data frames."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from test_gp_bounded import log_of
+
+from streamgp import GPClassifier, GPRegressor
+from streamgp.learners.river_adapters import feature_rows
+
+pd = pytest.importorskip("pandas")
+
+OPTIONS = [{}, {"max_points": 20}, {"learn_hyperparameters": True}]
+
+
+def frame(n, seed=0):
+    pairs = list(log_of(n, seed))
+    X = pd.DataFrame([x for x, _ in pairs], index=[f"row {i}" for i in range(n)])
+    return X, pd.Series([y for _, y in pairs], index=X.index)
+
+
+def test_rows_keep_the_types_of_columns():
+    X = pd.DataFrame({"n": [1, 2], "on": [True, False], "a": [0.5, np.nan], "place": ["x", None]})
+    first, second = feature_rows(X)
+    assert first == {"n": 1, "on": True, "a": 0.5, "place": "x"}
+    assert type(second["n"]) is int
+    assert second["a"] != second["a"]
+    assert feature_rows(pd.DataFrame(index=[0, 1])) == [{}, {}]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_probabilities_of_many_are_those_of_one_by_one(options):
+    model = GPClassifier(**options)
+    X, y = frame(80)
+    model.learn_many(X, y)
+    probes, _ = frame(40, seed=1)
+    found = model.predict_proba_many(probes)
+    assert list(found.index) == list(probes.index)
+    labels = model.predict_many(probes)
+    for (name, row), x in zip(found.iterrows(), feature_rows(probes), strict=True):
+        assert row.to_dict() == pytest.approx(model.predict_proba_one(x), abs=1e-9)
+        assert labels[name] == model.predict_one(x)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_learning_many_is_learning_one_by_one(options):
+    many, one = GPClassifier(**options), GPClassifier(**options)
+    X, y = frame(80)
+    for part in (slice(0, 10), slice(10, 79), slice(79, 80)):
+        many.learn_many(X[part], y[part])
+    for x, label in zip(feature_rows(X), y, strict=True):
+        one.learn_one(x, label)
+    x, _ = next(log_of(1, seed=1))
+    assert many.predict_proba_one(x) == one.predict_proba_one(x)
+
+
+def test_before_anything_is_learned_nothing_is_known():
+    X, _ = frame(3)
+    assert GPClassifier().predict_proba_many(X).shape == (3, 0)
+    assert GPClassifier().predict_many(X).tolist() == [None] * 3
+    assert GPRegressor().predict_many(X).tolist() == [0.0] * 3
+    model = GPClassifier()
+    model.know(["p", "q"])
+    assert model.predict_proba_many(X).to_numpy().tolist() == [[0.5, 0.5]] * 3
+    assert model.predict_proba_many(X[:0]).shape == (0, 2)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_a_regressor_predicts_many_as_one_by_one(options):
+    model = GPRegressor(**options)
+    X, _ = frame(80)
+    model.learn_many(X, X["a"] ** 2)
+    probes, _ = frame(40, seed=1)
+    found = model.predict_many(probes)
+    assert list(found.index) == list(probes.index)
+    expected = [model.predict_one(x) for x in feature_rows(probes)]
+    assert found.tolist() == pytest.approx(expected, abs=1e-9)
+    assert model.predict_many(probes[:0]).tolist() == []
+
+
+def test_pandas_is_not_imported_for_one_by_one():
+    code = """
+import sys
+from streamgp import GPClassifier, GPRegressor
+for model, y in ((GPClassifier(), "p"), (GPRegressor(), 1.0)):
+    model.learn_one({"a": 1.0}, y)
+    model.predict_one({"a": 1.0})
+assert "pandas" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

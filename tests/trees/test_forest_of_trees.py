@@ -1,0 +1,355 @@
+import importlib
+import math
+import pickle
+import sys
+from itertools import pairwise
+
+import brute_forest
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from streamgp.trees import forest as home
+from streamgp.trees.forest import Grove
+from streamgp.trees.numpy_backend import probabilities
+from streamgp.trees.storage import Limits, bag, draw
+
+seeds = st.integers(0, 10**6)
+limits = st.builds(
+    Limits,
+    n_tests=st.integers(1, 8),
+    min_weight=st.integers(2, 12),
+    max_nodes=st.sampled_from([1, 2, 3, 9, 200]),
+    inherit=st.integers(0, 1),
+)
+thorough = settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+SMALL = Limits(n_tests=5, min_weight=6, max_nodes=200, inherit=1)
+
+
+def stream(seed, n=150, gaps=0.2, n_classes=4):
+    """Numbers, truth values and texts with gaps, of classes that come one after the other."""
+    rng = np.random.default_rng(seed)
+    for i in range(n):
+        y = int(rng.integers(min(n_classes, 1 + 4 * n_classes * i // n)))
+        x = np.array([rng.normal(y, 0.7), rng.integers(2), 10.0 + rng.integers(3), 7.0, -0.0])
+        x[2] = x[2] if rng.random() > gaps / 2 * (y + 1) else 0.0
+        x[rng.permutation([0, 1, 3, 4])[: rng.binomial(4, gaps)]] = math.nan
+        yield x, y, float(rng.choice([0.3, 1.0, 2.5, 20.25]))
+
+
+IS_TEXT = [False, False, True, False, False]
+
+
+def planted(own_limits, kernels, of=(5,), n_trees=3, n_classes=4):
+    grove = Grove(n_trees, own_limits, of, kernels)
+    grove.widen(IS_TEXT)
+    for _ in range(n_classes):
+        grove.add_class()
+    return grove
+
+
+def teach(grove, examples):
+    """Teach all forests the same weights, and return what the first says."""
+    said = []
+    for x, y, w in examples:
+        grove.meet(x, y)
+        answers = [grove.learn(m, w) for m in range(len(grove.n_learned))]
+        said.append(answers[0])
+    return np.array(said)
+
+
+def tables(grove):
+    return [a.tobytes() for a in grove._tables if isinstance(a, np.ndarray)]
+
+
+# --- what it is
+
+
+@thorough
+@given(seed=seeds, own_limits=limits, gaps=st.sampled_from([0.0, 0.3]))
+def test_it_grows_as_trees_of_objects_do(kernels, seed, own_limits, gaps):
+    grove = planted(own_limits, kernels, of=[seed])
+    brute = brute_forest.Forest(3, own_limits, seed, IS_TEXT)
+    for x, y, w in stream(seed, 90, gaps):
+        brute.learn(x, y, w)
+        assert teach(grove, [(x, y, w)])[0].tolist() == brute.probabilities(x, 4)
+    probes = [x for x, _, _ in stream(seed + 1, 20, gaps)]
+    expected = [brute.probabilities(x, 4) for x in probes]
+    assert grove.predict(np.array(probes))[:, 0].tolist() == expected
+    assert grove.n_nodes.tolist() == [tree.n_nodes for tree in brute.trees]
+
+
+@thorough
+@given(seed=seeds, own_limits=limits, n_groups=st.integers(1, 3))
+def test_compiled_and_vectorised_trees_are_equal_to_the_last_bit(seed, own_limits, n_groups):
+    pytest.importorskip("numba")
+    ways = [importlib.import_module(f"streamgp.trees.{way}") for way in ("vectorised", "compiled")]
+    groves = [planted(own_limits, way, of=range(n_groups)) for way in ways]
+    examples, rng = list(stream(seed)), np.random.default_rng(seed)
+    weights = rng.exponential(2.0, size=(len(examples), n_groups)) * rng.integers(3)
+    for (x, y, _), ws in zip(examples, weights, strict=True):
+        for grove in groves:
+            grove.meet(x, y)
+        for m, w in enumerate(ws.tolist()):
+            a, b = (grove.learn(m, w) for grove in groves)
+            assert a.tobytes() == b.tobytes()
+    assert tables(groves[0]) == tables(groves[1])
+    X = np.array([x for x, _, _ in stream(seed + 1, 300)])
+    assert groves[0].predict(X).tobytes() == groves[1].predict(X).tobytes()
+
+
+def test_forests_that_share_examples_grow_as_they_would_alone(kernels):
+    together = planted(SMALL, kernels, of=[3, 4, 5])
+    alone = [planted(SMALL, kernels, of=[seed]) for seed in (3, 4, 5)]
+    for i, (x, y, w) in enumerate(stream(0)):
+        together.meet(x, y)
+        for m, one in enumerate(alone):
+            one.meet(x, y)
+            own = w * m if i % 2 else w
+            assert together.learn(m, own).tolist() == one.learn(0, own).tolist()
+    X = np.array([x for x, _, _ in stream(1)])
+    assert together.predict(X).tolist() == np.hstack([one.predict(X) for one in alone]).tolist()
+    assert together.n_learned == [75, 150, 150]
+
+
+def test_leaves_are_pure_where_a_test_can_make_them_so(kernels):
+    grove = planted(SMALL._replace(n_tests=30), kernels)
+    examples = [(np.array([y, 0, 10.0, 0, 0]), y, 1.0) for y in (0, 1) * 200]
+    teach(grove, examples)
+    p = grove.predict(np.array([examples[0][0], examples[1][0]]))[:, 0]
+    assert p[0, 0] > 0.99
+    assert p[1, 1] > 0.99
+    assert grove.n_nodes.tolist() == [3, 3, 3]
+
+
+def test_where_nothing_tells_classes_apart_no_leaf_is_split(kernels):
+    x = np.array([1.0, 0.0, 10.0, math.nan, 3.0])
+    grove = planted(SMALL, kernels)
+    p = teach(grove, [(x, i % 2, 1.0) for i in range(300)])[-1]
+    assert grove.n_nodes.tolist() == [1, 1, 1]
+    assert p[0] == pytest.approx(0.5, abs=0.1)
+
+
+def test_that_a_number_is_missing_can_tell_classes_apart(kernels):
+    grove = planted(SMALL, kernels)
+    rng = np.random.default_rng(0)
+
+    def example(y):
+        x = np.zeros(5)
+        x[0] = math.nan if y else rng.normal()
+        return x, y, 1.0
+
+    teach(grove, [example(i % 2) for i in range(200)])
+    p = grove.predict(np.array([example(0)[0], example(1)[0]]))[:, 0]
+    assert p[0, 0] > 0.95
+    assert p[1, 1] > 0.95
+
+
+@pytest.mark.parametrize("inherit", [0, 1])
+def test_trees_that_inherit_examples_are_larger(kernels, inherit):
+    """Of 600 examples, each counts once, or for several splits one after the other."""
+    grove = planted(SMALL._replace(min_weight=40, inherit=inherit), kernels)
+    teach(grove, [(x, y, 1.0) for x, y, _ in stream(0, 600, gaps=0.0)])
+    assert (grove.n_nodes.mean() > 32) == bool(inherit)
+
+
+# --- what it keeps
+
+
+@pytest.mark.parametrize("n", [0, 40])
+def test_a_copy_goes_its_own_way_from_the_same_bits(kernels, n):
+    grove, examples = planted(SMALL, kernels), list(stream(0))
+    teach(grove, examples[:n])
+    twin = pickle.loads(pickle.dumps(grove))
+    assert teach(twin, examples[n:]).tolist() == teach(grove, examples[n:]).tolist()
+    assert tables(twin) == tables(grove)
+
+
+def test_a_class_that_is_known_changes_no_tree(kernels):
+    few, many = (planted(SMALL, kernels, n_classes=n) for n in (4, 40))
+    teach(few, stream(0))
+    teach(many, stream(0))
+    assert few._tables.nodes.tobytes() == many._tables.nodes.tobytes()
+    assert few._tables.counts[:, :4].tolist() == many._tables.counts[:, :4].tolist()
+
+
+def test_columns_may_come_later(kernels):
+    """What was learned before has none of them."""
+    early, late = planted(SMALL, kernels), Grove(3, SMALL, [5], kernels)
+    late.widen(IS_TEXT[:2])
+    for _ in range(4):
+        late.add_class()
+    examples = list(stream(0))
+    for x, y, w in examples[:70]:
+        x[2:] = [0.0, math.nan, math.nan]
+        early.meet(x, y)
+        late.meet(x[:2], y)
+        assert early.learn(0, w).tolist() == late.learn(0, w).tolist()
+    late.widen(IS_TEXT[2:])
+    assert teach(late, examples[70:]).tolist() == teach(early, examples[70:]).tolist()
+
+
+def test_an_example_of_weight_0_changes_no_tree(kernels):
+    grove, examples = planted(SMALL, kernels), list(stream(0))
+    teach(grove, examples)
+    before, n_learned = tables(grove), grove.n_learned
+    x = examples[7][0]
+    grove.meet(x, 0)
+    assert grove.learn(0, 0.0).tolist() == grove.predict(x[None])[0, 0].tolist()
+    assert grove.n_learned == n_learned
+    nodes_to_used = slice(0, 8)
+    assert tables(grove)[nodes_to_used] == before[nodes_to_used]
+
+
+def test_no_forest_learns_an_example_twice(kernels):
+    grove = planted(SMALL, kernels, of=[1, 2])
+    with pytest.raises(RuntimeError, match="forest 1 has learned this example; meet another one"):
+        grove.learn(1, 1.0)
+    grove.meet(np.zeros(5), 0)
+    grove.learn(1, 1.0)
+    with pytest.raises(RuntimeError, match="forest 1 has learned this example; meet another one"):
+        grove.learn(1, 1.0)
+    grove.learn(0, 1.0)
+
+
+def test_memory_is_flat_once_all_trees_are_full(kernels):
+    grove = planted(Limits(n_tests=3, min_weight=10, max_nodes=40, inherit=1), kernels)
+    rng, sizes = np.random.default_rng(0), []
+    n = 50_000 if kernels.__name__.endswith("compiled") else 6000
+    X, labels = rng.normal(size=(n, 5)), rng.integers(4, size=n).tolist()
+    for i in range(n):
+        grove.meet(X[i], labels[i])
+        grove.learn(0, 1.0)
+        if i % 500 == 499:
+            sizes.append((sum(map(len, tables(grove))), len(pickle.dumps(grove))))
+    assert grove.n_nodes.tolist() == [39] * 3
+    assert len(set(sizes[2:])) == 1
+    assert sizes[-1][0] < 40_000
+
+
+def test_examples_are_given_up_with_the_last_leaf_that_remembers_them(kernels):
+    """A single leaf that never splits remembers its latest examples, and the pool no more."""
+    grove = planted(SMALL, kernels)
+    for i in range(500):
+        grove.meet(np.array([i, 0.0, 10.0, 0.0, 0.0]), 0)
+        grove.learn(0, 1.0)
+    assert len(grove._tables.X) <= 32
+    remembered = set(grove._tables.X[grove._tables.rings[:3, :, 0].ravel(), 0].tolist())
+    assert min(remembered) >= 470
+
+
+def test_room_is_made_for_many_classes_and_columns(kernels):
+    grove = Grove(2, SMALL, [1], kernels)
+    for i in range(70):
+        grove.widen([i % 3 == 0])
+        grove.add_class()
+        x = np.where(np.arange(i + 1) % 3 == 0, 5.0, i / 70)
+        grove.meet(x, i)
+        p = grove.learn(0, 1.0)
+        assert p.shape == (i + 1,)
+        assert math.isclose(p.sum(), 1.0, abs_tol=1e-12)
+    assert grove.predict(np.full((3, 70), math.nan)).shape == (3, 1, 70)
+
+
+def test_of_no_events_there_are_no_probabilities(kernels):
+    grove = planted(SMALL, kernels, of=[1, 2])
+    for x, y, w in list(stream(0))[:30]:
+        grove.meet(x, y)
+        grove.learn(0, w)
+    assert grove.predict(np.zeros((0, 5))).shape == (0, 2, 4)
+
+
+def test_before_the_first_class_there_is_no_probability(kernels):
+    grove = Grove(2, SMALL, [1, 2], kernels)
+    assert grove.predict(np.zeros((3, 0))).shape == (3, 2, 0)
+
+
+# --- draws
+
+
+def test_draws_are_those_of_splitmix64():
+    """The first numbers from 1234567, as published with its reference implementation."""
+    published = [6457827717110365317, 3203168211198807973, 9817491932198370423]
+    drawn = draw(np.full(3, 1234567, np.uint64), np.arange(3))
+    assert drawn.tolist() == [((z >> 11) + 0.5) / 2**53 for z in published]
+
+
+@pytest.mark.parametrize("w", [0.01, 0.3, 1.0, 5.0, 16.0])
+def test_weights_are_poisson_variables(w):
+    from scipy.stats import poisson
+
+    u = np.random.default_rng(0).uniform(size=2000)
+    assert bag(u, w, math.exp(-w), 0).tolist() == poisson.ppf(u, w).tolist()
+
+
+def test_the_mean_weight_is_the_one_given_however_large_it_is(kernels):
+    once = Limits(n_tests=1, min_weight=2, max_nodes=1, inherit=1)
+    n = 4000
+    for w in (0.5, 2.0, 40.5, 1e5):
+        grove = planted(once, kernels, n_trees=n)
+        grove.meet(np.zeros(5), 1)
+        grove.learn(0, w)
+        weights = grove._tables.counts[:n, 1]
+        assert weights.mean() == pytest.approx(w, abs=4 * math.sqrt(min(w, 17.0) / n))
+
+
+def test_trees_and_forests_draw_each_for_itself(kernels):
+    grove = planted(SMALL, kernels, of=[1, 2], n_trees=4)
+    teach(grove, stream(0, gaps=0.0))
+    firsts = [
+        (grove._tables.nodes[t]["feature"], grove._tables.nodes[t]["threshold"]) for t in range(8)
+    ]
+    assert len(set(firsts)) == 8
+
+
+def test_probabilities_are_smoothed_by_one_example():
+    grove = planted(SMALL, None, n_trees=2, n_classes=2)
+    grove._tables.counts[:2] = [[3, 0], [0, 0]]
+    grove._tables.leaves[:2, 3] = [3, 0]
+    p = probabilities(np.array([[0, 1]], np.int32), 2, 2, grove._tables)
+    assert p.tolist() == [[[(3.5 / 4 + 0.5) / 2, (0.5 / 4 + 0.5) / 2]]]
+
+
+# --- either way
+
+
+def test_without_numba_trees_grow_in_numpy(monkeypatch):
+    monkeypatch.setitem(sys.modules, "numba", None)
+    monkeypatch.delitem(sys.modules, "streamgp.trees.numba_backend", raising=False)
+    home.fastest.cache_clear()
+    try:
+        assert home.fastest().__name__ == "streamgp.trees.numpy_backend"
+    finally:
+        home.fastest.cache_clear()
+
+
+def test_with_numba_trees_grow_compiled():
+    pytest.importorskip("numba")
+    assert home.fastest().__name__ == "streamgp.trees.numba_backend"
+
+
+def test_trees_are_compiled_where_nothing_can_be_kept(monkeypatch):
+    numba = pytest.importorskip("numba")
+    compiled = importlib.import_module("streamgp.trees.numba_backend")
+    njit = numba.njit
+
+    def refuses(*function, **options):
+        if options:
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(*function)
+
+    monkeypatch.setattr(numba, "njit", refuses)
+    assert compiled._compiled(lambda x: x + 1)(1) == 2
+
+
+def test_tables_double_at_most():
+    grove = planted(SMALL, None)
+    sizes = []
+    for x, y, w in stream(0, 400):
+        teach(grove, [(x, y, w)])
+        sizes.append(len(grove._tables.nodes))
+    assert all(b <= 2 * a + 6 for a, b in pairwise(sizes))
+    assert len(set(sizes)) < 8
