@@ -11,9 +11,8 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from connectors.broker import Broker, Received, Sink, Source, open_broker
+    from connectors.broker import Broker, MemoryBroker, Received, Sink, Source, open_broker
     from connectors.jsonl import MessageFiles, read_messages
-    from connectors.memory_broker import MemoryBroker
     from connectors.runner import RunResult, run
     from connectors.storage.snapshots import (
         StateDirectory,
@@ -31,7 +30,7 @@ _HOMES = {
     "Broker": "connectors.broker",
     "DecodeError": "connectors.wire.codec",
     "LogSource": "connectors.tables.log_source",
-    "MemoryBroker": "connectors.memory_broker",
+    "MemoryBroker": "connectors.broker",
     "MessageFiles": "connectors.jsonl",
     "Received": "connectors.broker",
     "RunResult": "connectors.runner",

@@ -1,4 +1,4 @@
-"""What a worker, a feeder and an annotator ask of a broker, whichever it is.
+"""Sources and sinks of messages: the simple protocol of a broker, and its adapter over topics.
 
 Topics carry bytes; each message type has its topic. Inputs travel on `events` and `answers`,
 outputs on `predictions`, `requests` and `consensus`; what could not be used goes to `dead-letters`.
@@ -12,11 +12,20 @@ input positions become visible together. Whoever drives a loop calls `flush` fir
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from heapq import merge
+from operator import attrgetter
 from typing import Literal, Protocol, TypeAlias, get_args
 
-from connectors.wire.codec import MAX_BYTES, MAX_INPUT_BYTES, DecodeError, decode
+from msgspec.structs import replace
+
+from connectors.memory import MemoryTopics
+from connectors.topics import Outgoing, Reader, Record, Topics, Writer
+from connectors.wire.codec import MAX_BYTES, MAX_INPUT_BYTES, DecodeError, decode, encode
+from connectors.wire.outbound import Outbox
 from streamgp.interactive.messages import (
     Answer,
     Cancel,
@@ -48,6 +57,11 @@ OUTPUT_TOPIC: dict[type, Topic] = {
     LabelledExample: "consensus",
     Rejected: "dead-letters",
 }
+
+
+_REJECTED = "dlq.rejected"
+_SOURCE = "/streamgp/run"
+_NOTICED_S = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +147,224 @@ class Broker(Protocol):
         ...
 
 
+class TopicsBroker:
+    """The simple protocol over topics of any kind, for a loop that `connectors.run` drives.
+
+    Delivery is at least once. Who needs every input exactly once, and several workers, takes the
+    topics themselves and `connectors.worker`.
+
+    Parameters
+    ----------
+    topics
+        The topics; they must be there.
+
+    """
+
+    def __init__(self, topics: Topics) -> None:
+        self._topics = topics
+
+    def source(self, topics: Iterable[Topic] = INPUTS, *, group: str = "worker") -> TopicsSource:
+        """Read topics from where the group has committed; one source of a group at a time."""
+        return TopicsSource(self._topics.reader(check_topics(topics), group=group))
+
+    def sink(self) -> TopicsSink:
+        """Publish what a loop says."""
+        return TopicsSink(self._topics.writer("run"), OUTPUT_TOPIC)
+
+    def publisher(self) -> TopicsSink:
+        """Publish what a loop is told."""
+        return TopicsSink(self._topics.writer("run"), INPUT_TOPIC)
+
+    def close(self) -> None:
+        """Let go of the topics; sources and sinks are closed by those who asked for them."""
+        self._topics.close()
+
+
+class TopicsSource:
+    """Reads messages from topics; of what is polled together, the earliest records come first.
+
+    Parameters
+    ----------
+    reader
+        Reads the topics for a group.
+
+    """
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    def poll(self, timeout_s: float = 0.0) -> list[Received]:
+        """Return what has come; wait for the first record at most the timeout."""
+        places: dict[tuple[str, int], list[Record]] = {}
+        for record in self._reader.poll(timeout_s):
+            places.setdefault((record.topic, record.partition), []).append(record)
+        # Each partition stays in its order, also where a clock was set back.
+        return [_received(record) for record in merge(*places.values(), key=attrgetter("at"))]
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether nothing will ever come again: never, others may write."""
+        return False
+
+    def commit(self) -> None:
+        """Start the group's next source after what was polled."""
+        self._reader.commit()
+
+    def close(self) -> None:
+        """Let go; what was not committed will be delivered again."""
+        self._reader.close()
+
+
+class TopicsSink:
+    """Publishes messages; a rejection becomes a dead letter with the original bytes.
+
+    Parameters
+    ----------
+    writer
+        Writes to the topics.
+    homes
+        The topic of each kind of message.
+
+    """
+
+    def __init__(self, writer: Writer, homes: dict[type, Topic]) -> None:
+        self._writer = writer
+        self._homes = homes
+        self._unsent: list[Outgoing] = []
+
+    def send(self, message: Input | Message, *, cause: Received | None = None) -> None:
+        """Take one message until the next flush."""
+        topic = topic_of(message, self._homes)
+        if isinstance(message, Rejected):
+            data = encode(message)
+            original = cause.original if cause is not None else None
+            record = Outgoing(
+                topic=topic,
+                key=None if message.key is None else message.key.encode(),
+                value=data if original is None else original,
+                headers=((_REJECTED, data),),
+            )
+        else:
+            record = Outbox(_SOURCE, keyed=message.key is not None).message(message, None)
+            record = replace(record, topic=topic)
+        self._unsent.append(record)
+
+    def flush(self) -> None:
+        """Publish everything sent."""
+        for record in self._unsent:
+            self._writer.send(record)
+        self._unsent.clear()
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Flush and let go."""
+        try:
+            self.flush()
+        finally:
+            self._writer.close()
+
+
+class MemoryBroker(TopicsBroker):
+    """Topics in this process's memory, for tests and for trying out.
+
+    It behaves like a real one where that matters: every message passes through the codec, messages
+    leave with `flush`, what was not committed comes again, records are stamped on arrival.
+
+    Parameters
+    ----------
+    clock
+        Stamps the records; the time of those that bring none of their own.
+
+    Examples
+    --------
+    >>> broker = MemoryBroker(clock=lambda: 0.0)
+    >>> broker.publish("events", b"hello")
+    >>> first = broker.source(["events"])
+    >>> [received.message.subject for received in first.poll()]
+    ['events:0:0']
+    >>> first.close()  # without commit
+    >>> [received.original for received in broker.source(["events"]).poll()]
+    [b'hello']
+
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        super().__init__(MemoryTopics(clock=clock))
+        self.is_closed = False
+
+    def publish(self, topic: Topic, data: bytes) -> None:
+        """Append raw bytes to a topic."""
+        (topic,) = check_topics([topic])
+        writer = _OpenWriter(self, self._topics.writer("publish"))
+        writer.send(Outgoing(topic=topic, key=None, value=data))
+        writer.flush()
+
+    def topic(self, topic: Topic) -> list[bytes]:
+        """Return the bytes of all records of one topic."""
+        reader = self._topics.reader(check_topics([topic]))
+        found: list[bytes] = []
+        while not reader.caught_up:
+            found += [record.value or b"" for record in reader.poll(0.0)]
+        return found
+
+    def source(self, topics: Iterable[Topic] = INPUTS, *, group: str = "worker") -> MemorySource:
+        """Read topics from where the group has committed."""
+        return MemorySource(self, self._topics.reader(check_topics(topics), group=group))
+
+    def publisher(self) -> TopicsSink:
+        """Publish what a loop is told."""
+        return TopicsSink(_OpenWriter(self, self._topics.writer("run")), INPUT_TOPIC)
+
+    def close(self) -> None:
+        """Take no more inputs; a worker ends once it has worked off what is there."""
+        self.is_closed = True
+
+
+class MemorySource(TopicsSource):
+    """Reads topics of a `MemoryBroker`, until that is closed and everything was read."""
+
+    def __init__(self, broker: MemoryBroker, reader: Reader) -> None:
+        super().__init__(reader)
+        self._broker = broker
+        self._ahead: list[Received] = []
+
+    def poll(self, timeout_s: float = 0.0) -> list[Received]:
+        """Return everything that has arrived; wait for the first record at most the timeout."""
+        until = time.monotonic() + timeout_s
+        while True:
+            left_s = max(0.0, until - time.monotonic())
+            found, self._ahead = self._ahead or super().poll(min(left_s, _NOTICED_S)), []
+            if found or left_s == 0.0 or self._broker.is_closed:
+                return found
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the broker is closed and everything was read."""
+        if not self._broker.is_closed:
+            return False
+        self._ahead = self._ahead or super().poll(0.0)
+        return not self._ahead
+
+
+class _OpenWriter:
+    """Writes inputs to a `MemoryBroker` as long as it is open."""
+
+    def __init__(self, broker: MemoryBroker, writer: Writer) -> None:
+        self._broker = broker
+        self._writer = writer
+
+    def send(self, record: Outgoing) -> None:
+        if self._broker.is_closed and record.topic in INPUTS:
+            raise ValueError("broker is closed; open a new one")
+        self._writer.send(record)
+
+    def flush(self) -> None:
+        self._writer.flush()
+
+    def close(self) -> None:
+        self._writer.close()
+
+
 def open_broker(url: str) -> Broker:
     """Return the broker at a URL.
 
@@ -150,13 +382,11 @@ def open_broker(url: str) -> Broker:
 
     """
     if url == "memory://":
-        from connectors.memory_broker import MemoryBroker
-
         return MemoryBroker()
     if url.startswith("kafka://"):
-        from connectors.kafka.broker import KafkaBroker
+        from connectors.kafka.topics import KafkaTopics
 
-        return KafkaBroker(url.removeprefix("kafka://"))
+        return TopicsBroker(KafkaTopics(url.removeprefix("kafka://")))
     raise ValueError(f"broker must be 'memory://' or 'kafka://HOST:PORT,HOST:PORT', got {url!r}")
 
 
@@ -231,3 +461,23 @@ def time_of(message: Input | Message) -> float:
             return message.learned_at
         case Prediction() | Cancel() | Expired() | Rejected():
             return message.at
+
+
+def _received(record: Record) -> Received:
+    subject = f"{record.topic}:{record.partition}:{record.offset}"
+    if record.topic == "dead-letters":
+        message = _rejected(record, subject)
+        return Received(message=message, original=record.value, at=record.at)
+    (topic,) = check_topics([record.topic])
+    return receive(topic, record.value or b"", subject=subject, at=record.at)
+
+
+def _rejected(record: Record, subject: str) -> Rejected:
+    """Return why a dead letter is one; a worker's says it in words only."""
+    headers = dict(record.headers)
+    with suppress(DecodeError):
+        message = decode(headers.get(_REJECTED, b""))
+        if isinstance(message, Rejected):
+            return message
+    reason = headers.get("dlq.error", b"no reason given").decode(errors="replace")
+    return Rejected(subject=subject, fault="malformed", reason=reason, at=record.at)

@@ -18,6 +18,7 @@ from time import monotonic
 from connectors.topics import (
     ALL_TOPICS,
     COMPACTED,
+    NO_GROUP,
     WORKER_INPUTS,
     Backlog,
     Begun,
@@ -398,6 +399,7 @@ class MemoryTopics:
         check_whole("n_partitions", n_partitions, 1)
         self._logs = Logs(n_partitions, clock)
         self._groups: dict[str, Group] = {}
+        self._positions: dict[str, dict[Place, int]] = {}
 
     def link(self, *, group: str, instance: str, max_records: int) -> MemoryLink:
         """Join a group of workers; who has joined it under the same name is fenced."""
@@ -406,11 +408,14 @@ class MemoryTopics:
             members = self._groups.setdefault(group, Group(self._logs.n_partitions))
             return MemoryLink(self._logs, members, instance=instance, max_records=max_records)
 
-    def reader(self, topics: Iterable[TopicName], *, from_end: bool = False) -> MemoryReader:
+    def reader(
+        self, topics: Iterable[TopicName], *, from_end: bool = False, group: str | None = None
+    ) -> MemoryReader:
         """Read topics."""
         with self._logs.news:
             self._check()
-            return MemoryReader(self._logs, topics, from_end=from_end)
+            positions = None if group is None else self._positions.setdefault(group, {})
+            return MemoryReader(self._logs, topics, from_end=from_end, positions=positions)
 
     def writer(self, program: str) -> MemoryWriter:  # noqa: ARG002
         """Write to topics."""
@@ -483,19 +488,28 @@ class MemoryTopics:
 
 
 class MemoryReader:
-    """Reads topics in memory."""
+    """Reads topics in memory; `positions` are those of its group, if it has one."""
 
     # _offsets  where each partition is read on
     # _goals    their ends when the reader was opened
 
-    def __init__(self, logs: Logs, topics: Iterable[TopicName], *, from_end: bool) -> None:
+    def __init__(
+        self,
+        logs: Logs,
+        topics: Iterable[TopicName],
+        *,
+        from_end: bool,
+        positions: dict[Place, int] | None,
+    ) -> None:
         self._logs = logs
+        self._positions = positions
         self._goals = {
             (topic, number): logs.end(topic, number)
             for topic in topics
             for number in range(logs.n_partitions)
         }
-        self._offsets = dict(self._goals) if from_end else dict.fromkeys(self._goals, 0)
+        starts = self._goals if from_end else dict.fromkeys(self._goals, 0)
+        self._offsets = {place: (positions or {}).get(place, n) for place, n in starts.items()}
 
     def poll(self, timeout_s: float) -> list[Record]:
         """Return the next records; an empty list if none came in time."""
@@ -515,6 +529,13 @@ class MemoryReader:
         """Whether everything has been read that was there when the reader was opened."""
         with self._logs.news:
             return all(self._offsets[place] >= goal for place, goal in self._goals.items())
+
+    def commit(self) -> None:
+        """Let the group's next reader begin behind what was polled."""
+        if self._positions is None:
+            raise ValueError(NO_GROUP)
+        with self._logs.news:
+            self._positions.update(self._offsets)
 
     def close(self) -> None:
         """Let go."""

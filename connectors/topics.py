@@ -301,7 +301,7 @@ class FencedError(LinkError):
 
 
 class Reader(Protocol):
-    """Reads topics from their start or end and on, all partitions, without a group."""
+    """Reads all partitions of topics from their start or end, or where a group has committed."""
 
     def poll(self, timeout_s: float) -> list[Record]:
         """Return the next records, committed ones only; an empty list if none came in time."""
@@ -312,9 +312,23 @@ class Reader(Protocol):
         """Whether everything has been read that was there when the reader was opened."""
         ...
 
+    def commit(self) -> None:
+        """Let the group's next reader begin behind what was polled.
+
+        Raises
+        ------
+        ValueError
+            If the reader was opened without a group.
+
+        """
+        ...
+
     def close(self) -> None:
         """Let go."""
         ...
+
+
+NO_GROUP = "reader has no group whose position it could commit; open one with group=..."
 
 
 class Writer(Protocol):
@@ -347,8 +361,22 @@ class Topics(Protocol):
         """Join a group of workers under an instance name of one's own."""
         ...
 
-    def reader(self, topics: Iterable[TopicName], *, from_end: bool = False) -> Reader:
-        """Read topics."""
+    def reader(
+        self, topics: Iterable[TopicName], *, from_end: bool = False, group: str | None = None
+    ) -> Reader:
+        """Read topics.
+
+        Parameters
+        ----------
+        topics
+            Which.
+        from_end
+            Whether to begin with what comes from now on.
+        group
+            Whose positions to begin at and to commit; what a group has not read begins at its
+            first record. It shares no partitions with others: one reader a group.
+
+        """
         ...
 
     def writer(self, program: str) -> Writer:

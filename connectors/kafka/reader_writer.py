@@ -1,6 +1,6 @@
-"""Reading and writing topics of Kafka without a group and without transactions.
+"""Reading and writing topics of Kafka without transactions.
 
-For those who watch, annotate or feed: a reader keeps no position but its own, and a writer's
+For those who watch, annotate or feed: a reader has all partitions for itself, and a writer's
 records count one by one.
 
 """
@@ -14,11 +14,26 @@ from time import monotonic
 from typing import Any
 
 from connectors.kafka.admin import Administration
-from connectors.kafka.client import CLIENT_ERRORS, Connection, TopicPartition, record_of, within
+from connectors.kafka.client import (
+    CLIENT_ERRORS,
+    Connection,
+    OffsetAndMetadata,
+    TopicPartition,
+    record_of,
+    within,
+)
 from connectors.kafka.client_internals import close_producer
 from connectors.kafka.producer import check_sizes
 from connectors.kafka.record_codec import put
-from connectors.topics import LinkError, Outgoing, Progress, Record, ShortTopicError, TopicName
+from connectors.topics import (
+    NO_GROUP,
+    LinkError,
+    Outgoing,
+    Progress,
+    Record,
+    ShortTopicError,
+    TopicName,
+)
 
 _MANY_RECORDS = 5_000
 _MANY_BYTES = 8 * 2**20
@@ -37,10 +52,13 @@ class KafkaReader:
         What the topics to be read are called there.
     from_end
         Whether to begin with what comes from now on.
+    group
+        Whose positions to begin at, and to commit; None for none.
 
     """
 
-    # _ends  where partitions ended at the start, of those that have not been read so far
+    # _ends    where partitions ended at the start, of those that have not been read so far
+    # _polled  where partitions are read on, of those polled since the last commit
 
     def __init__(
         self,
@@ -49,8 +67,11 @@ class KafkaReader:
         names: Mapping[TopicName, str],
         *,
         from_end: bool,
+        group: str | None = None,
     ) -> None:
         self._connection = connection
+        self._group = group
+        self._polled: dict[TopicPartition, int] = {}
         self._is_closed = False
         self._topics = {called: name for name, called in names.items()}
         counts = administration.counts(names)
@@ -60,13 +81,14 @@ class KafkaReader:
             for number in range(count)
         ]
         self._ends = {} if from_end else administration.ends(places)
-        self._consumer = connection.consumer(max_partition_fetch_bytes=2**20)
+        self._consumer = connection.consumer(max_partition_fetch_bytes=2**20, group_id=group)
         try:
             self._consumer.assign(places)
             # Before the first open transaction, not behind it: what it holds is yet to come.
             ends = self._consumer.end_offsets(places) if from_end else {}
             for place in places:
-                self._consumer.seek(place, ends.get(place, 0))
+                if group is None or self._consumer.committed(place) is None:
+                    self._consumer.seek(place, ends.get(place, 0))
         except CLIENT_ERRORS as error:
             self.close()
             raise connection.said(error, "read topics") from error
@@ -100,11 +122,25 @@ class KafkaReader:
                     for place, batch in batches.items()
                     for found in batch
                 ]
+                self._polled |= {place: each[-1].offset + 1 for place, each in batches.items()}
                 # What lay at the end may have been aborted, and no record comes of it.
                 if records or left_s == 0.0 or (was_behind and self.caught_up):
                     return records
         except CLIENT_ERRORS as error:
             raise self._connection.said(error, "read topics") from error
+
+    def commit(self) -> None:
+        """Let the group's next reader begin behind what was polled."""
+        if self._group is None:
+            raise ValueError(NO_GROUP)
+        offsets = {place: OffsetAndMetadata(n, "", -1) for place, n in self._polled.items()}
+        timeout_ms = round(1e3 * self._connection.timeouts.delivery_s)
+        try:
+            if offsets:
+                self._consumer.commit(offsets, timeout_ms=timeout_ms)
+        except CLIENT_ERRORS as error:
+            raise self._connection.said(error, "take positions") from error
+        self._polled.clear()
 
     def close(self) -> None:
         """Let go."""

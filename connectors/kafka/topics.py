@@ -89,10 +89,17 @@ class KafkaTopics:
             max_records=max_records,
         )
 
-    def reader(self, topics: Iterable[TopicName], *, from_end: bool = False) -> KafkaReader:
+    def reader(
+        self, topics: Iterable[TopicName], *, from_end: bool = False, group: str | None = None
+    ) -> KafkaReader:
         """Read topics, committed records only."""
-        names = {name: self._names[name] for name in topics}
-        return KafkaReader(self._connection, self._administration, names, from_end=from_end)
+        return KafkaReader(
+            self._connection,
+            self._administration,
+            {name: self._names[name] for name in topics},
+            from_end=from_end,
+            group=None if group is None else check_name(group, "group"),
+        )
 
     def writer(self, program: str) -> KafkaWriter:
         """Write to topics; the broker's log calls the writer by the name of the program."""

@@ -8,13 +8,13 @@ from connectors.broker import (
     INPUT_TOPIC,
     OUTPUT_TOPIC,
     TOPICS,
+    MemoryBroker,
     check_topics,
     open_broker,
     receive,
     time_of,
     topic_of,
 )
-from connectors.memory_broker import MemoryBroker
 from connectors.wire.codec import TYPES, encode
 from streamgp.base import Decision
 from streamgp.interactive.messages import Answer, Cancel, Event, Prediction

@@ -2,7 +2,7 @@ import threading
 
 import pytest
 
-from connectors.memory_broker import MemoryBroker
+from connectors.broker import MemoryBroker
 from connectors.wire.codec import encode
 from streamgp.interactive.messages import Event
 
@@ -33,7 +33,7 @@ def test_records_of_all_topics_come_in_order_of_arrival():
     for topic in ("answers", "events", "answers", "events"):
         broker.publish(topic, b"x")
     found = [received.message.subject for received in broker.source().poll()]
-    assert found == ["answers:0", "events:0", "answers:1", "events:1"]
+    assert found == ["answers:0:0", "events:0:0", "answers:0:1", "events:0:1"]
 
 
 def test_a_closed_broker_is_exhausted_once_everything_was_read():

@@ -7,8 +7,7 @@ import time
 
 import pytest
 
-from connectors.broker import Received
-from connectors.memory_broker import MemoryBroker
+from connectors.broker import MemoryBroker, Received
 from connectors.runner import RunResult, run
 from streamgp import GPClassifier, KeyedLoops, SkepticalClassifier
 from streamgp.interactive.messages import Answer, Cancel, Event, Expired, Rejected

@@ -4,7 +4,8 @@ import pytest
 from kafka_cases import opened, out, read_records, write
 
 from connectors import open_broker
-from connectors.kafka.broker import KafkaBroker
+from connectors.broker import TopicsBroker
+from connectors.kafka.topics import KafkaTopics
 from connectors.topics import LinkError
 from streamgp.interactive.messages import Event, LabelledExample, Rejected
 
@@ -17,7 +18,7 @@ def topics(kafka, kafka_prefix):
 
 @pytest.fixture
 def broker(kafka, topics):
-    made = KafkaBroker(kafka, names=topics._names)
+    made = TopicsBroker(KafkaTopics(kafka, names=topics.names()))
     yield made
     made.close()
 
@@ -28,7 +29,7 @@ def event(i, key="ann"):
 
 def test_an_address_opens_a_broker_and_nothing_is_connected_before_it_is_used():
     broker = open_broker("kafka://nowhere.invalid:9093")
-    assert isinstance(broker, KafkaBroker)
+    assert isinstance(broker, TopicsBroker)
     broker.close()
     with pytest.raises(ValueError, match=r"^server must be host:port, got 'a b'$"):
         open_broker("kafka://a b")
@@ -70,7 +71,7 @@ def test_a_worker_s_dead_letter_says_what_was_wrong(broker, topics):
 
 
 def test_topics_that_are_missing_are_named(kafka, kafka_prefix):
-    broker = KafkaBroker(kafka, names={"events": kafka_prefix + "events"})
+    broker = TopicsBroker(KafkaTopics(kafka, names={"events": kafka_prefix + "events"}))
     with pytest.raises(LinkError, match=f"^topic {kafka_prefix}events is missing"):
         broker.source(["events"])
     broker.close()
