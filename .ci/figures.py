@@ -4,7 +4,8 @@ Run it with the package installed: `python .ci/figures.py [--check]`. With `--ch
 status 1 where a figure is above its limit.
 
 What the words mean here: a *file* is a module of the two packages, `__init__` included. An
-*importer* of a module is any other module of the packages that imports it, wherever in the file.
+*importer* of a module is any other module of the packages that imports it, wherever in the file, or
+names it in a table of what is loaded on first use.
 The *files that an event passes* are those with code that runs between the call that fetches an
 event from topics and the one that hands its prediction to them, in a worker that has seen events
 of this learner before. A *wrapping* is an object that is made on this way and holds the record or
@@ -94,7 +95,9 @@ def _imported(path: Path, modules: dict[str, Path]) -> set[str]:
                 found.add(full if full in modules else node.module)
         elif isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-    return found & modules.keys()
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(node.value)  # a module that is loaded when one of its names is asked for
+    return found & modules.keys() - set(PACKAGES)
 
 
 def _with_one_importer(imports: dict[str, set[str]]) -> Iterator[str]:
