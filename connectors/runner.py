@@ -13,46 +13,15 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import inf, nextafter
 from time import perf_counter
 from types import FrameType
-from typing import Protocol
+from typing import Any
 
 from connectors.broker import Received, Sink, Source
 from streamgp.interactive.messages import Answer, Cancel, Event, Message, Rejected
+from streamgp.simulation.driver import Driver, Loop, just_after
 
 LONGEST_WAIT_S = 1.0
-TICK_S = 1e-3
-
-
-class Loop(Protocol):
-    """What is driven: an `InteractiveLoop`, or `KeyedLoops`."""
-
-    def on_event(
-        self, event: Event, now: float, *, written_at: float | None = None
-    ) -> list[Message]:
-        """Take an event."""
-        ...
-
-    def on_answer(
-        self, answer: Answer, now: float, *, written_at: float | None = None
-    ) -> list[Message]:
-        """Take an answer."""
-        ...
-
-    def on_cancel(
-        self, request_id: str, now: float, *, key: str | None = None, why: str = ...
-    ) -> list[Message]:
-        """Take a question back."""
-        ...
-
-    def on_time(self, now: float) -> list[Message]:
-        """End whatever was due before `now`."""
-        ...
-
-    def next_deadline(self) -> float | None:
-        """Return the moment after which `on_time` has something to do."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +102,7 @@ def run(
         If the source delivers what is no input of a loop.
 
     """
-    drive = _Drive(loop, sink, on_input, last_at)
+    drive = _Run(loop, sink, on_input, last_at)
     with _ctrl_c() as pressed:
         try:
             while not (pressed() or source.exhausted or (should_stop and should_stop())):
@@ -157,9 +126,10 @@ def run(
         return drive.result(interrupted=pressed())
 
 
-class _Drive:
+class _Run:
     """The loop, the sink and the counts of one run."""
 
+    # _cause  the input at hand, None where a timer is
     def __init__(
         self,
         loop: Loop,
@@ -167,12 +137,12 @@ class _Drive:
         on_input: Callable[[Received], None] | None,
         last_at: float | None,
     ) -> None:
-        self._loop = loop
+        self._driver = _MeasuredDriver(loop, self._send)
         self._sink = sink
         self._on_input = on_input
         self._counts = dict.fromkeys((Event, Answer, Cancel, Rejected), 0)
         self._n_sent = 0
-        self._loop_s = 0.0
+        self._cause: Received | None = None
         self.last_at = last_at
         self.unflushed = False
 
@@ -181,48 +151,31 @@ class _Drive:
         message, at = received.message, received.at
         if self._on_input is not None:
             self._on_input(received)
-        if isinstance(message, Rejected):
-            self._counts[Rejected] += 1
-            self._send([message], received)
-            return
-        if not isinstance(message, Event | Answer | Cancel):
+        if isinstance(message, Event | Answer | Cancel):
+            if written_at is None:
+                self.end_before(at)
+            self._cause = received
+            self._driver.hand_over(message, at, written_at=written_at)
+            self.last_at = at if self.last_at is None else max(self.last_at, at)
+        elif isinstance(message, Rejected):
+            self._cause = received
+            self._send(message, at)
+        else:
             raise TypeError(
                 f"source must deliver Event, Answer, Cancel or Rejected, "
                 f"got {type(message).__name__}"
             )
-        if written_at is None:
-            self.end_before(at)
-        loop = self._loop
-        start = perf_counter()
-        if isinstance(message, Event):
-            messages = loop.on_event(message, at, written_at=written_at)
-        elif isinstance(message, Answer):
-            messages = loop.on_answer(message, at, written_at=written_at)
-        else:
-            messages = loop.on_cancel(message.request_id, at, key=message.key, why=message.why)
-        self._loop_s += perf_counter() - start
         self._counts[type(message)] += 1
-        self.last_at = at if self.last_at is None else max(self.last_at, at)
-        self._send(messages, received)
 
     def end_before(self, now: float) -> None:
         """End everything that was due before `now`, in turn, and tell the time."""
-        while (deadline := self._loop.next_deadline()) is not None and deadline < now:
-            self._tell(min(now, _just_after(deadline)))
-        # Nothing is due any more, but loops that are not held ready learn that time has passed.
-        self._tell(now)
+        self._cause = None
+        self._driver.end_before(now)
 
-    def _tell(self, now: float) -> None:
-        start = perf_counter()
-        messages = self._loop.on_time(now)
-        self._loop_s += perf_counter() - start
-        self._send(messages, None)
-
-    def _send(self, messages: list[Message], cause: Received | None) -> None:
-        for message in messages:
-            self._sink.send(message, cause=cause)
-        self._n_sent += len(messages)
-        self.unflushed = self.unflushed or bool(messages)
+    def _send(self, message: Message, _now: float) -> None:
+        self._sink.send(message, cause=self._cause)
+        self._n_sent += 1
+        self.unflushed = True
 
     def flush(self) -> None:
         """Let everything sent leave."""
@@ -237,16 +190,25 @@ class _Drive:
             n_cancels=self._counts[Cancel],
             n_rejected=self._counts[Rejected],
             n_sent=self._n_sent,
-            loop_s=self._loop_s,
+            loop_s=self._driver.loop_s,
             last_at=self.last_at,
             interrupted=interrupted,
             whole=whole,
         )
 
 
-def _just_after(deadline: float) -> float:
-    """Return a moment past a deadline, also where a float has no digits left for a millisecond."""
-    return max(deadline + TICK_S, nextafter(deadline, inf))
+class _MeasuredDriver(Driver):
+    """A driver that counts the seconds spent inside the loop."""
+
+    loop_s = 0.0
+
+    def _call(
+        self, function: Callable[..., list[Message]], *arguments: Any, **options: Any
+    ) -> list[Message]:
+        start = perf_counter()
+        messages = function(*arguments, **options)
+        self.loop_s += perf_counter() - start
+        return messages
 
 
 def _wait(loop: Loop, clock: Callable[[], float] | None) -> float:
@@ -256,7 +218,7 @@ def _wait(loop: Loop, clock: Callable[[], float] | None) -> float:
     deadline = loop.next_deadline()
     if deadline is None:
         return LONGEST_WAIT_S
-    return min(LONGEST_WAIT_S, max(0.0, _just_after(deadline) - clock()))
+    return min(LONGEST_WAIT_S, max(0.0, just_after(deadline) - clock()))
 
 
 @contextmanager

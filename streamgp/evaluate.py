@@ -27,6 +27,7 @@ from streamgp.interactive import (
 from streamgp.learners.predictive import Normal
 from streamgp.metrics import ConversationMetric, DistributionMetric
 from streamgp.simulation import AnswerQueue, SimulatedAnnotator, SimulatedMeasurer
+from streamgp.simulation.driver import Driver
 
 if TYPE_CHECKING:
     from river import metrics
@@ -256,7 +257,8 @@ class _Game:
         self.tally = Tally(target)
         self.n_failed = 0
         self.first_failure = ""
-        self._loop = loop
+        self._model: Any = loop.model
+        self._driver = Driver(loop, self._heed)
         self._queue = AnswerQueue(annotator)
         self._metric = metric
         self._parts = _parts(metric)
@@ -269,11 +271,10 @@ class _Game:
         """Play an event, after the answers that came before it and before those it causes."""
         at = event.occurred_at
         self._hear_answers(at)
-        self._pass_time(at)
         self._queue.see(event)
         self.tally.event(event)
         self._truth, self._x = event.truth, event.x
-        self._follow(self._loop.on_event(event, at), at)
+        self._driver.take(event, at)
         self._hear_answers(at)
 
     def finish(self) -> None:
@@ -283,25 +284,18 @@ class _Game:
 
     def _hear_answers(self, until: float) -> None:
         for answer in self._queue.due(until):
-            self._pass_time(answer.answered_at)
             self.tally.answer(answer)
-            self._follow(self._loop.on_answer(answer, answer.answered_at), answer.answered_at)
+            self._driver.take(answer, answer.answered_at)
 
-    def _pass_time(self, until: float) -> None:
-        deadline = self._loop.next_deadline()
-        if deadline is not None and deadline < until:
-            self._follow(self._loop.on_time(until), until)
-
-    def _follow(self, messages: list[Message], now: float) -> None:
-        for message in messages:
-            self.tally.message(message)
-            if isinstance(message, Prediction):
-                self._score(message)
-            elif isinstance(message, LabelRequest | Challenge):
-                self._queue.ask(message, now)
-            elif isinstance(message, Rejected) and message.fault == "failed":
-                self.n_failed += 1
-                self.first_failure = self.first_failure or message.reason
+    def _heed(self, message: Message, now: float) -> None:
+        self.tally.message(message)
+        if isinstance(message, Prediction):
+            self._score(message)
+        elif isinstance(message, LabelRequest | Challenge):
+            self._queue.ask(message, now)
+        elif isinstance(message, Rejected) and message.fault == "failed":
+            self.n_failed += 1
+            self.first_failure = self.first_failure or message.reason
 
     def _score(self, prediction: Prediction) -> None:
         if self._truth is None or prediction.y is None:
@@ -314,8 +308,7 @@ class _Game:
 
     def _score_distribution(self, truth: Label, mean: Label) -> None:
         # Nothing was learned since the prediction, which itself says mean and variance only.
-        model: Any = self._loop.model
-        distribution = _with_density(model.predict_one(self._x, with_dist=True))
+        distribution = _with_density(self._model.predict_one(self._x, with_dist=True))
         for metric in self._parts:
             wants = isinstance(metric, DistributionMetric)
             metric.update(y_true=truth, y_pred=distribution if wants else mean)

@@ -13,7 +13,7 @@ from math import nan
 from typing import Any
 
 from connectors.broker import Received, Sink, Source
-from connectors.runner import Loop, RunResult, run
+from connectors.runner import RunResult, run
 from connectors.tables.log_source import AnnotatedLog
 from streamgp.base import State
 from streamgp.evaluation import Tally
@@ -22,6 +22,7 @@ from streamgp.interactive.messages import Answer, Event, Input, Message, Predict
 from streamgp.report import Curve, Row
 from streamgp.simulation import AnswerQueue
 from streamgp.simulation.annotators import Annotator
+from streamgp.simulation.driver import Loop
 
 # --- How a run went on, in a bounded number of points, however long it is.
 
