@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from threading import Thread
 from typing import Any, TypeVar
@@ -31,9 +31,9 @@ from connectors.kafka.client_import import (
     kafka_errors,
 )
 from connectors.kafka.probe import probe
-from connectors.kafka.record_codec import Found, unpack_here
+from connectors.kafka.record_codec import unpack_here
 from connectors.kafka.settings import Security, Timeouts, brief, parse_servers
-from connectors.topics import LinkError, Record, RefusedError, TopicName
+from connectors.topics import LinkError, RefusedError, TopicName
 
 __all__ = [
     "CLIENT_ERRORS",
@@ -42,14 +42,12 @@ __all__ = [
     "ConfigResourceType",
     "Connection",
     "ConsumerRebalanceListener",
-    "Found",
     "MemberState",
     "OffsetAndMetadata",
     "OffsetSpec",
     "RangePartitionAssignor",
     "TopicPartition",
     "kafka_errors",
-    "record_of",
     "within",
 ]
 
@@ -85,8 +83,17 @@ class Connection:
         self.timeouts = timeouts or Timeouts()
         self._context = self.security.context()
 
-    def consumer(self, **options: Any) -> Any:
-        """Return a consumer that commits nothing by itself and sees committed records only."""
+    def consumer(self, roles: Mapping[str, TopicName], **options: Any) -> Any:
+        """Return a consumer that commits nothing by itself and sees committed records only.
+
+        Parameters
+        ----------
+        roles
+            What each topic that it reads is for, by what it is called on the broker.
+        options
+            Settings of the client.
+
+        """
         settings = {
             "enable_auto_commit": False,
             "auto_offset_reset": "earliest",
@@ -100,7 +107,7 @@ class Connection:
             "metrics_enabled": False,
         }
         consumer = self._make(KafkaConsumer, settings | options)
-        unpack_here(consumer)
+        unpack_here(consumer, roles)
         return consumer
 
     def producer(self, **options: Any) -> Any:
@@ -203,19 +210,6 @@ def within(timeout_s: float, doing: str, call: Callable[[], _Result]) -> _Result
     if not results:
         raise LinkError(f"broker took more than {timeout_s:g} s to {doing}")
     return results[0]
-
-
-def record_of(topic: TopicName, partition: int, found: Found) -> Record:
-    """Return a record as a consumer found it, in our own terms."""
-    return Record(
-        topic=topic,
-        partition=partition,
-        offset=found.offset,
-        key=found.key,
-        value=found.value,
-        headers=found.headers,
-        at=found.at,
-    )
 
 
 def _ms(seconds: float) -> int:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from connectors.kafka.client_import import Future, TopicPartition, kafka_errors
-from connectors.kafka.record_codec import Found
+from connectors.topics import Record
 
 # A partition that was read in part and then paused is never read on again by the client.
 EVERYTHING = 10**9
@@ -60,7 +60,7 @@ def join(consumer: Any, timeout_s: float) -> bool:
     return bool(coordinator.ensure_active_group(timeout_ms=round(1e3 * timeout_s)))
 
 
-def await_fetches(consumer: Any, wait_s: float) -> Mapping[TopicPartition, list[Found]]:
+def await_fetches(consumer: Any, wait_s: float) -> Mapping[TopicPartition, list[Record]]:
     """Wait at most so long for all that was asked of servers, and return what has come.
 
     A poll that finds records, asks for the next ones, and returns without them: under load, records
@@ -80,7 +80,7 @@ def await_fetches(consumer: Any, wait_s: float) -> Mapping[TopicPartition, list[
         future.add_both(note)
     with suppress(kafka_errors.KafkaTimeoutError):
         fetcher._net.run(fetcher._manager.wait_for, done, 1e3 * wait_s)
-    found: Mapping[TopicPartition, list[Found]] = fetcher.fetched_records(EVERYTHING)[0]
+    found: Mapping[TopicPartition, list[Record]] = fetcher.fetched_records(EVERYTHING)[0]
     return found
 
 

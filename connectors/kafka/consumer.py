@@ -20,7 +20,6 @@ from connectors.kafka.client import (
     CLIENT_ERRORS,
     Connection,
     ConsumerRebalanceListener,
-    Found,
     MemberState,
     RangePartitionAssignor,
     TopicPartition,
@@ -97,6 +96,7 @@ class Member:
         self._known_at = self._minded_at = 0.0
         self._begun: list[Begun] = []
         self._consumer = connection.consumer(
+            self.topics,
             group_id=group,
             group_instance_id=instance,
             # Where to read on in place of a position that does not exist, is decided here and told.
@@ -127,7 +127,7 @@ class Member:
         """Wait for the group while it is being rearranged; return whether the outcome is there."""
         return join(self._consumer, wait_s)
 
-    def fetch(self, wait_s: float) -> Mapping[TopicPartition, list[Found]]:
+    def fetch(self, wait_s: float) -> Mapping[TopicPartition, list[Record]]:
         """Return everything that has come, and wait for the first of it at most so long.
 
         Raises
@@ -140,7 +140,7 @@ class Member:
             lambda: self._consumer.poll(timeout_ms=round(1e3 * wait_s), max_records=EVERYTHING)
         )
 
-    def fetch_more(self, wait_s: float) -> Mapping[TopicPartition, list[Found]]:
+    def fetch_more(self, wait_s: float) -> Mapping[TopicPartition, list[Record]]:
         """Return what was asked for in the last fetch, and wait for it at most so long."""
         return self._fetched(lambda: await_fetches(self._consumer, wait_s))
 
@@ -235,8 +235,8 @@ class Member:
         self._consumer.close(autocommit=False, timeout_ms=timeout_ms)
 
     def _fetched(
-        self, fetch: Callable[[], Mapping[TopicPartition, list[Found]]]
-    ) -> Mapping[TopicPartition, list[Found]]:
+        self, fetch: Callable[[], Mapping[TopicPartition, list[Record]]]
+    ) -> Mapping[TopicPartition, list[Record]]:
         for _ in range(_N_BEGINNINGS):
             try:
                 return fetch()

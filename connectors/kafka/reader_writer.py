@@ -19,7 +19,6 @@ from connectors.kafka.client import (
     Connection,
     OffsetAndMetadata,
     TopicPartition,
-    record_of,
     within,
 )
 from connectors.kafka.client_internals import close_producer
@@ -73,7 +72,7 @@ class KafkaReader:
         self._group = group
         self._polled: dict[TopicPartition, int] = {}
         self._is_closed = False
-        self._topics = {called: name for name, called in names.items()}
+        roles = {called: name for name, called in names.items()}
         counts = administration.counts(names)
         places = [
             TopicPartition(names[name], number)
@@ -81,7 +80,7 @@ class KafkaReader:
             for number in range(count)
         ]
         self._ends = {} if from_end else administration.ends(places)
-        self._consumer = connection.consumer(max_partition_fetch_bytes=2**20, group_id=group)
+        self._consumer = connection.consumer(roles, max_partition_fetch_bytes=2**20, group_id=group)
         try:
             self._consumer.assign(places)
             # Before the first open transaction, not behind it: what it holds is yet to come.
@@ -117,11 +116,7 @@ class KafkaReader:
                 batches = self._consumer.poll(
                     timeout_ms=round(1e3 * min(left_s, _SLICE_S)), max_records=_MANY_RECORDS
                 )
-                records = [
-                    record_of(self._topics[place.topic], place.partition, found)
-                    for place, batch in batches.items()
-                    for found in batch
-                ]
+                records = [record for batch in batches.values() for record in batch]
                 self._polled |= {place: each[-1].offset + 1 for place, each in batches.items()}
                 # What lay at the end may have been aborted, and no record comes of it.
                 if records or left_s == 0.0 or (was_behind and self.caught_up):
@@ -155,7 +150,10 @@ class KafkaReader:
 
 
 def partitions_with_records(
-    connection: Connection, administration: Administration, starts: Mapping[TopicPartition, int]
+    connection: Connection,
+    administration: Administration,
+    names: Mapping[TopicName, str],
+    starts: Mapping[TopicPartition, int],
 ) -> set[TopicPartition]:
     """Return the partitions that hold a committed record at or behind an offset.
 
@@ -164,7 +162,7 @@ def partitions_with_records(
     firsts = administration.starts(starts)
     left = administration.ends(starts)
     found: set[TopicPartition] = set()
-    consumer = connection.consumer()
+    consumer = connection.consumer({called: name for name, called in names.items()})
     try:
         consumer.assign(list(starts))
         for place, start in starts.items():
@@ -359,14 +357,14 @@ def read_history(
     unread = {place: start for place, (_, start) in places.items() if start < ends[place]}
     n_all = sum(ends[place] - start for place, start in unread.items())
     if unread:
-        consumer = connection.consumer(max_partition_fetch_bytes=2**20)
+        roles = {called: name for name, called in names.items()}
+        consumer = connection.consumer(roles, max_partition_fetch_bytes=2**20)
         try:
             consumer.assign(list(unread))
             for place, start in unread.items():
                 consumer.seek(place, start)
             reading = _Reading(connection, consumer, ends, unread, n_all, progress, keep_alive)
-            for place, found in reading.records():
-                yield record_of(places[place][0], place.partition, found)
+            yield from reading.records()
         except CLIENT_ERRORS as error:
             raise connection.said(error, "read the state") from error
         finally:
@@ -398,7 +396,7 @@ class _Reading:
         self._progress = progress
         self._keep_alive = keep_alive
 
-    def records(self) -> Iterator[tuple[TopicPartition, Any]]:
+    def records(self) -> Iterator[Record]:
         """Return what the consumer finds before the ends."""
         told_at = moved_at = monotonic()
         stall_s = self._connection.timeouts.stall_s
@@ -408,7 +406,7 @@ class _Reading:
                 end = self._ends[place]
                 for record in found:
                     if record.offset < end:
-                        yield place, record
+                        yield record
             now = monotonic()
             if self._advance():
                 moved_at = now

@@ -1,4 +1,4 @@
-"""What was fetched of a partition, taken apart into records.
+"""Codec of record batches: what was fetched becomes `Record`s, and `Outgoing`s become batches.
 
 The client does this as well, in three times the time, and it was a tenth of all that a worker does:
 it makes each record twice, with numbers that nobody reads. It also takes a name of a header that is
@@ -9,12 +9,10 @@ damaged is a `LinkError` that tells the place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from time import time
 from typing import Any
-
-import msgspec
 
 from connectors.kafka.client_import import (
     DefaultRecordBatch,
@@ -26,25 +24,24 @@ from connectors.kafka.client_import import (
     kafka_errors,
 )
 from connectors.kafka.settings import brief
-from connectors.topics import LinkError, Misnamed, Outgoing, RefusedError
+from connectors.topics import LinkError, Misnamed, Outgoing, Record, RefusedError, TopicName
 
 
 class UndecodableBatchError(Exception):
     """A batch has the checksum that its producer gave it, but cannot be decompressed."""
 
 
-class Found(msgspec.Struct, frozen=True):
-    """A record as it lies in a partition, and when it was written, in seconds."""
+def unpack_here(consumer: Any, roles: Mapping[str, TopicName]) -> None:
+    """Have what a consumer fetches unpacked here: its polls return lists of `Record`.
 
-    offset: int
-    at: float
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[str, bytes], ...]
+    Parameters
+    ----------
+    consumer
+        A consumer of the client.
+    roles
+        What each of its topics is for, by what it is called on the broker.
 
-
-def unpack_here(consumer: Any) -> None:
-    """Have what a consumer fetches taken apart here: its polls return lists of `Found`."""
+    """
     fetcher = consumer._fetcher
     parse = fetcher._parse_fetched_data
 
@@ -56,11 +53,11 @@ def unpack_here(consumer: Any) -> None:
             raise _damaged(fetched.topic_partition, fetched.fetched_offset, why) from error
 
     fetcher._parse_fetched_data = parse_or_say_where
-    fetcher.PartitionRecords = _Fetched
+    fetcher.PartitionRecords = partial(_Fetched, roles=roles)
 
 
-def unpacked(batch: Any) -> list[Found]:
-    """Return the records of a batch.
+def unpacked(batch: Any, topic: TopicName, partition: int) -> list[Record]:
+    """Return the records of a batch of a partition.
 
     Raises
     ------
@@ -74,7 +71,14 @@ def unpacked(batch: Any) -> list[Found]:
     """
     if type(batch) is not DefaultRecordBatch:  # of clients of before 2017
         return [
-            Found(r.offset, (r.timestamp or 0) / 1e3, r.key, r.value, ())
+            Record(
+                topic=topic,
+                partition=partition,
+                offset=r.offset,
+                key=r.key,
+                value=r.value,
+                at=(r.timestamp or 0) / 1e3,
+            )
             for r in map(_checked, batch)
         ]
     _decompress(batch)
@@ -85,8 +89,19 @@ def unpacked(batch: Any) -> list[Found]:
     records = []
     try:
         for _ in range(batch.records_count):
-            record, at = _record(data, at, offset, sent_at, written_at)
-            records.append(record)
+            further, later, key, value, headers, at = _fields(data, at)
+            time_ms = sent_at + later if written_at is None else written_at
+            records.append(
+                Record(
+                    topic=topic,
+                    partition=partition,
+                    offset=offset + further,
+                    key=key,
+                    value=value,
+                    headers=headers,
+                    at=time_ms / 1e3,
+                )
+            )
     except IndexError:
         raise kafka_errors.CorruptRecordError("it ends amid a record") from None
     if at != len(data):
@@ -104,10 +119,13 @@ def _decompress(batch: Any) -> None:
         raise UndecodableBatchError(brief(error)) from error
 
 
-def _record(
-    data: bytes, at: int, offset: int, sent_at: int, written_at: int | None
-) -> tuple[Found, int]:
-    """Return the record that begins at a place of a batch (version 2), and where it ends."""
+def _fields(
+    data: bytes, at: int
+) -> tuple[int, int, bytes | None, bytes | None, tuple[tuple[str, bytes], ...], int]:
+    """Return what the record that begins at a place of a batch (version 2) holds, and its end.
+
+    Its offset and its time come as differences from those of the batch, the time in milliseconds.
+    """
     size, at = _number(data, at)
     end = at + size
     at += 1  # its attributes mean nothing so far
@@ -139,8 +157,7 @@ def _record(
             headers.append((name, data[at : (at := at + (size >> 1))]))
     if at != end or end > len(data):
         raise kafka_errors.CorruptRecordError("a record ends elsewhere than it says")
-    time_ms = sent_at + later if written_at is None else written_at
-    return Found(offset + further, time_ms / 1e3, key, value, tuple(headers)), at
+    return further, later, key, value, tuple(headers), at
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
@@ -180,11 +197,16 @@ def _checked(record: Any) -> Any:
 class _Fetched(Fetcher.PartitionRecords):  # type: ignore[misc]
     """What was fetched of one partition."""
 
-    def _unpack_records(self, place: Any, batches: Any, *_: Any) -> Iterator[Found]:
+    def __init__(self, *arguments: Any, roles: Mapping[str, TopicName], **options: Any) -> None:
+        self._roles = roles
+        super().__init__(*arguments, **options)
+
+    def _unpack_records(self, place: Any, batches: Any, *_: Any) -> Iterator[Record]:
+        role = self._roles[place.topic]
         try:
             while (batch := batches.next_batch()) is not None:
                 if self._is_to_be_read(batch):
-                    for record in unpacked(batch):
+                    for record in unpacked(batch, role, place.partition):
                         self.next_fetch_offset = record.offset + 1
                         yield record
                 if type(batch) is DefaultRecordBatch:

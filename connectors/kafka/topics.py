@@ -156,7 +156,7 @@ class KafkaTopics:
         """Return the places that hold a committed record at or behind an offset."""
         roles = {TopicPartition(self._names[place[0]], place[1]): place for place in positions}
         starts = {partition: positions[place] for partition, place in roles.items()}
-        found = partitions_with_records(self._connection, self._administration, starts)
+        found = partitions_with_records(self._connection, self._administration, self._names, starts)
         return {roles[partition] for partition in found}
 
     def n_members(self, group: str) -> int:

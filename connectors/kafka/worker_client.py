@@ -18,11 +18,9 @@ from connectors.kafka.admin import Administration
 from connectors.kafka.client import (
     CLIENT_ERRORS,
     Connection,
-    Found,
     OffsetAndMetadata,
     TopicPartition,
     kafka_errors,
-    record_of,
     within,
 )
 from connectors.kafka.client_internals import close_producer
@@ -280,7 +278,7 @@ class KafkaLink:
 
     # --- inside
 
-    def _take_in(self, batches: Mapping[TopicPartition, list[Found]]) -> None:
+    def _take_in(self, batches: Mapping[TopicPartition, list[Record]]) -> None:
         member = self._member
         now = self._awake()
         if self._buffered != member.n_moves:
@@ -288,10 +286,8 @@ class KafkaLink:
             if self._polled:
                 raise LinkError("partitions were given anew before what was polled was committed")
             self._inputs.assign({place.partition for place in member.places()}, now)
-        for place, found in batches.items():
-            topic = member.topics[place.topic]
-            number = place.partition
-            self._inputs.put([record_of(topic, number, record) for record in found], now)
+        for found in batches.values():
+            self._inputs.put(found, now)
 
     def _prepare_to_write(self) -> None:
         """End the transactions of an older worker of our name.

@@ -53,8 +53,8 @@ def topics(kafka, kafka_prefix):
 
 
 def test_every_consumer_of_ours_reads_so(topics):
-    consumer = topics._connection.consumer()
-    assert consumer._fetcher.PartitionRecords is _Fetched
+    consumer = topics._connection.consumer({})
+    assert consumer._fetcher.PartitionRecords.func is _Fetched
     consumer.close()
 
 

@@ -2,6 +2,7 @@
 
 import struct
 import time
+from functools import partial
 
 import pytest
 from hypothesis import assume, given
@@ -9,8 +10,9 @@ from hypothesis import strategies as st
 from kafka_cases import Raw
 
 from connectors.kafka.client_import import DefaultRecordBatch, Fetcher, TopicPartition, kafka_errors
-from connectors.kafka.record_codec import Found, _Fetched, unpacked
-from connectors.topics import LinkError, Misnamed, RefusedError
+from connectors.kafka.record_codec import _Fetched
+from connectors.kafka.record_codec import unpacked as unpacked_of
+from connectors.topics import LinkError, Misnamed, Record, RefusedError
 
 PLACE = TopicPartition("events", 3)
 _CRC, _FIRST = 17, 21  # where the checksum of a batch lies, and what it is of
@@ -24,6 +26,10 @@ records = st.lists(
     min_size=1,
     max_size=5,
 )
+
+
+def unpacked(batch):
+    return unpacked_of(batch, "events", 3)
 
 
 def building(magic, compression=0):
@@ -41,7 +47,10 @@ def batch_of(*records, compression=0):
     return bytes(builder.buffer())
 
 
-def fetched(*batches, kind=_Fetched, start=0):
+OURS = partial(_Fetched, roles={"events": "events"})
+
+
+def fetched(*batches, kind=OURS, start=0):
     from kafka.record.memory_records import MemoryRecords
 
     return kind(start, PLACE, MemoryRecords(b"".join(batches)))
@@ -67,7 +76,15 @@ def test_records_are_what_the_client_makes_of_them(made, compression, offset, by
         data[22] |= DefaultRecordBatch.TIMESTAMP_TYPE_MASK
     data = with_checksum(data)
     assert unpacked(DefaultRecordBatch(data)) == [
-        Found(r.offset, r.timestamp / 1e3, r.key, r.value, tuple((n, v) for n, v in r.headers))
+        Record(
+            topic="events",
+            partition=3,
+            offset=r.offset,
+            at=r.timestamp / 1e3,
+            key=r.key,
+            value=r.value,
+            headers=tuple((n, v) for n, v in r.headers),
+        )
         for r in DefaultRecordBatch(data)
     ]
 
