@@ -287,24 +287,7 @@ class TakenBack:
     revision: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inbound:
-    """A record and what it says.
-
-    Parameters
-    ----------
-    record
-        As it came.
-    message
-        An input for the loop, what is to be forgotten, or why it is neither.
-
-    """
-
-    record: Record
-    message: Input | Rejected | TakenBack
-
-
-def read(record: Record, *, keyed: bool) -> Inbound | None:
+def read(record: Record, *, keyed: bool) -> Input | Rejected | TakenBack | None:
     """Return what one record of `events`, `answers` or `consensus` says.
 
     Parameters
@@ -317,8 +300,9 @@ def read(record: Record, *, keyed: bool) -> Inbound | None:
 
     Returns
     -------
-    None where nothing is to be done: a null among events or answers, a line of the consensus log,
-    or a null with which a worker has taken one out.
+    An input for the loop, what is to be forgotten, or why it is neither. None where nothing is to
+    be done: a null among events or answers, a line of the consensus log, or a null with which a
+    worker has taken one out.
 
     Raises
     ------
@@ -328,9 +312,9 @@ def read(record: Record, *, keyed: bool) -> Inbound | None:
     Examples
     --------
     >>> place = {"topic": "events", "partition": 3, "offset": 17, "at": 60.0}
-    >>> read(Record(key=b"ann", value=b'{"x": {"light": 0.5}}', **place), keyed=True).message
+    >>> read(Record(key=b"ann", value=b'{"x": {"light": 0.5}}', **place), keyed=True)
     Event(event_id='events:3:17', key='ann', x={'light': 0.5}, occurred_at=60.0, y=None, truth=None)
-    >>> read(Record(key=None, value=b'{"x": {"light": 0.5}}', **place), keyed=True).message.reason
+    >>> read(Record(key=None, value=b'{"x": {"light": 0.5}}', **place), keyed=True).reason
     'key is missing, expected 1 to 1024 characters that say whose event or answer it is'
 
     """
@@ -345,7 +329,7 @@ def read(record: Record, *, keyed: bool) -> Inbound | None:
     try:
         _check_names(record.headers)
         if record.value is None:
-            return Inbound(record=record, message=taken_back(record.key, keyed=keyed))
+            return taken_back(record.key, keyed=keyed)
         if record.key:
             key = key_of(record.key)
         elif keyed:
@@ -354,12 +338,11 @@ def read(record: Record, *, keyed: bool) -> Inbound | None:
                 f"key is missing, expected 1 to {MAX_NAME} characters that say whose event or "
                 "answer it is"
             )
-        return Inbound(record=record, message=_input(record, record.value, key))
+        return _input(record, record.value, key)
     except DecodeError as error:
         reason = str(error)
     at = min(max(record.at, EARLIEST), LATEST)
-    rejected = Rejected(subject=_place(record), key=key, fault="malformed", reason=reason, at=at)
-    return Inbound(record=record, message=rejected)
+    return Rejected(subject=_place(record), key=key, fault="malformed", reason=reason, at=at)
 
 
 def _input(record: Record, value: bytes, key: str | None) -> Input:

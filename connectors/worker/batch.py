@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from typing import TypeAlias
 
 from connectors.topics import Outgoing, Record, TopicName
 from connectors.wire import state_records
 from connectors.wire.codec import DecodeError
-from connectors.wire.inbound import EARLIEST, LATEST, Inbound, TakenBack, read, taken_back
+from connectors.wire.inbound import EARLIEST, LATEST, TakenBack, read, taken_back
 from connectors.wire.outbound import Outbox, is_dropped
 from connectors.wire.state_records import CONFIGURATION, History, line_of
 from connectors.worker.compatibility import signature, source_of
@@ -29,6 +30,7 @@ from streamgp.interactive.messages import (
     Event,
     Expired,
     Fault,
+    Input,
     LabelledExample,
     LabelRequest,
     Message,
@@ -39,6 +41,9 @@ from streamgp.interactive.messages import (
 # --- What comes of a batch: records to be written, numbers of what went in and out, and
 # verdicts.
 
+
+Said: TypeAlias = Input | Rejected | TakenBack
+"""What a record says."""
 
 _COUNTED: dict[type, str] = {
     Event: "events",
@@ -86,7 +91,11 @@ class Results:
         self._outbox = Outbox(source, keyed=keyed, names=names)
 
     def take(
-        self, partition: Partition, messages: Iterable[Message], inbound: Inbound | None
+        self,
+        partition: Partition,
+        messages: Iterable[Message],
+        cause: Record | None = None,
+        said: Said | None = None,
     ) -> None:
         """Take what a loop says; an input whose messages cannot be written is undone.
 
@@ -96,18 +105,19 @@ class Results:
             Where.
         messages
             What it says.
-        inbound
-            What it says that about; None: time has passed.
+        cause
+            The record that it says that about; None: time has passed.
+        said
+            What the record says.
 
         """
         bad = False
         number = partition.number
-        cause = None if inbound is None else inbound.record
         messages = list(messages)
         try:
             records = self._encoded(messages, number)
         except (ValueError, TypeError) as error:
-            undone = None if inbound is None else partition.loops.reject_last(error, "encode")
+            undone = None if said is None else partition.loops.reject_last(error, "encode")
             if undone is None:
                 raise
             messages = undone
@@ -120,7 +130,7 @@ class Results:
                     self._take_line(partition, message)
                 continue
             assert isinstance(message, Rejected)  # it alone has no record of its own
-            if inbound is not None and is_dropped(message, inbound.message):
+            if said is not None and is_dropped(message, said):
                 self.counts["duplicates"] += 1
             else:
                 bad = message.fault != "duplicate"  # whoever sends twice does no harm
@@ -128,10 +138,10 @@ class Results:
                 if message.fault == "failed":
                     self.counts["failed"] += 1
                     self.failures.append((cause, message))
-        if inbound is not None and not isinstance(inbound.message, TakenBack):
+        if said is not None and not isinstance(said, TakenBack):
             self.verdicts.append(bad)
-            if isinstance(inbound.message, Event | Answer):
-                self.counts[_COUNTED[type(inbound.message)]] += 1
+            if isinstance(said, Event | Answer):
+                self.counts[_COUNTED[type(said)]] += 1
 
     def _encoded(self, messages: Iterable[Message], number: int) -> list[Outgoing | None]:
         """Return the record of each message, None for what becomes a dead letter."""
@@ -237,12 +247,10 @@ class TakingBack:
                 if what.event_id is not None and self._heed(partition, record):
                     self._results.erase(record.key or b"", partition.number)
                     messages = self._take_back(partition, what, _when(record))
-                    self._results.take(partition, messages or [], None)
+                    self._results.take(partition, messages or [])
 
-    def take(self, partition: Partition, inbound: Inbound) -> None:
+    def take(self, partition: Partition, record: Record, what: TakenBack) -> None:
         """Do what a null says, or say why not."""
-        record, what = inbound.record, inbound.message
-        assert isinstance(what, TakenBack)  # that is what `read` makes of a null
         if not self._heed(partition, record):
             return
         if what.event_id is None and not self._loops.keyed:
@@ -258,7 +266,7 @@ class TakingBack:
             )
             self._refuse(partition, record, "unknown", reason, key=what.key)
         else:
-            self._results.take(partition, messages, inbound)
+            self._results.take(partition, messages, record, what)
 
     def _refuse(
         self, partition: Partition, record: Record, fault: Fault, reason: str, *, key: str | None
@@ -434,34 +442,34 @@ class Batch:
         partition = self._partitions[record.partition]
         if record.topic == "consensus" and record.value is not None:
             self._nulls.take_line(partition, record)
-        inbound = read(record, keyed=self._loops.keyed)
-        if inbound is None:
+        said = read(record, keyed=self._loops.keyed)
+        if said is None:
             return
-        y = getattr(inbound.message, "y", None)
+        y = getattr(said, "y", None)
         if isinstance(y, str) and not y.isascii():
             self.labels.append((record, y))
         loops = partition.loops
-        match inbound.message:
+        match said:
             case Event() as event:
                 messages = loops.on_event(event, event.occurred_at, written_at=self._now)
-                self._results.take(partition, messages, inbound)
+                self._results.take(partition, messages, record, said)
                 if partition.early and loops.knows(event.key, event.event_id):
                     self._take_early(partition, event)
             case Answer() as answer:
                 messages = loops.on_answer(answer, answer.answered_at, written_at=self._now)
                 if self._is_early(partition, answer, messages):
-                    self._keep(partition, inbound, answer)
+                    self._keep(partition, record, answer)
                 else:
-                    self._results.take(partition, messages, inbound)
+                    self._results.take(partition, messages, record, said)
             case Cancel() as cancel:
                 messages = loops.on_cancel(
                     cancel.request_id, cancel.at, key=cancel.key, why=cancel.why
                 )
-                self._results.take(partition, messages, inbound)
+                self._results.take(partition, messages, record, said)
             case TakenBack():
-                self._nulls.take(partition, inbound)
+                self._nulls.take(partition, record, said)
             case Rejected() as rejected:
-                self._results.take(partition, [rejected], inbound)
+                self._results.take(partition, [rejected], record, said)
 
     def finish(self) -> list[Outgoing]:
         """Return what is to be written, the changed state last."""
@@ -499,13 +507,13 @@ class Batch:
             and not partition.loops.knows(answer.key, answer.event_id)
         )
 
-    def _keep(self, partition: Partition, inbound: Inbound, answer: Answer) -> None:
-        if partition.early.has(inbound.record):
+    def _keep(self, partition: Partition, record: Record, answer: Answer) -> None:
+        if partition.early.has(record):
             self.counts["duplicates"] += 1  # delivered once more
             return
         entity = self._loops.entity(answer.key)
         self.counts["early"] += 1
-        self._give_up(partition, partition.early.keep(inbound, entity, self._now))
+        self._give_up(partition, partition.early.keep(record, answer, entity, self._now))
 
     def _take_early(self, partition: Partition, event: Event) -> None:
         """Hand over what has waited for an event, in its order."""
@@ -520,10 +528,9 @@ class Batch:
 
     def _hear(self, partition: Partition, early: Early) -> None:
         """Hand over an answer that is not kept any longer, whatever the loop makes of it."""
-        message = early.inbound.message
+        message = early.message
         if isinstance(message, Answer):
             messages = partition.loops.on_answer(message, message.answered_at, written_at=self._now)
         else:
-            assert isinstance(message, Rejected)  # an earlier worker could read it
             messages = [message]
-        self._results.take(partition, messages, early.inbound)
+        self._results.take(partition, messages, early.record, message)

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from connectors.topics import Record
-from connectors.wire.inbound import Inbound, read
+from connectors.wire.inbound import read
 from connectors.wire.state_records import EARLY
-from streamgp.interactive.messages import Answer
+from streamgp.interactive.messages import Answer, Rejected
 from streamgp.interactive.state.snapshot import INCONSISTENT, SnapshotError
 
 PATIENCE_S = 60.0
@@ -43,8 +43,8 @@ class Early:
 
     Parameters
     ----------
-    inbound
-        The record and what it says.
+    record, message
+        The record and what it says; why it cannot be read, if that is so by now.
     entity
         Whose it is.
     since
@@ -52,26 +52,26 @@ class Early:
 
     """
 
-    inbound: Inbound
+    record: Record
+    message: Answer | Rejected
     entity: str
     since: float
 
     @property
     def event_id(self) -> str:
         """The event that it waits for; nothing if the answer can no longer be understood."""
-        message = self.inbound.message
-        return message.event_id if isinstance(message, Answer) else ""
+        return self.message.event_id if isinstance(self.message, Answer) else ""
 
     @property
     def name(self) -> str:
         """The name of its record of state."""
-        record = self.inbound.record
+        record = self.record
         return f"{EARLY}{record.topic}:{record.partition}:{record.offset}"
 
     @property
     def size(self) -> int:
         """How many bytes it has."""
-        record = self.inbound.record
+        record = self.record
         in_headers = sum(len(name) + len(value) for name, value in record.headers)
         return len(record.key or b"") + len(record.value or b"") + in_headers
 
@@ -109,9 +109,9 @@ class EarlyAnswers:
         """Whether an answer waits that lies where a record does."""
         return record.offset in self._waiting
 
-    def keep(self, inbound: Inbound, entity: str, now: float) -> list[Early]:
+    def keep(self, record: Record, answer: Answer, entity: str, now: float) -> list[Early]:
         """Keep an answer; take out those, the oldest, for which there is no room any more."""
-        early = Early(inbound=inbound, entity=entity, since=now)
+        early = Early(record=record, message=answer, entity=entity, since=now)
         self._add([early])
         self._changed[entity, early.name] = early
         oldest = []
@@ -186,7 +186,7 @@ class EarlyAnswers:
     def _add(self, found: Iterable[Early]) -> None:
         is_rising = True
         for early in found:
-            offset = early.inbound.record.offset
+            offset = early.record.offset
             is_rising &= not self._waiting or next(reversed(self._waiting)) < offset
             self._waiting[offset] = early
             insort(self._of.setdefault((early.entity, early.event_id), []), offset)
@@ -221,13 +221,13 @@ class EarlyAnswers:
             headers=[(str(name), b64decode(data)) for name, data in plain["headers"]],
             at=float(plain["at"]),
         )
-        inbound = read(record, keyed=self._keyed)
-        assert inbound is not None  # it is no null
-        return Early(inbound=inbound, entity=entity, since=float(plain["since"]))
+        message = read(record, keyed=self._keyed)
+        assert isinstance(message, Answer | Rejected)  # it was an answer when it was kept
+        return Early(record=record, message=message, entity=entity, since=float(plain["since"]))
 
 
 def _plain(early: Early) -> dict[str, Any]:
-    record = early.inbound.record
+    record = early.record
     return {
         "since": early.since,
         "at": record.at,

@@ -134,10 +134,8 @@ def understood(record: Record, *, keyed: bool) -> Told | None:
             return None if record.value is None else decode(record.value)
         except DecodeError:
             return None
-    inbound = read(record, keyed=keyed)
-    if inbound is None or isinstance(inbound.message, Rejected):
-        return None
-    return inbound.message
+    message = read(record, keyed=keyed)
+    return None if isinstance(message, Rejected) else message
 
 
 LOOK_S = 0.1

@@ -394,8 +394,7 @@ class Watching(Joined):
 
     def _message_of(self, record: Record) -> Input | Message | TakenBack | None:
         if record.topic in ("events", "answers") or record.value is None:
-            inbound = read(record, keyed=self._keyed) if record.topic in WORKER_INPUTS else None
-            return None if inbound is None else inbound.message
+            return read(record, keyed=self._keyed) if record.topic in WORKER_INPUTS else None
         try:
             return decode(record.value)
         except DecodeError:

@@ -263,8 +263,7 @@ def test_dead_letters_of_version_1_tell_what_happened():
 def as_read(line):
     """Return a line of inputs.jsonl with what its record is read as; reasons may be reworded."""
     plain = json.loads(line)
-    inbound = read(lying(line), keyed=plain["keyed"])
-    match None if inbound is None else inbound.message:
+    match read(lying(line), keyed=plain["keyed"]):
         case None:
             plain["read"] = None
         case TakenBack(key=key, event_id=event_id, revision=revision):

@@ -12,7 +12,6 @@ from connectors.wire.inbound import (
     LATEST,
     MAX_AHEAD_S,
     MAX_NAME,
-    Inbound,
     TakenBack,
     read,
 )
@@ -37,7 +36,7 @@ def answer(**changes):
 
 
 def said(*args, keyed=True, **kwargs):
-    return read(record(*args, **kwargs), keyed=keyed).message
+    return read(record(*args, **kwargs), keyed=keyed)
 
 
 def refused(*args, **kwargs):
@@ -63,7 +62,7 @@ def refused(*args, **kwargs):
 )
 def test_a_complete_input_is_read_as_it_was_written(topic, message):
     found = read(record(encode(message), topic), keyed=True)
-    assert found == Inbound(record=record(encode(message), topic), message=message)
+    assert found == message
 
 
 @pytest.mark.parametrize("header", [[], [("ce_type", b"streamgp.event.v1")], [("other", b"\xff")]])
@@ -330,7 +329,7 @@ def test_a_null_of_a_worker_asks_nothing_of_anybody():
     assert (out.topic, out.partition, out.value) == ("consensus", 3, None)
     theirs = record(None, "consensus", out.key, headers=out.headers)
     assert read(theirs, keyed=True) is None
-    assert read(record(None, "consensus", out.key), keyed=True).message.event_id == "e1"
+    assert read(record(None, "consensus", out.key), keyed=True).event_id == "e1"
 
 
 @pytest.mark.parametrize(

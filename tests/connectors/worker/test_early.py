@@ -22,17 +22,17 @@ def inbound(offset, event_id="e1", key=b"ann", headers=(), pad=""):
         headers=headers,
         at=1.5,
     )
-    return read(record, keyed=True)
+    return record, read(record, keyed=True)
 
 
 def offsets(found):
-    return [each.inbound.record.offset for each in found]
+    return [each.record.offset for each in found]
 
 
 def test_what_waits_for_an_event_is_taken_out_in_the_order_of_the_topic():
     answers = EarlyAnswers(3, keyed=True)
     for offset, event_id in [(4, "e1"), (5, "e2"), (7, "e1"), (2, "e1")]:
-        assert answers.keep(inbound(offset, event_id), "ann", 0.0) == []
+        assert answers.keep(*inbound(offset, event_id), "ann", 0.0) == []
     assert offsets(answers.take_for("ann", "e1")) == [2, 4, 7]
     assert offsets(answers.take_for("ann", "e1")) == []
     assert offsets(answers.take_for("bob", "e2")) == []
@@ -45,7 +45,7 @@ def test_what_waits_for_an_event_is_taken_out_in_the_order_of_the_topic():
 def test_what_has_waited_longer_than_the_patience_is_overdue(now, expected):
     answers = EarlyAnswers(3, keyed=True)
     for offset, since in [(1, 0.5), (2, 0.75), (3, PATIENCE_S)]:
-        answers.keep(inbound(offset), "ann", since)
+        answers.keep(*inbound(offset), "ann", since)
     overdue = offsets(answers.take_overdue(now))
     assert overdue[:2] == expected
     assert len(answers) == 3 - len(overdue)
@@ -60,7 +60,7 @@ def test_nothing_is_overdue_where_nothing_waits():
 def test_of_too_many_the_oldest_leave_at_once(monkeypatch):
     monkeypatch.setattr(early_answers, "MAX_WAITING", 3)
     answers = EarlyAnswers(3, keyed=True)
-    left = [offsets(answers.keep(inbound(offset), "ann", 0.0)) for offset in range(5)]
+    left = [offsets(answers.keep(*inbound(offset), "ann", 0.0)) for offset in range(5)]
     assert left == [[], [], [], [0], [1]]
     assert len(answers) == 3
 
@@ -68,10 +68,10 @@ def test_of_too_many_the_oldest_leave_at_once(monkeypatch):
 def test_of_too_large_ones_the_oldest_leave_at_once(monkeypatch):
     monkeypatch.setattr(early_answers, "MAX_WAITING_BYTES", 1000)
     answers = EarlyAnswers(3, keyed=True)
-    assert answers.keep(inbound(1, pad="x" * 300), "ann", 0.0) == []
-    assert answers.keep(inbound(2, headers=[("a", b"x" * 400)]), "ann", 0.0) == []
-    assert offsets(answers.keep(inbound(3, pad="x" * 300), "ann", 0.0)) == [1]
-    assert offsets(answers.keep(inbound(4, pad="x" * 1000), "ann", 0.0)) == [2, 3, 4]
+    assert answers.keep(*inbound(1, pad="x" * 300), "ann", 0.0) == []
+    assert answers.keep(*inbound(2, headers=[("a", b"x" * 400)]), "ann", 0.0) == []
+    assert offsets(answers.keep(*inbound(3, pad="x" * 300), "ann", 0.0)) == [1]
+    assert offsets(answers.keep(*inbound(4, pad="x" * 1000), "ann", 0.0)) == [2, 3, 4]
     assert len(answers) == 0
 
 
@@ -91,7 +91,7 @@ bodies = st.lists(
 def test_what_waits_comes_back_byte_for_byte_in_whatever_order(bodies):
     answers, written, reversed_ = (EarlyAnswers(3, keyed=True) for _ in range(3))
     for offset, event_id, headers, since in bodies:
-        answers.keep(inbound(offset, event_id, headers=headers), "ann", since)
+        answers.keep(*inbound(offset, event_id, headers=headers), "ann", since)
     written.take_over(answers.changes())
     reversed_.take_over(reversed(answers.state()))
     assert (written.changes(), reversed_.changes()) == ([], [])
@@ -105,11 +105,11 @@ def test_what_waits_comes_back_byte_for_byte_in_whatever_order(bodies):
 
 def test_what_comes_and_goes_between_two_commits_is_never_written():
     answers = EarlyAnswers(3, keyed=True)
-    answers.keep(inbound(1), "ann", 0.0)
-    answers.keep(inbound(2), "ann", 0.0)
+    answers.keep(*inbound(1), "ann", 0.0)
+    answers.keep(*inbound(2), "ann", 0.0)
     answers.take_for("ann", "e1")
     assert answers.changes() == []
-    answers.keep(inbound(3), "ann", 0.0)
+    answers.keep(*inbound(3), "ann", 0.0)
     ((entity, name, value),) = answers.changes()
     assert (entity, name, value["since"]) == ("ann", "early/answers:3:3", 0.0)
     answers.take_for("ann", "e1")
@@ -118,8 +118,8 @@ def test_what_comes_and_goes_between_two_commits_is_never_written():
 
 def test_a_record_that_is_gone_is_taken_out():
     answers = EarlyAnswers(3, keyed=True)
-    answers.keep(inbound(1), "ann", 0.0)
-    answers.keep(inbound(2), "ann", 0.0)
+    answers.keep(*inbound(1), "ann", 0.0)
+    answers.keep(*inbound(2), "ann", 0.0)
     answers.changes()
     answers.take_over([("ann", "early/answers:3:1", None), ("ann", "early/answers:3:9", None)])
     assert offsets(answers.take_for("ann", "e1")) == [2]
@@ -128,7 +128,7 @@ def test_a_record_that_is_gone_is_taken_out():
 def test_who_is_forgotten_has_said_nothing():
     answers = EarlyAnswers(3, keyed=True)
     for offset, entity in [(1, "ann"), (2, "bob"), (3, "ann")]:
-        answers.keep(inbound(offset, key=entity.encode()), entity, 0.0)
+        answers.keep(*inbound(offset, key=entity.encode()), entity, 0.0)
     answers.changes()
     assert answers.forget("ann")
     assert not answers.forget("ann")
@@ -141,13 +141,13 @@ def test_who_is_forgotten_has_said_nothing():
 
 def test_an_answer_that_can_no_longer_be_read_waits_for_nothing_but_its_end():
     answers = EarlyAnswers(3, keyed=True)
-    answers.keep(inbound(1), "ann", 0.0)
+    answers.keep(*inbound(1), "ann", 0.0)
     ((entity, name, value),) = answers.state()
     other = EarlyAnswers(3, keyed=True)
     other.take_over([(entity, name, {**value, "value": "e30="})])  # {}, to a stricter worker
     assert other.take_for("ann", "e1") == []
     (left,) = other.take_overdue(100.0)
-    assert left.inbound.record.value == b"{}"
+    assert left.record.value == b"{}"
 
 
 @pytest.mark.parametrize(

@@ -143,8 +143,7 @@ def flaws(deployment: Deployment) -> Iterator[str]:
         for letter in found:
             if (letter.key, letter.value) != (record.key, record.value):
                 yield f"{place}: the dead letter has other bytes"
-        inbound = read(record, keyed=True)
-        message = None if inbound is None else inbound.message
+        message = read(record, keyed=True)
         if not isinstance(message, Event):
             if record.topic == "events" and not found:
                 yield f"{place}: no event, and no dead letter"
