@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
+from xml.etree.ElementTree import Element, tostring
 
 from benchmarks import _egp_tables as tables
 from benchmarks._egp_play import ALL, DETERMINISTIC, KL_LIVING, KL_PAPER, RANDOM, VARIANCE
 from benchmarks._harness import standard_error
-from streamgp.report.markup import Html, el
 
 # Colours of Okabe and Ito, which the colour-blind tell apart; every line has a dash of its own too.
 _LINES = {
@@ -73,7 +73,7 @@ def draw(panels: Sequence[Sequence[Panel]], path: Path) -> None:
     width = max(len(row) for row in panels) * (_LEFT + _WIDTH + _RIGHT)
     below = len(panels) * (_TOP + _HEIGHT + _BOTTOM)
     pieces = [
-        el("g", *_panel(panel), transform=f"translate({_n(x)} {_n(y)})")
+        _element("g", *_panel(panel), transform=f"translate({_n(x)} {_n(y)})")
         for i, row in enumerate(panels)
         for j, panel in enumerate(row)
         for x, y in [(j * (_LEFT + _WIDTH + _RIGHT) + _LEFT, i * (_TOP + _HEIGHT + _BOTTOM) + _TOP)]
@@ -83,9 +83,9 @@ def draw(panels: Sequence[Sequence[Panel]], path: Path) -> None:
         x, y = _LEFT + i * 160, below + 12
         pieces.append(_line(f"M{x} {y}h30", rule))
         pieces.append(_text(x + 36, y + 4, rule, "start"))
-    picture = el(
+    picture = _element(
         "svg",
-        el("rect", width="100%", height="100%", fill="#fff"),
+        _element("rect", width="100%", height="100%", fill="#fff"),
         *pieces,
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"0 0 {width} {below + 26}",
@@ -94,7 +94,8 @@ def draw(panels: Sequence[Sequence[Panel]], path: Path) -> None:
         font_family="sans-serif",
         font_size=_FONT,
     )
-    path.write_text(picture.replace("><", ">\n<") + "\n")
+    text = tostring(picture, encoding="unicode", short_empty_elements=False)
+    path.write_text(text.replace("><", ">\n<") + "\n")
 
 
 def ticks(low: float, high: float, *, log: bool) -> list[float]:
@@ -120,7 +121,7 @@ def ticks(low: float, high: float, *, log: bool) -> list[float]:
     return [value for value in found if low <= value <= high]
 
 
-def _panel(panel: Panel) -> list[Html]:
+def _panel(panel: Panel) -> list[Element]:
     points = [point for curve in panel.curves.values() for point in curve]
     bottom = min(m for _, m, _ in points)
     top = max(m + e for _, m, e in points)
@@ -144,8 +145,8 @@ def _panel(panel: Panel) -> list[Html]:
     marks = ticks(low, high, log=panel.log)
     grid = "".join(f"M0 {_n(up(v))}h{_WIDTH}" for v in marks)
     pieces = [
-        el("path", d=grid + f"M0 0v{_HEIGHT}h{_WIDTH}", stroke="#ccc", fill="none"),
-        el("text", panel.title, x=0, y=-8, font_weight="bold"),
+        _element("path", d=grid + f"M0 0v{_HEIGHT}h{_WIDTH}", stroke="#ccc", fill="none"),
+        _element("text", text=panel.title, x=0, y=-8, font_weight="bold"),
     ]
     pieces += [_text(-5, up(v) + 4, f"{v:g}", "end") for v in marks]
     pieces += [_text(across(rate), _HEIGHT + 15, f"{rate:g}", "middle") for rate in asked]
@@ -156,7 +157,7 @@ def _panel(panel: Panel) -> list[Html]:
         middle = "L".join(f"{_n(across(r))} {_n(up(m))}" for r, m, _ in curve)
         bars = "".join(f"M{_n(across(r))} {_n(up(m - e))}V{_n(up(m + e))}" for r, m, e in curve)
         pieces.append(_line(f"M{middle}", rule))
-        pieces.append(el("path", d=bars, stroke=_LINES[rule][0], fill="none"))
+        pieces.append(_element("path", d=bars, stroke=_LINES[rule][0], fill="none"))
     return pieces
 
 
@@ -171,13 +172,24 @@ def _padded(low: float, high: float, *, log: bool) -> tuple[float, float]:
     return low - room, high + room
 
 
-def _line(d: str, rule: str) -> Html:
+def _line(d: str, rule: str) -> Element:
     colour, dash = _LINES[rule]
-    return el("path", d=d, stroke=colour, stroke_width=2, stroke_dasharray=dash, fill="none")
+    return _element("path", d=d, stroke=colour, stroke_width=2, stroke_dasharray=dash, fill="none")
 
 
-def _text(x: float, y: float, text: str, anchor: str) -> Html:
-    return el("text", text, x=_n(x), y=_n(y), text_anchor=anchor)
+def _text(x: float, y: float, text: str, anchor: str) -> Element:
+    return _element("text", text=text, x=_n(x), y=_n(y), text_anchor=anchor)
+
+
+def _element(
+    name: str, *children: Element, text: str | None = None, **attributes: str | float | None
+) -> Element:
+    """Return an element; underscores of attributes become hyphens, None leaves one out."""
+    given = {k.replace("_", "-"): str(v) for k, v in attributes.items() if v is not None}
+    element = Element(name, given)
+    element.text = text
+    element.extend(children)
+    return element
 
 
 def _n(value: float) -> str:

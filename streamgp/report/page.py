@@ -1,38 +1,38 @@
 """A run as one web page that needs nothing else: no script, no font, no picture from elsewhere.
 
-The same run gives the same bytes. How the page looks is in `page.css`.
+The same run gives the same bytes. The page is put together by the templates in `templates/`, a file
+for each of its parts; here is what they show and cannot read off the run itself.
 
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.resources import files
+from dataclasses import dataclass
 from typing import Any
 
-from streamgp.common.printable import printable
-from streamgp.report.challenges import challenges
-from streamgp.report.confidence import confidence, distributions
-from streamgp.report.confusion import confusion_table
-from streamgp.report.markup import (
-    N_ROWS,
-    Html,
-    cut,
-    el,
-    facts_list,
-    foreign,
-    join,
-    table,
-)
-from streamgp.report.numbers import amount, count, percent
-from streamgp.report.run import Counts, Progress, Run
-from streamgp.report.svg import Line, chart
+from streamgp.base import Label
+from streamgp.report.charts import Chart, Line, chart
+from streamgp.report.html import amount, count, foreign, percent, render
+from streamgp.report.run import Calibration, Confusion, Outcome, Progress, Run
 
-# Should a text ever slip through as markup, it still runs nothing and loads nothing.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+N_CLASSES = 30
+"""Classes with a row and a column of their own in the confusion matrix."""
 
-N_REASON = 500
+# The palest and the strongest shade, in percent: text stays readable on both.
+_SHADES = (6, 42)
+
+_OWN_LEARNERS = {"gp": "Gaussian process", "ensemble": "ensemble of Gaussian processes"}
+
+# In this order wherever they are counted.
+_OUTCOMES: dict[Outcome, str] = {
+    "revised": "revised",
+    "upheld": "upheld",
+    "declined": "declined",
+    "expired": "expired",
+    "cancelled": "cancelled",
+    "open": "still open",
+}
 
 
 def page(run: Run) -> str:
@@ -44,111 +44,44 @@ def page(run: Run) -> str:
         What it shows.
 
     """
-    log = printable(run.log)
-    sections = list(_sections(run))
-    links = [el("a", title, href=f"#{name}") for name, title, _ in sections]
-    style = files("streamgp.report").joinpath("page.css").read_text(encoding="utf-8")
-    head = el(
-        "head",
-        el("meta", charset="utf-8"),
-        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        el("meta", http_equiv="Content-Security-Policy", content=_POLICY),
-        el("meta", name="color-scheme", content="light dark"),
-        el("title", f"{cut(log, 60)} \N{EN DASH} streamgp"),
-        el("style", Html(style)),
-    )
-    body = el(
-        "body",
-        el("header", el("h1", foreign(run.log)), *_introduction(run)),
-        el("nav", *links, aria_label="Parts of this page"),
-        el("main", *(_section(name, title, parts) for name, title, parts in sections)),
-        el("footer", el("p", f"Made by streamgp {run.version} from the files of a replay.")),
-    )
-    return f"<!DOCTYPE html>\n{el('html', head, body, lang='en')}\n"
-
-
-def _sections(run: Run) -> Iterator[tuple[str, str, Sequence[Html]]]:
-    yield "results", "Results", [_facts(run)]
-    yield "curves", "Curves", [_curves(run)]
-    if not run.of_numbers:
-        yield "confusion", "Confusion matrix", confusion_table(run.confusion)
-    if run.calibration is not None:
-        yield "confidence", "Confidence", confidence(run.calibration)
-    if run.distributions is not None:
-        yield "distributions", "Distributions", distributions(run.distributions)
-    yield "challenges", "Challenges", challenges(run)
-    yield "annotators", "Annotators", _annotators(run)
-    if run.keys is not None:
-        yield "keys", "Keys", _keys(run)
-    if run.refusals:
-        yield "rejected", "Rejected", _rejected(run)
-    if run.notes:
-        yield "notes", "Notes", [_notes(run)]
-    yield "configuration", "Configuration", [_configuration(run.configuration)]
-
-
-def _section(name: str, title: str, parts: Sequence[Html]) -> Html:
-    heading = el("h2", title, id=f"{name}-title")
-    return el("section", heading, *parts, id=name, aria_labelledby=f"{name}-title")
-
-
-_OWN_LEARNERS = {"gp": "Gaussian process", "ensemble": "ensemble of Gaussian processes"}
-
-
-def _introduction(run: Run) -> list[Html]:
     learner = run.setting("learner", "name")
-    name = _OWN_LEARNERS.get(str(learner)) or foreign(learner)
-    parts = [el("p", "A replay of ", count(run.results.n_events), " events. Learner: ", name, ".")]
-    if run.interrupted:
-        text = "The run was interrupted. What is shown here was done until then."
-        parts.append(el("p", text, class_="warning", role="note"))
-    return parts
+    return render(
+        "page.html",
+        run=run,
+        parts=list(_parts(run)),
+        learner=_OWN_LEARNERS.get(str(learner)) or foreign(learner),
+        curves=_curves(run),
+        confusion=confusion_matrix(run.confusion),
+        reliability=_reliability(run.calibration),
+        outcomes=_OUTCOMES,
+        estimates=_estimates(run),
+        settings=list(_settings("general", run.configuration)),
+    )
 
 
-def _facts(run: Run) -> Html:
-    r = run.results
-    share = r.n_asked / r.n_events if r.n_events else None
-    facts = [
-        ("Events", count(r.n_events), f"{count(r.n_rejected)} rejected"),
-        *_scores(run),
-        ("Labels asked", count(r.n_asked), f"for {percent(share)} of the events"),
-        ("Challenges", count(r.n_challenges), _what_they_did(r)),
-        ("Challenge precision", percent(r.challenge_precision), "of them contested a wrong label"),
-        ("Challenge recall", percent(r.challenge_recall), "of the wrong labels were challenged"),
-        (
-            "Wrong labels kept",
-            percent(r.wrong_kept),
-            f"{_known(r.n_wrong_kept)} among {r.n_learned} learned",
-        ),
-    ]
-    return facts_list(facts)
+def _parts(run: Run) -> Iterator[tuple[str, str]]:
+    """Yield name and title of each part of the page; its template has its name."""
+    yield "results", "Results"
+    yield "curves", "Curves"
+    if not run.of_numbers:
+        yield "confusion", "Confusion matrix"
+    if run.calibration is not None:
+        yield "confidence", "Confidence"
+    if run.distributions is not None:
+        yield "distributions", "Distributions"
+    yield "challenges", "Challenges"
+    yield "annotators", "Annotators"
+    if run.keys is not None:
+        yield "keys", "Keys"
+    if run.refusals:
+        yield "rejected", "Rejected"
+    if run.notes:
+        yield "notes", "Notes"
+    yield "configuration", "Configuration"
 
 
-def _what_they_did(r: Counts) -> str:
-    if r.n_repaired is None:
-        return "not known what they repaired or spoiled"
-    return f"{r.n_repaired} repaired, {r.n_spoiled} spoiled"
-
-
-def _known(n: int | None) -> str:
-    return "not known how many" if n is None else str(n)
-
-
-def _scores(run: Run) -> list[tuple[str, str, str]]:
-    r = run.results
-    predictions = f"of {count(r.n_scored)} predictions"
-    if run.of_numbers:
-        return [
-            ("Mean absolute error", amount(r.mae), predictions),
-            ("NMSE", amount(r.nmse), "mean squared error over variance"),
-        ]
-    return [
-        ("Accuracy", percent(r.accuracy, 1), predictions),
-        ("Macro F1", percent(r.macro_f1, 1), "mean over the classes"),
-    ]
-
-
-def _curves(run: Run) -> Html:
+def _curves(run: Run) -> tuple[Chart, Chart]:
+    """Return the score and the questions over the events."""
     curve = _to_the_end(run)
     if run.of_numbers:
         score = chart(
@@ -175,7 +108,7 @@ def _curves(run: Run) -> Html:
         show=count,
         least=1.0,
     )
-    return el("div", score, questions, class_="pair")
+    return score, questions
 
 
 def _to_the_end(run: Run) -> Progress:
@@ -191,110 +124,152 @@ def _to_the_end(run: Run) -> Progress:
     )
 
 
-def _annotators(run: Run) -> list[Html]:
-    if not run.annotators:
-        return [el("p", "Nobody answered.", class_="none")]
-    about = (
-        "First answers only. Wrong share: of the answers whose truth is known. Estimate: what the "
-        "learner makes of the annotator; it never sees the truth."
-    )
-    if run.keys is not None:
-        about += " Every key has an estimate of its own; here all keys are taken together."
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """Events of one true and one predicted class; kind and shade (percent) colour it."""
+
+    n: int
+    kind: str
+    shade: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassRow:
+    """A row of the confusion matrix, and the precision of its column.
+
+    `label` is the class, None for the least frequent ones together, which are `n_others`.
+    """
+
+    label: Label | None
+    n_others: int
+    cells: Sequence[Cell]
+    n: int
+    recall: float | None
+    precision: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matrix:
+    """A confusion matrix as `confusion.html` shows it."""
+
+    rows: Sequence[ClassRow]
+    n: int
+    accuracy: float | None
+
+
+def confusion_matrix(confusion: Confusion, n_classes: int = N_CLASSES) -> Matrix | None:
+    """Lay out a confusion matrix, shaded by share of the true class; None if it counts nothing.
+
+    Parameters
+    ----------
+    confusion
+        The matrix.
+    n_classes
+        How many classes have a row and a column; the least frequent share one.
+
+    """
+    if not any(map(any, confusion.counts)):
+        return None
+    groups = _groups(confusion, n_classes)
+    counts = [
+        [sum(confusion.counts[i][j] for i in rows for j in columns) for columns in groups]
+        for rows in groups
+    ]
+    # Within the others a prediction may be right or wrong, so the diagonal does not tell.
+    hits = [sum(confusion.counts[i][i] for i in group) for group in groups]
+    true = [sum(row) for row in counts]
+    predicted = [sum(column) for column in zip(*counts, strict=True)]
     rows = [
-        (
-            foreign(a.name),
-            count(a.n_answers),
-            count(a.n_wrong),
-            percent(a.error_rate, 1),
-            percent(a.estimate, 1),
+        ClassRow(
+            label=confusion.labels[group[0]] if i < n_classes else None,
+            n_others=0 if i < n_classes else len(group),
+            cells=[_cell(n, true[i], i, j, n_classes) for j, n in enumerate(counts[i])],
+            n=true[i],
+            recall=_share(hits[i], true[i]),
+            precision=_share(hits[i], predicted[i]),
         )
-        for a in run.annotators
+        for i, group in enumerate(groups)
     ]
-    return [
-        el("p", about),
-        *table("annotators", ("Annotator", "Answers", "Wrong", "Wrong share", "Estimate"), rows),
+    total = sum(predicted)
+    return Matrix(rows=rows, n=total, accuracy=_share(sum(hits), total))
+
+
+def _groups(confusion: Confusion, n_classes: int) -> list[list[int]]:
+    """Return the numbers of the classes of each row: one each, and the least frequent together."""
+    every = range(len(confusion.labels))
+    if len(every) <= n_classes:
+        return [[i] for i in every]
+    columns = list(zip(*confusion.counts, strict=True))
+    frequent = sorted(every, key=lambda i: -(sum(confusion.counts[i]) + sum(columns[i])))
+    first = sorted(frequent[:n_classes])
+    return [*([i] for i in first), sorted(frequent[n_classes:])]
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _cell(n: int, of: int, i: int, j: int, n_classes: int) -> Cell:
+    low, high = _SHADES
+    kind = "mixed" if i == j == n_classes else "hit" if i == j else "miss"
+    shade = low + (high - low) * n / of if n else 0.0
+    return Cell(n=n, kind=kind if n else "zero", shade=f"{shade:.0f}%")
+
+
+def _reliability(calibration: Calibration | None) -> tuple[Chart, ...]:
+    """Return the reliability diagram and the histogram of confidences."""
+    if calibration is None:
+        return ()
+    reliability, confidence = calibration.reliability, calibration.confidence
+    diagonal = (0.0, *reliability.mean, 1.0)  # every point, for the table of numbers
+    return (
         chart(
-            _estimates(run),
-            title="Estimated share of wrong answers",
-            of="first answers",
+            [
+                Line(name="right", x=reliability.mean, y=reliability.share),
+                Line(name="calibrated", x=diagonal, y=diagonal),
+            ],
+            title="Share right, by probability",
+            of="probability of the predicted class",
             show=percent,
+            top=1.0,
+            shares=True,
         ),
-    ]
+        chart(
+            [_steps("right", confidence.right), _steps("wrong", confidence.wrong)],
+            title="Right and wrong predictions, by confidence",
+            of="confidence; each kind adds up to 100 %",
+            show=percent,
+            shares=True,
+        ),
+    )
 
 
-def _notes(run: Run) -> Html:
-    return el("ul", *(el("li", cut(printable(note), N_REASON)) for note in run.notes[:N_ROWS]))
+def _steps(name: str, counts: Sequence[int]) -> Line:
+    """Return the outline of a histogram, in shares of all that it counts."""
+    total, n = sum(counts), len(counts)
+    if not total:
+        return Line(name=name, x=(), y=())
+    x = [edge / n for i in range(n) for edge in (i, i + 1)]
+    return Line(name=name, x=x, y=[c / total for c in counts for _ in range(2)])
 
 
-def _estimates(run: Run) -> list[Line]:
+def _estimates(run: Run) -> Chart:
+    """Return the estimated share of wrong answers of each annotator."""
     lines = [Line(name=e.name or "no name", x=e.n_answers, y=e.estimate) for e in run.estimates]
     if len(lines) == len(run.annotators) == 1 and run.annotators[0].error_rate is not None:
         # With several annotators nobody could tell whose it is.
         ends = (lines[0].x[0], lines[0].x[-1])
         lines.append(Line(name="true share", x=ends, y=(run.annotators[0].error_rate,) * 2))
-    return lines
+    return chart(lines, title="Estimated share of wrong answers", of="first answers", show=percent)
 
 
-def _keys(run: Run) -> list[Html]:
-    titles = (
-        "Key",
-        "Events",
-        *(("Mean absolute error", "NMSE") if run.of_numbers else ("Accuracy", "Macro F1")),
-        "Labels asked",
-        "Challenges",
-        "Precision",
-        "Recall",
-        "Wrong kept",
-    )
-    rows = [
-        (
-            foreign(key),
-            count(c.n_events),
-            *(
-                (amount(c.mae), amount(c.nmse))
-                if run.of_numbers
-                else (percent(c.accuracy, 1), percent(c.macro_f1, 1))
-            ),
-            count(c.n_asked),
-            count(c.n_challenges),
-            percent(c.challenge_precision),
-            percent(c.challenge_recall),
-            percent(c.wrong_kept),
-        )
-        for key, c in run.keys or ()
-    ]
-    return table("keys", titles, rows, n=run.n_keys)
-
-
-def _rejected(run: Run) -> list[Html]:
-    rows = [(foreign(r.subject), cut(printable(r.reason), N_REASON)) for r in run.refusals]
-    titles = ("Input", "Why it could not be used")
-    return table("rejected inputs", titles, rows, n=run.results.n_rejected, class_="words")
-
-
-def _configuration(configuration: Mapping[str, Any]) -> Html:
-    return el("div", *_groups("general", configuration), class_="settings")
-
-
-def _groups(title: str, settings: Mapping[str, Any], above: str = "") -> Iterator[Html]:
-    """Yield the settings of a section, and then the sections within it."""
+def _settings(
+    title: str, settings: Mapping[str, Any], above: str = ""
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the title of a section and its settings, and then those of the sections within it."""
     within = {name: v for name, v in settings.items() if isinstance(v, Mapping) and v}
-    own = [
-        el("div", el("dt", foreign(name)), el("dd", _setting(value)))
-        for name, value in settings.items()
-        if name not in within
-    ]
+    own = {name: value for name, value in settings.items() if name not in within}
     if own:
-        yield el("div", el("h3", foreign(title)), el("dl", *own))
+        yield title, own
     for name, section in within.items():
-        yield from _groups(f"{above}{name}", section, f"{above}{name}.")
-
-
-def _setting(value: Any) -> Html:
-    if value is None:
-        return el("i", "not set")
-    if value in ([], {}):
-        return el("i", "none")
-    if isinstance(value, list):
-        return join(map(_setting, value), ", ")
-    return foreign(value if isinstance(value, str) else json.dumps(value))
+        yield from _settings(f"{above}{name}", section, f"{above}{name}.")

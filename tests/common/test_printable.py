@@ -17,7 +17,7 @@ from streamgp.apps.worker.logging import TextLines
 from streamgp.common.printable import JOINERS, HiddenLabels, hidden_characters, printable
 from streamgp.interactive import Tally
 from streamgp.report import table
-from streamgp.report.markup import foreign
+from streamgp.report.html import foreign
 
 INVISIBLE = [
     *("\x00", "\x07", "\x1b", "\x7f", "\x9b", "\t", "\n", "\r", "\x85"),

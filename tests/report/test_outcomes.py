@@ -16,7 +16,7 @@ from streamgp.interactive.messages import (
     LabelledExample,
     Rejected,
 )
-from streamgp.report.outcomes import N_POINTS, Outcomes
+from streamgp.report.run import N_POINTS, Outcomes
 
 
 def challenge(event_id: str = "e", **changes: Any) -> Challenge:
@@ -96,7 +96,7 @@ def test_outcome_is_what_was_said_in_the_end(
 ) -> None:
     outcomes = Outcomes()
     for message in [challenge(), *told]:
-        outcomes.tell(message)
+        outcomes.add(message)
     (contested,) = outcomes.challenges()
     assert (contested.outcome, contested.y, contested.late) == (outcome, y, late)
     assert outcomes.counts() == {outcome: 1}
@@ -107,7 +107,7 @@ def test_answer_that_the_learner_could_not_take_was_heard() -> None:
     unlearnable = Rejected(subject="a", fault="unlearnable", reason="x is empty", at=20.0)
     duplicate = Rejected(subject="a", fault="duplicate", reason="seen before", at=21.0)
     for message in (challenge(), answer("den"), unlearnable, duplicate):
-        outcomes.tell(message)
+        outcomes.add(message)
     assert outcomes.counts() == {"revised": 1}
 
 
@@ -119,14 +119,14 @@ def test_keys_are_told_apart() -> None:
         answer("den", key="b"),
         Rejected(subject="a", key="a", fault="late", reason="too late", at=99.0),
     ):
-        outcomes.tell(message)
+        outcomes.add(message)
     assert [c.outcome for c in outcomes.challenges()] == ["open", "revised"]
 
 
 def test_examples_are_those_shown_to_the_annotator() -> None:
     outcomes = Outcomes()
     near = Neighbour(event_id="e0", x={"light": 1.0}, y="den", distance=0.5)
-    outcomes.tell(challenge(neighbours=(near,)))
+    outcomes.add(challenge(neighbours=(near,)))
     ((example,),) = [c.examples for c in outcomes.challenges()]
     assert (example.event_id, example.y, example.distance) == ("e0", "den", 0.5)
 
@@ -134,20 +134,20 @@ def test_examples_are_those_shown_to_the_annotator() -> None:
 def test_all_challenges_are_counted_and_the_first_are_shown() -> None:
     outcomes = Outcomes(n_shown=2)
     for n in range(5):
-        outcomes.tell(challenge(f"e{n}"))
+        outcomes.add(challenge(f"e{n}"))
     for n in range(5):
-        outcomes.tell(answer("den", f"a{n}", request_id=f"e{n}/challenge/1", event_id=f"e{n}"))
+        outcomes.add(answer("den", f"a{n}", request_id=f"e{n}/challenge/1", event_id=f"e{n}"))
     assert outcomes.n_challenges == 5
     assert [c.event_id for c in outcomes.challenges()] == ["e0", "e1"]
     assert outcomes.counts() == {"revised": 5}
 
 
-def test_estimate_is_that_of_the_learner_and_counts_for_whoever_was_contradicted() -> None:
+def test_estimate_is_that_of_the_learner_and_counts_for_the_one_who_was_contradicted() -> None:
     outcomes = Outcomes()
-    outcomes.tell(challenge(annotator="bea"))
-    outcomes.tell(learned("hall", "e1", probability_wrong=0.25))
-    outcomes.tell(learned("den", annotator="chief", probability_wrong=1.0))
-    outcomes.tell(learned("hall", "e1", revision=1, origin="revised"))
+    outcomes.add(challenge(annotator="bea"))
+    outcomes.add(learned("hall", "e1", probability_wrong=0.25))
+    outcomes.add(learned("den", annotator="chief", probability_wrong=1.0))
+    outcomes.add(learned("hall", "e1", revision=1, origin="revised"))
     ann, bea = outcomes.estimates(9)
     rate = ErrorRate()
     rate.note(0.25)
@@ -160,9 +160,9 @@ def test_estimates_of_those_who_answered_most_are_kept_in_few_points() -> None:
     rate = ErrorRate()
     n = 3 * N_POINTS + 1
     for i in range(n):
-        outcomes.tell(learned("hall", f"e{i}", probability_wrong=i % 7 / 7))
+        outcomes.add(learned("hall", f"e{i}", probability_wrong=i % 7 / 7))
         rate.note(i % 7 / 7)
-    outcomes.tell(learned("hall", "last", annotator="bea", probability_wrong=0.0))
+    outcomes.add(learned("hall", "last", annotator="bea", probability_wrong=0.0))
     (most,) = outcomes.estimates(1)
     assert (most.name, most.n_answers[0], most.n_answers[-1]) == ("ann", 0, n)
     assert most.estimate[-1] == rate.estimate

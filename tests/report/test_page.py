@@ -11,9 +11,8 @@ from typing import Any, get_args
 import pytest
 from html_check import checked
 
-from streamgp.report.confusion import N_CLASSES
-from streamgp.report.markup import N_ROWS, N_SHOWN, N_TOLD
-from streamgp.report.page import page
+from streamgp.report.html import N_ROWS, N_SHOWN, N_TOLD
+from streamgp.report.page import N_CLASSES, page
 from streamgp.report.run import (
     AnnotatorCounts,
     ByConfidence,
@@ -108,7 +107,9 @@ def run(**changes: Any) -> Run:
 
 
 def text(shown: Run) -> str:
-    return checked(page(shown)).text.replace("\u202f", " ")
+    """Return what is read on the page of a run; line breaks of the templates are no spaces."""
+    seen = checked(page(shown)).text.replace("\u202f", " ")
+    return "".join(line.strip(" ") for line in seen.split("\n"))
 
 
 def test_headline_shows_every_number() -> None:

@@ -34,13 +34,13 @@ from streamgp.interactive.messages import (
     Rejected,
 )
 from streamgp.report import table
-from streamgp.report.outcomes import Outcomes
 from streamgp.report.run import (
     AnnotatorCounts,
     Calibration,
     Confusion,
     Counts,
     Distributions,
+    Outcomes,
     Progress,
     Refusal,
     Run,
@@ -292,7 +292,7 @@ def read_run(directory: Path) -> Run:
         refusals: list[Refusal] = []
         n_rejected = 0
         for message in _messages(directory):
-            outcomes.tell(message)
+            outcomes.add(message)
             if isinstance(message, Rejected):
                 n_rejected += 1
                 if n_rejected <= N_REFUSALS_SHOWN:

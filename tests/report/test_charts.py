@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from html_check import Tree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgp.report.numbers import percent
-from streamgp.report.svg import HEIGHT, WIDTH, Line, chart, ticks
+from streamgp.report.charts import HEIGHT, WIDTH, Line, chart, ticks
+from streamgp.report.html import environment, percent
+
+
+def shown(lines: Sequence[Line], **options: Any) -> str:
+    """Return the HTML of a chart."""
+    return str(environment().get_template("chart.html").module.chart(chart(lines, **options)))  # type: ignore[attr-defined]
 
 
 def drawn(html: str) -> list[list[tuple[float, float]]]:
@@ -21,28 +28,28 @@ def drawn(html: str) -> list[list[tuple[float, float]]]:
 
 
 def test_points_are_placed_from_the_lower_left_to_the_upper_right() -> None:
-    html = chart(
+    html = shown(
         [Line(name="n", x=[0, 5, 10], y=[0, 25, 100])], title="T", of="events", show=str, top=100
     )
     assert drawn(html) == [[(0, HEIGHT), (WIDTH / 2, HEIGHT * 0.75), (WIDTH, 0)]]
 
 
 def test_points_without_a_value_are_left_out() -> None:
-    html = chart([Line(name="n", x=[1, 2], y=[None, 1.0])], title="T", of="e", show=str, top=1.0)
+    html = shown([Line(name="n", x=[1, 2], y=[None, 1.0])], title="T", of="e", show=str, top=1.0)
     assert drawn(html) == [[(WIDTH, 0)]]
     assert "<td>-</td>" in html
 
 
 def test_chart_says_in_words_where_its_lines_begin_and_end() -> None:
     line = Line(name="accuracy", x=[1, 200], y=[0.5, 0.75])
-    html = chart([line], title="Accuracy", of="events", show="{:.0%}".format, top=1.0)
+    html = shown([line], title="Accuracy", of="events", show="{:.0%}".format, top=1.0)
     label = next(a["aria-label"] for a in Tree(html).all("svg") if "aria-label" in a)
     assert label == "Accuracy, by events. accuracy: 50% at 1, 75% at 200 events."
 
 
 def test_shares_go_to_the_right_up_to_1() -> None:
     line = Line(name="right", x=[0.25, 0.5], y=[0.5, 1.0])
-    html = chart([line], title="T", of="probability", show=percent, top=1.0, shares=True)
+    html = shown([line], title="T", of="probability", show=percent, top=1.0, shares=True)
     assert drawn(html) == [[(WIDTH / 4, HEIGHT / 2), (WIDTH / 2, 0)]]
     tree = Tree(html)
     label = next(a["aria-label"] for a in tree.all("svg") if "aria-label" in a)
@@ -52,7 +59,7 @@ def test_shares_go_to_the_right_up_to_1() -> None:
 
 
 def test_large_counts_are_written_in_full() -> None:
-    html = chart([Line(name="a", x=[1_234_567], y=[1])], title="T", of="events", show=str)
+    html = shown([Line(name="a", x=[1_234_567], y=[1])], title="T", of="events", show=str)
     assert "1\u202f234\u202f567 events" in html
     assert ">1\u202f000\u202f000</span>" in html
     assert "e+" not in html
@@ -60,26 +67,26 @@ def test_large_counts_are_written_in_full() -> None:
 
 def test_line_without_points_is_named() -> None:
     lines = [Line(name="a", x=[1], y=[1.0]), Line(name="b", x=[], y=[])]
-    html = chart(lines, title="T", of="events", show=str)
+    html = shown(lines, title="T", of="events", show=str)
     assert "b: nothing." in html
     assert len(drawn(html)) == 2
 
 
 def test_chart_without_points_says_so() -> None:
-    html = chart([Line(name="a", x=[1], y=[None])], title="T", of="events", show=str)
-    assert html == '<p class="none">T: nothing to draw.</p>'
+    html = shown([Line(name="a", x=[1], y=[None])], title="T", of="events", show=str)
+    assert html.strip() == '<p class="none">T: nothing to draw.</p>'
 
 
 def test_numbers_are_those_of_the_last_point_before() -> None:
     lines = [Line(name="a", x=[0, 4], y=[1, 3]), Line(name="b", x=[2, 3], y=[7, 8])]
-    rows = re.findall(r"<tr>(.*?)</tr>", chart(lines, title="T", of="n", show=str))
+    rows = re.findall(r"<tr>(.*?)</tr>", shown(lines, title="T", of="n", show=str))
     cells = [re.findall(r"<t[hd][^>]*>([^<]*)<", row) for row in rows[1:]]
     assert cells == [["0", "1", "-"], ["2", "1", "7"], ["3", "1", "8"], ["4", "3", "-"]]
 
 
 def test_many_points_are_sampled_for_the_numbers() -> None:
     line = Line(name="a", x=range(401), y=range(401))
-    html = chart([line], title="T", of="n", show=str)
+    html = shown([line], title="T", of="n", show=str)
     assert len(re.findall('<th scope="row">', html)) == 11
     assert '<th scope="row">400</th><td>400</td>' in html
 

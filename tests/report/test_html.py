@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from html import unescape
+import re
+import subprocess
+import sys
 from html.parser import HTMLParser
+from importlib.resources import files
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jinja2 import UndefinedError
 
-from streamgp.report.markup import N_SHOWN, N_TOLD, Html, cut, el, foreign, printable
+from streamgp.common.printable import printable
+from streamgp.report.html import N_SHOWN, N_TOLD, cut, environment, foreign, render
 
 
 def read(markup: str) -> tuple[list[str], list[tuple[str, str | None]], str]:
@@ -36,7 +42,8 @@ def test_any_short_text_is_shown_as_it_is_but_for_what_does_not_print(text: str)
 @given(text=st.text(min_size=1))
 def test_any_text_as_child_or_attribute_is_read_back(text: str) -> None:
     plain = printable(text)
-    tags, attributes, seen = read(el("p", plain, title=plain))
+    paragraph = environment().from_string('<p title="{{ text }}">{{ text }}</p>')
+    tags, attributes, seen = read(paragraph.render(text=plain))
     assert (tags, attributes, seen) == (["p"], [("title", plain)], plain)
 
 
@@ -54,8 +61,28 @@ def test_control_characters_and_turns_of_direction_are_written_out() -> None:
 
 
 def test_markup_is_not_escaped_twice() -> None:
-    assert el("p", el("b", "<")) == "<p><b>&lt;</b></p>"
-    assert unescape(el("p", Html("&amp;"))) == "<p>&</p>"
+    paragraph = environment().from_string("<p>{{ text | foreign }}</p>")
+    assert paragraph.render(text="<") == "<p><bdi>&lt;</bdi></p>"
+
+
+def test_no_template_lets_a_text_pass_as_markup() -> None:
+    names = environment().list_templates(extensions=["html"])
+    assert "page.html" in names
+    for name in names:
+        source = files("streamgp.report").joinpath("templates", name).read_text(encoding="utf-8")
+        assert not re.search(r"\|\s*safe|autoescape", source), name
+
+
+def test_a_variable_that_is_not_given_is_an_error() -> None:
+    with pytest.raises(UndefinedError, match="'run' is undefined"):
+        render("notes.html")
+
+
+def test_jinja_is_loaded_when_a_page_is_made_and_not_before() -> None:
+    modules = "streamgp.cli.main, streamgp.apps.replay.results, streamgp.report"
+    program = f"import sys, {modules}; print('jinja2' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout.split() == [b"False"]
 
 
 def test_cut_keeps_texts_that_fit() -> None:

@@ -7,13 +7,14 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgp.report.confusion import confusion_table
+from streamgp.report.html import render
+from streamgp.report.page import confusion_matrix
 from streamgp.report.run import Confusion
 
 
 def cells(confusion: Confusion, n_classes: int = 30) -> list[list[str]]:
-    html = "".join(confusion_table(confusion, n_classes))
-    rows = re.findall(r"<tr>(.*?)</tr>", html)
+    html = render("confusion.html", confusion=confusion_matrix(confusion, n_classes))
+    rows = re.findall(r"<tr>(.*?)</tr>", html, re.DOTALL)
     return [
         [re.sub(r"<[^>]*>", "", cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)]
         for row in rows
@@ -35,9 +36,9 @@ def test_nothing_to_compare_is_said() -> None:
         Confusion(labels=[], counts=[]),
         Confusion(labels=["den"], counts=[[0]]),
     ):
-        assert confusion_table(confusion) == [
-            '<p class="none">No prediction could be compared with a truth.</p>'
-        ]
+        html = render("confusion.html", confusion=confusion_matrix(confusion))
+        said = '<p class="none">No prediction could be compared with a truth.</p>'
+        assert html.strip() == said
 
 
 def test_least_frequent_classes_share_a_row_and_are_right_only_where_they_hit() -> None:

@@ -1,0 +1,210 @@
+"""Templates of the page, and how texts, numbers and times are written in them.
+
+Labels, keys and names of columns come from strangers: Jinja escapes everything that is not markup
+already, a text is cut where it is too long, and what does not print is replaced. Jinja is imported
+when a page is made, and not before.
+
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from streamgp.common.printable import printable
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+N_SHOWN = 60
+"""Characters of a text that are shown."""
+
+N_TOLD = 200
+"""Characters of it in its tooltip."""
+
+N_ROWS = 200
+"""Rows of a table that are shown."""
+
+N_REASON = 500
+"""Characters of a note, or of the reason of a rejection, that are shown."""
+
+NARROW_SPACE = "\N{NARROW NO-BREAK SPACE}"
+_START = datetime(1970, 1, 1)
+
+
+def render(template: str, **values: Any) -> str:
+    """Render a template of `streamgp/report/templates`.
+
+    Parameters
+    ----------
+    template
+        Its file name.
+    values
+        Its variables; one that is missing is an error.
+
+    """
+    return environment().get_template(template).render(values)
+
+
+@cache
+def environment() -> Environment:
+    """Return the templates with their filters."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    templates = Environment(
+        loader=PackageLoader("streamgp.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    written = (amount, count, cut, foreign, percent, printable, seconds, setting, short, utc)
+    templates.filters.update({write.__name__: write for write in written})
+    templates.globals.update(N_ROWS=N_ROWS, N_REASON=N_REASON)
+    return templates
+
+
+def foreign(value: object) -> Markup:
+    """Return a text of unknown origin: a label, a key, an id.
+
+    Examples
+    --------
+    >>> print(foreign("<b>"), foreign(3))
+    <bdi>&lt;b&gt;</bdi> <bdi>3</bdi>
+    >>> print(foreign("kitchen " * 9))
+    <bdi title="kitchen kitchen ...">kitchen kitchen kitchen ...…</bdi>
+    >>> print(foreign(""), foreign(None))
+    <i>empty</i> <i>none</i>
+
+    """
+    from markupsafe import Markup
+
+    if value is None:
+        return Markup("<i>none</i>")
+    text = printable(str(value))
+    if not text.strip():
+        return Markup("<i>blank</i>" if text else "<i>empty</i>")
+    if len(text) <= N_SHOWN:
+        # bdi: a text that is written from right to left does not turn its neighbours around.
+        return Markup("<bdi>{}</bdi>").format(text)
+    return Markup('<bdi title="{}">{}</bdi>').format(cut(text, N_TOLD), cut(text, N_SHOWN))
+
+
+def setting(value: object) -> Markup:
+    """Return the value of a setting.
+
+    Examples
+    --------
+    >>> print(setting(None), setting({}), setting(["a", 0.5]))
+    <i>not set</i> <i>none</i> <bdi>a</bdi>, <bdi>0.5</bdi>
+
+    """
+    from markupsafe import Markup
+
+    if value is None:
+        return Markup("<i>not set</i>")
+    if value in ([], {}):
+        return Markup("<i>none</i>")
+    if isinstance(value, list):
+        return Markup(", ").join(map(setting, value))
+    return foreign(value if isinstance(value, str) else json.dumps(value))
+
+
+def cut(text: str, n: int) -> str:
+    """Return a text of at most n characters.
+
+    Examples
+    --------
+    >>> cut("kitchen", 7), cut("kitchen", 5)
+    ('kitchen', 'kitc…')
+
+    """
+    return text if len(text) <= n else text[: n - 1] + "…"
+
+
+def short(y: object) -> object:
+    """Return a label; a number with six significant digits.
+
+    Examples
+    --------
+    >>> short(1.23456789), short("den")
+    (1.23457, 'den')
+
+    """
+    return float(f"{y:.6g}") if isinstance(y, float) else y
+
+
+def count(n: float) -> str:
+    """Return a count; groups of three digits from 10 000 on.
+
+    Examples
+    --------
+    >>> count(2000), count(1234567).split(NARROW_SPACE)
+    ('2000', ['1', '234', '567'])
+
+    """
+    return f"{n:.0f}" if n < 10_000 else f"{n:,.0f}".replace(",", NARROW_SPACE)
+
+
+def amount(value: float | None) -> str:
+    """Return a number with a unit of its own, or a dash for None.
+
+    Examples
+    --------
+    >>> amount(0.01234), amount(1234.5), amount(None)
+    ('0.0123', '1234', '-')
+
+    """
+    if value is None:
+        return "-"
+    return f"{value:.3g}" if abs(value) < 1000.0 else f"{value:.0f}"
+
+
+def percent(share: float | None, digits: int = 0) -> str:
+    """Return a share in percent, or a dash for None; what is not all or nothing never reads so.
+
+    Examples
+    --------
+    >>> [percent(share).replace(NARROW_SPACE, " ") for share in (0.126, 0.9999, 1.0, 0.001, None)]
+    ['13 %', '>99 %', '100 %', '<1 %', '-']
+
+    """
+    if share is None:
+        return "-"
+    text = f"{100 * share:.{digits}f}"
+    least = 10.0**-digits
+    if share < 1.0 and float(text) == 100.0:
+        text = f">{100 - least:.{digits}f}"
+    elif share > 0.0 and float(text) == 0.0:
+        text = f"<{least:.{digits}f}"
+    return f"{text}{NARROW_SPACE}%"
+
+
+def utc(at: float) -> str:
+    """Return a moment in ISO 8601, or the number of seconds beyond the years 1 to 9999.
+
+    Examples
+    --------
+    >>> utc(1704112200.75), utc(1e15)
+    ('2024-01-01 12:30:00', '1e+15')
+
+    """
+    try:
+        return (_START + timedelta(seconds=at)).isoformat(" ", "seconds")
+    except OverflowError:
+        return f"{at:g}"
+
+
+def seconds(at: float) -> str:
+    """Return a moment of a log without times, whose rows count as seconds.
+
+    Examples
+    --------
+    >>> seconds(2193.0), seconds(0.25)
+    ('2193', '0.25')
+
+    """
+    return f"{at:.2f}".rstrip("0").rstrip(".")
