@@ -1,0 +1,1 @@
+"""Accuracy at equal labels: learners, query strategies and default values beside each other."""

@@ -1,0 +1,1 @@
+"""Learners and query strategies in conversation over recorded logs."""

@@ -1,0 +1,164 @@
+"""One conversation over a recorded log, and knobs that are turned until its labels fit.
+
+Counts are means over seeds, so it is one knob for all of them. Where counts jump past the number
+wanted, the setting just above it is played once more, with a hard limit.
+
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import mean
+
+from river import metrics
+
+from benchmarks._logs import Labelled
+from streamgp import SkepticalClassifier, interactive_val_score
+from streamgp.interactive import Annotator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """Means over the seeds.
+
+    Parameters
+    ----------
+    accuracy
+        Share of all events that were predicted right, before anything was learned of them.
+    macro_f1
+        Macro F1 of those for which there was a prediction.
+    n_asked, n_challenges
+        Labels asked for and challenged.
+    wrong_kept
+        Share of the labels held in the end that are wrong.
+    hard_limit
+        Share of the runs whose labels were cut off at the number wanted.
+    us_per_event
+        Time of the processor for an event: prediction, decision, learning, loop and annotator.
+
+    """
+
+    accuracy: float
+    macro_f1: float
+    n_asked: float
+    n_challenges: float
+    wrong_kept: float
+    hard_limit: float = 0.0
+    us_per_event: float = 0.0
+
+
+def played(
+    events: Sequence[Labelled],
+    model: SkepticalClassifier,
+    annotator: Annotator,
+    limit: int | None = None,
+) -> Score:
+    """Let a model converse over the events; say what came of it.
+
+    Parameters
+    ----------
+    events
+        Features and label of each event, in the order in which they are played.
+    model
+        Who learns, in place.
+    annotator
+        Who answers.
+    limit
+        Largest number of labels that its budget allows, where it is one that was wanted.
+
+    """
+    started = time.process_time()
+    result = interactive_val_score(
+        events, model, metrics.Accuracy() + metrics.MacroF1(), annotator=annotator
+    )
+    seconds = time.process_time() - started
+    accuracy, macro_f1 = result.metric.get()
+    return Score(
+        # An event that nothing was predicted for counts as wrong: who asks late shall pay.
+        accuracy=accuracy * result.n_scored / result.n_events,
+        macro_f1=macro_f1,
+        n_asked=result.n_asked,
+        n_challenges=result.n_challenges,
+        wrong_kept=result.wrong_kept or 0.0,
+        hard_limit=float(result.n_asked == limit),
+        us_per_event=1e6 * seconds / result.n_events,
+    )
+
+
+def averaged(scores: Sequence[Score]) -> Score:
+    """Return the mean of each number."""
+    return Score(
+        **{name: mean(getattr(score, name) for score in scores) for name in Score.__slots__}
+    )
+
+
+TOLERANCE = 0.03
+_TRIES = 5
+# A knob that asks far too little or too much is multiplied or divided by at most this.
+_STRIDE = 4.0
+
+
+def matched(
+    measure: Callable[..., Score],
+    n: int,
+    known: dict[float, Score],
+    start: float,
+    largest: float,
+) -> Score:
+    """Turn a knob until about `n` labels are asked for, and return what came out.
+
+    Parameters
+    ----------
+    measure
+        What comes out at a setting of the knob, and at one with a hard limit.
+    n
+        Number of labels.
+    known
+        Settings measured so far; grows.
+    start, largest
+        First and largest setting.
+
+    Returns
+    -------
+    A result that fits `n`; if there is none, the closest that is below, or under a hard limit.
+
+    """
+
+    def fits(score: Score) -> bool:
+        return abs(score.n_asked / n - 1.0) <= TOLERANCE
+
+    tries = 0
+    while tries < _TRIES and not any(fits(score) for score in known.values()):
+        knob = _next_knob(known, n, start, largest)
+        if knob in known:
+            break
+        known[knob] = measure(knob)
+        tries += 1
+    modest = [score for score in known.values() if score.n_asked <= n or fits(score)]
+    above = [knob for knob, score in known.items() if score.n_asked > n]
+    if above and not any(map(fits, modest)):
+        modest.append(measure(min(above), n))
+    return min(modest, key=lambda score: abs(score.n_asked - n))
+
+
+def _next_knob(known: dict[float, Score], n: float, start: float, largest: float) -> float:
+    """Interpolate between the neighbours of `n`, logarithmically; go on where one is missing."""
+    if not known:
+        return start
+    above = min((k for k, score in known.items() if score.n_asked > n), default=None)
+    below = max(
+        (k for k, score in known.items() if score.n_asked <= n and (above is None or k < above)),
+        default=None,
+    )
+    if above is None or below is None:
+        knob = below or above or start
+        # Counts grow slower than knobs.
+        factor = (n / max(known[knob].n_asked, 1.0)) ** 1.2
+        return min(knob * min(max(factor, 1.0 / _STRIDE), _STRIDE), largest)
+    low, high = max(known[below].n_asked, 0.5), known[above].n_asked
+    t = math.log(n / low) / math.log(high / low)
+    t = min(max(t, 0.15), 0.85)  # counts jump: never crawl along one side
+    return below ** (1.0 - t) * above**t

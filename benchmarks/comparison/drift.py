@@ -1,0 +1,227 @@
+"""What helps when the world changes, and what it costs when it does not.
+
+Streams from River's generators, between two concepts of the same kind: no change, one in the
+middle, a slow one through the middle half, and there and back again three times. All labels are
+given; each event is predicted before it is learned. Compared are
+
+* the exact process, which forgets nothing, `GPClassifier()`,
+* a bounded one, which forgets nothing on purpose, `GPClassifier(max_points=200)`,
+* the same that falls back to the prior when River's ADWIN finds more errors, with `drift=True`,
+* a sliding window, `GPClassifier(window=200)`, and
+* the prediction that nothing changes: the label before. On many recorded logs it is hard to beat.
+
+Features are standardised by the first 200 events. Elec2, from the data folder, in the order of
+time: its first 10 000 events with the exact process, and all of them without. What changes there,
+and when, is not known.
+
+At last, the same streams of one seed where `SkepticalClassifier` asks for labels, of which a fifth
+are random at first: by its own rule, by the same but with a least probability of asking, and about
+a tenth of the events at random.
+
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean
+
+from benchmarks._array_streams import (
+    CONCEPTS,
+    KINDS,
+    ArrayStream,
+    as_dictionaries,
+    drifting,
+    played,
+    recorded,
+    right_exactly,
+    right_without_change,
+)
+from benchmarks._harness import (
+    Acceptance,
+    Options,
+    Outcome,
+    Row,
+    at_least,
+    one_thread,
+    progress,
+    run,
+)
+from benchmarks._logs import MissingLogError
+from streamgp import GPClassifier, SkepticalClassifier
+from streamgp.base import Array
+from streamgp.query import AskRule, RandomAsk, SkepticalAsk
+
+_WRONG = 0.2
+
+RULES: Mapping[str, AskRule] = {
+    "SkepticalAsk()": SkepticalAsk(),
+    "SkepticalAsk(at_least=.05)": SkepticalAsk(at_least=0.05),
+    "SkepticalAsk(at_least=.1)": SkepticalAsk(at_least=0.1),
+    "RandomAsk(.1)": RandomAsk(0.1),
+}
+
+
+def asked(stream: ArrayStream, rule: AskRule, learner: GPClassifier, seed: int) -> dict[str, float]:
+    """Play a stream with an annotator of whose first answers 20 % are random.
+
+    Returns
+    -------
+    Percent right, the number of questions, and of drifts found.
+
+    """
+    rng, n_classes = random.Random(seed), int(stream.y.max()) + 1
+    model = SkepticalClassifier(learner, rule, warm_up=0, seed=seed)
+    n_right = n_asked = 0
+    for x, y in as_dictionaries(stream):
+        predicted, ask = model.predict_one(x)
+        n_right += predicted == y
+        if ask:
+            n_asked += 1
+            said = rng.randrange(n_classes) if rng.random() < _WRONG else y
+            model.learn_one(x, y, annotation=said)
+    n_drifts = model.learner.n_drifts  # type: ignore[attr-defined]
+    return {
+        "right": 100.0 * n_right / len(stream.y),
+        "asked": float(n_asked),
+        "drifts": float(n_drifts),
+    }
+
+
+_MAX_POINTS = 200
+# Events beyond which the exact process takes more than a minute and two gigabytes.
+_MOST_EXACTLY = 10_000
+_EXACT, _SPARSE, _WATCHED, _WINDOW = "exact", "sparse", "sparse_+_ADWIN", "window"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is played."""
+
+    concepts: Sequence[str] = CONCEPTS
+    kinds: Sequence[str] = KINDS
+    n_events: int = 5000
+    n_seeds: int = 3
+    n_recorded: Sequence[int] = (_MOST_EXACTLY, 45_312)
+    rules: Sequence[str] = tuple(RULES)
+    kinds_asked: Sequence[str] = ("none", "abrupt", "recurring")
+
+
+QUICK = Plan(n_events=2000, n_seeds=1, n_recorded=(3000,))
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the benchmark."""
+    return run("drift", measure, about=__doc__, argv=argv)
+
+
+def measure(options: Options, plan: Plan | None = None) -> Outcome:
+    """Play all streams."""
+    plan = plan or (QUICK if options.quick else Plan())
+    with one_thread() as how:
+        rows = [row for kind in plan.kinds for row in _rows_of(kind, plan, options.seed)]
+        recorded_rows, skipped = _recorded_rows(options, plan)
+        asked_rows = [
+            _asked_row(rule, kind, plan, options.seed)
+            for rule in plan.rules
+            for kind in plan.kinds_asked
+        ]
+    return Outcome(
+        rows=[*rows, *recorded_rows, *asked_rows],
+        acceptance=_accepted(rows),
+        skipped=skipped,
+        notes=[f"One BLAS thread: {how}."],
+    )
+
+
+def _rows_of(kind: str, plan: Plan, first: int) -> list[Row]:
+    """Return a row for each pair of concepts, and one for their mean."""
+    rows: list[Row] = []
+    scores: list[dict[str, float]] = []
+    for concept in plan.concepts:
+        found = []
+        for seed in range(first, first + plan.n_seeds):
+            progress(f"{concept}, {kind}, seed {seed}")
+            stream = drifting(concept, kind, plan.n_events, seed)
+            found.append({_EXACT: _percent(right_exactly(stream)), **_scores(stream)})
+        scores.append(_means(found))
+        rows.append({"drift": kind, "concepts": concept, **scores[-1]})
+    return [*rows, {"drift": kind, "concepts": "mean", **_means(scores)}]
+
+
+def _recorded_rows(options: Options, plan: Plan) -> tuple[list[Row], list[str]]:
+    rows: list[Row] = []
+    try:
+        for n in plan.n_recorded:
+            progress(f"elec2, {n} events")
+            stream = recorded("elec2", options.data, n)
+            exact = _percent(right_exactly(stream)) if n <= _MOST_EXACTLY else None
+            name = f"Elec2, {len(stream.y)} events"
+            rows.append({"drift": "unknown", "concepts": name, _EXACT: exact, **_scores(stream)})
+    except MissingLogError as error:
+        return [], [str(error)]
+    return rows, []
+
+
+def _scores(stream: ArrayStream) -> dict[str, float]:
+    """Return the accuracy of each contender in percent, and how many drifts were found."""
+    models = _models()
+    scores = {name: _percent(played(stream, model)[0]) for name, model in models.items()}
+    scores["no_change"] = _percent(right_without_change(stream))
+    return {**scores, "drifts_found": float(models[_WATCHED].n_drifts)}
+
+
+def _models() -> dict[str, GPClassifier]:
+    return {
+        _SPARSE: GPClassifier(max_points=_MAX_POINTS),
+        _WATCHED: GPClassifier(max_points=_MAX_POINTS, drift=True),
+        _WINDOW: GPClassifier(window=_MAX_POINTS),
+    }
+
+
+def _asked_row(rule: str, kind: str, plan: Plan, seed: int) -> Row:
+    """Return means over all pairs of concepts where labels are asked for."""
+    progress(f"{rule}, {kind}")
+    streams = [drifting(concept, kind, plan.n_events, seed) for concept in plan.concepts]
+    found = {
+        name: _means([asked(stream, RULES[rule], model.clone(), seed) for stream in streams])
+        for name, model in _models().items()
+    }
+    return {
+        "asked_by": rule,
+        "drift": kind,
+        **{name: scores["right"] for name, scores in found.items()},
+        "questions": found[_WATCHED]["asked"],
+        "drifts_found": found[_WATCHED]["drifts"],
+    }
+
+
+def _percent(right: Array) -> float:
+    return 100.0 * float(right.mean())
+
+
+def _means(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {name: mean(one[name] for one in found) for name in found[0]}
+
+
+def _accepted(rows: Sequence[Row]) -> list[Acceptance]:
+    """Hold the orderings: what a shorter run decides as well."""
+    means = {row["drift"]: row for row in rows if row["concepts"] == "mean"}
+    wanted = [
+        # Kind of drift, who gains how many points over whom.
+        ("none", _WATCHED, _SPARSE, -0.5),
+        ("abrupt", _WATCHED, _SPARSE, 5.0),
+        ("gradual", _WINDOW, _SPARSE, 5.0),
+        ("gradual", _WATCHED, _SPARSE, 2.0),
+        ("recurring", _WATCHED, _SPARSE, 5.0),
+    ]
+    return [
+        at_least(
+            f"{kind} drift: {one.replace('_', ' ')} over {other}",
+            means[kind][one] - means[kind][other],
+            gain,
+        )
+        for kind, one, other, gain in wanted
+        if kind in means
+    ]

@@ -1,0 +1,1 @@
+"""Criteria for picking points of a pool."""

@@ -1,0 +1,1 @@
+"""Query strategies at equal numbers of labels."""

@@ -1,0 +1,1 @@
+"""The paper on active labeling with ensembles of Gaussian processes."""

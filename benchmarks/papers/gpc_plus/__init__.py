@@ -1,0 +1,1 @@
+"""The paper on classification with privileged noise (GPC+)."""

@@ -1,0 +1,1 @@
+"""The experiment of the ISGP paper on location, on a public log."""

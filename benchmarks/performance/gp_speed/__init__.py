@@ -1,0 +1,1 @@
+"""Steps of the Gaussian process, beside the memory traffic that they need."""

@@ -1,0 +1,1 @@
+"""A worker on a Kafka broker: throughput, restore and latency."""

@@ -1,0 +1,70 @@
+"""Learned hyper-parameters beside given ones: the same events, every fit counted."""
+
+import json
+from functools import partial
+
+import numpy as np
+import pytest
+
+from benchmarks import _harness as harness
+from benchmarks._logs import read
+from benchmarks.comparison import hyperparameters
+from streamgp import GPClassifier
+
+
+def run(tmp_path, plan, *arguments):
+    path = tmp_path / "hyperparameters.json"
+    measure = partial(hyperparameters.measure, plan=plan)
+    status = harness.run(
+        "hyperparameters", measure, about=None, argv=["--json", str(path), *arguments]
+    )
+    return json.loads(path.read_text()), status
+
+
+def test_a_log_has_one_row_and_those_that_are_missing_are_said_to_be(tmp_path, capsys):
+    plan = hyperparameters.Plan(logs=("wifi_rooms", "usps"), n_events=70)
+    result, status = run(tmp_path, plan, "--check")
+    assert "skipped: usps (needs --data)" in capsys.readouterr().out
+    [row] = result["rows"]
+    assert (row["log"], row["events"], row["fits"]) == ("wifi_rooms, recorded", 70, 2)
+    for prefix in ("", "left_out_"):
+        gain = row[f"{prefix}learned_%"] - row["given_%"]
+        assert row[f"{prefix}gain_points"] == pytest.approx(gain)
+        assert row[f"{prefix}fits"] == 2
+        assert row[f"{prefix}longest_event_ms"] > 0.0
+    assert status == 0
+
+
+def test_fits_are_those_at_32_examples_and_twice_as_many():
+    model, found = GPClassifier(learn_hyperparameters=True), []
+    for i in range(130):
+        model.learn_one({"a": float(i % 7)}, i % 2)
+        found.append(hyperparameters.n_fits(model))
+    assert [found.index(n) + 1 for n in (1, 2, 3)] == [32, 64, 128]
+    assert hyperparameters.n_fits(GPClassifier()) == 0
+
+
+def test_how_many_have_to_gain_is_asked_only_when_all_were_played():
+    def judged(*gains):
+        return hyperparameters._accepted([{"gain_points": gain} for gain in gains])
+
+    assert judged() == []
+    assert [a.ok for a in judged(1.0, -2.0)] == [False]
+    assert [a.ok for a in judged(*[1.0] * 6, 0.0, -1.5)] == [True, True]
+    assert [(a.value, a.ok) for a in judged(*[1.0] * 5, 0.0, 0.0, -1.6)] == [
+        (5, False),
+        (1.6, False),
+    ]
+
+
+@pytest.mark.parametrize("name", ["usps", "dna"])
+def test_the_test_set_follows_the_training_set(tmp_path, name):
+    (tmp_path / "classification").mkdir()
+    np.savez(
+        tmp_path / "classification" / f"{name}.npz",
+        X_train=[[1.0], [2.0]], y_train=[0, 1], X_test=[[3.0], [4.0]], y_test=[1, 0],
+        feature_names=["a"],
+    )  # fmt: skip
+    expected = [({"a": 1.0}, 0), ({"a": 2.0}, 1), ({"a": 3.0}, 1), ({"a": 4.0}, 0)]
+    for n in (1, 3, 9):
+        assert read(name, tmp_path, n).events == expected[:n]
