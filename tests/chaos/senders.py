@@ -1,7 +1,7 @@
 """Programs that write into the topics under chaos, run as processes of their own.
 
-    python -m benchmarks._chaos_senders feed SERVERS SEED N_EVENTS SECONDS HOSTILE_SHARE
-    python -m benchmarks._chaos_senders meddle SERVERS SEED
+    python -m tests.chaos.senders feed SERVERS SEED N_EVENTS SECONDS HOSTILE_SHARE
+    python -m tests.chaos.senders meddle SERVERS SEED
 
 The feeder sends events, and ends when all are safe. The meddler reads what is asked and answered,
 and does what people do: sends an answer twice, corrects one, takes one back, cancels a question,
@@ -20,10 +20,11 @@ from typing import Any
 
 import msgspec
 
-from benchmarks._chaos_traffic import CLASSES, MARK, Traffic
 from connectors.kafka.topics import KafkaTopics, Timeouts
 from connectors.topics import LinkError, Outgoing, Reader, Record, Writer
 from streamgp.common.counter_rng import uniform
+
+from .traffic import CLASSES, MARK, Traffic
 
 N_PARTITIONS = 4
 _TICK_S = 0.02

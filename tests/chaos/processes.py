@@ -1,4 +1,4 @@
-"""The processes under chaos: started, watched, hurt, and ended with whoever started them."""
+"""Processes under chaos, which end with the process that started them, and the plan of the harm."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 FINAL = frozenset({2, 65, 70, 76})
 """Exit statuses of a worker that a supervisor must not answer by starting it again."""
 Harm: TypeAlias = Literal["kill", "term", "stop"]
@@ -88,7 +88,7 @@ class Program:
 
 
 class Workers:
-    """The workers of one group, and who starts them again.
+    """Workers of one group, started again as by a supervisor.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ class Workers:
 
     @property
     def n_given_up(self) -> int:
-        """How many have ended in a way after which nobody starts them again."""
+        """How many have ended with a status after which no supervisor starts them again."""
         return len(self._given_up)
 
     def watch(self) -> None:
@@ -141,7 +141,7 @@ class Workers:
                 self._programs[n] = self._start(n)
 
     def hurt(self, harm: Harm, rng: random.Random, stop_s: float) -> str | None:
-        """Do harm to one that is at work; return its name, None if nobody is."""
+        """Do harm to one that is at work; return its name, None if none is."""
         able = [
             n
             for n, program in enumerate(self._programs)

@@ -1,11 +1,9 @@
-"""Everything that runs under chaos, on one broker of its own, and the harm that is done to it."""
+"""Broker, workers, senders and annotator under chaos, and the harm that is done to them."""
 
 from __future__ import annotations
 
-import os
 import random
 import signal
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -14,14 +12,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from benchmarks._chaos_learners import StateOfTopics
-from benchmarks._chaos_ledger import Ledger
-from benchmarks._chaos_programs import Plan, Program, Workers
-from benchmarks._chaos_senders import N_PARTITIONS, topics_of
-from benchmarks._harness import progress
 from connectors.kafka.client import Connection
 from connectors.topics import ALL_TOPICS, LinkError
 from streamgp.apps.console import LOST_BROKER
+
+from .learners import StateOfTopics
+from .ledger import Ledger
+from .processes import Plan, Program, Workers
+from .senders import N_PARTITIONS, topics_of
 
 GROUP = "chaos"
 _HORIZON_S = 120.0
@@ -55,12 +53,12 @@ _QUIET_S = 3.0
 _TICK_S = 0.1
 _TELL_S = 10.0
 _LONGEST_OUTAGE_S = 8.0
-# Longer than it takes until everybody has given up and started again twice.
+# Longer than it takes until all have given up and started again twice.
 _STUCK_S = 90.0
 
 
 class Scene:
-    """A broker, workers, and those who send and answer; `with` starts all and ends all.
+    """A broker, workers, senders and an annotator; `with` starts all and ends all.
 
     Parameters
     ----------
@@ -72,6 +70,8 @@ class Scene:
         How many hostile events there are for each good one.
     home
         Where workers keep their state, and all their logs.
+    progress
+        Called with a line about each step.
 
     Attributes
     ----------
@@ -100,6 +100,7 @@ class Scene:
         seconds: float,
         hostile_share: float,
         home: Path,
+        progress: Callable[[str], None],
     ) -> None:
         self.config = home / "chaos.toml"
         self.state = home / "state"
@@ -109,6 +110,7 @@ class Scene:
         self._stuck: tuple[int | None, float] = (None, 0.0)
         self._logs = home / "logs"
         self._logs.mkdir()
+        self._progress = progress
         self._seed = seed
         self._n_workers = n_workers
         self._n_events = n_events
@@ -138,8 +140,8 @@ class Scene:
             self.workers.kill()
         self._broker.__exit__(kind, error, trace)
 
-    def rage(self, plan: Plan, rng: random.Random) -> None:
-        """Do what is planned; harm for which nobody is there waits."""
+    def do_harm(self, plan: Plan, rng: random.Random) -> None:
+        """Do the planned harm; harm for which no worker is there waits."""
         start = time.monotonic()
         harms, restarts = list(plan.harms), list(plan.restarts)
         up_at: float | None = None
@@ -152,17 +154,17 @@ class Scene:
                     self.harms[harm] += 1
                     harms.pop(0)
                     lasting = f" for {stop_s:.0f} s" if harm == "stop" else ""
-                    progress(f"{now:.0f} s: {harm} {name}{lasting}")
+                    self._progress(f"{now:.0f} s: {harm} {name}{lasting}")
             if up_at is None and restarts and restarts[0][0] <= now:
                 _, is_kill = restarts.pop(0)
                 (self._broker.kill if is_kill else self._broker.stop)()
                 self.n_restarts += 1
                 up_at = now + rng.uniform(0.0, _LONGEST_OUTAGE_S)
-                progress(f"{now:.0f} s: {'kill' if is_kill else 'stop'} broker")
+                self._progress(f"{now:.0f} s: {'kill' if is_kill else 'stop'} broker")
             elif up_at is not None and up_at <= now:
                 self._broker.start()
                 up_at = None
-                progress(f"{time.monotonic() - start:.0f} s: broker is back")
+                self._progress(f"{time.monotonic() - start:.0f} s: broker is back")
             time.sleep(_TICK_S)
         self.workers.wake()
 
@@ -213,7 +215,7 @@ class Scene:
     # --- inside
 
     def _start(self) -> None:
-        progress("starting the broker and the workers")
+        self._progress("starting the broker and the workers")
         self._broker.start()
         servers = self._broker.servers
         _make_inputs(servers)
@@ -237,7 +239,7 @@ class Scene:
 
     def _person(self, name: str) -> Program:
         servers, seed = self._broker.servers, str(self._seed)
-        senders = ["-m", "benchmarks._chaos_senders"]
+        senders = ["-m", "tests.chaos.senders"]
         annotator = _ANNOTATOR.format(seed=self._seed)
         traffic = (self._n_events, self._seconds, self._hostile_share)
         arguments = {
@@ -269,7 +271,7 @@ class Scene:
                 raise RuntimeError(f"waited {_PATIENCE_S:.0f} s in vain for {what}")
             if now - self._told > _TELL_S:
                 self._told = now
-                progress(f"waiting for {what}, {self._lag()} inputs wait")
+                self._progress(f"waiting for {what}, {self._lag()} inputs wait")
             time.sleep(_TICK_S)
 
     def _end_hanging(self, lag: int | None) -> None:
@@ -279,14 +281,16 @@ class Scene:
             self._stuck = lag, now
         elif now - self._stuck[1] > _STUCK_S:
             self._stuck = lag, now
-            from kafka_hanging import end_hanging  # beside the broker
+            from tests.kafka_hanging import end_hanging
 
             ended = end_hanging(self._broker.servers)
             self.ended += ended
-            progress(f"{lag} inputs do not move; transactions ended by hand: {ended or 'none'}")
+            self._progress(
+                f"{lag} inputs do not move; transactions ended by hand: {ended or 'none'}"
+            )
 
     def _lag(self) -> int | None:
-        """Return how many events and answers wait, None if nobody can tell."""
+        """Return how many events and answers wait, None if the broker does not say."""
         with suppress(LinkError):
             lags = self._topics.lags(GROUP).items()
             return sum(n for (topic, _), n in lags if topic in ("events", "answers"))
@@ -294,8 +298,7 @@ class Scene:
 
 
 def _broker() -> Any:
-    sys.path.append(os.path.join(os.path.dirname(__file__), os.pardir, "tests"))
-    from kafka_broker import Broker
+    from tests.kafka_broker import Broker
 
     # A broker that is its own controller, killed amid a transaction, breaks it by itself.
     return Broker(heap_mb=512, apart=True)

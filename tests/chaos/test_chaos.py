@@ -3,29 +3,35 @@
 import dataclasses
 import itertools
 import json
+import subprocess
 import sys
 import time
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-ROOT = Path(__file__).parents[1]
-if not (ROOT / "benchmarks").is_dir():
-    pytest.skip("benchmarks/ is not beside the tests", allow_module_level=True)
-sys.path.append(str(ROOT))  # at the end: an installed streamgp comes first
+from connectors.memory import MemoryTopics
+from connectors.storage.snapshots import StateDirectory
+from connectors.topics import ALL_TOPICS, Outgoing
+from connectors.wire.codec import decode
+from connectors.wire.outbound import Outbox
+from connectors.worker.early_answers import PATIENCE_S
+from connectors.worker.settings import LoopSettings
+from connectors.worker.worker import Worker, WorkerSettings
+from streamgp import GPClassifier, SkepticalClassifier
+from streamgp.budgets import AtMostPer
+from streamgp.interactive import SimulatedAnnotator
+from streamgp.interactive.messages import Challenge, LabelRequest
+from streamgp.query import AlwaysChallenge
 
-from benchmarks import _chaos_senders as senders  # noqa: E402
-from benchmarks import _chaos_traffic as traffic  # noqa: E402
-from benchmarks import chaos  # noqa: E402
-from benchmarks._chaos_ends import GRACE_S  # noqa: E402
-from benchmarks._chaos_findings import Findings  # noqa: E402
-from benchmarks._chaos_learners import StateOfTopics, explain  # noqa: E402
-from benchmarks._chaos_ledger import Ledger  # noqa: E402
-from benchmarks._chaos_programs import FINAL, Plan, Workers  # noqa: E402
-from benchmarks._chaos_talks import Asked, Talk  # noqa: E402
-from benchmarks._chaos_traffic import (  # noqa: E402
+from . import senders, traffic
+from .checks import GRACE_S
+from .conversations import Asked, Talk
+from .learners import StateOfTopics, explain
+from .ledger import Findings, Ledger
+from .processes import FINAL, ROOT, Plan, Workers
+from .traffic import (
     HOSTILE,
     HOSTILE_KEYS,
     HOSTILE_MARK,
@@ -33,19 +39,6 @@ from benchmarks._chaos_traffic import (  # noqa: E402
     MARK,
     Traffic,
 )
-from connectors.memory import MemoryTopics  # noqa: E402
-from connectors.storage.snapshots import StateDirectory  # noqa: E402
-from connectors.topics import ALL_TOPICS, Outgoing  # noqa: E402
-from connectors.wire.codec import decode  # noqa: E402
-from connectors.wire.outbound import Outbox  # noqa: E402
-from connectors.worker.early_answers import PATIENCE_S  # noqa: E402
-from connectors.worker.settings import LoopSettings  # noqa: E402
-from connectors.worker.worker import Worker, WorkerSettings  # noqa: E402
-from streamgp import GPClassifier, SkepticalClassifier  # noqa: E402
-from streamgp.budgets import AtMostPer  # noqa: E402
-from streamgp.interactive import SimulatedAnnotator  # noqa: E402
-from streamgp.interactive.messages import Challenge, LabelRequest  # noqa: E402
-from streamgp.query import AlwaysChallenge  # noqa: E402
 
 HORIZON_S = 1000.0
 EXPIRES_S = 25.0
@@ -655,7 +648,10 @@ def test_a_worker_that_must_not_be_started_again_is_given_up(tmp_path):
         workers.kill()
 
 
-def test_a_size_that_is_none_is_refused(capsys):
-    with pytest.raises(SystemExit):
-        chaos.main(["--events", "0"])
-    assert "--seconds, --events and --workers must be greater than 0" in capsys.readouterr().err
+@pytest.mark.skipif(not (ROOT / "benchmarks").is_dir(), reason="needs what benchmarks share")
+@pytest.mark.parametrize("command", ["tests.chaos", "benchmarks.chaos"])
+def test_a_size_that_is_none_is_refused(command):
+    arguments = [sys.executable, "-m", command, "--events", "0"]
+    done = subprocess.run(arguments, cwd=ROOT, capture_output=True, check=False, text=True)
+    assert done.returncode == 2
+    assert "--seconds, --events and --workers must be greater than 0" in done.stderr

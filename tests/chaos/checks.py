@@ -1,0 +1,304 @@
+"""Checks of what the topics hold: consensus log, ends of questions, dead letters.
+
+The consensus log: an example that is withdrawn must stay so whatever the broker compacts first. So
+the line that says `withdrawn` is followed by a null for every earlier line of the example, and a
+worker writes no other null. Questions: each has exactly one end, an answer, a cancellation or the
+expiry. Dead letters: each input that cannot be used, once, with the original bytes.
+
+An answer that names no request may be the label of an event that is still to come. So a worker
+lets it wait for its event, in the topic `state`, also if that came long ago and is forgotten; only
+then is it a dead letter.
+
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from math import inf
+from typing import Any, TypeAlias
+
+import msgspec
+
+from connectors.topics import Record
+from connectors.wire.state_records import EARLY, split_key
+from connectors.worker.early_answers import PATIENCE_S
+
+from .conversations import Asked, Talk
+
+Name: TypeAlias = tuple[str, str]
+"""Key and event id."""
+
+_SEPARATOR = b"\x1f"
+
+
+class Lines:
+    r"""Takes the records of the topic `consensus`, those of a partition in their order.
+
+    Attributes
+    ----------
+    of_key
+        Of each key its lines.
+    written_at
+        Of each event when its lines were written.
+
+    Examples
+    --------
+    >>> line = {"key": "ann", "event_id": "e1", "sequence": 1, "y": None, "origin": "withdrawn"}
+    >>> place = {"topic": "consensus", "partition": 0, "offset": 0, "at": 60.0}
+    >>> lines = Lines()
+    >>> lines.take(Record(key=b"ann\x1fe1\x1f1", value=msgspec.json.encode(line), **place))
+    >>> lines.take(Record(key=b"bob\x1fe1\x1f0", value=None, **place))
+    >>> list(lines.wrong_nulls())
+    ["no null after a withdrawal: b'ann\\x1fe1\\x1f0'", "null without need: b'bob\\x1fe1\\x1f0'"]
+
+    """
+
+    # _due     by their key, lines that are still to be taken out
+    # _strays  keys of nulls that nobody waited for
+    def __init__(self) -> None:
+        self.of_key: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        self.written_at: dict[Name, list[float]] = defaultdict(list)
+        self._due: Counter[bytes] = Counter()
+        self._strays: list[bytes] = []
+
+    def __len__(self) -> int:
+        return sum(map(len, self.of_key.values()))
+
+    def take(self, record: Record) -> None:
+        """Take the next record of its partition."""
+        record_key = record.key or b""
+        if record.value is None:
+            if self._due[record_key]:
+                self._due[record_key] -= 1
+            else:
+                self._strays.append(record_key)
+            return
+        line = msgspec.json.decode(record.value)
+        self.of_key[line["key"]].append(line)
+        self.written_at[line["key"], line["event_id"]].append(record.at)
+        if line["origin"] == "withdrawn":
+            example, _, revision = record_key.rpartition(_SEPARATOR)
+            self._due.update(b"%b%b%d" % (example, _SEPARATOR, n) for n in range(int(revision)))
+
+    def wrong_nulls(self) -> Iterator[str]:
+        """Find nulls that are missing, and those that are too many."""
+        for record_key in self._due.elements():
+            yield f"no null after a withdrawal: {record_key!r}"
+        for record_key in self._strays:
+            yield f"null without need: {record_key!r}"
+
+    def surplus(self, talks: Mapping[Name, Talk]) -> dict[Name, int]:
+        """Count for each event how many lines there are too many."""
+        found: dict[Name, int] = {name: -talk.n_lines for name, talk in talks.items()}
+        for name, times in self.written_at.items():
+            found[name] = found.get(name, 0) + len(times)
+        return {name: n for name, n in found.items() if n}
+
+    def gaps(self) -> Iterator[str]:
+        """Find lines that do not follow the line before."""
+        for key, lines in self.of_key.items():
+            numbers = [0, *(line["sequence"] for line in lines)]
+            for before, after in pairwise(numbers):
+                if after != before + 1:
+                    yield f"{key}: {after} after {before}"
+
+    def wrong_counts(self, counts: Mapping[str, Sequence[int]]) -> Iterator[str]:
+        """Find numbers of examples that the log does not allow.
+
+        Parameters
+        ----------
+        counts
+            Of each key how many examples its predictions name, in their order.
+
+        """
+        for key, named in counts.items():
+            held: set[str] = set()
+            sizes = [0]
+            for line in self.of_key.get(key, ()):
+                (held.discard if line.get("y") is None else held.add)(line["event_id"])
+                sizes.append(len(held))
+            at = 0
+            for count in named:
+                try:
+                    at = sizes.index(count, at)
+                except ValueError:
+                    yield f"{key}: {count}, after line {at} of {len(sizes) - 1}"
+
+
+GRACE_S = 5.0
+"""How long after its expiry a question may still be open."""
+
+
+def wrong_ends(
+    asked: Mapping[Name, Asked],
+    talks: Mapping[Name, Talk],
+    written_at: Mapping[Name, Sequence[float]],
+    stopped_at: float,
+) -> Iterator[tuple[str, bool]]:
+    """Find questions without exactly one end, and whether they are open within their time.
+
+    Parameters
+    ----------
+    asked
+        What the topic of requests says, by event.
+    talks
+        What must have come of the answers, by event.
+    written_at
+        When lines of the consensus log were written, by event.
+    stopped_at
+        When the workers were told to stop.
+
+    Examples
+    --------
+    >>> asked = Asked()
+    >>> asked.ask("e1/label", 60.0)
+    >>> list(wrong_ends({("ann", "e1"): asked}, {}, {}, stopped_at=50.0))
+    [('ann: e1/label', True)]
+    >>> asked.expire("e1/label", at=61.0)
+    >>> list(wrong_ends({("ann", "e1"): asked}, {}, {}, stopped_at=70.0))
+    []
+
+    """
+    for name, of_event in asked.items():
+        talk = talks.get(name) or Talk(name[1], None, of_event)
+        moments = written_at.get(name, ())
+        if of_event.n_twice:
+            yield f"{name} was asked twice", False
+        for request_id in {*of_event.expires_at, *of_event.expired, *of_event.cancelled}:
+            was_asked = request_id in of_event.expires_at
+            n_ends = of_event.expired[request_id] + talk.ended[request_id]
+            is_told = of_event.cancelled[request_id] == talk.cancelled[request_id]
+            is_over = _is_over(of_event, request_id, moments)
+            if was_asked and n_ends + is_over == 1 and is_told:
+                continue
+            expires_at = of_event.expires_at.get(request_id)
+            in_time = expires_at is None or expires_at > stopped_at - GRACE_S
+            yield f"{name[0]}: {request_id}", was_asked and n_ends == 0 and is_told and in_time
+
+
+def _is_over(asked: Asked, request_id: str, moments: Sequence[float]) -> bool:
+    """Whether something came of a question before it expired: then it has ended before."""
+    expired_at = asked.expired_at.get(request_id)
+    if expired_at is None:
+        return False
+    since = asked.asked_at.get(request_id, 0.0)
+    if request_id.endswith("/label"):
+        moments = [*moments, *(at for r, at in asked.asked_at.items() if r != request_id)]
+    return any(since < at < expired_at for at in moments)
+
+
+Place: TypeAlias = tuple[str, int, int]
+"""Topic, partition and offset."""
+
+
+def place_of(record: Record) -> Place:
+    """Return where a record lies."""
+    return record.topic, record.partition, record.offset
+
+
+class Letters:
+    """Takes the inputs that cannot be used, the dead letters, and the answers that wait.
+
+    Attributes
+    ----------
+    n_waiting
+        How many answers were excused.
+
+    Examples
+    --------
+    >>> place = {"topic": "events", "partition": 0, "offset": 7, "at": 60.0}
+    >>> letters = Letters()
+    >>> letters.expect(Record(key=b"ann", value=b"?", **place))
+    >>> letters.missing(), letters.n_found, letters.n_too_many
+    ([('events', 0, 7)], 0, 0)
+
+    """
+
+    # _bad    inputs that must be dead letters
+    # _found  dead letters by where their input lay; None for a timer
+    # _since  when an answer that waits for its event was read, by where it lies
+    def __init__(self) -> None:
+        self.n_waiting = 0
+        self._bad: dict[Place, Record] = {}
+        self._found: dict[Place | None, list[Record]] = defaultdict(list)
+        self._since: dict[Place, float] = {}
+
+    def expect(self, bad: Record) -> None:
+        """Take an input that cannot be used."""
+        self._bad[place_of(bad)] = bad
+
+    def take(self, letter: Record) -> None:
+        """Take a dead letter."""
+        headers = dict(letter.headers)
+        if "dlq.topic" not in headers:
+            self._found[None].append(letter)
+            return
+        role = "role" if "dlq.role" in headers else "topic"
+        where = (headers[f"dlq.{name}"].decode() for name in (role, "partition", "offset"))
+        topic, partition, offset = where
+        self._found[topic, int(partition), int(offset)].append(letter)
+
+    def take_state(self, record: Record) -> None:
+        """Take a record of the topic `state`, which may be an answer that waits or no longer."""
+        name = split_key(record.key or b"")[-1]
+        if not name.startswith(EARLY):
+            return
+        topic, partition, offset = name.removeprefix(EARLY).split(":")
+        place = topic, int(partition), int(offset)
+        if record.value is None:
+            self._since.pop(place, None)
+        else:
+            self._since[place] = msgspec.json.decode(record.value)["value"]["since"]
+
+    def excuse_waiting(self, stopped_at: float) -> None:
+        """Excuse the answers that wait and whose time was not over when the workers stopped."""
+        for place, since in self._since.items():
+            if since + PATIENCE_S > stopped_at - GRACE_S and self._bad.pop(place, None):
+                self.n_waiting += 1
+
+    def has(self, record: Record) -> bool:
+        """Whether there is a dead letter of an input."""
+        return bool(self._of(place_of(record)))
+
+    def read_by(self, record: Record) -> float:
+        """Return by when an answer was read that waits or is a dead letter; of others -inf."""
+        place = place_of(record)
+        ats = [letter.at for letter in self._of(place)]
+        return max([*ats, self._since.get(place, -inf)])
+
+    @property
+    def n_expected(self) -> int:
+        """How many inputs cannot be used."""
+        return len(self._bad)
+
+    @property
+    def n_found(self) -> int:
+        """How many of them are dead letters as they should be."""
+        return len(self._bad) - len(self.missing())
+
+    @property
+    def n_too_many(self) -> int:
+        """How many other dead letters there are."""
+        return sum(map(len, self._found.values())) - self.n_found
+
+    def missing(self) -> list[Place]:
+        """Return which inputs are not a dead letter exactly once, with their bytes."""
+        return [
+            place
+            for place, record in self._bad.items()
+            if [_bytes(letter) for letter in self._of(place)] != [_bytes(record)]
+        ]
+
+    def strays(self) -> list[Place | None]:
+        """Return of which inputs there are dead letters without need."""
+        return [place for place in self._found if place not in self._bad]
+
+    def _of(self, place: Place) -> list[Record]:
+        return self._found.get(place, [])
+
+
+def _bytes(record: Record) -> tuple[bytes | None, bytes | None, list[tuple[str, bytes]]]:
+    headers = [(name, value) for name, value in record.headers if not name.startswith("dlq.")]
+    return record.key, record.value, headers
