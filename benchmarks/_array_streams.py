@@ -193,6 +193,8 @@ _KINDS: dict[str, Callable[[Array], Array]] = {
 KINDS = tuple(_KINDS)
 
 
+# --- classifiers that play them
+
 # That of `GPClassifier` and `isgp()`, as is the kernel.
 NOISE_VARIANCE = 0.5
 

@@ -27,6 +27,8 @@ from threadpoolctl import threadpool_limits
 
 from streamgp.common.environment import environment
 
+# --- processes and BLAS threads
+
 J = TypeVar("J")
 R = TypeVar("R")
 
@@ -72,6 +74,8 @@ def kernels() -> str:
     """
     return environment()["blas_kernel"]
 
+
+# --- a benchmark
 
 VERSION = 1
 _PACKAGES = (

@@ -56,6 +56,8 @@ from streamgp.gp.sparse import SparseGP
 from streamgp.kernels import SquaredExponential
 from streamgp.learners.gp_classifier import LENGTH_SCALE_PER_ROOT_FEATURE
 
+# --- times of a step, early and late, beside the BLAS calls that it makes
+
 _N_FEATURES = 20
 _N_CLASSES = 10
 _LENGTH_SCALE = LENGTH_SCALE_PER_ROOT_FEATURE * _N_FEATURES**0.5
@@ -177,6 +179,8 @@ class _Calls:
             for _ in range(2):
                 dsyr(1e-12, h, a=Q, overwrite_a=1)
 
+
+# --- the benchmark
 
 # Of a step over its BLAS calls.
 _LIMITS = {100: 5.0, 200: 3.0, 500: 2.0}

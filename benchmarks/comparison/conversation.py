@@ -19,6 +19,8 @@ from benchmarks._logs import Labelled
 from streamgp import SkepticalClassifier, interactive_val_score
 from streamgp.interactive import Annotator
 
+# --- one conversation
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
@@ -94,6 +96,8 @@ def averaged(scores: Sequence[Score]) -> Score:
         **{name: mean(getattr(score, name) for score in scores) for name in Score.__slots__}
     )
 
+
+# --- knobs
 
 TOLERANCE = 0.03
 _TRIES = 5

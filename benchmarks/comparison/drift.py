@@ -53,6 +53,8 @@ from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.base import Array
 from streamgp.query import AskRule, RandomAsk, SkepticalAsk
 
+# --- labels that are asked for, some of them wrong: what is not asked is not known
+
 _WRONG = 0.2
 
 RULES: Mapping[str, AskRule] = {
@@ -88,6 +90,8 @@ def asked(stream: ArrayStream, rule: AskRule, learner: GPClassifier, seed: int) 
         "drifts": float(n_drifts),
     }
 
+
+# --- the benchmark
 
 _MAX_POINTS = 200
 # Events beyond which the exact process takes more than a minute and two gigabytes.

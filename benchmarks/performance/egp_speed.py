@@ -41,6 +41,8 @@ from streamgp import EnsembleGPRegressor
 from streamgp.kernels import SquaredExponential
 from streamgp.metrics import NMSE
 
+# --- regressors of River and scikit-learn as learners of the same stream
+
 Build = Callable[[int], Any]
 
 
@@ -146,6 +148,8 @@ PEERS: dict[str, Build] = {
     "scikit-learn SGDRegressor on RBFSampler": SgdOnFeatures,
 }
 
+
+# --- the benchmark
 
 _N_FEATURES = 20
 

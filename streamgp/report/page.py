@@ -257,7 +257,7 @@ def _estimates(run: Run) -> Chart:
     """Return the estimated share of wrong answers of each annotator."""
     lines = [Line(name=e.name or "no name", x=e.n_answers, y=e.estimate) for e in run.estimates]
     if len(lines) == len(run.annotators) == 1 and run.annotators[0].error_rate is not None:
-        # With several annotators nobody could tell whose it is.
+        # With several annotators it would not be clear whose it is.
         ends = (lines[0].x[0], lines[0].x[-1])
         lines.append(Line(name="true share", x=ends, y=(run.annotators[0].error_rate,) * 2))
     return chart(lines, title="Estimated share of wrong answers", of="first answers", show=percent)

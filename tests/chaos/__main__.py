@@ -25,8 +25,8 @@ ends_wrong             questions without exactly one end: an answer, a cancellat
                        Only those whose time is not over may be open.
 lines_wrong, gaps      lines of the consensus log that do not follow from the answers, or do not
                        follow each other; counts_wrong: predictions that know another number of them
-ended_by_hand          transactions that the broker itself lost track of when it went down; nobody
-                       would read on if they were not ended, as its operator does
+ended_by_hand          transactions that the broker itself lost track of when it went down; no
+                       consumer would read on if they were not ended, as its operator does
 nulls_wrong            lines of withdrawn examples that were not taken out of the log, and others
                        that were
 

@@ -27,6 +27,8 @@ from connectors.worker.early_answers import PATIENCE_S
 
 from .conversations import Asked, Talk
 
+# --- consensus log
+
 Name: TypeAlias = tuple[str, str]
 """Key and event id."""
 
@@ -56,7 +58,7 @@ class Lines:
     """
 
     # _due     by their key, lines that are still to be taken out
-    # _strays  keys of nulls that nobody waited for
+    # _strays  keys of nulls that no withdrawal called for
     def __init__(self) -> None:
         self.of_key: dict[str, list[dict[str, Any]]] = defaultdict(list)
         self.written_at: dict[Name, list[float]] = defaultdict(list)
@@ -127,6 +129,8 @@ class Lines:
                     yield f"{key}: {count}, after line {at} of {len(sizes) - 1}"
 
 
+# --- ends of questions
+
 GRACE_S = 5.0
 """How long after its expiry a question may still be open."""
 
@@ -188,6 +192,8 @@ def _is_over(asked: Asked, request_id: str, moments: Sequence[float]) -> bool:
         moments = [*moments, *(at for r, at in asked.asked_at.items() if r != request_id)]
     return any(since < at < expired_at for at in moments)
 
+
+# --- dead letters
 
 Place: TypeAlias = tuple[str, int, int]
 """Topic, partition and offset."""

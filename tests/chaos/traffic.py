@@ -22,7 +22,7 @@ from connectors.wire.codec import MAX_INPUT_BYTES
 MARK = b"chaos-bad"
 HOSTILE_MARK = b"chaos-hostile"
 HOSTILE_KEYS = b"hostile "
-"""What the keys begin with that nobody but an attacker uses."""
+"""Prefix of the keys that an attacker alone uses."""
 HOSTILE_SHARE = 0.02
 CLASSES = ("hall", "kitchen", "lounge", "study")
 N_KEYS = 100

@@ -3,7 +3,7 @@
 Learners ask by the default rule, `SkepticalAsk(c)`; those that know class probabilities only also
 *at a rate*, `BestVersusSecond(0.0)` with a `RateBudget`, and `srf()` in its stages. Asking rules
 have the default learner, but for those that compare the experts of an ensemble; so have rules for
-challenges. Everybody's knob (`c`, a rate, a threshold) is turned, for each log, until the number of
+challenges. The knob of each (`c`, a rate, a threshold) is turned, for each log, until the number of
 labels fits: 10 % of the events, of learners also 3 %. Accuracies play no part in that. Where no
 setting fits, fewer labels are asked, or they are cut off at the number wanted (*hard limit*: in
 which share of the runs).
@@ -41,11 +41,13 @@ from benchmarks._harness import (
     standard_error,
 )
 from benchmarks._logs import Log, read_all
-from benchmarks.comparison.compare import entries as entries
+from benchmarks.comparison.compare import entries
 from benchmarks.comparison.compare.entries import GROUPS, Job
 from benchmarks.comparison.conversation import Score
 from benchmarks.comparison.skactiveml import HAS_SKACTIVEML
 from benchmarks.comparison.strategies.rules import DEFAULT
+
+# --- tables: means over logs in which every log has the same weight
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +124,8 @@ def _of(cells: Sequence[Cell], group: str, name: str, rate: float) -> list[Cell]
 
 # Colours of Okabe and Ito, which the colour-blind tell apart; shares differ in what is filled.
 _RIVERS, _OWN = "#D55E00", "#0072B2"
+# --- curves: a line for each learner, a mark for each number of labels
+
 _INCHES_PER_LINE = 0.24
 
 
@@ -150,6 +154,8 @@ def draw(by_share: Sequence[Sequence[Row]], path: Path) -> None:
     figure.legend(loc="outside lower center", ncols=len(by_share), frameon=False)
     save_picture(figure, path)
 
+
+# --- the benchmark
 
 # Logs, each in the order that is played.
 _ORDERS = {
@@ -220,7 +226,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def measure(options: Options, *, plan: Plan | None = None, pictures: Path | None = None) -> Outcome:
-    """Let everybody converse over every log, and compare."""
+    """Let every entry converse over every log, and compare."""
     plan = plan or (QUICK if options.quick else Plan())
     logs, skipped = read_all(plan.logs, options.data, plan.n_events)
     if not HAS_SKACTIVEML:

@@ -56,6 +56,8 @@ from streamgp.query import (
     Variance,
 )
 
+# --- entries
+
 ISGP = "isgp()"
 PRIVILEGED = "PrivilegedGPClassifier()"
 ENSEMBLE = "EnsembleGPClassifier()"
@@ -69,7 +71,7 @@ _Learner: TypeAlias = Callable[[int], base.Classifier]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """Somebody who takes part.
+    """A learner or rule that takes part.
 
     Parameters
     ----------
@@ -255,6 +257,8 @@ TIRED: Mapping[str, Entry] = {
 }
 
 
+# --- runs
+
 DECLINE_RATE = 0.05
 # In events, as is the half-life: these logs have no time in common.
 DELAY = 10.0
@@ -266,7 +270,7 @@ _N_UNTIMED = 60
 
 
 def annotator(log: Log, seed: int) -> Annotator:
-    """Return somebody who errs, declines and takes time, always at the same rates."""
+    """Return an annotator who errs, declines and takes time, always at the same rates."""
     return SimulatedAnnotator(
         error_rate=ERROR_RATE,
         delay=DELAY,
@@ -277,7 +281,7 @@ def annotator(log: Log, seed: int) -> Annotator:
 
 
 def tired(log: Log, seed: int) -> Annotator:
-    """Return somebody who errs when there were many questions of late; whatever else is the same.
+    """Return an annotator who errs when there were many questions of late; all else is the same.
 
     At one question in every ten events that is one answer in ten, in a rush of questions each. The
     answers say how long they took: three tenths longer for every question of late.

@@ -38,7 +38,7 @@ from benchmarks._harness import (
     standard_error,
 )
 from benchmarks.comparison.pool import problems as pools
-from benchmarks.comparison.pool import strategies as strategies
+from benchmarks.comparison.pool import strategies
 from benchmarks.comparison.pool.problems import NOISE_VARIANCE, Draw, Problem
 from benchmarks.comparison.pool.strategies import (
     HERDING,
@@ -57,6 +57,8 @@ from benchmarks.comparison.skactiveml import HAS_SKACTIVEML
 from streamgp.base import Array
 from streamgp.gp.joint_posterior import PoolPosterior
 from streamgp.query.pool_criteria import assumed, hvar, l2fm, rkhs
+
+# --- closed forms against each candidate learned anew, by dense solves
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +141,8 @@ def _gap(found: Array, expected: Array) -> float:
     return float(np.abs(found - expected).max() / np.abs(expected).max())
 
 
+# --- curves: accuracy against labels, a panel for each pool
+
 # Colours of Okabe and Ito, which the colour-blind tell apart; every line has a dash of its own too.
 _LINES: dict[str, tuple[str, Any]] = {
     RAND: ("#999999", (0, (1, 1.2))),
@@ -189,6 +193,8 @@ def _draw_mean(axis: Any, name: str, runs: Sequence[Run], line: tuple[str, Any])
     axis.plot(marks, middle, color=colour, linestyle=dash, linewidth=1.5, label=name)
     axis.fill_between(marks, middle - error, middle + error, color=colour, alpha=0.15, linewidth=0)
 
+
+# --- the benchmark
 
 Results = Mapping[str, Mapping[str, Sequence[Run]]]
 """Runs by problem and strategy."""

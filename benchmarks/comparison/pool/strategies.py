@@ -21,6 +21,8 @@ from benchmarks.comparison.pool.problems import NOISE_VARIANCE, Draw
 from streamgp import PoolSampler
 
 RAND, MVAR, RKHS, HVAR, L2FM = "rand", "mvar", "rkhs", "hvar", "l2fm"
+# --- strategies
+
 CRITERIA = (RAND, MVAR, RKHS, HVAR, L2FM)
 
 _VARIANTS: dict[str, tuple[str, int, float]] = {
@@ -146,6 +148,8 @@ def _parzen_windows(similar: dict[str, Any], classes: list[int], seed: int) -> A
 
     return ParzenWindowClassifier(classes=classes, random_state=seed, **similar)
 
+
+# --- runs
 
 MARKS = (*range(1, 20), *range(20, 51, 2))
 """Numbers of labels at which a run is judged."""

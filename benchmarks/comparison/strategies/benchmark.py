@@ -41,6 +41,8 @@ from benchmarks.comparison.conversation import Score
 from benchmarks.comparison.skactiveml import HAS_SKACTIVEML
 from benchmarks.comparison.strategies.rules import CONTENDERS, DEFAULT, Job, microseconds
 
+# --- tables: means over logs in which every log has the same weight
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
@@ -194,6 +196,8 @@ def _means(cells: Sequence[Cell], value: _Value) -> dict[str, float]:
 def _mean(cells: Sequence[Cell], value: _Value) -> float:
     return mean(_means(cells, value).values())
 
+
+# --- the benchmark
 
 _EVERY_LABEL = "AlwaysAsk + AtMost"
 _AS_IT_COMES = "PaperAsk + AtMost"  # PaperAsk() and SkepticalAsk() are the same rule

@@ -36,6 +36,8 @@ from streamgp.query import (
     SkepticalAsk,
 )
 
+# --- rules
+
 DEFAULT = "SkepticalAsk"
 
 
@@ -145,6 +147,8 @@ CONTENDERS: dict[str, Contender] = {
     **({name: _of_skactiveml(name) for name in _SKACTIVEML} if HAS_SKACTIVEML else {}),
 }
 
+
+# --- runs
 
 ERROR_RATE = 0.2
 # Labels in units of the largest number wanted, beyond which a setting is not played on.

@@ -77,6 +77,8 @@ from streamgp import (
     OnlineGradientBoostingClassifier,
 )
 
+# --- recorded logs: boosted forests beside a plain one and a Gaussian process
+
 LOGS: Mapping[str, str] = {
     "wifi_rooms": "random",
     "wisdm": "random",
@@ -143,6 +145,8 @@ def _error_and_seconds(
     return n_wrong / len(events), (time.perf_counter() - started) / len(events)
 
 
+# --- weak learners of River: one pass over a pool, one test
+
 WEAK: Mapping[str, Any] = {
     "OnlineForestClassifier (default)": None,
     "river AMFClassifier": forest.AMFClassifier(n_estimators=10),
@@ -184,6 +188,9 @@ def rows_of_weak_learners(problem: Problem, n: int | None, seed: int) -> list[Ro
         }
         found.append(row)
     return found
+
+
+# --- the benchmark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

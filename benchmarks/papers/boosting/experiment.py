@@ -21,6 +21,8 @@ from streamgp.learners.boosting import FORESTS
 from streamgp.pool_learning import Pair, Round, active_learning_rounds
 from streamgp.query import AlwaysAsk
 
+# --- data sets
+
 DIGITS = "digits"
 """Scikit-learn's copy, which needs no data."""
 
@@ -98,6 +100,9 @@ def _problem(name: str, X: Array, y: Array, X_test: Array, y_test: Array) -> Pro
 
 GB, CB = "GB", "CB"
 NORMALISED, LARGER, FOREST = "GB, normalised", "GB, larger trees", "forest, not boosted"
+
+
+# --- runs
 
 
 def _larger_trees(preset: str, seed: int) -> Any:

@@ -26,6 +26,8 @@ from benchmarks.papers.boosting.experiment import (
     Run,
 )
 
+# --- tables and limits
+
 Results = Mapping[Cell, Sequence[Run]]
 
 
@@ -159,6 +161,8 @@ def _limited(name: str, found: Sequence[float], limit: float, slack: float) -> A
 def _with_error(name: str, values: Sequence[float]) -> Row:
     return {name: mean(values), f"{name} se": standard_error(values)}
 
+
+# --- curves: test error against labels, a panel for each data set
 
 # Colours of Okabe and Ito, which the colour-blind tell apart.
 _COLOURS = {

@@ -35,6 +35,8 @@ from streamgp.query import (
 )
 
 _N_LABELS, _N_TEST = 110, 200
+# --- identities
+
 _N_FREQUENCIES = 50
 _SCALES = tuple(10.0 ** (c / 2.0) for c in range(-3, 4))  # as in the default preset
 
@@ -136,6 +138,8 @@ KL_PAPER, KL_LIVING, VARIANCE, DETERMINISTIC = (
     "variance",
     "deterministic",
 )
+
+# --- runs
 
 # All scores of `AlwaysAsk` are the same, so that the budget chooses at random, at exactly its rate.
 RULES: dict[str, Callable[[], Any]] = {

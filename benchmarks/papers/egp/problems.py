@@ -94,7 +94,7 @@ def as_points(X: Array, name: str) -> list[Point]:
 def standardised(X: Array, n: int) -> Array:
     """Return points with mean 0 and variance 1 over the first `n`; what is constant there is 0."""
     std = X[:n].std(axis=0)
-    # A feature that did not vary would be in a unit that nobody knows.
+    # The unit of a feature that did not vary would be unknown.
     return np.where(std > 0.0, (X - X[:n].mean(axis=0)) / np.where(std > 0.0, std, 1.0), 0.0)
 
 

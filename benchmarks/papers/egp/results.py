@@ -26,6 +26,8 @@ from benchmarks.papers.egp.experiment import (
     Result,
 )
 
+# --- tables and limits
+
 Results = Mapping[Cell, Sequence[Result]]
 
 ERROR, NPLL = "error", "NPLL"
@@ -180,6 +182,8 @@ def _differences(these: Sequence[float], those: Sequence[float]) -> list[float]:
     return [a - b for a, b in zip(these, those, strict=True)]
 
 
+# --- curves: error against label rate, a panel for each problem
+
 # Colours of Okabe and Ito, which the colour-blind tell apart; every line has a dash of its own too.
 _LINES = {
     RANDOM: ("#E69F00", "2 3"),
@@ -327,7 +331,7 @@ def _panel(panel: Panel) -> list[Element]:
 def _padded(low: float, high: float, *, log: bool) -> tuple[float, float]:
     """Return the ends of an axis, a little beyond the numbers."""
     if log:
-        # Nobody is right about everything, but a few test events may be.
+        # No learner is right about everything, but a few test events may be all right.
         low, high = max(low, 1e-9), max(high, 1e-9)
         room = max((high / low) ** 0.08, 1.05)
         return low / room, high * room

@@ -14,7 +14,7 @@ and without replays of earlier ones, and all at once; AUC says how well the expe
 answer tells careless ones. A longer stream shows which examples to retain, if few can be.
 
 In a conversation the same answers are challenged when they are probably wrong: by the record of
-whoever gave them, by the noise that is expected of them, or by both, as `SkepticalClassifier` does.
+the annotator, by the noise that is expected of them, or by both, as `SkepticalClassifier` does.
 
 Then identities and times. Differences are run by run: all methods meet the same draws.
 
@@ -49,6 +49,8 @@ from streamgp import PrivilegedGPClassifier
 from streamgp.base import Array
 from streamgp.gp.latent_noise.model import LabelledPoints, LabelModel, explain, log_evidence
 from streamgp.kernels import SquaredExponential
+
+# --- identities of expectation propagation with two functions, and times
 
 _STEP = 1e-4
 _TIGHT = 1e-9
@@ -160,6 +162,8 @@ def _differences(model: LabelModel, points: LabelledPoints) -> Array:
         found.append((up - down) / (2.0 * _STEP))
     return np.array(found)
 
+
+# --- the benchmark
 
 _ONLINE = "annotator"
 # Points by which GPC+ has to be below GPC.

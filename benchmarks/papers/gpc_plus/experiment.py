@@ -33,6 +33,8 @@ BATCH, BATCH_PLUS = "GPC, all at once", "GPC+, all at once"
 LEAST, LATEST, RANDOM, EVERY = "those that tell most", "the latest", "at random", "all of them"
 """Which examples are retained."""
 
+# --- runs: learners, and how well they learn
+
 OFFLINE = (GPC, ORDINARY, PLUS, PAPER)
 ONLINE = (ADF, GPC, BATCH, ORDINARY, ADF_PLUS, PLUS, BATCH_PLUS)
 KEPT = (LEAST, LATEST, RANDOM, EVERY)
@@ -160,6 +162,8 @@ def _error(model: PrivilegedGPClassifier, draw: Draw) -> float:
     predicted = [model.predict_one(x) for x in as_points(draw.X_test, "x")]
     return 100.0 * float(np.mean(np.array(predicted) != draw.y_test))
 
+
+# --- conversations: whom to challenge
 
 _N_TEST = 2000
 _SECOND_CARELESS = 0.1

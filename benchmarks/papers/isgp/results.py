@@ -133,6 +133,8 @@ def _differences(these: Sequence[float], those: Sequence[float]) -> list[float]:
     return [a - b for a, b in zip(these, those, strict=True)]
 
 
+# --- curves
+
 # Colours of Okabe and Ito, which the colour-blind tell apart; every line has a dash of its own too.
 _LINES: dict[str, tuple[str, Any]] = {
     NEVER: ("#E69F00", (0, (1, 1.2))),

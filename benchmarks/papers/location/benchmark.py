@@ -54,6 +54,8 @@ from benchmarks.papers.location.game import (
     people,
 )
 
+# --- curves, as Figure 3 of the paper shows them
+
 # As in the pictures of the synthetic experiment.
 _LINES: dict[str, tuple[str, Any]] = {
     NEVER: ("#E69F00", (0, (1, 1.2))),
@@ -106,12 +108,14 @@ def _draw_row(row: Any, condition: Condition, traces: Mapping[str, Sequence[Trac
         axis.grid(alpha=0.25)
 
 
+# --- the benchmark
+
 _STEPS = (25, 50, 100, 200, 300)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is played; None for everybody."""
+    """What is played; None for all people."""
 
     conditions: Sequence[Condition] = CONDITIONS
     n_people: int | None = None
@@ -136,7 +140,7 @@ def measure(
     pictures: Path | None = None,
     n_processes: int | None = None,
 ) -> Outcome:
-    """Play everybody's stream under all conditions."""
+    """Play the stream of each person under all conditions."""
     plan = plan or (QUICK if options.quick else Plan())
     try:
         if options.data is None:
@@ -151,19 +155,19 @@ def measure(
     played: dict[Condition, dict[str, Played]] = {}
     seeds = range(options.seed, options.seed + plan.n_seeds)
     with processes(n_processes) as pool:
-        everybody = People(options.data, users, pool)
+        persons = People(options.data, users, pool)
         for condition in plan.conditions:
             found = played[condition] = {}
             for name in GAUSSIAN:
                 progress(f"{condition}: {name}")
-                traces = everybody.traces(condition, name, seeds)
+                traces = persons.traces(condition, name, seeds)
                 found[name] = Played(learner=name, knob=None, traces=traces)
             tuned = [(FRUGAL, plan.cs, seeds)]
             tuned += [(FOREST, plan.thetas, seeds[:1])] if with_forest else []
             for name, knobs, of_it in tuned:
-                knob = _tuned(everybody, condition, name, seeds[:1], knobs)
+                knob = _tuned(persons, condition, name, seeds[:1], knobs)
                 progress(f"{condition}: {name}, knob {knob:.3g}")
-                traces = everybody.traces(condition, name, of_it, knob)
+                traces = persons.traces(condition, name, of_it, knob)
                 found[name] = Played(learner=name, knob=knob, traces=traces)
     if pictures is not None:
         curves = {c: {name: p.traces for name, p in of.items()} for c, of in played.items()}
@@ -179,14 +183,14 @@ def measure(
 
 
 def _tuned(
-    everybody: People, condition: Condition, name: str, seeds: Sequence[int], knobs: Sequence[float]
+    persons: People, condition: Condition, name: str, seeds: Sequence[int], knobs: Sequence[float]
 ) -> float:
     """Return the knob at which a learner has as many questions as ISGP."""
-    target = mean_questions(everybody.traces(condition, ISGP, seeds))
+    target = mean_questions(persons.traces(condition, ISGP, seeds))
     counts = []
     for knob in knobs:
         progress(f"{condition}: {name}, trying {knob:g}")
-        counts.append(mean_questions(everybody.traces(condition, name, seeds, knob)))
+        counts.append(mean_questions(persons.traces(condition, name, seeds, knob)))
         if counts[-1] >= target:
             break
     return knob_for(knobs[: len(counts)], counts, target)

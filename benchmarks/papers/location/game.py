@@ -123,6 +123,8 @@ def annotator(played: Fold) -> SimulatedAnnotator:
     return SimulatedAnnotator(played.condition.noise, classes=range(len(PLACES)), seed=played.seed)
 
 
+# --- learners
+
 DEFAULT = "default preset"
 FRUGAL = "default at ISGP's questions"
 FOREST = FOREST_QUESTIONS
@@ -219,7 +221,7 @@ class People:
     def traces(
         self, condition: Condition, name: str, seeds: Sequence[int], knob: float = 0.0
     ) -> list[Trace]:
-        """Let a learner play everybody's stream, all seeds of one person in a row."""
+        """Let a learner play the streams of all people, all seeds of one person in a row."""
         tasks = [
             Task(self.data, condition, user, seed, name, knob)
             for user in self.users

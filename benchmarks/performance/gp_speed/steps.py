@@ -27,6 +27,8 @@ from streamgp.gp.bounded import NumberedGP
 from streamgp.kernels import SquaredExponential
 from streamgp.learners.gp_classifier import LENGTH_SCALE_PER_ROOT_FEATURE
 
+# --- the explicit inverse
+
 
 class InverseGPClassifier:
     """Gaussian process classifier with `Γ = (K + noise_variance I)⁻¹` as a matrix.
@@ -122,6 +124,8 @@ class InverseGPClassifier:
         self._last = (key, row, g, variance, k @ self._alpha[:n])
         return self._last
 
+
+# --- steps
 
 # Two matrices of more points take a gigabyte, and longer to be made than to be measured.
 LARGEST_INVERSE = 3000

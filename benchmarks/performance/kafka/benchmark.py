@@ -62,6 +62,8 @@ from connectors.worker.worker import Worker, WorkerSettings
 from streamgp.apps.worker.process import collect_seldom
 from streamgp.interactive.messages import Answer, LabelledExample, LabelRequest
 
+# --- latency: from an event to its prediction, from an answer until it is learned
+
 _WARM_UP_S = 2.0
 _AFTER_S = 3.0
 _TICK_S = 0.005
@@ -245,6 +247,8 @@ def _undated(record: Outgoing) -> Outgoing:
     value = record.value.replace(b'"occurred_at":0.0,', b"")
     return msgspec.structs.replace(record, value=value)
 
+
+# --- the benchmark
 
 _BATCH = 1000
 

@@ -261,7 +261,7 @@ def _write_history(
                     n_learned += 1
             n += 1
         writer.flush()
-    for message in loops.on_time(_LONG_AGO - 1.0):  # challenges that nobody answered expire
+    for message in loops.on_time(_LONG_AGO - 1.0):  # unanswered challenges expire
         if isinstance(message, LabelledExample):
             writer.send(outbox.message(message, partitions[str(message.key)]))
     for name, parts in loops.changes().items():
