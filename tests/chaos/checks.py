@@ -36,7 +36,7 @@ _SEPARATOR = b"\x1f"
 
 
 class Lines:
-    r"""Takes the records of the topic `consensus`, those of a partition in their order.
+    r"""Records of the topic `consensus`, those of a partition added in their order.
 
     Attributes
     ----------
@@ -50,8 +50,8 @@ class Lines:
     >>> line = {"key": "ann", "event_id": "e1", "sequence": 1, "y": None, "origin": "withdrawn"}
     >>> place = {"topic": "consensus", "partition": 0, "offset": 0, "at": 60.0}
     >>> lines = Lines()
-    >>> lines.take(Record(key=b"ann\x1fe1\x1f1", value=msgspec.json.encode(line), **place))
-    >>> lines.take(Record(key=b"bob\x1fe1\x1f0", value=None, **place))
+    >>> lines.add(Record(key=b"ann\x1fe1\x1f1", value=msgspec.json.encode(line), **place))
+    >>> lines.add(Record(key=b"bob\x1fe1\x1f0", value=None, **place))
     >>> list(lines.wrong_nulls())
     ["no null after a withdrawal: b'ann\\x1fe1\\x1f0'", "null without need: b'bob\\x1fe1\\x1f0'"]
 
@@ -68,8 +68,8 @@ class Lines:
     def __len__(self) -> int:
         return sum(map(len, self.of_key.values()))
 
-    def take(self, record: Record) -> None:
-        """Take the next record of its partition."""
+    def add(self, record: Record) -> None:
+        """Add the next record of its partition."""
         record_key = record.key or b""
         if record.value is None:
             if self._due[record_key]:
@@ -205,7 +205,7 @@ def place_of(record: Record) -> Place:
 
 
 class Letters:
-    """Takes the inputs that cannot be used, the dead letters, and the answers that wait.
+    """Inputs that cannot be used, dead letters, and answers that wait.
 
     Attributes
     ----------
@@ -232,11 +232,11 @@ class Letters:
         self._since: dict[Place, float] = {}
 
     def expect(self, bad: Record) -> None:
-        """Take an input that cannot be used."""
+        """Add an input that cannot be used."""
         self._bad[place_of(bad)] = bad
 
-    def take(self, letter: Record) -> None:
-        """Take a dead letter."""
+    def add(self, letter: Record) -> None:
+        """Add a dead letter."""
         headers = dict(letter.headers)
         if "dlq.topic" not in headers:
             self._found[None].append(letter)
@@ -246,8 +246,8 @@ class Letters:
         topic, partition, offset = where
         self._found[topic, int(partition), int(offset)].append(letter)
 
-    def take_state(self, record: Record) -> None:
-        """Take a record of the topic `state`, which may be an answer that waits or no longer."""
+    def add_state(self, record: Record) -> None:
+        """Add a record of the topic `state`, which may be an answer that waits or no longer."""
         name = split_key(record.key or b"")[-1]
         if not name.startswith(EARLY):
             return

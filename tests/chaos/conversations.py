@@ -85,7 +85,7 @@ class Talk:
     >>> asked.ask("e1/label", 60.0)
     >>> talk = Talk("e1", None, asked)
     >>> answer = {"answer_id": "a1", "request_id": "e1/label", "y": "hall"}
-    >>> talk.hear(answer), talk.hear(answer), talk.hear({**answer, "answer_id": "a2"})
+    >>> talk.answer(answer), talk.answer(answer), talk.answer({**answer, "answer_id": "a2"})
     ('accepted', 'repeated', 'refused')
     >>> talk.n_lines, talk.state
     (1, 'learned')
@@ -114,8 +114,8 @@ class Talk:
         elif self._label in asked.expires_at:
             self.state = "expired" if asked.expired[self._label] else "asked"
 
-    def hear(self, answer: dict[str, Any]) -> Verdict:
-        """Take the next answer about the event, as it stands on the topic."""
+    def answer(self, answer: dict[str, Any]) -> Verdict:
+        """Add the next answer about the event, as it stands on the topic."""
         answer_id = answer["answer_id"]
         if answer_id in self._accepted:
             return "repeated"

@@ -138,7 +138,7 @@ def _label(plain: Any) -> Any:
 
 
 class StateOfTopics:
-    """Takes all records of the topics `state` and `consensus`, and compares with snapshots.
+    """State that the topics `state` and `consensus` hold, to be compared with snapshots.
 
     Examples
     --------
@@ -151,8 +151,8 @@ class StateOfTopics:
     def __init__(self) -> None:
         self._last: dict[int, dict[tuple[TopicName, bytes | None], Record]] = defaultdict(dict)
 
-    def take(self, record: Record) -> None:
-        """Take the next record of its partition."""
+    def add(self, record: Record) -> None:
+        """Add the next record of its partition."""
         self._last[record.partition][record.topic, record.key] = record
 
     def differences(

@@ -96,7 +96,7 @@ class _Event:
 
 
 class Ledger:
-    """Takes all records of all topics, those of a partition in their order.
+    """Records of all topics, those of a partition added in their order; judges what they hold.
 
     Parameters
     ----------
@@ -149,25 +149,25 @@ class Ledger:
         self._answers: dict[int, list[Record]] = defaultdict(list)
         self._letters = Letters()
         self._hostile: dict[Name, list[Record]] = defaultdict(list)
-        self._take = {
-            "events": self._take_event,
-            "answers": self._take_answer,
-            "predictions": self._take_prediction,
-            "requests": self._take_request,
-            "consensus": self.lines.take,
-            "dead-letters": self._letters.take,
-            "state": self._letters.take_state,
+        self._add_to = {
+            "events": self._add_event,
+            "answers": self._add_answer,
+            "predictions": self._add_prediction,
+            "requests": self._add_request,
+            "consensus": self.lines.add,
+            "dead-letters": self._letters.add,
+            "state": self._letters.add_state,
         }
 
-    def take(self, record: Record) -> None:
-        """Take the next record of its partition."""
+    def add(self, record: Record) -> None:
+        """Add the next record of its partition."""
         if MARK in (record.value or b"") or MARK in (record.key or b""):
             if record.topic != "dead-letters":
                 self._letters.expect(record)
                 return
         elif record.value is None and record.topic not in ("consensus", "state"):
             return
-        self._take[record.topic](record)
+        self._add_to[record.topic](record)
 
     def findings(self, stopped_at: float) -> Findings:
         """Return what is wrong.
@@ -236,7 +236,7 @@ class Ledger:
 
     # --- taking
 
-    def _take_event(self, record: Record) -> None:
+    def _add_event(self, record: Record) -> None:
         value = _decode(record.value or b"")
         key = _key(record)
         event_id = value.get("event_id", f"events:{record.partition}:{record.offset}")
@@ -254,10 +254,10 @@ class Ledger:
         if self._is_sampled(key):
             self.features[key][event_id] = value["x"]
 
-    def _take_answer(self, record: Record) -> None:
+    def _add_answer(self, record: Record) -> None:
         self._answers[record.partition].append(record)
 
-    def _take_prediction(self, record: Record) -> None:
+    def _add_prediction(self, record: Record) -> None:
         value = _decode(record.value or b"")
         key = _key(record)
         name = key, value["event_id"]
@@ -267,7 +267,7 @@ class Ledger:
         if self._is_sampled(key):
             self.predictions[key].append(value)
 
-    def _take_request(self, record: Record) -> None:
+    def _add_request(self, record: Record) -> None:
         value = _decode(record.value or b"")
         request_id = value["request_id"]
         name = _key(record), _event_of(request_id)
@@ -330,7 +330,7 @@ class Ledger:
                 self._letters.expect(record)  # the learner could not work with it
                 continue
             talk = talks[name]
-            verdict = talk.cancel(value["request_id"]) if is_cancel else talk.hear(value)
+            verdict = talk.cancel(value["request_id"]) if is_cancel else talk.answer(value)
             if verdict == "refused":
                 self._letters.expect(record)
         return talks, n_answers

@@ -206,9 +206,9 @@ class Scene:
         reader = self._topics.reader(ALL_TOPICS)
         while not reader.caught_up:
             for record in reader.poll(1.0):
-                ledger.take(record)
+                ledger.add(record)
                 if record.topic in ("state", "consensus"):
-                    state.take(record)
+                    state.add(record)
         reader.close()
         return ledger, state
 

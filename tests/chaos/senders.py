@@ -115,7 +115,7 @@ class Meddler:
         self._seed = seed
         self._done: set[tuple[str, bytes | None, str]] = set()
 
-    def hear(self, record: Record, now: float) -> list[Outgoing]:
+    def respond(self, record: Record, now: float) -> list[Outgoing]:
         """Return what to write because of a record of `requests` or `answers`."""
         if record.value is None or MARK in record.value:
             return []
@@ -190,7 +190,7 @@ def meddle(servers: str, seed: int, should_stop: Callable[[], bool]) -> None:
             time.sleep(_RETRY_S)
             continue
         for record in records:
-            sender.send(meddler.hear(record, time.time()))
+            sender.send(meddler.respond(record, time.time()))
         sender.flush()
 
 

@@ -115,7 +115,7 @@ class Run(Stage):
                     [
                         out
                         for record in said.poll(0.0)
-                        for out in self.meddler.hear(record, self.now)
+                        for out in self.meddler.respond(record, self.now)
                     ]
                 )
             self.now += STEP_S
@@ -174,17 +174,17 @@ def test_a_challenge_of_another_label_is_about_a_later_word():
     asked.ask("e/challenge/1", 90.0, given="lounge")
     talk = Talk("e", None, asked)
     first = {"answer_id": "a1", "request_id": "e/label"}
-    assert talk.hear({**first, "y": "hall"}) == "accepted"
+    assert talk.answer({**first, "y": "hall"}) == "accepted"
     assert talk.state == "learned"
-    assert talk.hear({"answer_id": "a2", "supersedes": "a1", "declined": True}) == "accepted"
-    assert talk.hear({**first, "answer_id": "a3", "y": "lounge"}) == "accepted"
+    assert talk.answer({"answer_id": "a2", "supersedes": "a1", "declined": True}) == "accepted"
+    assert talk.answer({**first, "answer_id": "a3", "y": "lounge"}) == "accepted"
     assert (talk.state, talk.n_lines) == ("challenged", 2)
 
 
 def judged(records, stopped_at):
     ledger = Ledger(horizon_s=HORIZON_S, expires_after_s=EXPIRES_S)
     for record in records:
-        ledger.take(record)
+        ledger.add(record)
     return ledger.findings(stopped_at)
 
 
@@ -236,7 +236,7 @@ def replaced(run, record, other):
 def explained(records):
     ledger = Ledger(horizon_s=HORIZON_S, expires_after_s=EXPIRES_S)
     for record in records:
-        ledger.take(record)
+        ledger.add(record)
     total = Counter()
     for key, features in ledger.features.items():
         parts = explain(MODEL, ledger.lines.of_key[key], ledger.predictions[key], features)
@@ -254,7 +254,7 @@ def differences(run, records):
     state = StateOfTopics()
     for record in records:
         if record.topic in ("state", "consensus"):
-            state.take(record)
+            state.add(record)
     return state.differences(LOOPS, run.state, now=run.now)
 
 
@@ -606,7 +606,7 @@ def test_a_missing_snapshot_is_found(run, tmp_path):
     state = StateOfTopics()
     for record in run.records:
         if record.topic in ("state", "consensus"):
-            state.take(record)
+            state.add(record)
     _, flaws = state.differences(LOOPS, tmp_path, now=run.now)
     assert flaws == ["partition 0 has no snapshot", "partition 1 has no snapshot"]
 
