@@ -14,7 +14,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from connectors.files.topics import FileTopics
 
 MAIN = "from streamgp.cli.main import main; main()"

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from connectors.files.topics import FileTopics
 from deskwork import challenge, label_request
 from rich.console import Console
 
 from connectors.annotation.inbox import Question
-from connectors.files.topics import FileTopics
 from connectors.wire.codec import decode
 from connectors.wire.outbound import Outbox
 from streamgp.apps.annotate import session

@@ -10,8 +10,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-
 from connectors.files.topics import FileTopics
+
 from connectors.kafka.settings import Security
 from connectors.memory import MemoryTopics
 from streamgp.apps.deployment.deployment import load_deployed, open_topics

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from connectors.files.topics import FileTopics
 from small_deployment import Cut, Small
 
-from connectors.files.topics import FileTopics
 from connectors.topics import Outgoing
 from connectors.wire import state_records
 from connectors.wire.state_records import History

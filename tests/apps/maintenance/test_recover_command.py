@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from connectors.files.topics import FileTopics
 from small_deployment import Cut, OpenTopics, Small
 
-from connectors.files.topics import FileTopics
 from connectors.storage.snapshots import StateDirectory
 from connectors.topics import Outgoing, RefusedError, TopicName
 from connectors.wire import state_records

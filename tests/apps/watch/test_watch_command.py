@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
+from connectors.files.topics import FileTopics
 from rich.console import Console
 from small_deployment import Small, wait_until
 
-from connectors.files.topics import FileTopics
 from connectors.topics import LinkError
 from streamgp.apps.console import span
 from streamgp.apps.deployment import deployment as visiting

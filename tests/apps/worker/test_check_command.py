@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-
 from connectors.files.topics import FileTopics
+
 from connectors.memory import MemoryTopics
 from connectors.topics import Backlog, LinkError, Record, TopicName
 from connectors.wire import state_records

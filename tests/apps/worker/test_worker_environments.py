@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 from blas_kernels import other_kernel
+from connectors.files.topics import FileTopics
 from worker_process import ENVIRONMENT, MAIN, Process
 
-from connectors.files.topics import FileTopics
 from connectors.topics import Outgoing
 from connectors.wire.codec import encode
 from connectors.wire.state_records import CONFIGURATION, state

@@ -10,14 +10,14 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from connectors.files.positions import OUTPUT_LOGS, read_position
+from connectors.files.topics import FileTopics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_topics_contract import KEYS, STEPS, KilledError, check, fold
 
 from connectors.files import compaction, layout, logs, streams
 from connectors.files import link as link_module
-from connectors.files.positions import OUTPUT_LOGS, read_position
-from connectors.files.topics import FileTopics
 from connectors.jsonl import alone_in
 from connectors.storage import snapshots
 from connectors.topics import LinkError, Outgoing, RefusedError, Whole

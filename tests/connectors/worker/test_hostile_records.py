@@ -16,12 +16,12 @@ from typing import Any
 
 import hostile
 import pytest
+from connectors.files.topics import FileTopics
 from hostile import KINDS, LEARNERS, NOW, Script, honest, many_features, many_labels, phases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from worker_process import Process
 
-from connectors.files.topics import FileTopics
 from connectors.storage.snapshots import StateDirectory
 from connectors.topics import Outgoing, Record
 from connectors.wire.inbound import read

@@ -5,10 +5,10 @@ from contextlib import closing
 from functools import cache
 
 import pytest
+from connectors.files.topics import FileTopics
 from kafka_cases import QUICK
 from workbench import GROUP, everything, put, said, worker
 
-from connectors.files.topics import FileTopics
 from connectors.memory import MemoryTopics
 from connectors.storage.snapshots import StateDirectory
 from connectors.topics import ALL_TOPICS

@@ -5,8 +5,8 @@ import logging
 from contextlib import closing
 
 import pytest
-
 from connectors.files.topics import FileTopics
+
 from connectors.memory import MemoryLink, MemoryTopics
 from connectors.storage.snapshots import StateDirectory
 from connectors.topics import Outgoing, ShortTopicError

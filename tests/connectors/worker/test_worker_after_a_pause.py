@@ -8,11 +8,11 @@ from itertools import count
 from time import monotonic
 
 import pytest
+from connectors.files.topics import FileTopics
 from kafka_cases import opened
 from workbench import event, put, said
 
 from connectors.annotation.inbox import Desk
-from connectors.files.topics import FileTopics
 from connectors.memory import MemoryTopics
 from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Worker, WorkerSettings

@@ -3,9 +3,9 @@
 from contextlib import suppress
 
 import pytest
+from connectors.files.topics import FileTopics
 from workbench import Failing, answer, contents, event, idle, put, said, work, worker
 
-from connectors.files.topics import FileTopics
 from connectors.memory import MemoryTopics
 from connectors.topics import LinkError
 from streamgp import GPClassifier, SkepticalClassifier

@@ -4,9 +4,9 @@ import math
 import random
 
 import pytest
+from connectors.files.topics import FileTopics
 from workbench import idle, put, said, work, worker
 
-from connectors.files.topics import FileTopics
 from connectors.memory import MemoryTopics
 from connectors.storage.snapshots import StateDirectory
 from connectors.worker.compatibility import ChangedConfigurationError

@@ -1,0 +1,551 @@
+"""SQLite database of an embedded broker: a table of records for each topic, and positions.
+
+Every row has a checksum, which is verified whenever it is read. Of topics that are not compacted,
+offsets have no gaps, so that a row that is lost is noticed, too.
+
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import quote
+from zlib import crc32
+
+import msgspec
+from msgspec.structs import replace
+
+from connectors.embedded.directory import changed, in_words
+from connectors.storage.snapshots import new_part, sync_directory
+from connectors.topics import (
+    ALL_TOPICS,
+    COMPACTED,
+    WORKER_INPUTS,
+    Headers,
+    LinkError,
+    Outgoing,
+    Record,
+    RefusedError,
+    TopicName,
+    Whole,
+)
+from connectors.wire.codec import MAX_BYTES, MAX_INPUT_BYTES
+from streamgp.common.private_files import private
+
+Table: TypeAlias = str
+Row: TypeAlias = tuple[int, bytes | None, bytes | None, Headers, float]
+"""Offset, key, value, headers, and when it was written."""
+TABLES: dict[TopicName, Table] = {topic: topic.replace("-", "_") for topic in ALL_TOPICS}
+"""Where the records of each topic are."""
+INPUTS: dict[TopicName, Table] = {
+    topic: "taken_back" if topic == "consensus" else TABLES[topic] for topic in WORKER_INPUTS
+}
+"""What a worker reads, and others write: what takes examples back waits in a table of its own."""
+OUTPUTS: dict[TopicName, Table] = {
+    topic: table for topic, table in TABLES.items() if table not in INPUTS.values()
+}
+"""What a worker alone writes."""
+DELETE_RETENTION_S = 86_400.0
+"""How long it can be read that a key is gone, as with Kafka. A snapshot of what the topics said
+must not be older when it is brought up to date."""
+BUSY_S = 10.0
+"""How long to wait for another process that writes."""
+
+_APPLICATION = 0x73677074  # "sgpt" in the header of the file
+_VERSION = 1
+_MOST_BYTES = 1 << 20
+"""When so many were read at once, the rest is read next time."""
+_TOPICS: dict[Table, TopicName] = {
+    table: topic for topics in (TABLES, INPUTS) for topic, table in topics.items()
+}
+# Row ids are offsets: appending and reading on are the cheapest things that SQLite can do.
+_CREATE = (
+    "CREATE TABLE {} (offset INTEGER PRIMARY KEY, key BLOB, value BLOB, headers BLOB, at REAL,"
+    " checksum INTEGER)"
+)
+_SCHEMA = [
+    *(_CREATE.format(table) for table in _TOPICS),
+    # The next offset, and from where on there is a record at every offset, if anywhere.
+    "CREATE TABLE ends (records TEXT PRIMARY KEY, next INTEGER, dense INTEGER, checksum INTEGER)",
+    "CREATE TABLE positions (workers TEXT, records TEXT, offset INTEGER, checksum INTEGER,"
+    " PRIMARY KEY (workers, records))",
+    "CREATE TABLE deployment (identity TEXT, checksum INTEGER)",
+    f"PRAGMA application_id = {_APPLICATION}",
+    f"PRAGMA user_version = {_VERSION}",
+]
+_COMPACTED = {TABLES[topic] for topic in COMPACTED}
+_SEEDS = {table: crc32(table.encode()) for table in _TOPICS}
+_HEAD = struct.Struct("<qdqq")
+_headers = msgspec.msgpack.Decoder(list[tuple[str, bytes]])
+
+
+class Database:
+    """One connection to the database of a deployment.
+
+    What happens within `reading` sees one state of it; what happens within `writing` is written as
+    a whole and durably, or not at all.
+
+    Parameters
+    ----------
+    path
+        The file, which must be there.
+
+    Raises
+    ------
+    RefusedError
+        If it is damaged, of another program or of another version, or may not be written.
+    LinkError
+        If it cannot be read now.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as directory:
+    ...     path = Path(directory, "topics.db")
+    ...     build(path, lambda database: database.set_identity("me"))
+    ...     database = Database(path)
+    ...     with database.writing():
+    ...         end = database.append(
+    ...             "events", [Outgoing(topic="events", key=b"ann", value=b"{}")], now=3.0
+    ...         )
+    ...     with database.reading():
+    ...         [record] = database.records("events", 0, 10)
+    ...     database.close()
+    ...     end, record.offset, record.key, record.at
+    (1, 0, b'ann', 3.0)
+
+    """
+
+    # _file  device and number of the file: it must not be replaced while it is open
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self._file = self._on_disk()
+        self._connection = _connected(self.path)
+        try:
+            self._check_origin()
+            # A commit is on the disk when it returns, also if the power fails then.
+            self._execute("PRAGMA synchronous = FULL")
+            # What is removed is overwritten.
+            self._execute("PRAGMA secure_delete = ON")
+        except BaseException:
+            self.close()
+            raise
+
+    # --- transactions
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """See one state of the database within the block."""
+        self._execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._roll_back()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Write all that is written within the block, or nothing."""
+        if self._on_disk() != self._file:
+            raise changed(self.path, "another file is in its place")
+        self._execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._execute("COMMIT")
+        except BaseException:
+            self._roll_back()
+            raise
+
+    def close(self) -> None:
+        """Let go; the last one that does moves what is in `-wal` into the file itself."""
+        with suppress(sqlite3.Error):
+            self._connection.close()
+
+    # --- records
+
+    def append(self, table: Table, records: Iterable[Outgoing], now: float) -> int:
+        """Write records behind the last one; return the offset that follows them."""
+        start, _ = self._end(table)
+        return self.insert(
+            table,
+            [
+                (offset, each.key, each.value, each.headers, now)
+                for offset, each in enumerate(records, start)
+            ],
+        )
+
+    def insert(self, table: Table, rows: Sequence[Row]) -> int:
+        """Write rows, in the order of their offsets; return the offset that follows them."""
+        end, dense = self._end(table)
+        seed = _SEEDS[table]
+        values = []
+        for offset, key, value, headers, at in rows:
+            packed = _packed(headers) if headers else None
+            checksum = _checksum(seed, offset, key, value, packed, at)
+            values.append((offset, key, value, packed, at, checksum))
+        if values:
+            end = values[-1][0] + 1
+        with self._in_words():
+            self._connection.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?, ?)", values)
+        self._set_end(table, end, dense)
+        return end
+
+    def records(self, table: Table, start: int, most: int, end: int | None = None) -> list[Record]:
+        """Return the next records from an offset on; fewer than asked for, if they are large.
+
+        Of an input that is too long to be used it returns the beginning; see `Record.whole`.
+
+        Raises
+        ------
+        RefusedError
+            If a row is damaged or not there.
+
+        """
+        next_offset, dense = self._end(table)
+        stop = next_offset if end is None else min(end, next_offset)
+        records: list[Record] = []
+        n_bytes, expected = 0, max(start, 0 if dense is None else dense)
+        for record in self._read(table, start, stop, most):
+            if dense is not None and record.offset > expected:
+                break  # what is missing is named below
+            expected = max(expected, record.offset + 1)
+            n_bytes += 0 if record.value is None else len(record.value)
+            records.append(record if table in OUTPUTS.values() else _cut(record))
+            if n_bytes >= _MOST_BYTES or len(records) == most:
+                return records
+        if dense is not None and expected < stop and len(records) < most:
+            raise self._damaged(f"the record of {_TOPICS[table]} at offset {expected} is missing")
+        return records
+
+    def end(self, table: Table) -> int:
+        """Return the offset that follows the last record."""
+        return self._end(table)[0]
+
+    def count(self, table: Table, start: int, end: int | None = None) -> int:
+        """Return how many records there are from an offset on."""
+        next_offset, dense = self._end(table)
+        stop = next_offset if end is None else min(end, next_offset)
+        sparse_end = stop if dense is None else min(stop, dense)
+        n = max(0, stop - max(start, sparse_end))
+        if start < sparse_end:
+            sql = f"SELECT COUNT(*) FROM {table} WHERE offset >= ? AND offset < ?"
+            ((n_sparse,),) = self._execute(sql, (start, sparse_end))
+            n += n_sparse
+        return n
+
+    def compact(self, table: Table, now: float) -> None:
+        """Keep the last record of each key; one which says that its key is gone, for a day.
+
+        Keyless records stay. No byte of what was removed is left in the file.
+        """
+        doomed: list[tuple[int]] = []
+        last: dict[bytes, int] = {}
+        with self.writing():
+            for record in self._read(table, 0, self.end(table), -1):
+                if record.key is None:
+                    continue
+                if record.key in last:
+                    doomed.append((last.pop(record.key),))
+                if record.value is None and record.at < now - DELETE_RETENTION_S:
+                    doomed.append((record.offset,))
+                else:
+                    last[record.key] = record.offset
+            if doomed:
+                self._remove(table, doomed)
+        if doomed:
+            # The log remembers what was removed; it cannot be emptied while others read.
+            self._execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    # --- positions
+
+    def positions(self, group: str) -> dict[TopicName, int]:
+        """Return where a group of workers reads on in each of its inputs."""
+        found = self._positions(group)
+        for topic, offset in found.items():
+            if offset > (end := self.end(INPUTS[topic])):
+                raise self._damaged(f"{topic} ends at offset {end}, but is worked off to {offset}")
+        return found
+
+    def move(self, group: str, positions: Mapping[TopicName, int]) -> None:
+        """Write where a group of workers reads on."""
+        with self._in_words():
+            self._connection.executemany(
+                "INSERT OR REPLACE INTO positions VALUES (?, ?, ?, ?)",
+                [
+                    (group, table, offset, _sum(group, table, offset))
+                    for topic, offset in positions.items()
+                    for table in [INPUTS[topic]]
+                ],
+            )
+
+    # --- the deployment
+
+    def begin(self) -> None:
+        """Fill a file that nobody else uses, and that is of no use before `finish`."""
+        self._execute("PRAGMA journal_mode = OFF")
+        self._execute("PRAGMA synchronous = OFF")
+        self._execute("BEGIN")
+        for table in _TOPICS:
+            self._set_end(table, 0, None if table in _COMPACTED else 0)
+
+    def finish(self) -> None:
+        """Make the file one that many may use."""
+        self._execute("COMMIT")
+        self._execute("PRAGMA journal_mode = WAL")
+
+    def set_identity(self, identity: str) -> None:
+        """Say what tells these topics from others."""
+        self._execute("INSERT INTO deployment VALUES (?, ?)", (identity, _sum(identity)))
+
+    def skip(self, table: Table, end: int) -> None:
+        """Have the next record lie at a later offset, of which there are none before."""
+        self._set_end(table, end, None if table in _COMPACTED else end)
+
+    def identity(self) -> str:
+        """Return what was drawn when the topics were made."""
+        match self._execute("SELECT identity, checksum FROM deployment"):
+            case [(str(identity), checksum)] if checksum == _sum(identity):
+                return identity
+        raise self._damaged("its identity is damaged")
+
+    def check(self) -> None:
+        """Look through the whole file for damage, but for what checksums of records tell.
+
+        Raises
+        ------
+        RefusedError
+            If something is wrong with it.
+
+        """
+        found = self._execute("PRAGMA quick_check(1)")
+        if found != [("ok",)]:
+            raise self._damaged(str(found[0][0]))
+        for table in _SEEDS:
+            self._end(table)
+        self.identity()
+
+    def _positions(self, group: str) -> dict[TopicName, int]:
+        found = dict.fromkeys(INPUTS, 0)
+        topics = {table: topic for topic, table in INPUTS.items()}
+        rows = self._execute(
+            "SELECT records, offset, checksum FROM positions WHERE workers = ?", (group,)
+        )
+        for table, offset, checksum in rows:
+            if table not in topics or checksum != _sum(group, table, offset):
+                raise self._damaged(f"the position of group {group} is damaged")
+            found[topics[table]] = offset
+        return found
+
+    def _read(self, table: Table, start: int, stop: int, most: int) -> Iterator[Record]:
+        """Yield rows as records, each verified."""
+        topic, seed = _TOPICS[table], _SEEDS[table]
+        with self._in_words():
+            cursor = self._connection.execute(
+                f"SELECT * FROM {table} WHERE offset >= ? AND offset < ? ORDER BY offset LIMIT ?",
+                (start, stop, most),
+            )
+            with closing(cursor):
+                for offset, key, value, headers, at, checksum in cursor:
+                    if checksum != _checksum(seed, offset, key, value, headers, at):
+                        raise self._damaged(f"the record of {topic} at offset {offset} is damaged")
+                    yield Record(
+                        topic=topic,
+                        partition=0,
+                        offset=offset,
+                        key=key,
+                        value=value,
+                        headers=() if headers is None else tuple(_headers.decode(headers)),
+                        at=at,
+                    )
+
+    def _remove(self, table: Table, offsets: Sequence[tuple[int]]) -> None:
+        """Delete rows such that no byte of them stays.
+
+        SQLite's `secure_delete` overwrites what is deleted, but not the copies that stay in the
+        free part of a page when its rows have moved. So the rows that stay move to a new table, and
+        the pages of the former one are overwritten as a whole.
+        """
+        with self._in_words():
+            self._connection.executemany(f"DELETE FROM {table} WHERE offset = ?", offsets)
+        self._execute(f"ALTER TABLE {table} RENAME TO former")
+        self._execute(_CREATE.format(table))
+        self._execute(f"INSERT INTO {table} SELECT * FROM former")
+        self._execute("DROP TABLE former")
+
+    def _end(self, table: Table) -> tuple[int, int | None]:
+        """Return the next offset, and from where on there is a record at every offset, if any."""
+        sql = "SELECT next, dense, checksum FROM ends WHERE records = ?"
+        match self._execute(sql, (table,)):
+            case [(int(end), dense, checksum)] if checksum == _sum(table, end, dense):
+                return end, dense
+        raise self._damaged(f"the end of {_TOPICS[table]} is damaged")
+
+    def _set_end(self, table: Table, end: int, dense: int | None) -> None:
+        self._execute(
+            "INSERT OR REPLACE INTO ends VALUES (?, ?, ?, ?)",
+            (table, end, dense, _sum(table, end, dense)),
+        )
+
+    # --- the file
+
+    def _on_disk(self) -> tuple[int, int]:
+        try:
+            status = os.stat(self.path)
+        except FileNotFoundError:
+            raise changed(self.path, "it is not there") from None
+        except OSError as error:
+            raise in_words(f"cannot read {self.path}", error) from error
+        return status.st_dev, status.st_ino
+
+    def _check_origin(self) -> None:
+        ((application,),) = self._execute("PRAGMA application_id")
+        ((version,),) = self._execute("PRAGMA user_version")
+        if application != _APPLICATION:
+            raise RefusedError(f"{self.path} belongs to another program; name another directory")
+        if version != _VERSION:
+            raise RefusedError(
+                f"{self.path} has version {version}, expected {_VERSION}; use the version of "
+                "streamgp that wrote it, or name another directory"
+            )
+
+    def _execute(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        with self._in_words():
+            return self._connection.execute(sql, values).fetchall()
+
+    def _roll_back(self) -> None:
+        """End a transaction that has not been committed."""
+        with suppress(sqlite3.Error):
+            self._connection.rollback()
+
+    @contextmanager
+    def _in_words(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.ProgrammingError:
+            raise  # a mistake of the caller, such as a closed connection
+        except sqlite3.Error as error:
+            raise _in_words(self.path, error) from error
+
+    def _damaged(self, what: str) -> RefusedError:
+        return changed(self.path, what)
+
+
+def build(path: Path, fill: Callable[[Database], None]) -> None:
+    """Make a database, and have it filled; a crash at any moment leaves it whole or not there.
+
+    Parameters
+    ----------
+    path
+        The file, which must not be there; nobody else may make it at the same time.
+    fill
+        Writes what it holds at first, at least an identity.
+
+    Raises
+    ------
+    LinkError
+        If it cannot be written.
+
+    """
+    try:
+        with new_part(path) as part:
+            descriptor = private(str(part), os.O_RDWR | os.O_CREAT | os.O_EXCL)
+            os.close(descriptor)  # before SQLite opens it: closing a file ends SQLite's locks
+            with closing(_connected(part)) as connection:
+                for sql in (
+                    "PRAGMA page_size = 8192",
+                    "PRAGMA synchronous = OFF",
+                    "BEGIN",
+                    *_SCHEMA,
+                    "COMMIT",
+                ):
+                    connection.execute(sql)
+            with closing(Database(part)) as database:
+                database.begin()
+                fill(database)
+                database.finish()
+            descriptor = os.open(part, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            os.replace(part, path)
+            sync_directory(path.parent)
+    except sqlite3.Error as error:
+        raise _in_words(path, error) from error
+    except OSError as error:
+        raise in_words(f"cannot write {path}", error) from error
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    try:
+        connection = sqlite3.connect(
+            f"file:{quote(os.fspath(path))}?mode=rw",  # never makes a file
+            uri=True,
+            timeout=BUSY_S,
+            isolation_level=None,  # transactions begin and end where `Database` says so
+            check_same_thread=False,  # SQLite lets threads wait for each other
+        )
+    except sqlite3.Error as error:
+        raise _in_words(path, error) from error
+    # A name that is damaged does not have its checksum, however it is decoded.
+    connection.text_factory = lambda data: data.decode("utf-8", "replace")
+    return connection
+
+
+def _cut(record: Record) -> Record:
+    """Return an input as it is, or the beginning of one that is too long to be used."""
+    value = record.value
+    if value is None or len(value) <= MAX_BYTES:
+        return record
+    whole = Whole(size=len(value), sha256=hashlib.sha256(value).hexdigest())
+    return replace(record, value=value[:MAX_INPUT_BYTES], whole=whole)
+
+
+def _packed(headers: Headers) -> bytes:
+    return msgspec.msgpack.encode([(str(name), data) for name, data in headers])
+
+
+def _checksum(seed: int, offset: Any, key: Any, value: Any, headers: Any, at: Any) -> int:
+    """Return a number that tells a row from others, also from those of another table."""
+    try:
+        sizes = (-1 if key is None else len(key), -1 if value is None else len(value))
+        text = _HEAD.pack(offset, at, *sizes) + (key or b"") + (headers or b"")
+        return crc32(value or b"", crc32(text, seed))
+    except (TypeError, struct.error):  # damage has made a number or a text of something
+        return -1
+
+
+def _sum(*fields: object) -> int:
+    return crc32(repr(fields).encode())
+
+
+def _in_words(path: Path, error: sqlite3.Error) -> LinkError:
+    """Return an error that says what went wrong, and what to do."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    match code:
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED | sqlite3.SQLITE_PROTOCOL:
+            return LinkError(
+                f"{path} is busy: another program has written to it for over {BUSY_S:g} s; stop "
+                "it, or start again"
+            )
+        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_ERROR:
+            return changed(path, str(error))
+        case sqlite3.SQLITE_FULL:
+            return LinkError(f"cannot write {path}: {error}; free some space")
+        case sqlite3.SQLITE_IOERR:
+            # SQLite does not tell a limit on the size of files from a disk that fails.
+            return LinkError(
+                f"cannot use {path}: {error}; free some space, raise the limit on the size of "
+                "files, or name a directory on another disk"
+            )
+        case _:
+            return RefusedError(
+                f"cannot use {path}: {error}; make it and its directory writable, or name another "
+                "place"
+            )
