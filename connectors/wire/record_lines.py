@@ -15,16 +15,13 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
 from connectors.topics import Headers, Outgoing, TopicName
 from connectors.wire.codec import MAX_INPUT_BYTES
 from connectors.wire.state_records import SEPARATOR
-
-COMPACTED_MARK = b'{"compacted":'
-"""What the first line of a compacted file begins with, and no record's line."""
 
 _LEFT_OUT = {"ce_specversion", "ce_type", "ce_source", "ce_id", "ce_time", "content-type"}
 _NO_JSON = (msgspec.MsgspecError, ValueError, RecursionError)
@@ -70,6 +67,14 @@ class _State(msgspec.Struct):
     key: str | None = None
 
 
+class _Head(msgspec.Struct):
+    """What tells where an input belongs; anything else in it is for the worker to judge."""
+
+    type: Any = None
+    key: Any = None
+    x: Any = None
+
+
 class Line(msgspec.Struct, frozen=True, kw_only=True):
     """What a line says of a record.
 
@@ -92,6 +97,7 @@ _envelopes = msgspec.json.Decoder(_Envelope)
 _messages = msgspec.json.Decoder(_Message)
 _examples = msgspec.json.Decoder(_Example)
 _types = msgspec.json.Decoder(_Typed)
+_heads = msgspec.json.Decoder(_Head)
 _states = msgspec.json.Decoder(_State)
 _encoder = msgspec.json.Encoder()
 
@@ -117,11 +123,7 @@ def to_line(record: Outgoing, at: float) -> bytes:
     value = record.value
     if value is not None and b"\n" not in value and _follow(record.headers, value):
         plain = from_line(record.topic, value)
-        if (
-            plain is not None
-            and (plain.key, plain.value) == (record.key, value)
-            and not value.startswith(COMPACTED_MARK)
-        ):
+        if plain is not None and (plain.key, plain.value) == (record.key, value):
             return value
     body = _Body(
         at=at,
@@ -161,6 +163,27 @@ def from_line(topic: TopicName, line: bytes) -> Line | None:
         except _NO_JSON:
             pass  # a message that happens to have such a field, or none at all
     return Line(key=_key(topic, line), value=line)
+
+
+def input_of(line: bytes) -> Outgoing:
+    """Return the event or answer that a line is; what cannot be read is for a worker to refuse.
+
+    Examples
+    --------
+    >>> record = input_of(b'{"key": "ann", "x": {"light": 0.5}}')
+    >>> record.topic, record.key
+    ('events', b'ann')
+    >>> input_of(b'{"event_id": "e1", "y": "home"}').topic
+    'answers'
+
+    """
+    try:
+        head = _heads.decode(line)
+    except _NO_JSON:  # the worker says what is wrong
+        head = _Head(type="event")
+    is_event = head.type == "event" or (head.type is None and head.x is not None)
+    key = head.key.encode("utf-8", "replace") if isinstance(head.key, str) else None
+    return Outgoing(topic="events" if is_event else "answers", key=key, value=line)
 
 
 def _unwrap(body: _Body) -> Line:

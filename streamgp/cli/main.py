@@ -27,6 +27,7 @@ from streamgp.cli.replay import replay
 from streamgp.cli.report import report
 from streamgp.cli.send import send
 from streamgp.cli.tune import tune
+from streamgp.cli.upkeep.migrate import migrate
 from streamgp.cli.watch import watch
 from streamgp.cli.worker import check, run
 from streamgp.common.environment import use_one_thread
@@ -152,6 +153,7 @@ cli.add_command(dead_letters)
 cli.add_command(rebuild)
 cli.add_command(recover)
 cli.add_command(forget)
+cli.add_command(migrate)
 cli.add_command(completion)
 
 

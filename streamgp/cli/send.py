@@ -7,13 +7,23 @@ from typing import Any
 
 import click
 
+from connectors.topics import ALL_TOPICS, TopicName
 from streamgp.apps.deployment.deployment import broker_option, config_argument
 from streamgp.cli.options import Number, features_option, ignore_option
+
+_SENT_BY_ALL: tuple[TopicName, ...] = ("events", "answers")
+_OF_LINES = {"config_file", "logs", "topic", "restore", "broker"}
 
 
 @click.command()
 @config_argument
-@click.argument("logs", metavar="LOG...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument(
+    "logs",
+    metavar="LOG...",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path, allow_dash=True),
+)
 @click.option(
     "--label",
     metavar="COLUMN",
@@ -66,6 +76,18 @@ from streamgp.cli.options import Number, features_option, ignore_option
     help="What event ids begin with; the number of the row follows, before it the name of the log "
     "if there are several.",
 )
+@click.option(
+    "--topic",
+    type=click.Choice(ALL_TOPICS),
+    help="With -: whose records the lines are, as `streamgp watch --follow` prints them. Without "
+    "it: events and answers, told apart by what they say.",
+)
+@click.option(
+    "--restore",
+    is_flag=True,
+    help="With - and --topic: write what a worker alone writes, to bring back what was printed. "
+    "No worker may be running. Only for file://DIR.",
+)
 @broker_option
 def send(
     config_file: Path,
@@ -77,16 +99,21 @@ def send(
     limit: int | None,
     first: int,
     prefix: str | None,
+    topic: TopicName | None,
+    restore: bool,
     broker: str | None,
     **columns: Any,
 ) -> None:
-    """Send the rows of recorded LOGs as events.
+    """Send the rows of recorded LOGs as events, or lines of standard input as they are.
 
     CONFIG.toml is that of the workers; what its section [log] says about the columns holds here,
     too. Several logs are sent one after the other.
 
     The id of an event is the number of its row: a row that is sent twice counts once. To send the
     same log as new events, give another --prefix.
+
+    With - as the only LOG, every line of standard input is one record, as JSON: an event, or an
+    answer. They are sent as they come; none of the options about rows counts then.
 
     After Ctrl-C, or when the broker is lost, a line says with which row to go on: give the same
     command with --from.
@@ -97,10 +124,20 @@ def send(
       streamgp send worker.toml phones.parquet --label activity --key user \\
           --time timestamp --speed 60
       streamgp send worker.toml may.csv june.csv --label room --key phone --teach 20
+      echo '{"key": "ann", "x": {"light": 0.5}}' | streamgp send worker.toml -
+      streamgp send worker.toml - --topic answers < answers.jsonl
 
     Exit status: 0 done, 2 wrong use or a damaged log, 75 the broker is lost, 130 ended by Ctrl-C,
     129 because the terminal was closed, 143 by SIGTERM.
     """
+    if Path("-") in logs:
+        _check_lines(click.get_current_context(), logs, topic, restore=restore)
+        from streamgp.cli.send.lines import send_lines
+
+        status = send_lines(config_file, topic, restore=restore, broker=broker)
+        click.get_current_context().exit(status)
+    if topic is not None or restore:
+        raise click.UsageError("--topic and --restore go with lines of standard input: LOG is -")
     if unlabelled and columns["label"] is not None:
         raise click.UsageError("--label names a column of labels, --unlabelled says there is none")
     from streamgp.apps.send import Pace, send_logs
@@ -118,3 +155,21 @@ def send(
         broker=broker,
     )
     click.get_current_context().exit(status)
+
+
+def _check_lines(
+    context: click.Context, logs: tuple[Path, ...], topic: TopicName | None, *, restore: bool
+) -> None:
+    """Refuse what does not go with lines of standard input."""
+    if len(logs) > 1:
+        raise click.UsageError("- (standard input) must be the only LOG")
+    if restore and (topic is None or topic in _SENT_BY_ALL):
+        raise click.UsageError(
+            "--restore needs --topic with one that a worker alone writes: "
+            f"{', '.join(name for name in ALL_TOPICS if name not in _SENT_BY_ALL)}"
+        )
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        source = context.get_parameter_source(name)
+        if name not in _OF_LINES and source is click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{parameter.opts[-1]} is about rows of a log, not about lines")

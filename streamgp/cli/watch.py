@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from connectors.topics import ALL_TOPICS, TopicName
 from streamgp.apps.deployment.deployment import broker_option, config_argument
 from streamgp.cli.options import Number
 
@@ -36,14 +37,26 @@ _PATIENCE_S = 0.2
     is_flag=True,
     help="Count everything that the topics hold, from the first record on. That may take long.",
 )
+@click.option(
+    "--follow",
+    "topic",
+    type=click.Choice(ALL_TOPICS),
+    help="Print the records of this topic as they come, one line of JSON each. With --from-start "
+    "all that it holds first, with --once only that.",
+)
 @broker_option
 def watch(
-    config_file: Path, once: bool, interval_s: float, from_start: bool, broker: str | None
+    config_file: Path,
+    once: bool,
+    interval_s: float,
+    from_start: bool,
+    topic: TopicName | None,
+    broker: str | None,
 ) -> None:
     """Watch workers at their work: throughput, accuracy, questions, dead letters, lag.
 
-    CONFIG.toml is that of the workers. Nothing is changed by watching, and no record is shown: of
-    the dead letters only the reasons, which may quote a value.
+    CONFIG.toml is that of the workers. Nothing is changed by watching, and no record is shown,
+    except with --follow: of the dead letters only the reasons, which may quote a value.
 
     Counted is what comes from now on, and what is open, however old; with --from-start everything
     that the topics hold. The accuracy, and which labels are wrong, is known of events that bring
@@ -55,6 +68,8 @@ def watch(
     Examples:
       streamgp watch worker.toml
       streamgp watch worker.toml --once --from-start
+      streamgp watch worker.toml --follow requests
+      streamgp watch worker.toml --follow events --from-start --once > events.jsonl
     """
     from streamgp.apps.console import Stop
     from streamgp.apps.deployment.contents import warning_of
@@ -62,6 +77,11 @@ def watch(
     from streamgp.apps.watch.view import Follower
 
     with visit(config_file, broker) as deployment, Stop() as stop:
+        if topic is not None:
+            from streamgp.cli.watch.printing import print_records
+
+            print_records(deployment.topics, topic, stop, from_start=from_start, once=once)
+            return
         warning = warning_of(deployment.topics)
         if warning is not None:
             click.echo(f"warning: {warning}", err=True)

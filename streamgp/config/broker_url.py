@@ -27,7 +27,7 @@ class KafkaAddress:
 
 @dataclass(frozen=True, slots=True)
 class FileAddress:
-    """A directory that holds the topics as files."""
+    """A directory that holds the topics in a database."""
 
     directory: Path
 

@@ -14,7 +14,8 @@ import time
 from pathlib import Path
 
 import pytest
-from connectors.files.topics import FileTopics
+
+from connectors.embedded.topics import EmbeddedTopics
 
 MAIN = "from streamgp.cli.main import main; main()"
 # Buffered, as streams are where nothing else is set: what could not be written is written at exit.
@@ -32,7 +33,7 @@ COMMANDS = {
 def directory(tmp_path: Path) -> Path:
     (tmp_path / "w.toml").write_text('broker = "file://topics"\n[worker]\nstate = "state"\n')
     (tmp_path / "log.csv").write_text(LOG)
-    FileTopics(tmp_path / "topics").create()
+    EmbeddedTopics(tmp_path / "topics").create()
     return tmp_path
 
 

@@ -77,23 +77,24 @@ def load_deployed(path: Path, *, broker: str | None = None) -> WorkerConfig:
 
 
 def damage(error: Exception, config: WorkerConfig) -> str:
-    """Say what is wrong with what the topics hold; where they are files, which to bring back.
+    """Say what is wrong with what the topics hold; where they are in a file, which to bring back.
 
     Examples
     --------
     >>> config = WorkerConfig(broker=Broker(url="file://topics"))
     >>> damage(ValueError("state:0:7 is nothing that this streamgp writes"), config)
-    'state:0:7 is nothing that this streamgp writes; here the topics are files: bring back topics...
+    'state:0:7 is nothing that this streamgp writes; bring back topics/topics.db as a worker left...
 
     """
     assert config.broker is not None
     address = parse_address(config.broker.url)
     if not isinstance(address, FileAddress):
         return str(error)
-    state, consensus = (address.directory / f"{name}.jsonl" for name in ("state", "consensus"))
+    from connectors.embedded.directory import DATABASE
+
     return (
-        f"{error}; here the topics are files: bring back {state} and {consensus} as a worker left "
-        "them, or begin anew in another directory"
+        f"{error}; bring back {address.directory / DATABASE} as a worker left it, or begin anew in "
+        "another directory"
     )
 
 
@@ -114,9 +115,9 @@ def open_topics(config: WorkerConfig) -> Topics:
     if isinstance(address, KafkaAddress):
         return _kafka_topics(address, config, config.broker)
     if isinstance(address, FileAddress):
-        from connectors.files.topics import FileTopics
+        from connectors.embedded.topics import EmbeddedTopics
 
-        return FileTopics(address.directory)
+        return EmbeddedTopics(address.directory)
     from connectors.memory import MemoryTopics
 
     return MemoryTopics()

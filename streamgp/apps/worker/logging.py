@@ -19,7 +19,8 @@ from typing import Any, BinaryIO, Literal, TextIO, TypeAlias
 
 import msgspec
 
-from connectors.topics import Outgoing, Record, TopicName, Topics
+from connectors.topics import Record, TopicName, Topics
+from connectors.wire.record_lines import input_of
 from streamgp.common.printable import printable
 
 LogFormat: TypeAlias = Literal["text", "json"]
@@ -178,14 +179,6 @@ _PAUSE_S = 0.01
 _LONGEST_WAIT_S = 0.1
 
 
-class _Head(msgspec.Struct):
-    """What tells where a line belongs; anything else in it is for the worker to judge."""
-
-    type: Any = None
-    key: Any = None
-    x: Any = None
-
-
 class Pipes:
     """Feeds lines to a worker of this process, and writes what comes out.
 
@@ -248,7 +241,7 @@ class Pipes:
             for line in self._lines:
                 if not line.strip():
                     continue
-                record = record_of(line.rstrip(b"\r\n"))
+                record = input_of(line.rstrip(b"\r\n"))
                 # Of what waits together a worker takes answers first; here they come after what
                 # they answer.
                 self._wait_for(0 if record.topic == "answers" else _MOST_WAITING)
@@ -279,27 +272,6 @@ class Pipes:
             if record.value is not None:
                 self._out.write(line_of(record) + b"\n")
         self._out.flush()
-
-
-def record_of(line: bytes) -> Outgoing:
-    """Return the record that a line stands for; what cannot be read is for the worker to refuse.
-
-    Examples
-    --------
-    >>> record = record_of(b'{"key": "ann", "x": {"light": 0.5}}')
-    >>> record.topic, record.key
-    ('events', b'ann')
-    >>> record_of(b'{"event_id": "e1", "y": "home"}').topic
-    'answers'
-
-    """
-    try:
-        head = msgspec.json.decode(line, type=_Head)
-    except (msgspec.MsgspecError, ValueError, RecursionError):  # the worker says what is wrong
-        head = _Head(type="event")
-    is_event = head.type == "event" or (head.type is None and head.x is not None)
-    key = head.key.encode("utf-8", "replace") if isinstance(head.key, str) else None
-    return Outgoing(topic="events" if is_event else "answers", key=key, value=line)
 
 
 def line_of(record: Record) -> bytes:

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from connectors.files.topics import FileTopics
 from deskwork import challenge, label_request
 from rich.console import Console
 
 from connectors.annotation.inbox import Question
+from connectors.embedded.topics import EmbeddedTopics
 from connectors.wire.codec import decode
 from connectors.wire.outbound import Outbox
 from streamgp.apps.annotate import session
@@ -111,7 +111,7 @@ class Terminal:
 def directory(tmp_path: Path) -> Path:
     """A configuration, and topics in files with two questions."""
     (tmp_path / "w.toml").write_text('broker = "file://topics"\n')
-    FileTopics(tmp_path / "topics").create()
+    EmbeddedTopics(tmp_path / "topics").create()
     ask(tmp_path, label_request("e1"), challenge("e2", requested_at=1001.0))
     return tmp_path
 
@@ -119,7 +119,7 @@ def directory(tmp_path: Path) -> Path:
 def ask(directory: Path, *requests: Any) -> None:
     """Write requests, as a worker does."""
     outbox = Outbox("/streamgp/test", keyed=True)
-    topics = FileTopics(directory / "topics")
+    topics = EmbeddedTopics(directory / "topics")
     link = topics.link(group="streamgp", instance="test", max_records=10)
     link.poll(0.0)
     link.commit([outbox.message(request, 0) for request in requests])
@@ -139,7 +139,7 @@ def answers(directory: Path) -> list[tuple[Any, ...]]:
 
 
 def given_in(directory: Path) -> list[Any]:
-    reader = FileTopics(directory / "topics").reader(["answers"])
+    reader = EmbeddedTopics(directory / "topics").reader(["answers"])
     found: list[Any] = []
     while not reader.caught_up:
         found += [decode(record.value) for record in reader.poll(0.0) if record.value]

@@ -10,8 +10,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from connectors.files.topics import FileTopics
 
+from connectors.embedded.topics import EmbeddedTopics
 from connectors.kafka.settings import Security
 from connectors.memory import MemoryTopics
 from streamgp.apps.deployment.deployment import load_deployed, open_topics
@@ -80,7 +80,7 @@ def test_wrong_address_on_the_command_line_is_told(tmp_path: Path) -> None:
 def test_address_says_which_topics_there_are(tmp_path: Path) -> None:
     assert isinstance(open_topics(config_of('broker = "memory://"')), MemoryTopics)
     files = open_topics(config_of(f'broker = "file://{tmp_path / "topics"}"'))
-    assert isinstance(files, FileTopics)
+    assert isinstance(files, EmbeddedTopics)
     assert files.directory == tmp_path / "topics"
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from connectors.files.topics import FileTopics
 from small_deployment import Cut, Small
 
+from connectors.embedded.topics import EmbeddedTopics
 from connectors.topics import Outgoing
 from connectors.wire import state_records
 from connectors.wire.state_records import History
@@ -342,7 +342,7 @@ def test_directory_of_topics_can_be_rebuilt(
 ) -> None:
     small = Small(tmp_path, monkeypatch)
     monkeypatch.undo()
-    topics = FileTopics(tmp_path / "topics")
+    topics = EmbeddedTopics(tmp_path / "topics")
     topics.create()
     monkeypatch.setattr(small, "topics", topics)
     with_labels(small)

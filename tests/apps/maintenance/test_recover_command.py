@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from connectors.files.topics import FileTopics
 from small_deployment import Cut, OpenTopics, Small
 
+from connectors.embedded.topics import EmbeddedTopics
 from connectors.storage.snapshots import StateDirectory
 from connectors.topics import Outgoing, RefusedError, TopicName
 from connectors.wire import state_records
@@ -490,7 +490,7 @@ def test_a_directory_of_topics_is_recovered(
 
 @contextmanager
 def directory_of_topics(small: Small) -> Iterator[None]:
-    with closing(FileTopics(small.path / "topics")) as topics:
+    with closing(EmbeddedTopics(small.path / "topics")) as topics:
         small.topics = topics  # type: ignore[assignment]
         yield
 

@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
-from connectors.files.topics import FileTopics
 from rich.console import Console
 from small_deployment import Small, wait_until
 
+from connectors.embedded.topics import EmbeddedTopics
 from connectors.topics import LinkError
 from streamgp.apps.console import span
 from streamgp.apps.deployment import deployment as visiting
@@ -284,7 +284,7 @@ def test_directory_of_topics_can_be_watched(
 ) -> None:
     small = Small(tmp_path, monkeypatch)
     monkeypatch.undo()
-    topics = FileTopics(tmp_path / "topics")
+    topics = EmbeddedTopics(tmp_path / "topics")
     topics.create()
     monkeypatch.setattr(small, "topics", topics)
     with_history(small)

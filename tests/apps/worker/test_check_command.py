@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from connectors.files.topics import FileTopics
 
+from connectors.embedded.topics import EmbeddedTopics
 from connectors.memory import MemoryTopics
 from connectors.topics import Backlog, LinkError, Record, TopicName
 from connectors.wire import state_records
@@ -328,7 +328,7 @@ def test_topics_in_files_are_told_what_is_missing(config: Path, tmp_path: Path) 
     url = f"file://{tmp_path / 'topics'}"
     status, found = checked(config, "--broker", url)
     assert (status, found["topics"][0]) == (2, "wrong")
-    FileTopics(tmp_path / "topics").create()
+    EmbeddedTopics(tmp_path / "topics").create()
     status, found = checked(config, "--broker", url)
     assert status == 0
     assert found["topics"] == ("ok", "all seven are there, with 1 partition")

@@ -10,30 +10,9 @@ import pytest
 
 from connectors.memory import MemoryTopics
 from connectors.topics import Outgoing, Record
-from streamgp.apps.worker.logging import Pipes, line_of, record_of
+from streamgp.apps.worker.logging import Pipes, line_of
 
 GROUP = "streamgp"
-
-
-@pytest.mark.parametrize(
-    ("line", "topic", "key"),
-    [
-        (b'{"type":"event","key":"ann","x":{}}', "events", b"ann"),
-        (b'{"key":"ann","x":{}}', "events", b"ann"),
-        (b'{"type":"answer","key":"ann","event_id":"e1","y":1}', "answers", b"ann"),
-        (b'{"key":"ann","event_id":"e1","y":1}', "answers", b"ann"),
-        (b'{"type":"label.cancel","key":"ann"}', "answers", b"ann"),
-        (b'{"x":{}}', "events", None),
-        (b'{"key":7,"x":{}}', "events", None),
-        ('{"key":"zoë","x":{}}'.encode(), "events", "zoë".encode()),
-        (b"hello", "events", None),
-        (b"\xff", "events", None),
-        (b"[1]", "events", None),
-        (b'{"x":' + b"[" * 5000, "events", None),
-    ],
-)
-def test_line_goes_where_it_belongs(line: bytes, topic: str, key: bytes | None) -> None:
-    assert record_of(line) == Outgoing(topic=topic, key=key, value=line)  # type: ignore[arg-type]
 
 
 def test_dead_letter_is_a_line_of_json_with_the_reason() -> None:

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 from blas_kernels import other_kernel
-from connectors.files.topics import FileTopics
 from worker_process import ENVIRONMENT, MAIN, Process
 
+from connectors.embedded.topics import EmbeddedTopics
 from connectors.topics import Outgoing
 from connectors.wire.codec import encode
 from connectors.wire.state_records import CONFIGURATION, state
@@ -34,7 +34,7 @@ class Site:
         self.config.write_text(
             f'broker = "file://{path}/topics"\n[worker]\nstate = "{path}/state"\n'
         )
-        FileTopics(path / "topics").create()
+        EmbeddedTopics(path / "topics").create()
         self.n_sent = 0
 
     def send(self) -> None:
@@ -42,7 +42,7 @@ class Site:
         self.n_sent += 1
         n = float(self.n_sent)
         event = Event(event_id=f"e{n}", key="ann", x={"light": n}, y="home", occurred_at=n)
-        topics = FileTopics(self.path / "topics")
+        topics = EmbeddedTopics(self.path / "topics")
         writer = topics.writer("test")
         writer.send(Outgoing(topic="events", key=b"ann", value=encode(event)))
         writer.flush()
@@ -71,7 +71,7 @@ class Site:
 
     def record(self) -> dict[str, Any]:
         """Return the record about who works on the partition."""
-        reader = FileTopics(self.path / "topics").reader(("state",))
+        reader = EmbeddedTopics(self.path / "topics").reader(("state",))
         found: dict[str, Any] = {}
         while not reader.caught_up:
             for record in reader.poll(0.0):
@@ -159,7 +159,8 @@ def test_what_older_workers_have_left_is_taken_up_unless_strictness_is_wanted(si
     site.work()
     signed = site.record()
     older = {name: value for name, value in signed.items() if name != "environment"}
-    link = FileTopics(site.path / "topics").link(group="streamgp", instance="older", max_records=1)
+    topics = EmbeddedTopics(site.path / "topics")
+    link = topics.link(group="streamgp", instance="older", max_records=1)
     link.poll(0.0)
     link.commit([state("", CONFIGURATION, older, 0)])
     link.close()

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from connectors.topics import ALL_TOPICS, Outgoing
 from connectors.wire.codec import encode
-from connectors.wire.record_lines import COMPACTED_MARK, from_line, to_line
+from connectors.wire.record_lines import from_line, input_of, to_line
 from connectors.wire.state_records import consensus_key, state
 from streamgp.interactive.messages import Event, LabelledExample
 
@@ -31,7 +31,6 @@ PIECES = st.one_of(
             b"[" * 3000,
             b" \r",
             b"null",
-            COMPACTED_MARK + b'{"first":1,"end":2}}',
         ]
     ),
 )
@@ -50,7 +49,6 @@ def test_every_record_comes_back_from_its_line(topic, key, value, headers, at):
     record = Outgoing(topic=topic, key=key, value=value, headers=headers)
     line = to_line(record, at)
     assert b"\n" not in line
-    assert not line.startswith(COMPACTED_MARK)
     read = from_line(topic, line)
     assert (read.key, read.value, list(read.headers)) == (key, value, headers)
     assert (line == value and read.at is None) or (line != value and read.at == at)
@@ -145,3 +143,24 @@ def test_a_blank_line_is_nothing(line):
 def test_the_key_of_a_line_is_told_by_its_message(line, key):
     read = from_line("events", line)
     assert (read.key, read.value, read.at) == (key, line, None)
+
+
+@pytest.mark.parametrize(
+    ("line", "topic", "key"),
+    [
+        (b'{"type":"event","key":"ann","x":{}}', "events", b"ann"),
+        (b'{"key":"ann","x":{}}', "events", b"ann"),
+        (b'{"type":"answer","key":"ann","event_id":"e1","y":1}', "answers", b"ann"),
+        (b'{"key":"ann","event_id":"e1","y":1}', "answers", b"ann"),
+        (b'{"type":"label.cancel","key":"ann"}', "answers", b"ann"),
+        (b'{"x":{}}', "events", None),
+        (b'{"key":7,"x":{}}', "events", None),
+        ('{"key":"zoë","x":{}}'.encode(), "events", "zoë".encode()),
+        (b"hello", "events", None),
+        (b"\xff", "events", None),
+        (b"[1]", "events", None),
+        (b'{"x":' + b"[" * 5000, "events", None),
+    ],
+)
+def test_an_input_goes_where_it_belongs(line, topic, key):
+    assert input_of(line) == Outgoing(topic=topic, key=key, value=line)

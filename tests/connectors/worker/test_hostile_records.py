@@ -16,12 +16,12 @@ from typing import Any
 
 import hostile
 import pytest
-from connectors.files.topics import FileTopics
 from hostile import KINDS, LEARNERS, NOW, Script, honest, many_features, many_labels, phases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from worker_process import Process
 
+from connectors.embedded.topics import EmbeddedTopics
 from connectors.storage.snapshots import StateDirectory
 from connectors.topics import Outgoing, Record
 from connectors.wire.inbound import read
@@ -46,7 +46,7 @@ class Deployment:
 
     def __init__(self, home: Path, model: Any, *, keyed: bool = True) -> None:
         self.now = NOW
-        self.topics = FileTopics(home / "topics", clock=lambda: self.now)
+        self.topics = EmbeddedTopics(home / "topics", clock=lambda: self.now)
         self.topics.create()
         self._loops = LoopSettings(
             model=model, keyed=keyed, expires_after_s=HOUR_S, answer_horizon_s=WEEK_S
@@ -293,7 +293,7 @@ def test_the_command_goes_on_where_a_target_is_too_large(tmp_path):
         f'target = "number"\nwarm_up = 0\nbroker = "file://{tmp_path}/topics"\n'
         f'[query]\nrule = "always"\n[worker]\nstate = "{tmp_path}/state"\n'
     )
-    topics = FileTopics(tmp_path / "topics")
+    topics = EmbeddedTopics(tmp_path / "topics")
     script = Script("ann", numbers=True)
     for y in (0.1, 2.5, 1e155, 0.7):
         script.event({"u": 0.3, "v": 0.2}, y)
@@ -315,7 +315,7 @@ def test_the_command_goes_on_where_a_target_is_too_large(tmp_path):
         assert count(topics, "dead-letters") == 1
 
 
-def count(topics: FileTopics, name: Any) -> int:
+def count(topics: EmbeddedTopics, name: Any) -> int:
     reader = topics.reader([name])
     n = 0
     while not reader.caught_up:

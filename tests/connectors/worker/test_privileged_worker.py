@@ -5,10 +5,10 @@ from contextlib import closing
 from functools import cache
 
 import pytest
-from connectors.files.topics import FileTopics
 from kafka_cases import QUICK
 from workbench import GROUP, everything, put, said, worker
 
+from connectors.embedded.topics import EmbeddedTopics
 from connectors.memory import MemoryTopics
 from connectors.storage.snapshots import StateDirectory
 from connectors.topics import ALL_TOPICS
@@ -36,7 +36,7 @@ def kafka_topics(request):
 
 FACTORIES = {
     "memory": lambda _: MemoryTopics(n_partitions=2),
-    "files": lambda request: FileTopics(
+    "embedded": lambda request: EmbeddedTopics(
         request.getfixturevalue("tmp_path") / "topics", clock=lambda: 0.0
     ),
     "kafka": kafka_topics,

@@ -5,8 +5,8 @@ import logging
 from contextlib import closing
 
 import pytest
-from connectors.files.topics import FileTopics
 
+from connectors.embedded.topics import EmbeddedTopics
 from connectors.memory import MemoryLink, MemoryTopics
 from connectors.storage.snapshots import StateDirectory
 from connectors.topics import Outgoing, ShortTopicError
@@ -87,18 +87,18 @@ def test_only_the_partition_that_is_short_is_read_from_the_start(tmp_path, monke
 
 def test_a_directory_of_topics_that_was_put_back_from_a_copy_is_worked_on(tmp_path, caplog):
     path = tmp_path / "topics"
-    with closing(FileTopics(path)) as topics:
+    with closing(EmbeddedTopics(path)) as topics:
         topics.create()
         put(topics, 0)
         work(topics, tmp_path / "state")
     copied = {file: file.read_bytes() for file in path.iterdir() if file.is_file()}
-    with closing(FileTopics(path)) as topics:
+    with closing(EmbeddedTopics(path)) as topics:
         put(topics, N)
         work(topics, tmp_path / "state")
     for file, data in copied.items():
         file.write_bytes(data)
     caplog.clear()
-    with closing(FileTopics(path)) as topics:
+    with closing(EmbeddedTopics(path)) as topics:
         put(topics, N)
         work(topics, tmp_path / "state")
         assert len(predictions(topics)) == 2 * N

@@ -8,11 +8,11 @@ from itertools import count
 from time import monotonic
 
 import pytest
-from connectors.files.topics import FileTopics
 from kafka_cases import opened
 from workbench import event, put, said
 
 from connectors.annotation.inbox import Desk
+from connectors.embedded.topics import EmbeddedTopics
 from connectors.memory import MemoryTopics
 from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Worker, WorkerSettings
@@ -77,7 +77,7 @@ def deployed(request, tmp_path, monkeypatch) -> Iterator[Deployment]:
     if request.param == "memory":
         yield Deployment(MemoryTopics())
     elif request.param == "files":
-        with closing(FileTopics(tmp_path / "topics")) as topics:
+        with closing(EmbeddedTopics(tmp_path / "topics")) as topics:
             topics.create()
             yield Deployment(topics)
     else:

@@ -3,9 +3,9 @@
 from contextlib import suppress
 
 import pytest
-from connectors.files.topics import FileTopics
 from workbench import Failing, answer, contents, event, idle, put, said, work, worker
 
+from connectors.embedded.topics import EmbeddedTopics
 from connectors.memory import MemoryTopics
 from connectors.topics import LinkError
 from streamgp import GPClassifier, SkepticalClassifier
@@ -50,7 +50,7 @@ def make(request, tmp_path):
     def made():
         if request.param == "memory":
             return MemoryTopics(1)
-        topics = FileTopics(tmp_path / str(next(count)), clock=lambda: 0.0)
+        topics = EmbeddedTopics(tmp_path / str(next(count)), clock=lambda: 0.0)
         topics.create()
         return topics
 

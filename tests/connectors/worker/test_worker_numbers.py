@@ -4,9 +4,9 @@ import math
 import random
 
 import pytest
-from connectors.files.topics import FileTopics
 from workbench import idle, put, said, work, worker
 
+from connectors.embedded.topics import EmbeddedTopics
 from connectors.memory import MemoryTopics
 from connectors.storage.snapshots import StateDirectory
 from connectors.worker.compatibility import ChangedConfigurationError
@@ -67,7 +67,7 @@ def topics(request, tmp_path):
     if request.param == "memory":
         yield MemoryTopics(n_partitions=2)
         return
-    topics = FileTopics(tmp_path / "topics", clock=lambda: 0.0)
+    topics = EmbeddedTopics(tmp_path / "topics", clock=lambda: 0.0)
     topics.create()
     yield topics
     topics.close()

@@ -1,0 +1,1 @@
+"""`streamgp send`: recorded logs as the events of a deployment."""

@@ -1,0 +1,184 @@
+"""Lines of standard input as records of a deployment: what `streamgp send CONFIG.toml -` does."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import click
+
+from connectors.topics import LinkError, Outgoing, TopicName
+from connectors.wire.record_lines import from_line, input_of
+from streamgp.apps.console import DONE, LOST_BROKER, Stop, number, status_of, tell
+from streamgp.apps.deployment.deployment import Deployment, visit
+from streamgp.apps.send import MOST_IN_FLIGHT, UNSAFE_FOR_S
+from streamgp.config.broker_url import FileAddress, parse_address
+
+_PROGRAM = "send"
+_PAUSE_S = 0.2
+_CHUNK = 1 << 20
+
+
+def send_lines(
+    config_file: Path, topic: TopicName | None, *, restore: bool, broker: str | None
+) -> int:
+    """Send lines of standard input, and say how many were sent.
+
+    Parameters
+    ----------
+    config_file
+        The configuration of the deployment.
+    topic
+        Whose records the lines are; None for events and answers, told apart by what they say.
+    restore
+        Whether to write what a worker alone writes.
+    broker
+        Address of the broker; replaces the configured one.
+
+    Returns
+    -------
+    The exit status.
+
+    Raises
+    ------
+    LinkError
+        If the broker cannot be worked with at the beginning.
+
+    """
+    with visit(config_file, broker) as there, ExitStack() as stack:
+        sender = stack.enter_context(_restoring(there) if restore else _writing(there))
+        stop = stack.enter_context(Stop())
+        started_at = time.monotonic()
+        try:
+            for line in _lines(sys.stdin.fileno(), stop):
+                if line is None:
+                    sender.flush()
+                else:
+                    sender.take(line, topic)
+            sender.flush()
+        except (LinkError, ValueError) as error:
+            tell(
+                f"Error: {' '.join(str(error).split())}; the first {number(sender.n_safe, 'line')} "
+                f"of the input are safe, go on with: tail -n +{sender.n_safe + 1}"
+            )
+            return LOST_BROKER if isinstance(error, LinkError) else 2
+        seconds = time.monotonic() - started_at
+        tell(f"{number(sender.n_sent, 'record')} sent in {seconds:.1f} s")
+        if stop():
+            tell(f"interrupted; go on with: tail -n +{sender.n_safe + 1}")
+            return status_of(stop.signal)
+        return DONE
+
+
+class _LineSender:
+    """Sends lines as records.
+
+    Parameters
+    ----------
+    send
+        Takes a record.
+    flush
+        Returns when every record taken is safe.
+
+    Attributes
+    ----------
+    n_sent, n_safe
+        Records sent; lines read of which all are safe.
+
+    """
+
+    def __init__(self, send: Callable[[Outgoing], None], flush: Callable[[], None]) -> None:
+        self.n_sent = 0
+        self.n_safe = 0
+        self._n_lines = 0
+        self._send = send
+        self._flush = flush
+        self._flushed_at = time.monotonic()
+
+    def take(self, line: bytes, topic: TopicName | None) -> None:
+        """Send the next line; a blank one is skipped."""
+        if record := _record(line, topic):
+            self._send(record)
+            self.n_sent += 1
+        self._n_lines += 1
+        if (
+            self._n_lines - self.n_safe >= MOST_IN_FLIGHT
+            or time.monotonic() - self._flushed_at >= UNSAFE_FOR_S
+        ):
+            self.flush()
+
+    def flush(self) -> None:
+        """Return when everything is safe."""
+        if self.n_safe < self._n_lines:
+            self._flush()
+            self.n_safe = self._n_lines
+        self._flushed_at = time.monotonic()
+
+
+@contextmanager
+def _writing(there: Deployment) -> Iterator[_LineSender]:
+    writer = there.topics.writer(_PROGRAM)
+    try:
+        yield _LineSender(writer.send, writer.flush)
+    finally:
+        with suppress(LinkError):  # which was told, or there is nothing left to write
+            writer.close()
+
+
+@contextmanager
+def _restoring(there: Deployment) -> Iterator[_LineSender]:
+    """Write in place of a worker, of which there must be none."""
+    if not isinstance(parse_address(there.url), FileAddress):
+        raise click.ClickException(
+            "--restore needs a broker file://DIR; topics of Kafka are copied with its own tools"
+        )
+    link = there.topics.link(group=there.group, instance=_PROGRAM, max_records=1)
+    unsent: list[Outgoing] = []
+
+    def flush() -> None:
+        link.commit(unsent)
+        unsent.clear()
+
+    try:
+        yield _LineSender(unsent.append, flush)
+    finally:
+        link.close(leave=True)
+
+
+def _record(line: bytes, topic: TopicName | None) -> Outgoing | None:
+    line = line.rstrip(b"\r")
+    if not line or line.isspace():
+        return None
+    if topic is None:
+        return input_of(line)
+    read = from_line(topic, line)
+    if read is None:
+        return None
+    return Outgoing(topic=topic, key=read.key, value=read.value, headers=read.headers)
+
+
+def _lines(descriptor: int, stop: Callable[[], bool]) -> Iterator[bytes | None]:
+    """Yield lines as they come, and None whenever none has come for a moment."""
+    parts: list[bytes] = []
+    while not stop():
+        ready, _, _ = select.select([descriptor], [], [], _PAUSE_S)
+        if not ready:
+            yield None
+            continue
+        data = os.read(descriptor, _CHUNK)
+        if not data:
+            if parts:  # a last line whose end was forgotten
+                yield b"".join(parts)
+            return
+        *whole, rest = data.split(b"\n")
+        for line in whole:
+            yield b"".join((*parts, line))
+            parts.clear()
+            if stop():
+                return
+        parts.append(rest)

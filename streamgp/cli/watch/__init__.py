@@ -1,0 +1,1 @@
+"""`streamgp watch`: a deployment at work, seen from outside."""
