@@ -9,11 +9,13 @@ import sys
 import time
 import tomllib
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import streamgp as package
+from connectors.embedded.topics import EmbeddedTopics
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = Path(package.__file__).parents[1]
@@ -155,6 +157,11 @@ def test_tuning_goes_as_the_readme_says(machine):
     assert "2000 events" in machine.run(replay)
 
 
+def held(topics, topic):
+    with closing(EmbeddedTopics(topics).reader([topic])) as reader:
+        return str([record.value for record in reader.poll(0.0)])
+
+
 def test_a_worker_is_tried_without_kafka_as_the_readme_says(machine):
     init, run, send, annotate, watch = shell_lines()[6:]
     machine.run(init)
@@ -162,12 +169,11 @@ def test_a_worker_is_tried_without_kafka_as_the_readme_says(machine):
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     started = [machine.start(run, **quiet)]
     try:
-        eventually(lambda: (topics / "position.json").exists())
-        eventually(lambda: (topics / "dead-letters.jsonl").exists())
+        eventually(lambda: (topics / "topics.db").exists())
         started.append(machine.start(send, **quiet))
-        eventually(lambda: b"label.request" in (topics / "requests.jsonl").read_bytes())
+        eventually(lambda: "label.request" in held(topics, "requests"))
         machine.run(annotate, said="n kitchen\nkitchen\nd\nq\n")
-        eventually(lambda: (topics / "consensus.jsonl").read_bytes().count(b"kitchen") >= 2)
+        eventually(lambda: held(topics, "consensus").count("kitchen") >= 2)
         with seen.open("w") as file:
             started.append(machine.start(watch, stdout=file, stderr=subprocess.DEVNULL))
             eventually(lambda: "accuracy" in seen.read_text())

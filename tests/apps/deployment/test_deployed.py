@@ -79,9 +79,9 @@ def test_wrong_address_on_the_command_line_is_told(tmp_path: Path) -> None:
 
 def test_address_says_which_topics_there_are(tmp_path: Path) -> None:
     assert isinstance(open_topics(config_of('broker = "memory://"')), MemoryTopics)
-    files = open_topics(config_of(f'broker = "file://{tmp_path / "topics"}"'))
-    assert isinstance(files, EmbeddedTopics)
-    assert files.directory == tmp_path / "topics"
+    embedded = open_topics(config_of(f'broker = "file://{tmp_path / "topics"}"'))
+    assert isinstance(embedded, EmbeddedTopics)
+    assert embedded.directory == tmp_path / "topics"
 
 
 def test_relative_directory_is_relative_to_the_working_directory(

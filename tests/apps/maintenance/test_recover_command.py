@@ -495,18 +495,14 @@ def directory_of_topics(small: Small) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("topic", ["state", "consensus"])
-def test_a_directory_without_one_of_its_files_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, topic: str
+def test_a_directory_that_has_lost_its_database_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = Small(tmp_path, monkeypatch)
     with directory_of_topics(small):
         small.topics.create()
         with_labels(small, keys=("ann",))
-    path = tmp_path / "topics" / f"{topic}.jsonl"
-    path.unlink()
-    with directory_of_topics(small), pytest.raises(RefusedError, match="it is not there; bring it"):
-        small.work()
-    path.touch()
-    with directory_of_topics(small), pytest.raises(RefusedError, match="; bring it back, or begin"):
+    (tmp_path / "topics" / "topics.db").unlink()
+    match = "topics.db is not there; make the topics with --create-topics"
+    with directory_of_topics(small), pytest.raises(RefusedError, match=match):
         small.work()

@@ -324,7 +324,7 @@ def test_looking_for_the_configuration_ends_in_time(
     assert "more than could be read in 1 s" in found["learned"][1]
 
 
-def test_topics_in_files_are_told_what_is_missing(config: Path, tmp_path: Path) -> None:
+def test_topics_in_a_directory_are_told_what_is_missing(config: Path, tmp_path: Path) -> None:
     url = f"file://{tmp_path / 'topics'}"
     status, found = checked(config, "--broker", url)
     assert (status, found["topics"][0]) == (2, "wrong")

@@ -309,7 +309,7 @@ def test_each_error_has_its_status_and_one_line(
     assert status in console.MEANING
 
 
-def test_damaged_topics_are_told_with_their_files_where_they_are_files(
+def test_damaged_topics_are_told_with_their_file_where_they_are_in_one(
     config: Path, topics: FakeTopics, worker: type[FakeWorker]
 ) -> None:
     assert topics is not None
@@ -319,7 +319,7 @@ def test_damaged_topics_are_told_with_their_files_where_they_are_files(
         worker.error = error
         assert failure(started(config)) == str(error)
         reason = failure(started(config, "--broker", "file://here"))
-        advice = "bring back here/state.jsonl and here/consensus.jsonl as a worker left them, or"
+        advice = "bring back here/topics.db as a worker left it, or begin anew"
         assert reason.startswith(str(error))
         assert (advice in reason) == is_told
 

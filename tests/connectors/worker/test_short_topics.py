@@ -103,5 +103,5 @@ def test_a_directory_of_topics_that_was_put_back_from_a_copy_is_worked_on(tmp_pa
         work(topics, tmp_path / "state")
         assert len(predictions(topics)) == 2 * N
     [unused] = fields(caplog, "snapshot-unused")
-    assert ".jsonl ends at offset " in unused["reason"]
+    assert "topics.db ends at offset " in unused["reason"]
     assert fields(caplog, "restored")[0]["from_snapshot"] == []
