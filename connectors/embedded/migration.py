@@ -91,7 +91,7 @@ def migrate(directory: Path) -> list[str]:
             _write_position(directory)
             counts: dict[str, int] = {}
             build(path, lambda database: counts.update(_copy(directory, database)))
-            done += [f"{name}: {n} records" for name, n in counts.items() if n]
+            done += [f"{name}: {n} record{'s' * (n != 1)}" for name, n in counts.items() if n]
             done.append(f"made {path}")
         if (directory / OLD_POSITION).exists():
             _put_away(directory, old_files(directory))

@@ -1,0 +1,271 @@
+"""Lines of standard input as records, and a topic printed as lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from worker_process import ENVIRONMENT, MAIN
+
+from connectors.embedded.topics import EmbeddedTopics
+from connectors.topics import Outgoing, Record, TopicName
+
+PATIENCE_S = 60.0
+EVENT = b'{"key":"ann","x":{"light":0.5}}'
+ANSWER = b'{"type":"answer","event_id":"events:0:0","key":"ann","y":"home"}'
+
+
+class Site:
+    """A deployment in a directory."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        (path / "w.toml").write_text('broker = "file://topics"\n')
+        self.topics = EmbeddedTopics(path / "topics")
+        self.topics.create()
+
+    def start(self, command: str, *arguments: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-c", MAIN, command, "w.toml", *arguments],
+            cwd=self.path,
+            env=ENVIRONMENT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def call(self, command: str, *arguments: str, said: bytes = b"") -> tuple[int, bytes, str]:
+        process = self.start(command, *arguments)
+        out, errors = process.communicate(said, timeout=PATIENCE_S)
+        return process.returncode, out, errors.decode()
+
+    def printed(self, topic: str) -> bytes:
+        status, out, errors = self.call("watch", "--follow", topic, "--from-start", "--once")
+        assert (status, errors) == (0, "")
+        return out
+
+    def records(self, topic: TopicName) -> list[Record]:
+        with closing(self.topics.reader([topic])) as reader:
+            return reader.poll(0.0)
+
+    def wait_for(self, topic: TopicName, n: int) -> None:
+        until = time.monotonic() + PATIENCE_S
+        while len(self.records(topic)) < n:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Site:
+    (tmp_path / "other").mkdir()
+    return Site(tmp_path / "other")
+
+
+@pytest.fixture
+def sender(site: Site) -> Iterator[subprocess.Popen[bytes]]:
+    process = site.start("send", "-")
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_events_and_answers_are_told_apart_by_what_they_say(site: Site) -> None:
+    said = EVENT + b"\n\n" + ANSWER + b"\r\n" + b"hello"
+    status, out, errors = site.call("send", "-", said=said)
+    assert (status, out) == (0, b"")
+    assert errors.startswith("3 records sent in ")
+    assert [(r.key, r.value) for r in site.records("events")] == [(b"ann", EVENT), (None, b"hello")]
+    assert [(r.key, r.value) for r in site.records("answers")] == [(b"ann", ANSWER)]
+
+
+def test_what_comes_is_sent_at_once_and_an_unfinished_line_when_it_is_whole(
+    site: Site, sender: subprocess.Popen[bytes]
+) -> None:
+    assert sender.stdin is not None
+    sender.stdin.write(EVENT + b"\n" + EVENT[:9])
+    sender.stdin.flush()
+    site.wait_for("events", 1)
+    sender.stdin.write(EVENT[9:] + b"\n")
+    sender.stdin.flush()
+    site.wait_for("events", 2)
+    assert [r.value for r in site.records("events")] == [EVENT, EVENT]
+
+
+def test_a_signal_ends_it_with_all_that_came_sent(
+    site: Site, sender: subprocess.Popen[bytes]
+) -> None:
+    assert sender.stdin is not None
+    assert sender.stderr is not None
+    sender.stdin.write(EVENT + b"\n")
+    sender.stdin.flush()
+    site.wait_for("events", 1)
+    sender.send_signal(signal.SIGINT)
+    assert sender.wait(PATIENCE_S) == 130
+    assert b"interrupted; go on with: tail -n +2" in sender.stderr.read()
+
+
+def test_when_the_broker_is_lost_it_says_where_to_go_on(
+    site: Site, sender: subprocess.Popen[bytes]
+) -> None:
+    assert sender.stdin is not None
+    assert sender.stderr is not None
+    sender.stdin.write(EVENT + b"\n")
+    sender.stdin.flush()
+    site.wait_for("events", 1)
+    (site.path / "topics" / "topics.db").unlink()
+    sender.stdin.write(EVENT + b"\n")
+    sender.stdin.flush()
+    assert sender.wait(PATIENCE_S) == 75
+    said = sender.stderr.read().decode()
+    assert "topics.db was changed: it is not there" in said
+    assert "the first 1 line of the input are safe, go on with: tail -n +2" in said
+
+
+def test_an_example_is_taken_back_with_a_line(site: Site) -> None:
+    status, _, errors = site.call(
+        "send", "-", "--topic", "consensus", said=b'{"record":{"key":"a"}}'
+    )
+    assert (status, errors[:13]) == (0, "1 record sent")
+    with closing(site.topics.link(group="g", instance="a", max_records=1)) as link:
+        [record] = link.poll(0.0)
+    assert (record.topic, record.key, record.value) == ("consensus", b"a", None)
+
+
+def fill(site: Site) -> None:
+    with closing(site.topics.writer("test")) as writer:
+        writer.send(Outgoing(topic="events", key=b"ann", value=EVENT))
+        writer.send(Outgoing(topic="events", key=None, value=b"\xff\n"))
+        writer.send(Outgoing(topic="answers", key=b"ann", value=ANSWER))
+    state = b'{"key":"ann","name":"head","value":1}'
+    example = b'{"event_id":"e1","key":"ann"}'
+    headers = [("dlq.stage", b"decode"), ("odd", b"\xff")]
+    with closing(site.topics.link(group="g", instance="a", max_records=1)) as link:
+        link.commit(
+            [
+                Outgoing(topic="predictions", key=b"ann", value=b'{"key":"ann"}'),
+                Outgoing(topic="requests", key=b"ann", value=b'{"key":"ann","q":1}'),
+                Outgoing(topic="consensus", key=b"ann\x1fe1\x1f0", value=example),
+                Outgoing(topic="consensus", key=b"ann\x1fe0\x1f0", value=None),
+                Outgoing(topic="state", key=b"ann\x1fhead", value=state),
+                Outgoing(topic="state", key=b"bob\x1fhead", value=None),
+                Outgoing(topic="dead-letters", key=None, value=b"\xff", headers=headers),
+            ]
+        )
+
+
+@pytest.mark.parametrize(
+    "topic",
+    ["events", "answers", "predictions", "requests", "consensus", "state", "dead-letters"],
+)
+def test_every_topic_comes_back_from_what_was_printed(
+    site: Site, other: Site, topic: TopicName
+) -> None:
+    fill(site)
+    printed = site.printed(topic)
+    options = () if topic in ("events", "answers") else ("--restore",)
+    status, _, errors = other.call("send", "-", "--topic", topic, *options, said=printed)
+    assert (status, "sent in" in errors) == (0, True), errors
+    found, expected = other.records(topic), site.records(topic)
+    assert expected
+    assert [(r.key, r.value, r.headers) for r in found] == [
+        (r.key, r.value, r.headers) for r in expected
+    ]
+    assert other.printed(topic).count(b"\n") == printed.count(b"\n")
+
+
+def test_what_a_worker_alone_writes_is_not_sent_beside_it(site: Site) -> None:
+    status, _, errors = site.call("send", "-", "--topic", "state", said=b'{"name":"a"}\n')
+    assert status == 2
+    assert "got one for state; a worker alone writes there" in errors
+    with closing(site.topics.link(group="g", instance="a", max_records=1)):
+        status, _, errors = site.call("send", "-", "--topic", "state", "--restore", said=b"{}\n")
+    assert status == 2
+    assert "is in use by another worker" in errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("-", "a.csv"), "- (standard input) must be the only LOG"),
+        (("-", "--restore"), "--restore needs --topic with one that a worker alone writes"),
+        (("-", "--restore", "--topic", "events"), "--restore needs --topic with one that a worker"),
+        (("-", "--label", "room"), "--label is about rows of a log, not about lines"),
+        (("-", "--from", "7"), "--from is about rows of a log, not about lines"),
+        (("a.csv", "--topic", "events"), "--topic and --restore go with lines of standard input"),
+    ],
+)
+def test_what_does_not_go_together_is_said(
+    site: Site, arguments: tuple[str, ...], why: str
+) -> None:
+    status, _, errors = site.call("send", *arguments)
+    assert status == 2
+    assert why in errors
+
+
+def test_records_are_printed_as_they_come_until_a_signal(site: Site) -> None:
+    fill(site)
+    watcher = site.start("watch", "--follow", "events")
+    try:
+        assert watcher.stdout is not None
+        os.set_blocking(watcher.stdout.fileno(), False)
+        until, printed = time.monotonic() + PATIENCE_S, b""
+        while not printed:  # until it has begun, at the end
+            assert time.monotonic() < until
+            site.call("send", "-", said=EVENT + b"\n")
+            printed = watcher.stdout.read() or b""
+        assert json.loads(printed.splitlines()[0]) == json.loads(EVENT)
+        watcher.send_signal(signal.SIGINT)
+        assert watcher.wait(PATIENCE_S) == 0
+    finally:
+        watcher.kill()
+        watcher.communicate()
+
+
+def test_a_pipe_that_is_closed_ends_it_also_while_nothing_comes(site: Site) -> None:
+    fill(site)
+    watcher = site.start("watch", "--follow", "events", "--from-start")
+    try:
+        assert watcher.stdout is not None
+        assert json.loads(watcher.stdout.readline()) == json.loads(EVENT)
+        watcher.stdout.close()
+        assert watcher.wait(PATIENCE_S) == 141
+        assert watcher.stderr is not None
+        assert watcher.stderr.read() == b""
+    finally:
+        watcher.kill()
+        watcher.wait()
+
+
+def test_a_directory_of_an_earlier_version_is_migrated_with_the_command_that_is_named(
+    site: Site,
+) -> None:
+    (site.path / "old").mkdir()
+    (site.path / "old" / "events.jsonl").write_bytes(EVENT + b"\n")
+    status, _, errors = site.call("watch", "--once", "--broker", "file://old")
+    assert status == 2
+    command = errors.strip().rpartition("run: streamgp ")[2].split()
+    assert command == ["migrate", "old"]
+    for expected in ("made old/topics.db", "old has nothing to migrate"):
+        done = subprocess.run(
+            [sys.executable, "-c", MAIN, *command],
+            cwd=site.path, env=ENVIRONMENT, capture_output=True, text=True, check=True,
+            timeout=PATIENCE_S,
+        )  # fmt: skip
+        assert expected in done.stdout
+    status, out, _ = site.call(
+        "watch", "--follow", "events", "--from-start", "--once", "--broker", "file://old"
+    )
+    assert (status, out) == (0, EVENT + b"\n")
