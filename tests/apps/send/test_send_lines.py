@@ -236,17 +236,16 @@ def test_records_are_printed_as_they_come_until_a_signal(site: Site) -> None:
 
 def test_a_pipe_that_is_closed_ends_it_also_while_nothing_comes(site: Site) -> None:
     fill(site)
-    watcher = site.start("watch", "--follow", "events", "--from-start")
-    try:
-        assert watcher.stdout is not None
-        assert json.loads(watcher.stdout.readline()) == json.loads(EVENT)
-        watcher.stdout.close()
-        assert watcher.wait(PATIENCE_S) == 141
-        assert watcher.stderr is not None
-        assert watcher.stderr.read() == b""
-    finally:
-        watcher.kill()
-        watcher.wait()
+    with site.start("watch", "--follow", "events", "--from-start") as watcher:
+        try:
+            assert watcher.stdout is not None
+            assert watcher.stderr is not None
+            assert json.loads(watcher.stdout.readline()) == json.loads(EVENT)
+            watcher.stdout.close()
+            assert watcher.wait(PATIENCE_S) == 141
+            assert watcher.stderr.read() == b""
+        finally:
+            watcher.kill()
 
 
 def test_a_directory_of_an_earlier_version_is_migrated_with_the_command_that_is_named(
