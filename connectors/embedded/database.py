@@ -36,6 +36,7 @@ from connectors.topics import (
     Whole,
 )
 from connectors.wire.codec import MAX_BYTES, MAX_INPUT_BYTES
+from connectors.wire.record_lines import headers_follow
 from streamgp.common.private_files import private
 
 Table: TypeAlias = str
@@ -79,6 +80,7 @@ _SCHEMA = [
     f"PRAGMA application_id = {_APPLICATION}",
     f"PRAGMA user_version = {_VERSION}",
 ]
+_LISTS = ("ends", "positions", "deployment")
 _COMPACTED = {TABLES[topic] for topic in COMPACTED}
 _SEEDS = {table: crc32(table.encode()) for table in _TOPICS}
 _HEAD = struct.Struct("<qdqq")
@@ -122,7 +124,7 @@ class Database:
 
     """
 
-    # _file  device and number of the file: it must not be replaced while it is open
+    # _file  device and number of the file
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
@@ -143,6 +145,7 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[None]:
         """See one state of the database within the block."""
+        self._check_place()
         self._execute("BEGIN")
         try:
             yield
@@ -152,8 +155,7 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Write all that is written within the block, or nothing."""
-        if self._on_disk() != self._file:
-            raise changed(self.path, "another file is in its place")
+        self._check_place()
         self._execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -170,27 +172,31 @@ class Database:
     # --- records
 
     def append(self, table: Table, records: Iterable[Outgoing], now: float) -> int:
-        """Write records behind the last one; return the offset that follows them."""
+        """Write records behind the last one; return the offset that follows them.
+
+        Headers that follow from the message are left out, which halves what is written.
+        """
         start, _ = self._end(table)
         return self.insert(
             table,
-            [
+            (
                 (offset, each.key, each.value, each.headers, now)
                 for offset, each in enumerate(records, start)
-            ],
+            ),
         )
 
-    def insert(self, table: Table, rows: Sequence[Row]) -> int:
+    def insert(self, table: Table, rows: Iterable[Row]) -> int:
         """Write rows, in the order of their offsets; return the offset that follows them."""
         end, dense = self._end(table)
         seed = _SEEDS[table]
         values = []
         for offset, key, value, headers, at in rows:
-            packed = _packed(headers) if headers else None
+            packed = None
+            if headers and (value is None or not headers_follow(headers, value)):
+                packed = msgspec.msgpack.encode([(str(name), data) for name, data in headers])
             checksum = _checksum(seed, offset, key, value, packed, at)
             values.append((offset, key, value, packed, at, checksum))
-        if values:
-            end = values[-1][0] + 1
+            end = offset + 1
         with self._in_words():
             self._connection.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?, ?)", values)
         self._set_end(table, end, dense)
@@ -315,20 +321,28 @@ class Database:
         raise self._damaged("its identity is damaged")
 
     def check(self) -> None:
-        """Look through the whole file for damage, but for what checksums of records tell.
+        """Look for damage that reading records would not show.
+
+        Of topics that are not compacted every reader notices rows that are damaged or missing, so
+        that these need not be read here, however many they are.
 
         Raises
         ------
         RefusedError
-            If something is wrong with it.
+            If something is wrong with the file.
 
         """
-        found = self._execute("PRAGMA quick_check(1)")
-        if found != [("ok",)]:
-            raise self._damaged(str(found[0][0]))
-        for table in _SEEDS:
-            self._end(table)
+        for table in (*_COMPACTED, *_LISTS):
+            found = self._execute(f"PRAGMA quick_check({table})")
+            if found != [("ok",)]:
+                raise self._damaged(str(found[0][0]))
+        self.check_lists()
+
+    def check_lists(self) -> None:
+        """Look whether everything is there, in no time."""
         self.identity()
+        for table in _TOPICS:
+            self._end(table)
 
     def _positions(self, group: str) -> dict[TopicName, int]:
         found = dict.fromkeys(INPUTS, 0)
@@ -402,6 +416,11 @@ class Database:
         except OSError as error:
             raise in_words(f"cannot read {self.path}", error) from error
         return status.st_dev, status.st_ino
+
+    def _check_place(self) -> None:
+        """Refuse to go on with a file that has no name any more, and with it is lost."""
+        if self._on_disk() != self._file:
+            raise changed(self.path, "another file is in its place")
 
     def _check_origin(self) -> None:
         ((application,),) = self._execute("PRAGMA application_id")
@@ -505,10 +524,6 @@ def _cut(record: Record) -> Record:
         return record
     whole = Whole(size=len(value), sha256=hashlib.sha256(value).hexdigest())
     return replace(record, value=value[:MAX_INPUT_BYTES], whole=whole)
-
-
-def _packed(headers: Headers) -> bytes:
-    return msgspec.msgpack.encode([(str(name), data) for name, data in headers])
 
 
 def _checksum(seed: int, offset: Any, key: Any, value: Any, headers: Any, at: Any) -> int:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -94,11 +95,22 @@ def migrate(directory: Path) -> list[str]:
             done += [f"{name}: {n} record{'s' * (n != 1)}" for name, n in counts.items() if n]
             done.append(f"made {path}")
         if (directory / OLD_POSITION).exists():
+            _check_made(directory, path)
             _put_away(directory, old_files(directory))
             done.append(f"moved the files to {directory / MIGRATED}, which can be deleted")
         return done
     finally:
         os.close(lock)
+
+
+def _check_made(directory: Path, path: Path) -> None:
+    """Refuse a database that was not made of the files beside it."""
+    with closing(Database(path)) as database:
+        database.check_lists()
+        if database.identity() != _read_position(directory).identity:
+            raise RefusedError(
+                f"{path} was not made of the files beside it; move one of the two elsewhere"
+            )
 
 
 def _put_away(directory: Path, names: list[str]) -> None:

@@ -144,7 +144,7 @@ class EmbeddedTopics:
             if found:
                 return found
             with self._open() as database:
-                database.check()
+                database.check_lists()
         except LinkError as error:
             return [str(error)]
         return []

@@ -121,7 +121,7 @@ def to_line(record: Outgoing, at: float) -> bytes:
 
     """
     value = record.value
-    if value is not None and b"\n" not in value and _follow(record.headers, value):
+    if value is not None and b"\n" not in value and headers_follow(record.headers, value):
         plain = from_line(record.topic, value)
         if plain is not None and (plain.key, plain.value) == (record.key, value):
             return value
@@ -220,8 +220,8 @@ def _key(topic: TopicName, line: bytes) -> bytes | None:
     return SEPARATOR.join(parts).encode()
 
 
-def _follow(headers: Headers, value: bytes) -> bool:
-    """Return whether headers follow from a message."""
+def headers_follow(headers: Headers, value: bytes) -> bool:
+    """Return whether headers say nothing that the message does not say."""
     for name, data in headers:
         if name not in _LEFT_OUT:
             return False

@@ -182,6 +182,19 @@ def test_files_that_are_damaged_are_named_and_left_alone(directory, name, data, 
     assert {path.name for path in directory.iterdir()} == {*FILES, "position.json"}
 
 
+def test_files_stay_beside_a_database_that_was_not_made_of_them(directory):
+    (directory / "topics.db").touch()
+    with pytest.raises(RefusedError, match="belongs to another program"):
+        migrate(directory)
+    (directory / "topics.db").unlink()
+    other = directory.parent / "other"
+    EmbeddedTopics(other).create()
+    shutil.copy(other / "topics.db", directory)
+    with pytest.raises(RefusedError, match=r"topics\.db was not made of the files beside it; move"):
+        migrate(directory)
+    assert (directory / "events.jsonl").exists()
+
+
 def test_a_file_that_is_missing_is_named(directory):
     (directory / "state.jsonl").unlink()
     with pytest.raises(RefusedError, match=r"state\.jsonl was changed: it is not there"):
