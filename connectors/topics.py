@@ -1,7 +1,7 @@
 """Records and topics: what a worker, an annotator's program and a feeder ask of a broker.
 
 Here everything is bytes in partitions; what they mean is told in `inbox`, `outbox` and `statelog`.
-Kafka, a directory of files and this process's memory each provide `Topics`.
+Kafka, a SQLite database and this process's memory each provide `Topics`.
 
 """
 

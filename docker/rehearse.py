@@ -205,7 +205,7 @@ def try_out(image: Image) -> None:
 
 
 def work(image: Image, health: Callable[[], int], *, as_user: bool) -> None:
-    """Let a worker work, on topics in files: there is no broker here."""
+    """Let a worker work, on topics in a directory: there is no broker here."""
     config = image.real("/etc/streamgp.toml")
     config.parent.mkdir()
     text = (HERE / "streamgp.toml").read_text(encoding="utf-8")

@@ -248,11 +248,12 @@ class Database:
     def compact(self, table: Table, now: float) -> None:
         """Keep the last record of each key; one which says that its key is gone, for a day.
 
-        Keyless records stay. No byte of what was removed is left in the file.
+        Keyless records stay. No byte of what was removed is left in the file. Nobody else may write
+        to the table; others may write to the file but while rows move.
         """
         doomed: list[tuple[int]] = []
         last: dict[bytes, int] = {}
-        with self.writing():
+        with self.reading():
             for record in self._read(table, 0, self.end(table), -1):
                 if record.key is None:
                     continue
@@ -262,9 +263,9 @@ class Database:
                     doomed.append((record.offset,))
                 else:
                     last[record.key] = record.offset
-            if doomed:
-                self._remove(table, doomed)
         if doomed:
+            with self.writing():
+                self._remove(table, doomed)
             # The log remembers what was removed; it cannot be emptied while others read.
             self._execute("PRAGMA wal_checkpoint(TRUNCATE)")
 

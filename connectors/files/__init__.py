@@ -1,1 +1,1 @@
-"""Topics and messages in a directory: for trying out, and for what a replay leaves behind."""
+"""Messages in a directory: what a replay leaves behind, and taking a person out of it."""
