@@ -259,8 +259,8 @@ class EmbeddedReader:
 class EmbeddedWriter:
     """Writes the inputs of a worker; what one flush writes is one transaction."""
 
-    # _unsent   of each input, what was taken and not written
-    # _n_bytes  how much that is
+    # _unsent               of each input, what was taken and not written
+    # _n_records, _n_bytes  how much that is
 
     def __init__(self, directory: Path, *, clock: Callable[[], float]) -> None:
         self._database = Database(database_in(directory))

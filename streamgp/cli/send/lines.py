@@ -14,7 +14,7 @@ import click
 
 from connectors.topics import LinkError, Outgoing, TopicName
 from connectors.wire.record_lines import from_line, input_of
-from streamgp.apps.console import DONE, LOST_BROKER, Stop, number, status_of, tell
+from streamgp.apps.console import DONE, LOST_BROKER, WRONG_USE, Stop, number, status_of, tell
 from streamgp.apps.deployment.deployment import Deployment, visit
 from streamgp.apps.send import MOST_IN_FLIGHT, UNSAFE_FOR_S
 from streamgp.config.broker_url import FileAddress, parse_address
@@ -66,7 +66,7 @@ def send_lines(
                 f"Error: {' '.join(str(error).split())}; the first {number(sender.n_safe, 'line')} "
                 f"of the input are safe, go on with: tail -n +{sender.n_safe + 1}"
             )
-            return LOST_BROKER if isinstance(error, LinkError) else 2
+            return LOST_BROKER if isinstance(error, LinkError) else WRONG_USE
         seconds = time.monotonic() - started_at
         tell(f"{number(sender.n_sent, 'record')} sent in {seconds:.1f} s")
         if stop():
