@@ -16,6 +16,7 @@ from connectors.embedded.database import INPUTS, OUTPUTS, TABLES, Database
 from connectors.embedded.directory import database_in, hold
 from connectors.topics import (
     COMPACTED,
+    NO_GROUP,
     Begun,
     LinkError,
     Obstacle,
@@ -219,16 +220,21 @@ class EmbeddedWorkerClient:
 
 
 class EmbeddedReader:
-    """Reads topics of an embedded broker."""
+    """Reads topics of an embedded broker, with a group from where it has committed."""
 
     # _offsets  where each topic is read on
     # _goals    their ends when the reader was opened
 
-    def __init__(self, directory: Path, topics: Iterable[TopicName], *, from_end: bool) -> None:
+    def __init__(
+        self, directory: Path, topics: Iterable[TopicName], *, from_end: bool, group: str | None
+    ) -> None:
         self._database = Database(database_in(directory))
+        self._group = group
         with self._database.reading():
             self._goals = {topic: self._database.end(TABLES[topic]) for topic in topics}
-        self._offsets = dict(self._goals) if from_end else dict.fromkeys(self._goals, 0)
+            known = {} if group is None else self._database.reader_positions(group)
+        starts = self._goals if from_end else dict.fromkeys(self._goals, 0)
+        self._offsets = {topic: known.get(topic, start) for topic, start in starts.items()}
 
     def poll(self, timeout_s: float) -> list[Record]:
         """Return the next records, committed ones only; an empty list if none came in time."""
@@ -238,6 +244,13 @@ class EmbeddedReader:
     def caught_up(self) -> bool:
         """Whether everything has been read that was there when the reader was opened."""
         return all(self._offsets[topic] >= goal for topic, goal in self._goals.items())
+
+    def commit(self) -> None:
+        """Let the group's next reader begin behind what was polled."""
+        if self._group is None:
+            raise ValueError(NO_GROUP)
+        with self._database.writing():
+            self._database.move_reader(self._group, self._offsets)
 
     def close(self) -> None:
         """Let go."""

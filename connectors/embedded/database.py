@@ -65,6 +65,7 @@ _MOST_BYTES = 1 << 20
 _TOPICS: dict[Table, TopicName] = {
     table: topic for topics in (TABLES, INPUTS) for topic, table in topics.items()
 }
+_READERS = "readers of "  # no group of workers is called so: names have no spaces
 # Row ids are offsets: appending and reading on are the cheapest things that SQLite can do.
 _CREATE = (
     "CREATE TABLE {} (offset INTEGER PRIMARY KEY, key BLOB, value BLOB, headers BLOB, at REAL,"
@@ -273,7 +274,8 @@ class Database:
 
     def positions(self, group: str) -> dict[TopicName, int]:
         """Return where a group of workers reads on in each of its inputs."""
-        found = self._positions(group)
+        at = self._positions(group)
+        found = {topic: at.get(table, 0) for topic, table in INPUTS.items()}
         for topic, offset in found.items():
             if offset > (end := self.end(INPUTS[topic])):
                 raise self._damaged(f"{topic} ends at offset {end}, but is worked off to {offset}")
@@ -281,13 +283,25 @@ class Database:
 
     def move(self, group: str, positions: Mapping[TopicName, int]) -> None:
         """Write where a group of workers reads on."""
+        self._move(group, {INPUTS[topic]: offset for topic, offset in positions.items()})
+
+    def reader_positions(self, group: str) -> dict[TopicName, int]:
+        """Return where the readers of a group read on, in the topics that they have read."""
+        at = self._positions(_READERS + group)
+        return {topic: at[table] for topic, table in TABLES.items() if table in at}
+
+    def move_reader(self, group: str, positions: Mapping[TopicName, int]) -> None:
+        """Write where the readers of a group read on."""
+        at = {TABLES[topic]: offset for topic, offset in positions.items()}
+        self._move(_READERS + group, at)
+
+    def _move(self, group: str, positions: Mapping[Table, int]) -> None:
         with self._in_words():
             self._connection.executemany(
                 "INSERT OR REPLACE INTO positions VALUES (?, ?, ?, ?)",
                 [
                     (group, table, offset, _sum(group, table, offset))
-                    for topic, offset in positions.items()
-                    for table in [INPUTS[topic]]
+                    for table, offset in positions.items()
                 ],
             )
 
@@ -345,16 +359,15 @@ class Database:
         for table in _TOPICS:
             self._end(table)
 
-    def _positions(self, group: str) -> dict[TopicName, int]:
-        found = dict.fromkeys(INPUTS, 0)
-        topics = {table: topic for topic, table in INPUTS.items()}
+    def _positions(self, group: str) -> dict[Table, int]:
+        found = {}
         rows = self._execute(
             "SELECT records, offset, checksum FROM positions WHERE workers = ?", (group,)
         )
         for table, offset, checksum in rows:
-            if table not in topics or checksum != _sum(group, table, offset):
+            if table not in _TOPICS or checksum != _sum(group, table, offset):
                 raise self._damaged(f"the position of group {group} is damaged")
-            found[topics[table]] = offset
+            found[table] = offset
         return found
 
     def _read(self, table: Table, start: int, stop: int, most: int) -> Iterator[Record]:

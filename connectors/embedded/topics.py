@@ -92,9 +92,11 @@ class EmbeddedTopics:
         self._clients.append(client)
         return client
 
-    def reader(self, topics: Iterable[TopicName], *, from_end: bool = False) -> EmbeddedReader:
+    def reader(
+        self, topics: Iterable[TopicName], *, from_end: bool = False, group: str | None = None
+    ) -> EmbeddedReader:
         """Read topics, only what is committed."""
-        return EmbeddedReader(self.directory, topics, from_end=from_end)
+        return EmbeddedReader(self.directory, topics, from_end=from_end, group=group)
 
     def writer(self, program: str) -> EmbeddedWriter:  # noqa: ARG002
         """Write events, answers and what takes examples back."""

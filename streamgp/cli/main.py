@@ -22,12 +22,11 @@ from streamgp.apps.console import INTERRUPTED, LOST_BROKER, UNREAD, WRONG_USE, t
 from streamgp.cli.annotate import annotate
 from streamgp.cli.demo import demo
 from streamgp.cli.init import COMPLETE_VARIABLE, completion, init
-from streamgp.cli.maintenance import dead_letters, forget, rebuild, recover
+from streamgp.cli.maintenance import dead_letters, forget, migrate, rebuild, recover
 from streamgp.cli.replay import replay
 from streamgp.cli.report import report
 from streamgp.cli.send import send
 from streamgp.cli.tune import tune
-from streamgp.cli.upkeep.migrate import migrate
 from streamgp.cli.watch import watch
 from streamgp.cli.worker import check, run
 from streamgp.common.environment import use_one_thread

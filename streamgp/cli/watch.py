@@ -78,7 +78,7 @@ def watch(
 
     with visit(config_file, broker) as deployment, Stop() as stop:
         if topic is not None:
-            from streamgp.cli.watch.printing import print_records
+            from streamgp.apps.topic_lines import print_records
 
             print_records(deployment.topics, topic, stop, from_start=from_start, once=once)
             return

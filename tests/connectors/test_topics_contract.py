@@ -6,6 +6,7 @@ import shutil
 import tempfile
 import time
 import uuid
+from contextlib import closing
 
 import pytest
 from hypothesis import given, settings
@@ -352,6 +353,47 @@ def test_a_reader_knows_when_it_has_caught_up_with_what_was_there(topics):
     reader.poll(0.0)
     assert reader.caught_up
     reader.close()
+
+
+def test_a_reader_with_a_group_goes_on_where_the_group_has_committed(topics, group):
+    write(topics, event(1), event(2))
+    with closing(topics.reader(["events"], group=group)) as first:
+        assert len(take(first, 2)) == 2
+        first.commit()
+    write(topics, event(3))
+    with closing(topics.reader(["events"], group=group)) as second:
+        [record] = take(second, 1)
+        assert ids([record]) == ["e3"]
+    with closing(topics.reader(["events"], group=group)) as third:  # nothing more was committed
+        assert ids(take(third, 1)) == ["e3"]
+
+
+def test_readers_of_groups_take_nothing_from_each_other_nor_from_workers(topics, join, group):
+    write(topics, event(1))
+    other = f"other-{group}"
+    with closing(topics.reader(["events"], group=other)) as reader:
+        assert len(take(reader, 1)) == 1
+        reader.commit()
+    with closing(topics.reader(["events"], group=f"third-{group}")) as reader:
+        assert len(take(reader, 1)) == 1
+    assert len(take(join(), 1)) == 1
+    with closing(topics.reader(["events"])) as reader:
+        assert len(take(reader, 1)) == 1
+
+
+def test_a_group_that_begins_at_the_end_reads_what_comes_later(topics, group):
+    write(topics, event(1))
+    with closing(topics.reader(["events"], from_end=True, group=group)) as reader:
+        write(topics, event(2))
+        assert ids(take(reader, 1)) == ["e2"]
+
+
+def test_a_reader_without_a_group_has_no_position_to_commit(topics):
+    with (
+        closing(topics.reader(["events"])) as reader,
+        pytest.raises(ValueError, match=r"^reader has no group .*; open one with group=\.\.\.$"),
+    ):
+        reader.commit()
 
 
 def test_lags_count_what_is_not_worked_off(topics, join, group):

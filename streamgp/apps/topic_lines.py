@@ -1,4 +1,4 @@
-"""Lines of standard input as records of a deployment: what `streamgp send CONFIG.toml -` does."""
+"""Topics as lines of JSON: records printed as they come, and lines of standard input as records."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import select
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 import click
 
-from connectors.topics import LinkError, Outgoing, TopicName
-from connectors.wire.record_lines import from_line, input_of
+from connectors.topics import LinkError, Outgoing, TopicName, Topics
+from connectors.wire.record_lines import from_line, input_of, to_line
 from streamgp.apps.console import DONE, LOST_BROKER, WRONG_USE, Stop, number, status_of, tell
 from streamgp.apps.deployment.deployment import Deployment, visit
 from streamgp.apps.send import MOST_IN_FLIGHT, UNSAFE_FOR_S
@@ -21,6 +21,7 @@ from streamgp.config.broker_url import FileAddress, parse_address
 
 _PROGRAM = "send"
 _PAUSE_S = 0.2
+_PATIENCE_S = 0.2
 _CHUNK = 1 << 20
 
 
@@ -182,3 +183,52 @@ def _lines(descriptor: int, stop: Callable[[], bool]) -> Iterator[bytes | None]:
             if stop():
                 return
         parts.append(rest)
+
+
+# --- printing
+
+
+def print_records(
+    topics: Topics, topic: TopicName, stop: Callable[[], bool], *, from_start: bool, once: bool
+) -> None:
+    """Print the records of a topic on standard output.
+
+    Parameters
+    ----------
+    topics, topic
+        Where they are.
+    stop
+        Tells whether to end.
+    from_start
+        Whether to begin with the first record, not with the next one.
+    once
+        Whether to end with the last one that was there.
+
+    Raises
+    ------
+    BrokenPipeError
+        If the output is not read any more.
+
+    """
+    out = sys.stdout.buffer
+    with closing(topics.reader((topic,), from_end=not from_start)) as reader:
+        while not stop() and not (once and reader.caught_up):
+            for record in reader.poll(_PATIENCE_S):
+                outgoing = Outgoing(
+                    topic=topic, key=record.key, value=record.value, headers=record.headers
+                )
+                out.write(to_line(outgoing, record.at) + b"\n")
+            out.flush()
+            _check_read()
+
+
+def _check_read() -> None:
+    """Notice a pipe that is not read any more though there is nothing to write."""
+    try:
+        descriptor = sys.stdout.fileno()
+    except OSError:  # no file at all
+        return
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    if any(events & select.POLLERR for _, events in poll.poll(0)):
+        raise BrokenPipeError

@@ -1,1 +1,0 @@
-"""Messages in a directory: what a replay leaves behind, and taking a person out of it."""

@@ -1,1 +1,0 @@
-"""`streamgp send`: recorded logs as the events of a deployment."""

@@ -1,1 +1,0 @@
-"""`streamgp dead-letters`, `forget` and `rebuild`: what a deployment needs now and then."""

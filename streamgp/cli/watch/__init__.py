@@ -1,1 +1,0 @@
-"""`streamgp watch`: a deployment at work, seen from outside."""
