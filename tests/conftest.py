@@ -1,6 +1,7 @@
 """Settings of every test, and the broker that the Kafka tests share.
 
-Hypothesis draws the same examples each time, and minds no slowness.
+Hypothesis draws the same examples each time, and minds no slowness; `--hypothesis-profile=nightly`
+draws more of them, and `search` others each time.
 
 """
 
@@ -10,11 +11,16 @@ import re
 import signal
 import uuid
 
+# The matrices of tests are small: threads of BLAS wait for each other longer than they compute, and
+# many times as long when tests run side by side. Read when numpy is imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import pytest
 from hypothesis import settings
 from kafka_broker import Broker, Unavailable
 
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=50)
+settings.register_profile("nightly", derandomize=True, deadline=None, max_examples=500)
 settings.register_profile("search", deadline=None, max_examples=2000)
 settings.load_profile("ci")
 
@@ -59,19 +65,47 @@ def mind_the_client(config):
     config.addinivalue_line("filterwarnings", UNCLOSED)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run what needs a broker last: what is wrong elsewhere is said sooner."""
-    needing = {"kafka", "broker_of_ones_own"}
+def needs_broker(item: pytest.Item) -> bool:
+    """Tell whether a test works on a real broker, by its fixtures or a parameter of one."""
+    fixtures = getattr(item, "fixturenames", ())
+    if "kafka" in fixtures or "broker_of_ones_own" in fixtures:
+        return True
+    parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return "request" in fixtures and any(str(value) == "kafka" for value in parameters)
 
-    def needs_broker(item: pytest.Item) -> bool:
-        return not needing.isdisjoint(getattr(item, "fixturenames", ()))
 
+@pytest.hookimpl(tryfirst=True)  # before marks select
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what needs a broker, and run it last: what is wrong elsewhere is said sooner."""
     items.sort(key=needs_broker)
-    for item in items:
-        if needs_broker(item):
-            item.add_marker(pytest.mark.timeout(900.0))  # the first one may have to fetch the jars
-            # The filters of a test are set before its fixtures: the first one needs this, too.
-            item.add_marker(pytest.mark.filterwarnings(UNCLOSED))
+    for item in filter(needs_broker, items):
+        item.add_marker(pytest.mark.kafka)
+        item.add_marker(pytest.mark.timeout(900.0))  # the first one may have to fetch the jars
+        # The filters of a test are set before its fixtures: the first one needs this, too.
+        item.add_marker(pytest.mark.filterwarnings(UNCLOSED))
+    if "slow" not in config.getoption("markexpr"):
+        slow = [item for item in items if item.get_closest_marker("slow")]
+        items[:] = [item for item in items if item not in slow]
+        config.hook.pytest_deselected(items=slow)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """With `-n`, give each file to one worker as a whole, and all that needs a broker to another.
+
+    Files share what they make for their tests, and one broker is enough; while its tests wait for
+    it, the other workers have the cores.
+
+    """
+    if config.getvalue("dist") != "load":  # another one was asked for
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class FilesAndBroker(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "kafka" if "kafka" in nodeid else super()._split_scope(nodeid)
+
+    return FilesAndBroker(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -96,6 +130,7 @@ def kafka(pytestconfig):
 @pytest.fixture
 def kafka_prefix(request):
     """Return what this test's topics and groups begin with, and no other test's."""
+    assert request.node.get_closest_marker("kafka"), "a fixture's parameter must be 'kafka'"
     name = re.sub(r"[^a-zA-Z0-9]+", "-", request.node.name)
     return f"{name[:80]}-{uuid.uuid4().hex[:8]}."
 
