@@ -64,7 +64,8 @@ class Columns:
     def __init__(self, names: Iterable[FeatureName] = (), texts: Iterable[int] = ()) -> None:
         self.names = tuple(names)
         self.texts = tuple(texts)
-        columns = [(name, i in self.texts) for i, name in enumerate(self.names)]
+        are_texts = frozenset(self.texts)  # clients may send thousands of them
+        columns = [(name, i in are_texts) for i, name in enumerate(self.names)]
         self._known = frozenset(columns)
         self._names = frozenset(self.names)
         # One struct call converts all values: 0.4 us for 20 features, several times faster than
@@ -204,7 +205,8 @@ class _Coder:
         self, pack: Callable[..., bytes], columns: Sequence[tuple[FeatureName, bool]]
     ) -> None:
         self._pack = pack
-        self._kinds = [(is_text, (name, not is_text) not in columns) for name, is_text in columns]
+        known = frozenset(columns)
+        self._kinds = [(is_text, (name, not is_text) not in known) for name, is_text in columns]
 
     def __call__(self, *values: Any) -> bytes:
         coordinates = list(values)
