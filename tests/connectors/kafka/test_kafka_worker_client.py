@@ -6,7 +6,6 @@ from contextlib import ExitStack
 
 import pytest
 from kafka_cases import (
-    QUICK,
     copy_all,
     error_of,
     eventually,
@@ -42,11 +41,14 @@ def values(records):
 # --- leaving
 
 
-def test_a_worker_that_leaves_gives_its_place_up_at_once(topics, group):
-    with linked(topics, group) as link:
-        settle(link)
+def test_a_worker_that_leaves_gives_its_place_up_at_once(kafka, kafka_prefix, group):
+    """Without waiting for the end of its session."""
+    with (
+        opened(kafka, kafka_prefix, timeouts={"session_s": 60.0}) as topics,
+        linked(topics, group) as link,
+    ):
         link.close(leave=True)
-        eventually(lambda: topics.n_members(group), 0, timeout_s=1.5)
+        assert eventually(lambda: topics.n_members(group), 0, timeout_s=30.0) == 0
 
 
 def test_a_worker_that_leaves_does_not_throw_its_successor_out(topics, group):
@@ -98,7 +100,8 @@ def test_all_that_came_during_a_batch_comes_with_the_next_poll(topics, group):
     writer = topics.writer("feeder")
     sizes = []
     with linked(topics, group) as link:
-        for _ in range(8):
+        while sizes.count(5) < 5:
+            assert len(sizes) < 24, sizes
             while link.poll(0.02):
                 link.commit([])  # on a busy machine the rest of the last five comes later
             # A fetch waits at the broker, which answers it as soon as there is one record.
@@ -108,7 +111,6 @@ def test_all_that_came_during_a_batch_comes_with_the_next_poll(topics, group):
             sizes.append(len(link.poll(5.0)))
             link.commit([])
     writer.close()
-    assert sizes.count(5) >= 5
 
 
 def test_answers_come_before_the_events_of_their_partition_also_out_of_a_backlog(topics, group):
@@ -128,13 +130,9 @@ def test_answers_come_before_the_events_of_their_partition_also_out_of_a_backlog
 def test_an_open_transaction_of_somebody_else_on_the_answers_does_not_hold_up_events(topics, group):
     with open_transaction(topics, "answers"), linked(topics, group) as link:
         write(topics, *numbered("events", 100))
-        start = time.monotonic()
-        assert len(poll(link, 100)) == 100
-        assert time.monotonic() - start < 2.5
+        assert len(poll(link, 100)) == 100  # in ten seconds; the transaction may last sixty
         write(topics, *numbered("events", 1, start=100))
-        start = time.monotonic()
         assert values(poll(link, 1)) == [b"100"]
-        assert time.monotonic() - start < 2.5
 
 
 def test_all_of_a_large_backlog_is_read_in_the_order_of_each_partition(topics, group):
@@ -151,13 +149,15 @@ def test_all_of_a_large_backlog_is_read_in_the_order_of_each_partition(topics, g
 
 
 def test_an_idle_poll_takes_as_long_as_it_may(topics, group):
+    def seconds_of(timeout_s):
+        start = time.monotonic()
+        assert link.poll(timeout_s) == []
+        return time.monotonic() - start
+
     with linked(topics, group) as link:
-        start = time.monotonic()
-        assert link.poll(0.5) == []
-        assert 0.45 < time.monotonic() - start < 1.5
-        start = time.monotonic()
-        assert link.poll(0.0) == []
-        assert time.monotonic() - start < 0.4
+        # Anything takes longer now and then on a busy machine: the quickest of some counts.
+        assert 0.45 < min(seconds_of(0.5) for _ in range(3)) < 1.5
+        assert min(seconds_of(0.0) for _ in range(9)) < 0.4
 
 
 def test_a_record_that_comes_while_a_poll_waits_ends_it(topics, group):
@@ -166,8 +166,8 @@ def test_a_record_that_comes_while_a_poll_waits_ends_it(topics, group):
         timer = threading.Timer(0.3, write, (topics, out("events", b"x")))
         timer.start()
         start = time.monotonic()
-        assert values(link.poll(5.0)) == [b"x"]
-        assert time.monotonic() - start < 2.0
+        assert values(link.poll(60.0)) == [b"x"]
+        assert time.monotonic() - start < 30.0
         timer.join()
 
 
@@ -298,19 +298,21 @@ def test_a_record_that_no_topic_takes_is_refused_before_anything_is_written(topi
     assert read(topics, "predictions") == [b"y"]
 
 
-def test_a_transaction_that_was_open_when_the_worker_died_is_ended_by_its_successor(topics, group):
-    write(topics, *numbered("events", 2))
+def test_a_transaction_that_was_open_when_the_worker_died_is_ended_by_its_successor(
+    kafka, kafka_prefix, group
+):
     with ExitStack() as stack:
+        options = {"timeouts": {"transaction_s": 60.0}}  # after which the broker would end it
+        topics = stack.enter_context(opened(kafka, kafka_prefix, **options))
+        write(topics, *numbered("events", 2))
         dead = topics.link(group=group, instance="a", max_records=10)
         stack.callback(dead.close)
         settle(dead)
         poll(dead, 2)
         begin(dead, topics, b"half")
         link = stack.enter_context(linked(topics, group))
-        start = time.monotonic()
-        copy_all(link, 2)
-        assert time.monotonic() - start < QUICK["transaction_s"]
-    assert read(topics, "predictions") == [b"0", b"1"]
+        copy_all(link, 2, timeout_s=30.0)
+        assert read(topics, "predictions") == [b"0", b"1"]
 
 
 # --- groups
@@ -593,7 +595,7 @@ def test_history_waits_until_an_open_transaction_has_ended(topics, group, how):
         timer.start()
         start = time.monotonic()
         assert values(link.history({0: {}})) == ([b"open"] if how == "commit_transaction" else [])
-        assert 0.9 < time.monotonic() - start < 5.0
+        assert time.monotonic() - start > 0.9
         timer.join()
 
 
@@ -627,26 +629,26 @@ def test_history_of_a_topic_that_was_made_anew_says_so_and_where(topics, group):
         assert list(link.history({0: {}, 1: {"state": 1}})) == []
 
 
-def test_history_that_takes_long_holds_up_no_other_worker(topics, group):
+def test_history_that_takes_long_holds_up_no_other_worker(kafka, kafka_prefix, group):
+    settled = threading.Event()
+
+    def settle_then_let_go():
+        settle(second)
+        settled.set()
+        producer.commit_transaction()
+
     with (
+        opened(kafka, kafka_prefix, timeouts={"stall_s": 30.0}) as topics,
         open_transaction(topics, "state") as producer,
         linked(topics, group, "a") as first,
         linked(topics, group, "b", wait=False) as second,
     ):
-        found = first.history({0: {}, 1: {}})
-        thread = threading.Thread(target=settle, args=(second,))
+        thread = threading.Thread(target=settle_then_let_go)
         thread.start()
-        timer = threading.Timer(2.5, producer.commit_transaction)
-        timer.start()
-        told = []
-        while thread.is_alive():
-            told.append(next(found, None))
-            if told[-1] is None:
-                break
-        thread.join(0.5)
-        assert not thread.is_alive(), "the other had no partitions when the history was read"
-        found.close()
-        timer.join()
+        found = values(first.history({0: {}, 1: {}}))
+        assert settled.is_set(), "the other had no partitions when the history was read"
+        assert found == [b"open"]
+        thread.join(20.0)
         settle(first, n=1)
         first.commit([out("predictions", b"x", min(first.assigned))])
 
