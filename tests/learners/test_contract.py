@@ -123,7 +123,7 @@ CHECKED_BY_RIVER = {
     "ConfidenceBoostingClassifier of a binary learner": ConfidenceBoostingClassifier(
         preprocessing.StandardScaler() | linear_model.LogisticRegression(), n_models=2, seed=1
     ),
-    "PrivilegedGPClassifier": PrivilegedGPClassifier(max_points=50),
+    "PrivilegedGPClassifier": PrivilegedGPClassifier(max_points=20),
     "PrivilegedGPClassifier that learns no hyper-parameters": PrivilegedGPClassifier(
         max_points=20, learn_hyperparameters=False
     ),

@@ -63,8 +63,12 @@ def config(broker_and_port: tuple[Any, int], tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_broker_that_goes_down_at_any_moment_of_the_start_ends_a_worker_with_75(
-    broker_and_port: tuple[Any, int], config: Path, monkeypatch: pytest.MonkeyPatch
+    step: int,
+    broker_and_port: tuple[Any, int],
+    config: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(client, "Timeouts", partial(Timeouts, **SHORT))
     broker, port = broker_and_port
@@ -78,7 +82,7 @@ def test_a_broker_that_goes_down_at_any_moment_of_the_start_ends_a_worker_with_7
 
     monkeypatch.setattr(process, "open_topics", open_and_keep)
     before = set(threading.enumerate())
-    for n_pieces in range(0, 80, 2):
+    for n_pieces in range(0, 80, step):
         proxy = CuttingProxy(broker.hidden_port, port, n_pieces)
         said.clear()
         try:

@@ -183,7 +183,14 @@ def in_turns(scripts: list[list[Outgoing]], n: int) -> list[list[list[Outgoing]]
     return [whole[start : start + size] for start in range(0, len(whole), size)]
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+# Seconds each; others do the same with records, and the law below draws all of them.
+COSTLY = {"privileged, all challenged", "ensemble, logistic", "river.forest.ARFClassifier"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] if name in COSTLY else []) for name in LEARNERS],
+)
 def test_hostile_records_stop_no_worker_and_change_nothing_for_other_keys(name, tmp_path):
     model = LEARNERS[name]()
     calm, rough = Deployment(tmp_path / "calm", model), Deployment(tmp_path / "rough", model)
