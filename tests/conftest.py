@@ -90,22 +90,30 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """With `-n`, give each file to one worker as a whole, and all that needs a broker to another.
+def pytest_xdist_auto_num_workers() -> int:
+    """With `-n auto`, start one more than there are cores: one mostly waits for the broker."""
+    return len(os.sched_getaffinity(0)) + 1
 
-    Files share what they make for their tests, and one broker is enough; while its tests wait for
-    it, the other workers have the cores.
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """With `-n`, give each file to one worker as a whole, and so what is about Kafka in a folder.
+
+    The tests of a file share what they are made of, and those in cli and in connectors a broker.
+    While they wait for it, the other workers have the cores.
 
     """
     if config.getvalue("dist") != "load":  # another one was asked for
         return None
     from xdist.scheduler import LoadFileScheduling
 
-    class FilesAndBroker(LoadFileScheduling):
+    class FilesAndBrokers(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "kafka" if "kafka" in nodeid else super()._split_scope(nodeid)
+            file = super()._split_scope(nodeid)
+            folder = re.search(r"(?:^|/)(cli|connectors)/", file)
+            return f"kafka in {folder[1]}" if folder and "kafka" in nodeid else file
 
-    return FilesAndBroker(config, log)
+    return FilesAndBrokers(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -120,7 +120,7 @@ def test_command_lines_are_those_that_were_promised():
     lines = [code.strip() for kind, code in BLOCKS if kind == "bash"]
     assert lines[:2] == [
         "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/streamgp demo",
-        'python3 -m venv .venv && .venv/bin/pip install -e ".[test]" && .venv/bin/pytest',
+        'python3 -m venv .venv && .venv/bin/pip install -e ".[test]" && .venv/bin/pytest -n auto',
     ]
 
 
