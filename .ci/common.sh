@@ -1,0 +1,148 @@
+# What .ci/run and .ci/nightly share; sourced by them, in the root of a checkout.
+#
+# Needs git, Python 3.11 or newer as python3, and a package index. Java 17, Maven and openssl, for the
+# real Kafka broker that tests start, are installed with apt-get where they are missing: as root, or
+# with a sudo that asks for no password. Whatever else is needed goes into a temporary folder and into
+# .venv, which git ignores; the broker's jars stay in ~/.cache/streamgp-tests.
+set -euo pipefail
+exec </dev/null
+
+work=$(mktemp -d)
+declare -A beside=()
+clean_up() {
+  for pid in "${beside[@]}"; do kill -- "-$pid" 2>/dev/null || true; done
+  rm -rf "$work"
+}
+trap clean_up EXIT
+export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_QUIET=1
+# Programs run side by side here; threads of BLAS that wait for each other would double the time.
+export OPENBLAS_NUM_THREADS=1
+# Tests that need a broker fail without one, where they would be skipped elsewhere.
+export CI=true
+tools=$work/tools/bin
+
+step() { printf '\n=== %s (after %d s)\n' "$1" "$SECONDS"; }
+
+# Runs a function beside the steps that follow, on the cores that they leave free.
+start_beside() {
+  set -m # in a process group of its own, to be ended as one
+  (
+    set -e
+    renice -n 10 "$BASHPID" >/dev/null
+    "$1"
+    echo "($1 ended after $SECONDS s)"
+  ) >"$work/$1.log" 2>&1 &
+  beside[$1]=$!
+  set +m
+}
+
+# Waits for such a function, shows what it said, and fails if it did.
+wait_for() {
+  local status=0
+  wait "${beside[$1]}" || status=$?
+  unset "beside[$1]"
+  cat "$work/$1.log"
+  return "$status"
+}
+
+# The last line of pytest in a log: how many passed, and in what time.
+summary() { grep -E '(passed|failed|error).* in [0-9.]+s' "$1" | tail -n 1; }
+
+java_and_maven() {
+  [ -z "${STREAMGP_TEST_KAFKA:-}" ] || return 0
+  step 'Java and Maven'
+  local missing=() as_root=()
+  java -version 2>&1 | grep -qE 'version "(1[7-9]|[2-9][0-9])' || missing+=(openjdk-17-jre-headless)
+  command -v mvn >/dev/null || missing+=(maven)
+  command -v openssl >/dev/null || missing+=(openssl)
+  if [ ${#missing[@]} -gt 0 ]; then
+    [ "$(id -u)" = 0 ] || as_root=(sudo -n)
+    if ! command -v apt-get >/dev/null || ! "${as_root[@]}" true; then
+      echo "Kafka's tests need ${missing[*]}: install them, or name a broker in STREAMGP_TEST_KAFKA."
+      exit 1
+    fi
+    "${as_root[@]}" apt-get update -qq
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+      apt-get install -qq --no-install-recommends "${missing[@]}" >/dev/null
+  fi
+  java -version 2>&1 | head -n 1
+}
+
+install_tools() {
+  step 'tools'
+  python3 -m venv "$work/tools"
+  "$tools/pip" install -e '.[dev,bench]'
+}
+
+# The tests that are named, with kernels of OpenBLAS that it picks on other processors.
+tests_with_kernels() {
+  local -x OPENBLAS_CORETYPE=$1
+  shift
+  if [ "$(uname -m)" != x86_64 ]; then
+    echo 'left out: the kernels are those of x86-64'
+    return
+  fi
+  echo "kernels: $OPENBLAS_CORETYPE"
+  "$tools/python" -c '
+import os
+import scipy.linalg.blas
+from threadpoolctl import threadpool_info
+found = [library.get("architecture") for library in threadpool_info()]
+wanted = os.environ["OPENBLAS_CORETYPE"]
+assert found and set(found) == {wanted}, f"expected OpenBLAS with kernels {wanted}, got {found}"'
+  "$tools/pytest" -p no:cacheprovider -m 'not kafka' "$@"
+}
+
+# Puts the tests into a folder without the source, and what was built into a Python that is to have
+# nothing else of the checkout; with matplotlib and numba, which the readers' tests do without.
+install_wheel() {
+  local python=$1 root=$PWD
+  "$python" -m pip install build
+  "$python" -m build --outdir "$work/dist" . >"$work/build.log" || { cat "$work/build.log"; return 1; }
+  "$python" -m pip uninstall --yes streamgp
+  "$python" -m pip install "$(echo "$work"/dist/*.whl)[test,plot,fast]"
+  mkdir "$work/away"
+  cp -r tests examples pyproject.toml "$work/away"
+  git ls-files streamgp connectors >"$work/away/files"
+  cd "$work/away"
+  "$python" - "$root" <<'EOF'
+import importlib
+import sys
+from pathlib import Path
+
+import connectors
+import streamgp
+
+for package in (streamgp, connectors):
+    assert "site-packages" in package.__file__, package.__file__
+here = Path(streamgp.__file__).parents[1]
+names = Path("files").read_text().splitlines()
+missing = [name for name in names if not (here / name).is_file()]
+assert not missing, f"not in the wheel: {missing}"
+modules = [Path(name) for name in names if name.endswith(".py") and "__main__" not in name]
+for path in modules:
+    importlib.import_module(".".join(path.with_suffix("").parts).removesuffix(".__init__"))
+print(f"{len(names)} files in the wheel, {len(modules)} modules imported")
+EOF
+}
+
+container_files() {
+  if [ "$(id -u)" = 0 ]; then
+    "$1" docker/rehearse.py
+  else
+    echo 'left out: files of the image are given to its user, which root alone can do'
+  fi
+}
+
+nothing_left_behind() {
+  step 'nothing was left behind'
+  local after
+  after=$(git status --porcelain)
+  if [ "$before" != "$after" ]; then
+    printf 'The working tree has changed:\n%s\n' "$after"
+    exit 1
+  fi
+}
+
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 11) and "python3 must be 3.11 or newer")'
+before=$(git status --porcelain)
