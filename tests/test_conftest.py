@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -47,6 +48,32 @@ def test_signals_arrive_in_tests_though_the_runner_ignores_or_blocks_them(spoil)
 
 def test_every_test_has_a_deadline(pytestconfig) -> None:
     assert 0.0 < float(pytestconfig.getini("timeout")) <= 600.0
+
+
+def collected(expression: str) -> list[str]:
+    """Return the tests of some files that pytest would run; most of these need a broker."""
+    names = ("connectors/test_broker_contract.py", "cli/worker/test_start_kafka.py")
+    options = ("-p", "no:cacheprovider", "--collect-only", "-v", "-m", expression)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, *(str(TESTS / name) for name in names)],
+        cwd=TESTS.parent,
+        capture_output=True,
+        text=True,
+        timeout=300.0,
+        check=True,
+    )
+    return re.findall(r"<Function (.*)>", done.stdout)
+
+
+def test_what_needs_a_broker_comes_last_and_can_be_left_out() -> None:
+    everything, without = collected(""), collected("not kafka")
+    assert everything[: len(without)] == without
+    assert all(name.endswith("[memory]") for name in without)
+    assert all(name.endswith(("[kafka]", "[6]")) for name in everything[len(without) :])
+
+
+def test_what_takes_minutes_is_run_when_it_is_named() -> None:
+    assert [name[-3:] for name in collected("slow")] == ["[1]"]
 
 
 def test_without_a_folder_for_the_jars_of_the_broker_there_is_none(tmp_path, monkeypatch) -> None:
