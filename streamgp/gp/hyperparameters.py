@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import blas, solve_triangular
-from scipy.optimize import minimize
 
 from streamgp.base import Array
 from streamgp.gp.cholesky import NotPositiveDefiniteError
@@ -172,6 +171,8 @@ def most_probable(
     array([0.5])
 
     """
+    # A third of the time that a learner takes to be imported, and most learners fit nothing.
+    from scipy.optimize import minimize
 
     def loss(vector: Array) -> tuple[float, Array]:
         found = explained(vector)
