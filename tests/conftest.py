@@ -17,7 +17,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
 from hypothesis import settings
-from kafka_broker import Broker, Unavailable
+
+from tests.kafka_broker import Broker, Unavailable
 
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=50)
 settings.register_profile("nightly", derandomize=True, deadline=None, max_examples=500)
@@ -99,7 +100,7 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     """With `-n`, give each file to one worker as a whole, and so what is about Kafka in a folder.
 
-    The tests of a file share what they are made of, and those in cli and in connectors a broker.
+    The tests of a file share what they are made of, and those in apps and in connectors a broker.
     While they wait for it, the other workers have the cores.
 
     """
@@ -110,7 +111,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     class FilesAndBrokers(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = super()._split_scope(nodeid)
-            folder = re.search(r"(?:^|/)(cli|connectors)/", file)
+            folder = re.search(r"(?:^|/)(apps|connectors)/", file)
             return f"kafka in {folder[1]}" if folder and "kafka" in nodeid else file
 
     return FilesAndBrokers(config, log)

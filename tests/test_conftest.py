@@ -9,11 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from kafka_broker import Unavailable, _cache
+
+from tests.kafka_broker import Unavailable, _cache
 
 TESTS = Path(__file__).parent
 OF_SIGNALS = (
-    "cli/test_stopping.py",
+    "apps/test_stopping.py",
     "cli/test_hangup.py::test_hangup_ends_it_in_order[signalled-run w.toml]",
 )
 SENT = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
@@ -52,7 +53,7 @@ def test_every_test_has_a_deadline(pytestconfig) -> None:
 
 def collected(expression: str) -> list[str]:
     """Return the tests of some files that pytest would run; most of these need a broker."""
-    names = ("connectors/test_broker_contract.py", "cli/worker/test_start_kafka.py")
+    names = ("connectors/test_broker_contract.py", "apps/worker/test_start_kafka.py")
     options = ("-p", "no:cacheprovider", "--collect-only", "-v", "-m", expression)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, *(str(TESTS / name) for name in names)],

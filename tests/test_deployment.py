@@ -9,7 +9,6 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
-from kafka_broker import USERS
 
 import connectors
 import streamgp
@@ -18,6 +17,7 @@ from connectors.topics import ALL_TOPICS, COMPACTED, LinkError, Outgoing
 from streamgp.apps import console
 from streamgp.cli.main import cli
 from streamgp.config import load
+from tests.kafka_broker import USERS
 
 GUIDE = Path(__file__).parents[1] / "docs" / "deployment.md"
 if not GUIDE.is_file():

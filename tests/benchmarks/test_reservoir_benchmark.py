@@ -3,11 +3,11 @@
 from functools import partial
 
 import pytest
-from test_benchmarks import check, document
 
 from benchmarks._logs import read
 from benchmarks.comparison import reservoir
 from streamgp.query import NeverAsk, ReservoirAsk
+from tests.benchmarks.test_benchmarks import check, document
 
 SMALL = reservoir.Plan(
     logs=("wifi_rooms", "wisdm"), n_events=250, n_seeds=2, knobs=(0.25, 1.0), sizes=(20,)

@@ -3,11 +3,11 @@
 from functools import partial
 
 import pytest
-from test_benchmarks import check, document
 
 from benchmarks._logs import read
 from benchmarks.comparison import review
 from streamgp.query import LeaveOneOutReview, NeverChallenge
+from tests.benchmarks.test_benchmarks import check, document
 
 SMALL = review.Plan(logs=("wifi_rooms", "wisdm"), n_events=700, n_seeds=2, error_rates=(0.0, 0.3))
 

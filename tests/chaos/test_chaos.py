@@ -143,7 +143,8 @@ def run(tmp_path_factory):
 def test_a_transaction_is_ended_by_hand_only_if_no_coordinator_knows_it():
     from kafka.admin import PartitionProducerState, ProducerState, TransactionListing
     from kafka.admin import TransactionState as State
-    from kafka_hanging import hanging
+
+    from tests.kafka_hanging import hanging
 
     rest = {"last_sequence": 0, "last_timestamp": 0, "coordinator_epoch": 5}
     states = {

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from worker_process import ENVIRONMENT, MAIN
 
 from streamgp.cli.main import cli
+from tests.helpers.worker_process import ENVIRONMENT, MAIN
 
 
 @pytest.fixture

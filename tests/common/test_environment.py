@@ -11,7 +11,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from blas_kernels import other_kernel
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from streamgp import InteractiveLoop, KeyedLoops, isgp
@@ -20,6 +19,7 @@ from streamgp.common.environment import differences, differences_text
 from streamgp.interactive import DifferentEnvironmentWarning, Event
 from streamgp.interactive.one_loop import OneLoop
 from streamgp.interactive.state.snapshot import Snapshot
+from tests.helpers.blas_kernels import other_kernel
 
 LOOPS = {"InteractiveLoop": InteractiveLoop, "KeyedLoops": KeyedLoops, "OneLoop": OneLoop}
 loops = pytest.mark.parametrize("loops", LOOPS.values(), ids=LOOPS)

@@ -3,7 +3,6 @@
 from contextlib import suppress
 
 import pytest
-from kafka_cases import opened
 
 from connectors.broker import TOPICS, MemoryBroker, TopicsBroker
 from connectors.runner import run
@@ -20,6 +19,7 @@ from streamgp.interactive.messages import (
     Prediction,
     Rejected,
 )
+from tests.helpers.kafka_cases import opened
 
 BROKERS = ["memory", "kafka"]
 

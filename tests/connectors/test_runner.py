@@ -336,7 +336,7 @@ def test_an_interrupted_process_ends_cleanly_with_what_was_done(tmp_path):
     code = f"""
 import sys
 sys.path[:0] = {sys.path!r}
-from test_runner import *
+from tests.connectors.test_runner import *
 from connectors.jsonl import MessageFiles
 class Endless(Batches):
     exhausted = False

@@ -11,11 +11,11 @@ from contextlib import closing
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kafka_cases import QUICK
 
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.memory import MemoryTopics
 from connectors.topics import ALL_TOPICS, FencedError, LinkError, Outgoing
+from tests.helpers.kafka_cases import QUICK
 
 
 def kafka_topics(request):

@@ -4,7 +4,6 @@ import pickle
 
 import numpy as np
 import pytest
-from gp_cases import Dense, assert_same, bits, problem, taught
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -12,6 +11,7 @@ from hypothesis.extra.numpy import arrays
 from streamgp.gp.cholesky import NotPositiveDefiniteError
 from streamgp.gp.exact import ExactGP
 from streamgp.kernels import SquaredExponential
+from tests.helpers.gp_cases import Dense, assert_same, bits, problem, taught
 
 
 @given(

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from gp_cases import Dense, bits, problem, taught
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp.gp import exact
 from streamgp.gp.exact import ExactGP
 from streamgp.kernels import SquaredExponential
+from tests.helpers.gp_cases import Dense, bits, problem, taught
 
 
 def one_by_one(gp, X):

@@ -5,12 +5,12 @@ import math
 
 import numpy as np
 import pytest
-from gp_cases import Dense, assert_same, bits, problem, taught
 
 from streamgp.gp.cholesky import MIN_NOISE_IN_SINGLE_PRECISION, NotPositiveDefiniteError
 from streamgp.gp.exact import ExactGP
 from streamgp.gp.hyperparameters import Hyperparameters, predicted_before_learned
 from streamgp.kernels import SquaredExponential
+from tests.helpers.gp_cases import Dense, assert_same, bits, problem, taught
 
 
 def single(X, Y, *, noise_variance=0.1, **options):

@@ -2,7 +2,6 @@ import math
 
 import numpy as np
 import pytest
-from gp_cases import problem, taught
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from streamgp.gp.hyperparameters import (
 )
 from streamgp.gp.marginal_likelihood import leave_one_out_likelihood, log_marginal_likelihood
 from streamgp.kernels import Linear, Matern52, RationalQuadratic, SquaredExponential
+from tests.helpers.gp_cases import problem, taught
 
 CRITERIA = [log_marginal_likelihood, leave_one_out_likelihood]
 criteria = pytest.mark.parametrize("criterion", CRITERIA)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from gp_cases import Dense, bits, problem, taught
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from streamgp.gp.exact import ExactGP
 from streamgp.gp.joint_posterior import PoolPosterior
 from streamgp.gp.sparse import SparseGP, WindowGP
 from streamgp.kernels import Categorical, Linear, On, SquaredExponential
+from tests.helpers.gp_cases import Dense, bits, problem, taught
 
 KERNEL = SquaredExponential()
 

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pool_cases import case_of, cases
 
 from streamgp.gp.joint_posterior import PoolPosterior
+from tests.helpers.pool_cases import case_of, cases
 
 
 @settings(max_examples=60, deadline=None)

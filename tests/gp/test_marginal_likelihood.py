@@ -2,7 +2,6 @@ import math
 
 import numpy as np
 import pytest
-from gp_cases import Dense, problem, taught
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
@@ -18,6 +17,7 @@ from streamgp.kernels import (
     RationalQuadratic,
     SquaredExponential,
 )
+from tests.helpers.gp_cases import Dense, problem, taught
 
 CRITERIA = [log_marginal_likelihood, leave_one_out_likelihood]
 KERNELS = {

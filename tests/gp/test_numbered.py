@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from gp_cases import bits, problem
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,6 +7,7 @@ from streamgp.gp.bounded import NumberedGP
 from streamgp.gp.cholesky import NotPositiveDefiniteError
 from streamgp.gp.exact import ExactGP
 from streamgp.kernels import SquaredExponential
+from tests.helpers.gp_cases import bits, problem
 
 
 def taught(process, X, Y):

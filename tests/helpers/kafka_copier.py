@@ -10,10 +10,9 @@ import signal
 import sys
 from time import monotonic
 
-import kafka_cases
-
 from connectors.kafka import producer
 from connectors.topics import FencedError, LinkError
+from tests.helpers import kafka_cases
 
 
 def stop_before(step):

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner
-from deskwork import program
 
 from connectors.storage.snapshots import StateDirectory
 from connectors.topics import TopicName, Topics
@@ -16,6 +15,7 @@ from connectors.wire.codec import decode
 from connectors.worker.worker import Worker, WorkerSettings
 from streamgp.apps.deployment.deployment import load_deployed, open_topics
 from streamgp.apps.worker.process import build_loops
+from tests.helpers.deskwork import program
 
 
 def run(command: str, config: Path, *options: str, lines: str = "") -> str:

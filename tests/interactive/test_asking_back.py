@@ -4,9 +4,6 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scripted import ScriptedLearner
-from stories import Story, told
-from topics import PublishedState, pages_of
 
 from streamgp import GPClassifier, SkepticalClassifier, budgets, query
 from streamgp.interactive import (
@@ -23,6 +20,9 @@ from streamgp.interactive import (
     Rejected,
 )
 from streamgp.query import ReservoirAsk
+from tests.interactive.scripted import ScriptedLearner
+from tests.interactive.stories import Story, told
+from tests.interactive.topics import PublishedState, pages_of
 
 
 class Talk:

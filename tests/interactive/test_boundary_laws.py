@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stories import Story, told
 
 from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.budgets import AtMostPer
@@ -26,6 +25,7 @@ from streamgp.interactive import (
 from streamgp.interactive.one_loop import OneLoop
 from streamgp.interactive.state.snapshot import Snapshot
 from streamgp.query import AlwaysAsk, LeaveOneOutReview, ReservoirAsk, SkepticalChallenge
+from tests.interactive.stories import Story, told
 
 LABELS = ("a", "b", "c")
 SPANS = {"expires_after_s": 5.0, "answer_horizon_s": 60.0}

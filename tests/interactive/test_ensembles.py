@@ -6,8 +6,6 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stories import Story, told
-from test_state_parts import Published
 
 from streamgp import (
     EnsembleGPClassifier,
@@ -18,6 +16,8 @@ from streamgp import (
 )
 from streamgp.interactive import InteractiveLoop, KeyedLoops
 from streamgp.query import KL, AdaptiveThreshold, Deterministic, RateBudget, Variance
+from tests.interactive.stories import Story, told
+from tests.interactive.test_state_parts import Published
 
 SPANS = {"expires_after_s": 5.0, "answer_horizon_s": 60.0}
 CLASSES = ("hall", "bath", "attic")

@@ -4,11 +4,11 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from topics import pages_of
 
 from streamgp.interactive import Event, event_store
 from streamgp.interactive.conversation_record import Record
 from streamgp.interactive.event_store import Pages
+from tests.interactive.topics import pages_of
 
 
 def record(name, size=0):

@@ -1,7 +1,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scripted import ScriptedLearner
 
 from streamgp import isgp
 from streamgp.interactive import (
@@ -12,6 +11,7 @@ from streamgp.interactive import (
     LabelledExample,
     Prediction,
 )
+from tests.interactive.scripted import ScriptedLearner
 
 KEYS = [None, "ann", "bob"]
 

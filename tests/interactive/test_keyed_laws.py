@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from river import forest
-from stories import Story, told
 
 from streamgp import GPClassifier, SkepticalClassifier, isgp
 from streamgp.interactive import Event, KeyedLoops, SnapshotError
 from streamgp.interactive.loop_cache import MemoryShelf, PassedTimes
 from streamgp.query import LeaveOneOutReview
+from tests.interactive.stories import Story, told
 
 LABELS = ("a", "b", "c")
 SPANS = {"expires_after_s": 5.0, "answer_horizon_s": 40.0}

@@ -5,13 +5,13 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scripted import ScriptedLearner
-from stories import Story, told
-from topics import PublishedState, pages_of
 
 from streamgp import GPClassifier, SkepticalClassifier, isgp, query
 from streamgp.interactive import Answer, Event, InteractiveLoop, KeyedLoops, SnapshotError
 from streamgp.interactive.loop_cache import MemoryShelf
+from tests.interactive.scripted import ScriptedLearner
+from tests.interactive.stories import Story, told
+from tests.interactive.topics import PublishedState, pages_of
 
 LABELS = ("a", "b", "c")
 KEYS = ["ann", "bob", "cid", "", None]

@@ -6,7 +6,6 @@ import math
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from scripted import ScriptedLearner, log_of
 
 from streamgp.interactive import (
     Answer,
@@ -21,6 +20,7 @@ from streamgp.interactive import (
     Rejected,
 )
 from streamgp.query import ReservoirAsk
+from tests.interactive.scripted import ScriptedLearner, log_of
 
 
 def chance(purpose, odds):

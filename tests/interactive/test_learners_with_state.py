@@ -3,16 +3,16 @@
 import json
 
 import pytest
-from forgetful import ARD, FORGETFUL, JumpyWatch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stories import told
-from test_state_parts import LABELS, Published
-from test_text_features import TextStory
 
 from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.interactive import InteractiveLoop
 from streamgp.learners import gp_classifier, gp_tuning
+from tests.helpers.forgetful import ARD, FORGETFUL, JumpyWatch
+from tests.interactive.stories import told
+from tests.interactive.test_state_parts import LABELS, Published
+from tests.interactive.test_text_features import TextStory
 
 MODELS = {
     "few points": lambda: GPClassifier(max_points=6),

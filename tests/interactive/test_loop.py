@@ -3,7 +3,6 @@ import sys
 
 import numpy as np
 import pytest
-from scripted import ScriptedLearner, log_of
 
 from streamgp import GPClassifier, isgp
 from streamgp.interactive import (
@@ -18,6 +17,7 @@ from streamgp.interactive import (
     Prediction,
     Rejected,
 )
+from tests.interactive.scripted import ScriptedLearner, log_of
 
 
 def event(event_id="e", at=0.0, **fields):

@@ -3,11 +3,11 @@
 import inspect
 
 import pytest
-from scripted import ScriptedLearner
 
 from streamgp import GPClassifier, SkepticalClassifier, query
 from streamgp.interactive import Answer, Event, KeyedLoops
 from streamgp.interactive.one_loop import OneLoop
+from tests.interactive.scripted import ScriptedLearner
 
 
 def model():

@@ -7,8 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from river import naive_bayes, preprocessing
-from stories import Story, told
-from test_state_parts import LABELS, Published
 
 from streamgp import (
     GPClassifier,
@@ -33,6 +31,8 @@ from streamgp.interactive.state.serialize import plain_examples
 from streamgp.interactive.state.snapshot import Snapshot
 from streamgp.learners import privileged_core, privileged_tuning
 from streamgp.query import AlwaysAsk, SkepticalChallenge
+from tests.interactive.stories import Story, told
+from tests.interactive.test_state_parts import LABELS, Published
 
 MODELS = {
     "all points": lambda: PrivilegedGPClassifier(max_points=None),

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scripted import ScriptedLearner
 
 from streamgp import (
     GPClassifier,
@@ -34,6 +33,7 @@ from streamgp.query import (
     ReservoirAsk,
     SkepticalChallenge,
 )
+from tests.interactive.scripted import ScriptedLearner
 
 
 def line(name, y, sequence, origin="asked", w=0.1, **more):

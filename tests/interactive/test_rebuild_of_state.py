@@ -7,11 +7,11 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stories import Story, told
 
 from streamgp import isgp
 from streamgp.interactive import InteractiveLoop, LabelledExample
 from streamgp.interactive.rebuild import recovered_parts, renumbered
+from tests.interactive.stories import Story, told
 
 SPANS = {"expires_after_s": 5.0, "answer_horizon_s": 400.0}
 

@@ -1,7 +1,6 @@
 """Labels that were learned are challenged once more, as the model wishes."""
 
 import pytest
-from scripted import ScriptedLearner, log_of
 
 from streamgp.interactive import (
     Answer,
@@ -14,6 +13,7 @@ from streamgp.interactive import (
     LabelRequest,
     Prediction,
 )
+from tests.interactive.scripted import ScriptedLearner, log_of
 
 
 class Talk:

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from river import naive_bayes
-from stories import Story, told
-from test_state_parts import LABELS, Published
-from test_text_features import TextStory
 
 from streamgp import GPClassifier, SkepticalClassifier, StagedSkepticalClassifier
 from streamgp.interactive import InteractiveLoop
 from streamgp.query import EqualErrorAsk
+from tests.interactive.stories import Story, told
+from tests.interactive.test_state_parts import LABELS, Published
+from tests.interactive.test_text_features import TextStory
 
 LEARNERS = {
     "GP": lambda: GPClassifier(noise_variance=0.3),

@@ -6,8 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from river import feature_extraction, naive_bayes, neighbors, preprocessing, stats
-from scripted import ScriptedLearner
-from stories import Story, told
 
 from streamgp import GPClassifier, SkepticalClassifier, budgets, isgp, query
 from streamgp.interactive import (
@@ -24,6 +22,8 @@ from streamgp.interactive import (
     examples_in,
 )
 from streamgp.interactive.state.snapshot import Snapshot
+from tests.interactive.scripted import ScriptedLearner
+from tests.interactive.stories import Story, told
 
 MODELS = {
     "default": lambda: isgp(seed=3),

@@ -7,10 +7,10 @@ import tracemalloc
 from hashlib import blake2b
 
 import pytest
-from stories import Story, told
 
 from streamgp import GPClassifier, SkepticalClassifier, budgets
 from streamgp.interactive import InteractiveLoop, KeyedLoops, SnapshotError
+from tests.interactive.stories import Story, told
 
 N = 10_000
 HEAD = struct.Struct("<8sHQQ")

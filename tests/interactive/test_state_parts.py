@@ -8,9 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from river import preprocessing
-from scripted import ScriptedLearner
-from stories import Story, told
-from topics import PublishedState, pages_of
 
 from streamgp import GPClassifier, SkepticalClassifier, budgets, isgp, query
 from streamgp.interactive import (
@@ -24,6 +21,9 @@ from streamgp.interactive import (
     event_store,
     examples_in,
 )
+from tests.interactive.scripted import ScriptedLearner
+from tests.interactive.stories import Story, told
+from tests.interactive.topics import PublishedState, pages_of
 
 MODELS = {
     "default": lambda: isgp(seed=3),

@@ -5,8 +5,6 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stories import Story, told
-from test_state_parts import LABELS, Published
 
 from streamgp import GPClassifier, SkepticalClassifier, isgp
 from streamgp.interactive import InteractiveLoop, LabelledExample, LabelRequest
@@ -20,6 +18,8 @@ from streamgp.kernels import (
     SquaredExponential,
     White,
 )
+from tests.interactive.stories import Story, told
+from tests.interactive.test_state_parts import LABELS, Published
 
 MODELS = {
     "default": lambda: isgp(seed=3),

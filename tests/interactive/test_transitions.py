@@ -4,11 +4,11 @@ import re
 from itertools import product
 
 import pytest
-from scripted import ScriptedLearner, log_of
 
 from streamgp.interactive import Answer, Event, InteractiveLoop, Rejected
 from streamgp.interactive import loop as loop_module
 from streamgp.query import ReservoirAsk
+from tests.interactive.scripted import ScriptedLearner, log_of
 
 TEXT = loop_module.__doc__ or ""
 LEGEND, _, REST = TEXT.partition("The transitions.")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from scripted import ScriptedLearner
-from stories import Story, told
 
 from streamgp import isgp
 from streamgp.interactive import (
@@ -21,6 +19,8 @@ from streamgp.interactive import (
 )
 from streamgp.interactive.one_loop import OneLoop
 from streamgp.query import ReservoirAsk
+from tests.interactive.scripted import ScriptedLearner
+from tests.interactive.stories import Story, told
 
 EXPIRES_S, HORIZON_S = 60.0, 100.0
 

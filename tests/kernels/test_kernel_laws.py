@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kernel_cases import CASES, bound_rows, columns_of, hyperparameters, obvious
 
 from streamgp import kernels
 from streamgp.common.fingerprint import fingerprint
 from streamgp.features import Columns
+from tests.helpers.kernel_cases import CASES, bound_rows, columns_of, hyperparameters, obvious
 
 numbers = st.floats(-10, 10).map(lambda value: round(value, 3))
 texts = st.sampled_from(["hall", "bath", "attic", ""])

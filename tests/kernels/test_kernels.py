@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from kernel_cases import bound_rows, columns_of
 
 from streamgp.features import Columns
 from streamgp.gp.exact import ExactGP
@@ -21,6 +20,7 @@ from streamgp.kernels import (
     Sum,
     White,
 )
+from tests.helpers.kernel_cases import bound_rows, columns_of
 
 TAKES = {
     SquaredExponential: ("length_scale", "variance"),

@@ -6,12 +6,12 @@ import random
 
 import numpy as np
 import pytest
-from forgetful import JumpyWatch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp import GPClassifier, NotPositiveDefiniteError
 from streamgp.learners import gp_classifier, gp_tuning
+from tests.helpers.forgetful import JumpyWatch
 
 
 def turning(n, at, seed=0):

@@ -6,11 +6,11 @@ import random
 
 import numpy as np
 import pytest
-from kernel_cases import CASES, obvious
 
 from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.kernels import Categorical, On, SquaredExponential
 from streamgp.learners.gp_classifier import LENGTH_SCALE_PER_ROOT_FEATURE
+from tests.helpers.kernel_cases import CASES, obvious
 
 PLACES = ("hall", "bath", "attic")
 

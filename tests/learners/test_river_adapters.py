@@ -5,10 +5,10 @@ import sys
 
 import numpy as np
 import pytest
-from test_gp_bounded import log_of
 
 from streamgp import GPClassifier, GPRegressor
 from streamgp.learners.river_adapters import feature_rows
+from tests.learners.test_gp_bounded import log_of
 
 pd = pytest.importorskip("pandas")
 

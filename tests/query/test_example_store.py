@@ -4,7 +4,6 @@ import math
 import pickle
 
 import pytest
-from forgetful import FORGETFUL, JumpyWatch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from river import compose, feature_extraction, linear_model, naive_bayes, preprocessing, stats
@@ -16,6 +15,7 @@ from streamgp.query import NeverAsk, NeverChallenge
 from streamgp.query.example_store import TaughtClasses
 from streamgp.query.pipeline_scaling import PipelineScaling
 from streamgp.scaling import NoScaling, StandardScaling
+from tests.helpers.forgetful import FORGETFUL, JumpyWatch
 
 
 @pytest.mark.parametrize("template", [GPClassifier(), naive_bayes.GaussianNB()])

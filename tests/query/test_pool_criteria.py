@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pool_cases import case_of, cases
 
 from streamgp.gp.joint_posterior import PoolPosterior
 from streamgp.query.pool_criteria import CRITERIA, assumed, hvar, l2fm, mvar, rkhs, shortfalls
+from tests.helpers.pool_cases import case_of, cases
 
 BINARY = cases(n_classes=st.just(1))
 quick = settings(max_examples=40, deadline=None)

@@ -5,10 +5,8 @@ import math
 
 import numpy as np
 import pytest
-from forgetful import ARD
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pool_cases import case_of
 from river import naive_bayes, preprocessing
 
 from streamgp import (
@@ -23,6 +21,8 @@ from streamgp import (
 from streamgp.query import AtMost, AtMostPer, NeverChallenge, RateBudget, ReservoirAsk
 from streamgp.query.pool_criteria import CRITERIA, Joint
 from streamgp.query.retrospective import Reservoir
+from tests.helpers.forgetful import ARD
+from tests.helpers.pool_cases import case_of
 
 KERNEL = kernels.SquaredExponential(0.8)
 NAMED = [name for name in CRITERIA if name != "rand"]

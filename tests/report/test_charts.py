@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from html_check import Tree
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp.report.charts import HEIGHT, WIDTH, Line, chart, ticks
 from streamgp.report.html import environment, percent
+from tests.report.html_check import Tree
 
 
 def shown(lines: Sequence[Line], **options: Any) -> str:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from html_check import checked
 
 from streamgp.report.html import N_ROWS, N_SHOWN, N_TOLD
 from streamgp.report.page import N_CLASSES, page
@@ -29,6 +28,7 @@ from streamgp.report.run import (
     Reliability,
     Run,
 )
+from tests.report.html_check import checked
 
 COUNTS = Counts(
     n_events=2000,

@@ -4,7 +4,6 @@ import pickle
 import sys
 from itertools import pairwise
 
-import brute_forest
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,6 +13,7 @@ from streamgp.trees import forest as home
 from streamgp.trees.forest import Grove
 from streamgp.trees.numpy_backend import probabilities
 from streamgp.trees.storage import Limits, bag, draw
+from tests.trees import brute_forest
 
 seeds = st.integers(0, 10**6)
 limits = st.builds(

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from deskwork import Broken, Town
 
 from connectors.topics import Outgoing
 from streamgp.apps.annotate.commands import Command
@@ -15,6 +14,7 @@ from streamgp.apps.annotate.sender import Courier
 from streamgp.apps.annotate.session import Answering
 from streamgp.apps.annotate.subscription import Sitting
 from streamgp.interactive import Answer, LabelledExample
+from tests.helpers.deskwork import Broken, Town
 
 DECLINE, SKIP, UNDO, QUIT = (
     Command(kind="decline"),

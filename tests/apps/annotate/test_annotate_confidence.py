@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from deskwork import Broken, Clock, Town, challenge, label_request, program
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
@@ -25,6 +24,7 @@ from streamgp.apps.annotate.line_ui import LineFace, Lines
 from streamgp.apps.annotate.question_view import View
 from streamgp.apps.annotate.stopwatch import Stopwatch
 from streamgp.apps.annotate.terminal_ui import ScreenFace
+from tests.helpers.deskwork import Broken, Clock, Town, challenge, label_request, program
 
 
 def view(request: Any = None, labels: tuple[Any, ...] = ("den", "hall"), **fields: Any) -> View:

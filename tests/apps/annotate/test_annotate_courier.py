@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from deskwork import Broken, until
 
 from connectors.memory import MemoryTopics
 from connectors.topics import Outgoing
 from streamgp.apps.annotate.sender import Courier
+from tests.helpers.deskwork import Broken, until
 
 
 def outgoing(n: int) -> Outgoing:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from deskwork import Clock, Town, label_request
-
 from connectors.annotation.inbox import Desk
 from connectors.topics import Outgoing
 from connectors.wire.inbound import TakenBack
 from connectors.wire.outbound import Outbox
 from streamgp.apps.annotate.subscription import TURN_S, DeskFeed
 from streamgp.interactive import Answer, LabelledExample
+from tests.helpers.deskwork import Clock, Town, label_request
 
 
 def write(town: Town, *messages: object, at: float | None = None) -> None:

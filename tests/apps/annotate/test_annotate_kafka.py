@@ -7,9 +7,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from round_trip import placed, run, said, work
 
 from streamgp.apps.deployment.deployment import load_deployed, open_topics
+from tests.helpers.round_trip import placed, run, said, work
 
 N_ROWS, N_KEYS = 24, 4
 

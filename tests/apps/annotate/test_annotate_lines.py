@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from deskwork import Broken, Town, program
 
 from connectors.topics import LinkError, RefusedError
 from streamgp.apps.annotate.line_ui import LineFace, Lines
 from streamgp.cli.annotate import login_name
 from streamgp.common.printable import printable
+from tests.helpers.deskwork import Broken, Town, program
 
 CONFIG = 'broker = "file://topics"\n'
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from deskwork import Broken, Town, program
 
 from streamgp import GPRegressor, SkepticalRegressor
 from streamgp.apps.annotate.choices import parse_number
 from streamgp.interactive import Challenge, LabelledExample
+from tests.helpers.deskwork import Broken, Town, program
 
 CONFIG = 'broker = "file://topics"\ntarget = "number"\n'
 NUMBERS = {"e1": 10.0, "e2": 11.0, "e3": 12.0, "e4": 13.0, "e5": 14.0, "e6": 15.0}

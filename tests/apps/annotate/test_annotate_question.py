@@ -6,7 +6,6 @@ import io
 from typing import Any
 
 import pytest
-from deskwork import challenge, label_request
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -27,6 +26,7 @@ from streamgp.query import (
     acquisition,
     strategies,
 )
+from tests.helpers.deskwork import challenge, label_request
 
 NOW = 1250.0
 

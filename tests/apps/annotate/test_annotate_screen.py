@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deskwork import challenge, label_request
 from rich.console import Console
 
 from connectors.annotation.inbox import Question
@@ -32,9 +31,10 @@ from streamgp.apps.annotate.commands import Command
 from streamgp.apps.annotate.feature_table import Averages
 from streamgp.apps.annotate.question_view import View
 from streamgp.apps.annotate.terminal_ui import DEAF_S, ScreenFace
+from tests.helpers.deskwork import challenge, label_request
 
 TESTS = Path(__file__).parents[2]
-PROGRAM = "import sys; from deskwork import program; program.main(sys.argv[1:])"
+PROGRAM = "import sys; from tests.helpers.deskwork import program; program.main(sys.argv[1:])"
 ROWS, COLUMNS = 30, 90
 ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
@@ -51,7 +51,7 @@ class Terminal:
         environment = {
             **os.environ,
             "TERM": "xterm",
-            "PYTHONPATH": f"{TESTS / 'helpers'}:{TESTS.parent}",
+            "PYTHONPATH": str(TESTS.parent),
         }
         self.process = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, "annotate", "w.toml", "--as", "ann", *options],

@@ -10,7 +10,6 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner, Result
-from deskwork import Broken, Clock, Town, challenge, label_request, program
 
 from connectors.topics import LinkError, RefusedError
 from connectors.wire.outbound import Outbox
@@ -18,6 +17,7 @@ from streamgp.apps.annotate.session import progress_of
 from streamgp.apps.annotate.simulated import Simulation, Truths, read_truths
 from streamgp.apps.console import StatusLine
 from streamgp.interactive import Answer, Event, SimulatedAnnotator
+from tests.helpers.deskwork import Broken, Clock, Town, challenge, label_request, program
 
 
 @pytest.fixture(autouse=True)

@@ -7,13 +7,13 @@ import signal
 from typing import Any
 
 import pytest
-from deskwork import Clock, challenge, label_request
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp.apps.annotate import stopwatch
 from streamgp.apps.annotate.commands import COMMANDS, Command
 from streamgp.apps.annotate.stopwatch import Stopwatch
+from tests.helpers.deskwork import Clock, challenge, label_request
 
 REQUESTS = [label_request("e1"), label_request("e2"), label_request("e1", key="other"), None]
 LABEL = Command(kind="label", label="den")

@@ -6,10 +6,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from round_trip import run, said, work
 
 from streamgp.apps.deployment.deployment import load_deployed, open_topics
 from streamgp.apps.worker.process import build_loops
+from tests.helpers.round_trip import run, said, work
 
 N_ROWS, N_ASKED = 30, 20
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from small_deployment import Small
 
 from connectors.topics import ALL_TOPICS, Outgoing, Record
 from connectors.wire.outbound import Outbox
 from streamgp.apps.maintenance.dead_letters import moment_of
 from streamgp.interactive.messages import Answer, LabelledExample, Rejected
+from tests.helpers.small_deployment import Small
 
 BAD = b'\xff\x00 "ann was here"'
 HEADERS = (("trace", b"17"), ("ce_type", b"streamgp.event.v9"))

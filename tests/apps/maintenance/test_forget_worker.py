@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from small_deployment import COMMANDS, Small
 
 from connectors.topics import Outgoing, Record
 from connectors.wire.state_records import History, split_key
 from streamgp.apps.maintenance.forget import NOT_YET, Traces
+from tests.helpers.small_deployment import COMMANDS, Small
 
 KEPT = (
     "these topics keep what they hold of this person until their retention time: events, "

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_deployment import Cut, Small
 
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.topics import Outgoing
@@ -20,6 +19,7 @@ from streamgp.config.build import build_model
 from streamgp.config.load import load_worker
 from streamgp.interactive.messages import LabelledExample, LabelRequest, Prediction
 from streamgp.interactive.rebuild import teach
+from tests.helpers.small_deployment import Cut, Small
 
 BAYES = '[learner]\nname = "river.naive_bayes.GaussianNB"\n'
 PRIVILEGED = '[learner]\nname = "privileged"\n'
@@ -147,7 +147,7 @@ def test_rules_alone_can_be_other_ones(small: Small) -> None:
 
 
 def test_one_learner_for_all_is_one_row(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
-    from small_deployment import OpenTopics
+    from tests.helpers.small_deployment import OpenTopics
 
     monkeypatch.setattr(small, "topics", OpenTopics(1))
     small.add("[worker]\nkeyed = false\n")

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_deployment import Cut, OpenTopics, Small
 
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.storage.snapshots import StateDirectory
@@ -23,6 +22,7 @@ from streamgp.interactive.messages import (
     LabelRequest,
     Prediction,
 )
+from tests.helpers.small_deployment import Cut, OpenTopics, Small
 
 LABELS = ("hall", "den")
 N = 12

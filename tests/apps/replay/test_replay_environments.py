@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from blas_kernels import other_kernel
 
 from connectors.storage.snapshots import StateDirectory
 from streamgp.apps.replay import checkpoint
 from streamgp.common.environment import environment
+from tests.helpers.blas_kernels import other_kernel
 
 MAIN = "from streamgp.cli.main import main; main()"
 ALWAYS = '[query]\nrule = "always"\n[learner]\n'

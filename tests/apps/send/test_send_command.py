@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from deskwork import Broken, Clock, program
 
 from connectors.memory import MemoryTopics
 from connectors.topics import LinkError, Outgoing
 from connectors.wire.codec import decode
 from streamgp.apps.send import MOST_IN_FLIGHT, Feeder, Pace, RowRead
 from streamgp.interactive import Event, Rejected
+from tests.helpers.deskwork import Broken, Clock, program
 
 ROWS = """\
 at,who,wap1,wap2,note,room
@@ -369,7 +369,7 @@ def test_interrupted_command_says_with_which_row_to_go_on(
             signal.raise_signal(signal.SIGINT)
         real(self, record)
 
-    import deskwork
+    from tests.helpers import deskwork
 
     real = deskwork._Writer.send
     monkeypatch.setattr(deskwork._Writer, "send", send_some)

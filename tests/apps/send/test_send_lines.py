@@ -13,10 +13,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from worker_process import ENVIRONMENT, MAIN
 
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.topics import Outgoing, Record, TopicName
+from tests.helpers.worker_process import ENVIRONMENT, MAIN
 
 PATIENCE_S = 60.0
 EVENT = b'{"key":"ann","x":{"light":0.5}}'

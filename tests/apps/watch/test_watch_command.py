@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from small_deployment import Small, wait_until
 
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.topics import LinkError
@@ -20,6 +19,7 @@ from streamgp.apps.watch.statistics import Watching
 from streamgp.apps.watch.view import Around, Follower, parts, text
 from streamgp.cli.watch import _look_on
 from streamgp.interactive.messages import Challenge, LabelRequest
+from tests.helpers.small_deployment import Small, wait_until
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from threading import Thread
 
 import pytest
 from click.testing import CliRunner, Result
-from small_deployment import COMMANDS, wait_until
 
 from connectors.topics import Outgoing
 from connectors.wire.codec import encode
@@ -19,6 +18,7 @@ from connectors.worker.worker import Worker, WorkerSettings
 from streamgp.apps.deployment.deployment import load_deployed, open_topics
 from streamgp.apps.worker.process import build_loops
 from streamgp.interactive.messages import Event
+from tests.helpers.small_deployment import COMMANDS, wait_until
 
 BAYES = '[learner]\nname = "river.naive_bayes.GaussianNB"\n'
 

@@ -11,13 +11,13 @@ from time import monotonic, time
 from typing import Any
 
 import pytest
-from worker_process import Process
 
 from connectors.topics import Outgoing, TopicName
 from connectors.wire.codec import decode, encode
 from streamgp.apps import console
 from streamgp.apps.deployment.deployment import load_deployed, open_topics
 from streamgp.interactive import Answer, Event, LabelledExample, LabelRequest
+from tests.helpers.worker_process import Process
 
 
 class Deployment:

@@ -12,10 +12,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from worker_process import ENVIRONMENT, MAIN, Process
 
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.wire.record_lines import input_of
+from tests.helpers.worker_process import ENVIRONMENT, MAIN, Process
 
 PATIENCE_S = 60.0
 MIB = 2**20

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from worker_process import Process
 
 from connectors.topics import Outgoing, TopicName
 from connectors.wire.state_records import line_of
@@ -22,6 +21,7 @@ from streamgp.apps.deployment.deployment import load_deployed, open_topics
 from streamgp.apps.worker.check import check_deployment
 from streamgp.apps.worker.process import run_worker
 from streamgp.cli.maintenance import recover
+from tests.helpers.worker_process import Process
 
 KAFKA = pytest.importorskip("kafka")
 from kafka.admin import ConfigResource, ConfigResourceType  # noqa: E402

@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from worker_process import ENVIRONMENT, MAIN, Process
 
 from connectors.memory import MemoryTopics
 from connectors.storage.snapshots import StateDirectory
@@ -29,6 +28,7 @@ from streamgp.apps import console
 from streamgp.apps.worker import process as running
 from streamgp.cli import worker as run
 from streamgp.cli.main import cli
+from tests.helpers.worker_process import ENVIRONMENT, MAIN, Process
 
 KEYED = '{"key":"ann","x":{"light":0.5},"y":"home"}'
 

@@ -11,8 +11,6 @@ from pathlib import Path
 from time import monotonic, sleep
 
 import pytest
-from kafka_cases import open_transaction
-from worker_process import Process
 
 from connectors.kafka.client import Connection, TopicPartition
 from connectors.topics import Outgoing
@@ -21,6 +19,8 @@ from streamgp.apps.deployment import contents
 from streamgp.apps.deployment.deployment import load_deployed, open_topics, visit
 from streamgp.apps.watch.view import Follower
 from streamgp.apps.worker.check import check_deployment
+from tests.helpers.kafka_cases import open_transaction
+from tests.helpers.worker_process import Process
 
 
 @pytest.fixture

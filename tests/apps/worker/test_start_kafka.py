@@ -13,8 +13,6 @@ from time import monotonic, sleep
 from typing import Any
 
 import pytest
-from kafka_broker import free_ports
-from kafka_cases import CuttingProxy
 
 from connectors.kafka import client
 from connectors.kafka.settings import Timeouts
@@ -24,6 +22,8 @@ from streamgp.apps.console import Stop
 from streamgp.apps.deployment.deployment import load_deployed, open_topics
 from streamgp.apps.worker import process
 from streamgp.config.settings import WorkerConfig
+from tests.helpers.kafka_cases import CuttingProxy
+from tests.kafka_broker import free_ports
 
 # The client of Kafka never closes a socket that could not connect.
 pytestmark = pytest.mark.filterwarnings(

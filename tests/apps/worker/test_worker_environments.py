@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from blas_kernels import other_kernel
-from worker_process import ENVIRONMENT, MAIN, Process
 
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.topics import Outgoing
@@ -21,6 +19,8 @@ from connectors.wire.state_records import CONFIGURATION, state
 from streamgp.apps import console
 from streamgp.common.environment import environment
 from streamgp.interactive import Event
+from tests.helpers.blas_kernels import other_kernel
+from tests.helpers.worker_process import ENVIRONMENT, MAIN, Process
 
 CONSEQUENCE = "results agree to about 1e-9, not bitwise"
 

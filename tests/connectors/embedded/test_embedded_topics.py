@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_topics_contract import IN_MEMORY, KEYS, STEPS, KilledError, check, fold
 
 from connectors.embedded import client as client_module
 from connectors.embedded import database as database_module
@@ -27,6 +26,7 @@ from connectors.embedded.topics import EmbeddedTopics
 from connectors.jsonl import alone_in
 from connectors.topics import LinkError, Outgoing, RefusedError
 from connectors.wire.codec import MAX_BYTES, MAX_INPUT_BYTES
+from tests.connectors.test_topics_contract import IN_MEMORY, KEYS, STEPS, KilledError, check, fold
 
 NOW = 1_000_000_000.0
 DAY = 86_400.0

@@ -1,13 +1,13 @@
 """Messages on a real broker, beyond what every broker does."""
 
 import pytest
-from kafka_cases import opened, out, read_records, write
 
 from connectors import open_broker
 from connectors.broker import TopicsBroker
 from connectors.kafka.topics import KafkaTopics
 from connectors.topics import LinkError
 from streamgp.interactive.messages import Event, LabelledExample, Rejected
+from tests.helpers.kafka_cases import opened, out, read_records, write
 
 
 @pytest.fixture

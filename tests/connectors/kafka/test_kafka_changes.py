@@ -4,7 +4,12 @@ import threading
 import time
 
 import pytest
-from kafka_cases import (
+
+from connectors.kafka.admin import Administration
+from connectors.kafka.client import Connection, TopicPartition
+from connectors.kafka.topic_identity import Shape, check_mark, check_same, shape_of
+from connectors.topics import ALL_TOPICS, Begun, LinkError, RefusedError
+from tests.helpers.kafka_cases import (
     QUICK,
     copy_all,
     error_of,
@@ -17,11 +22,6 @@ from kafka_cases import (
     settle,
     write,
 )
-
-from connectors.kafka.admin import Administration
-from connectors.kafka.client import Connection, TopicPartition
-from connectors.kafka.topic_identity import Shape, check_mark, check_same, shape_of
-from connectors.topics import ALL_TOPICS, Begun, LinkError, RefusedError
 
 QUICKLY_NOTICED = {"look_s": 0.3}
 

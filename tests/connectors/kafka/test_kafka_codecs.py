@@ -1,9 +1,9 @@
 """Whatever codec a producer compresses with, a worker reads its records."""
 
 import pytest
-from kafka_cases import linked, opened, poll
 
 from connectors.kafka.client import Connection
+from tests.helpers.kafka_cases import linked, opened, poll
 
 CODECS = ("gzip", "snappy", "lz4", "zstd")
 

@@ -10,7 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from kafka_cases import (
+
+from connectors.kafka import producer
+from connectors.topics import FencedError, LinkError
+from tests.helpers.kafka_cases import (
     QUICK,
     Proxy,
     copy_all,
@@ -24,10 +27,7 @@ from kafka_cases import (
     settle,
     write,
 )
-from kafka_hanging import end_hanging
-
-from connectors.kafka import producer
-from connectors.topics import FencedError, LinkError
+from tests.kafka_hanging import end_hanging
 
 COPIER = Path(__file__).parents[2] / "helpers" / "kafka_copier.py"
 # The transaction, then the attempt to abort it, then the question who bears our name.

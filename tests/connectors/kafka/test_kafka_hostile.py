@@ -3,8 +3,6 @@
 import json
 
 import pytest
-from hostile import Script, honest
-from kafka_cases import opened, read_records, write
 
 from connectors.topics import Outgoing
 from connectors.wire.outbound import letter_of
@@ -12,6 +10,8 @@ from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Worker, WorkerSettings
 from streamgp.config.build import build_model
 from streamgp.config.settings import Always, Config
+from tests.helpers.hostile import Script, honest
+from tests.helpers.kafka_cases import opened, read_records, write
 
 FRIENDS = ("ann", "bob")
 

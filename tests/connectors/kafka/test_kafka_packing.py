@@ -3,10 +3,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kafka_cases import opened, out, read
 
 from connectors.kafka.record_codec import _bodies, packed, size_of
 from connectors.topics import RefusedError
+from tests.helpers.kafka_cases import opened, out, read
 
 sizes = st.sampled_from([0, 1, 63, 64, 65, 8191, 8192])
 blobs = st.none() | st.binary(max_size=5) | sizes.map(bytes)

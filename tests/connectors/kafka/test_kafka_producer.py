@@ -3,12 +3,12 @@
 from types import SimpleNamespace
 
 import pytest
-from kafka_cases import out
 
 from connectors.kafka import producer as transaction
 from connectors.kafka.client import TopicPartition, within
 from connectors.kafka.producer import check_sizes, transact
 from connectors.topics import LinkError
+from tests.helpers.kafka_cases import out
 
 NAMES = {"predictions": "p", "state": "s"}
 

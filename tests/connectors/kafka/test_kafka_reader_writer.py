@@ -3,9 +3,9 @@
 import time
 
 import pytest
-from kafka_cases import linked, numbered, opened, out, read, read_records, write
 
 from connectors.topics import LinkError, RefusedError
+from tests.helpers.kafka_cases import linked, numbered, opened, out, read, read_records, write
 
 
 @pytest.fixture

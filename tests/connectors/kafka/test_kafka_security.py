@@ -4,11 +4,11 @@ import re
 import time
 
 import pytest
-from kafka_broker import USERS
-from kafka_cases import copy_all, error_of, linked, numbered, opened, read, write
 
 from connectors.kafka.settings import Security
 from connectors.topics import ALL_TOPICS, LinkError
+from tests.helpers.kafka_cases import copy_all, error_of, linked, numbered, opened, read, write
+from tests.kafka_broker import USERS
 
 ADA = {"username": "ada", "password": USERS["ada"]}
 STRANGER = {"username": "stranger", "password": USERS["stranger"]}

@@ -3,12 +3,20 @@
 import time
 
 import pytest
-from kafka_cases import copy_all, linked, numbered, open_transaction, opened, poll, write
 
 import connectors.kafka.worker_client as link_module
 from connectors.worker import progress
 from connectors.worker.logging import Journal
 from connectors.worker.progress import ProgressReports
+from tests.helpers.kafka_cases import (
+    copy_all,
+    linked,
+    numbered,
+    open_transaction,
+    opened,
+    poll,
+    write,
+)
 
 
 @pytest.fixture

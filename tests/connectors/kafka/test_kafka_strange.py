@@ -7,7 +7,16 @@ import struct
 from contextlib import closing
 
 import pytest
-from kafka_cases import (
+
+from connectors.kafka.client_import import TopicPartition, kafka_errors
+from connectors.kafka.record_codec import _Fetched
+from connectors.storage.snapshots import StateDirectory
+from connectors.topics import LinkError
+from connectors.wire.outbound import letter_of, resend
+from connectors.worker.settings import LoopSettings
+from connectors.worker.worker import Worker, WorkerSettings
+from streamgp import isgp
+from tests.helpers.kafka_cases import (
     Raw,
     error_of,
     eventually,
@@ -19,15 +28,6 @@ from kafka_cases import (
     read_records,
     write,
 )
-
-from connectors.kafka.client_import import TopicPartition, kafka_errors
-from connectors.kafka.record_codec import _Fetched
-from connectors.storage.snapshots import StateDirectory
-from connectors.topics import LinkError
-from connectors.wire.outbound import letter_of, resend
-from connectors.worker.settings import LoopSettings
-from connectors.worker.worker import Worker, WorkerSettings
-from streamgp import isgp
 
 GOOD = json.dumps({"x": {"light": 0.5}}).encode()
 

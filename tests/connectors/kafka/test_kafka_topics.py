@@ -1,10 +1,10 @@
 """Topics on a real broker: made, looked at, counted."""
 
 import pytest
-from kafka_cases import copy_all, eventually, linked, numbered, opened, out, write
 
 from connectors.kafka.topics import KafkaTopics
 from connectors.topics import ALL_TOPICS, LinkError
+from tests.helpers.kafka_cases import copy_all, eventually, linked, numbered, opened, out, write
 
 
 def make(servers, prefix, **settings):

@@ -7,12 +7,12 @@ from functools import partial
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from kafka_cases import Raw
 
 from connectors.kafka.client_import import DefaultRecordBatch, Fetcher, TopicPartition, kafka_errors
 from connectors.kafka.record_codec import _Fetched
 from connectors.kafka.record_codec import unpacked as unpacked_of
 from connectors.topics import LinkError, Misnamed, Record, RefusedError
+from tests.helpers.kafka_cases import Raw
 
 PLACE = TopicPartition("events", 3)
 _CRC, _FIRST = 17, 21  # where the checksum of a batch lies, and what it is of

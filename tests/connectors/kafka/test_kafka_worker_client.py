@@ -5,7 +5,9 @@ import time
 from contextlib import ExitStack
 
 import pytest
-from kafka_cases import (
+
+from connectors.topics import FencedError, LinkError, ShortTopicError
+from tests.helpers.kafka_cases import (
     copy_all,
     error_of,
     eventually,
@@ -19,8 +21,6 @@ from kafka_cases import (
     settle,
     write,
 )
-
-from connectors.topics import FencedError, LinkError, ShortTopicError
 
 
 @pytest.fixture

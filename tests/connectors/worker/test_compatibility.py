@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from workbench import GROUP, event, everything, newest, put, said, work, worker
 
 from connectors.memory import MemoryTopics
 from connectors.wire.state_records import state
@@ -16,6 +15,7 @@ from connectors.worker.compatibility import (
 from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Worker, WorkerSettings
 from streamgp import isgp
+from tests.helpers.workbench import GROUP, event, everything, newest, put, said, work, worker
 
 OURS = {"fingerprint": "1f", "keyed": True}
 

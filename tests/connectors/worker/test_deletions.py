@@ -3,7 +3,14 @@
 import itertools
 
 import pytest
-from workbench import (
+
+from connectors.memory import MemoryTopics
+from connectors.storage.snapshots import StateDirectory, StateError
+from connectors.wire.codec import encode
+from connectors.worker.compatibility import UnfitTopicsError
+from streamgp import SkepticalClassifier, isgp
+from streamgp.interactive.messages import Answer, Cancel
+from tests.helpers.workbench import (
     event,
     everything,
     idle,
@@ -16,13 +23,6 @@ from workbench import (
     work,
     worker,
 )
-
-from connectors.memory import MemoryTopics
-from connectors.storage.snapshots import StateDirectory, StateError
-from connectors.wire.codec import encode
-from connectors.worker.compatibility import UnfitTopicsError
-from streamgp import SkepticalClassifier, isgp
-from streamgp.interactive.messages import Answer, Cancel
 
 
 def test_a_tombstone_on_a_labelled_example_takes_it_back():

@@ -7,7 +7,18 @@ from base64 import b64decode
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from workbench import (
+
+from connectors.memory import MemoryTopics
+from connectors.storage.snapshots import StateDirectory
+from connectors.topics import LinkError
+from connectors.wire.codec import decode
+from connectors.worker import early_answers
+from connectors.worker.early_answers import PATIENCE_S
+from streamgp import GPClassifier, SkepticalClassifier, isgp
+from streamgp.interactive import KeyedLoops
+from streamgp.interactive.messages import Answer, Event, Rejected
+from streamgp.query import AlwaysAsk, NeverChallenge
+from tests.helpers.workbench import (
     Failing,
     answer,
     contents,
@@ -23,17 +34,6 @@ from workbench import (
     work,
     worker,
 )
-
-from connectors.memory import MemoryTopics
-from connectors.storage.snapshots import StateDirectory
-from connectors.topics import LinkError
-from connectors.wire.codec import decode
-from connectors.worker import early_answers
-from connectors.worker.early_answers import PATIENCE_S
-from streamgp import GPClassifier, SkepticalClassifier, isgp
-from streamgp.interactive import KeyedLoops
-from streamgp.interactive.messages import Answer, Event, Rejected
-from streamgp.query import AlwaysAsk, NeverChallenge
 
 
 def learned(topics):

@@ -14,12 +14,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import hostile
 import pytest
-from hostile import KINDS, LEARNERS, NOW, Script, honest, many_features, many_labels, phases
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from worker_process import Process
 
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.storage.snapshots import StateDirectory
@@ -30,6 +27,18 @@ from connectors.worker import worker as session
 from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Worker, WorkerSettings
 from streamgp.interactive.messages import Event
+from tests.helpers import hostile
+from tests.helpers.hostile import (
+    KINDS,
+    LEARNERS,
+    NOW,
+    Script,
+    honest,
+    many_features,
+    many_labels,
+    phases,
+)
+from tests.helpers.worker_process import Process
 
 # What numpy warns of in a worker's process is no error there.
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -5,8 +5,6 @@ from contextlib import closing
 from functools import cache
 
 import pytest
-from kafka_cases import QUICK
-from workbench import GROUP, everything, put, said, worker
 
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.memory import MemoryTopics
@@ -17,6 +15,8 @@ from streamgp.apps.deployment.contents import histories_of, loops_in
 from streamgp.interactive import Answer, Event, InteractiveLoop, LabelledExample, examples_in
 from streamgp.learners import privileged_tuning
 from streamgp.query import AlwaysAsk, SkepticalChallenge
+from tests.helpers.kafka_cases import QUICK
+from tests.helpers.workbench import GROUP, everything, put, said, worker
 
 UNUSABLE = {"response_s": [0.4]}
 

@@ -4,7 +4,6 @@ from collections import deque
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from workbench import GROUP, answer, event, everything, idle, put, raw
 
 from connectors.memory import MemoryTopics
 from connectors.wire.codec import decode, encode
@@ -15,6 +14,7 @@ from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Session, WorkerSettings
 from streamgp import isgp
 from streamgp.interactive.messages import Answer
+from tests.helpers.workbench import GROUP, answer, event, everything, idle, put, raw
 
 HORIZON_S = 3 * PATIENCE_S
 KINDS = ["event", "answer", "correction", "taken back", "forgotten", "written over", "note"]

@@ -9,20 +9,6 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from workbench import (
-    GROUP,
-    Failing,
-    answer,
-    contents,
-    event,
-    everything,
-    idle,
-    put,
-    raw,
-    said,
-    work,
-    worker,
-)
 
 from connectors.memory import MemoryTopics
 from connectors.storage.snapshots import StateDirectory, StateError
@@ -39,6 +25,20 @@ from streamgp.interactive.messages import (
     LabelledExample,
     LabelRequest,
     Prediction,
+)
+from tests.helpers.workbench import (
+    GROUP,
+    Failing,
+    answer,
+    contents,
+    event,
+    everything,
+    idle,
+    put,
+    raw,
+    said,
+    work,
+    worker,
 )
 
 # --- what is written

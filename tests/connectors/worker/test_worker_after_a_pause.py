@@ -8,8 +8,6 @@ from itertools import count
 from time import monotonic
 
 import pytest
-from kafka_cases import opened
-from workbench import event, put, said
 
 from connectors.annotation.inbox import Desk
 from connectors.embedded.topics import EmbeddedTopics
@@ -19,6 +17,8 @@ from connectors.worker.worker import Worker, WorkerSettings
 from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.interactive.messages import Answer, Challenge, Expired, LabelledExample, LabelRequest
 from streamgp.query import AlwaysAsk, SkepticalChallenge
+from tests.helpers.kafka_cases import opened
+from tests.helpers.workbench import event, put, said
 
 EXPIRES_S, HORIZON_S = 60.0, 600.0
 

@@ -3,7 +3,6 @@
 from contextlib import suppress
 
 import pytest
-from workbench import Failing, answer, contents, event, idle, put, said, work, worker
 
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.memory import MemoryTopics
@@ -11,6 +10,7 @@ from connectors.topics import LinkError
 from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.interactive import Answer, Expired, LabelledExample, LabelRequest, Rejected
 from streamgp.query import AtMostPer, NeverAsk, ReservoirAsk
+from tests.helpers.workbench import Failing, answer, contents, event, idle, put, said, work, worker
 
 HORIZON = {"expires_after_s": 1000.0, "answer_horizon_s": 5000.0}
 

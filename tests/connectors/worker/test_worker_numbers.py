@@ -4,7 +4,6 @@ import math
 import random
 
 import pytest
-from workbench import idle, put, said, work, worker
 
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.memory import MemoryTopics
@@ -21,6 +20,7 @@ from streamgp.interactive import (
     LabelRequest,
     Prediction,
 )
+from tests.helpers.workbench import idle, put, said, work, worker
 
 KEYS = ("ann", "bob")
 
