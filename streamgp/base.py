@@ -9,9 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
-
-from streamgp.common.signatures import taken
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -262,6 +260,7 @@ class Neighbour:
 # --- What is asked of any budget, whoever made it; those of `streamgp.budgets` are some.
 
 
+@runtime_checkable
 class Budget(Protocol):
     """Decides whether one more question may be asked."""
 
@@ -282,23 +281,3 @@ class Budget(Protocol):
 
     def load_state(self, state: State) -> None:
         """Become what the state was taken from."""
-
-
-def name_of_refusal(budget: Budget, decision: Decision, now: float) -> str:
-    """Return the name of what refuses a question within a budget that does not allow it."""
-    refused_by = getattr(budget, "refused_by", None)
-    return type(budget).__name__ if refused_by is None else str(refused_by(decision, now))
-
-
-def give_back(budget: Budget, now: float, asked_at: float | None) -> None:
-    """Tell a budget that a question ended without an answer, and when it was asked."""
-    budget.refund(now, **taken(budget.refund, asked_at=asked_at))
-
-
-def state_of(budget: Budget) -> State:
-    """Return the state of a budget; raise TypeError if it cannot be saved."""
-    if not hasattr(budget, "state"):
-        raise TypeError(
-            f"{type(budget).__name__} cannot be saved; give it the methods state and load_state"
-        )
-    return budget.state()

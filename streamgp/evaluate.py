@@ -12,7 +12,7 @@ import warnings
 from collections import UserList
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, runtime_checkable
 
 from streamgp.common.validation import check_whole
 from streamgp.evaluation import Tally
@@ -24,6 +24,7 @@ from streamgp.interactive import (
     Prediction,
     Rejected,
 )
+from streamgp.interactive.learner import PredictsClasses, SkepticalLearner
 from streamgp.learners.predictive import Normal
 from streamgp.metrics import ConversationMetric, DistributionMetric
 from streamgp.simulation import AnswerQueue, SimulatedAnnotator, SimulatedMeasurer
@@ -194,7 +195,7 @@ def interactive_val_score(
 
     """
     learner: Any = _skeptical(model)
-    target: Target = "label" if hasattr(learner, "predict_proba_one") else "number"
+    target: Target = "label" if isinstance(learner, PredictsClasses) else "number"
     _check_metric(metric, model)
     check_whole("print_every", print_every, 0)
     game = _Game(
@@ -314,6 +315,14 @@ class _Game:
             metric.update(y_true=truth, y_pred=distribution if wants else mean)
 
 
+@runtime_checkable
+class DensityDistribution(Protocol):
+    """A distribution that knows the logarithm of its density."""
+
+    def log_density(self, y: float) -> float:
+        """Logarithm of the density at `y`."""
+
+
 def _parts(metric: Any) -> list[Any]:
     """Return the metrics of a sum, or the only one."""
     return list(metric) if isinstance(metric, UserList) else [metric]
@@ -321,7 +330,7 @@ def _parts(metric: Any) -> list[Any]:
 
 def _with_density(distribution: Any) -> Any:
     """Return a distribution that knows its log density: River's normal one does not."""
-    if hasattr(distribution, "log_density"):
+    if isinstance(distribution, DensityDistribution):
         return distribution
     return Normal(mu=float(distribution.mu), sigma=float(distribution.sigma))
 
@@ -332,7 +341,7 @@ def _annotator_for(target: Target) -> Annotator:
 
 def _skeptical(model: Any) -> Any:
     """Return a skeptical learner as it is, any other classifier or regressor wrapped in one."""
-    if all(hasattr(model, name) for name in ("query_one", "challenge_one", "settle_one")):
+    if isinstance(model, SkepticalLearner):
         return model
     from river import base, compose
 

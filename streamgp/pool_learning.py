@@ -7,7 +7,7 @@ import importlib.util
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from river import base
@@ -16,12 +16,32 @@ from streamgp.base import Belief, Features, Label, Preset, check_preset
 from streamgp.common.calibration import is_right
 from streamgp.common.counter_rng import check_seed, uniform, uniforms
 from streamgp.common.feature_values import is_number
-from streamgp.common.signatures import parameters
 from streamgp.common.validation import check_rate, check_whole
+from streamgp.learners.river_adapters import EstimatorOptions
 from streamgp.metrics import Overconfidence, RightWrongAUC, Underconfidence
 from streamgp.query.criteria import probabilities
 from streamgp.query.equal_error import EqualErrorRounds
-from streamgp.query.strategies import AskRule
+from streamgp.query.strategies import AskRule, LearningAskRule
+
+# --- What a rule may offer beside its decisions, where it is asked in rounds.
+
+
+@runtime_checkable
+class RoundRule(Protocol):
+    """A rule that is told of the end of each round."""
+
+    def next_round(self) -> None:
+        """Begin the next round."""
+
+
+@runtime_checkable
+class ThresholdRule(Protocol):
+    """A rule with a threshold, which a round reports."""
+
+    @property
+    def threshold(self) -> float:
+        """What a score has to exceed."""
+
 
 # --- How a pool is played: what is known at first, how much is drawn, what is learned again.
 
@@ -121,9 +141,8 @@ class Beliefs:
     def __init__(self, model: Any, events: Sequence[Features]) -> None:
         self._model = model
         self._events = events
-        takes_dist = "with_dist" in parameters(model.predict_proba_one)
-        self._options = {"with_dist": True} if takes_dist else {}
-        batches = isinstance(model, base.MiniBatchClassifier) and not takes_dist
+        self._options = EstimatorOptions(model, "predict_proba_one").predicting
+        batches = isinstance(model, base.MiniBatchClassifier) and not self._options
         self._frame = _frame(events) if batches else None
 
     def of(self, which: Iterable[int]) -> list[Belief]:
@@ -243,9 +262,9 @@ class Game:
         for i, belief in zip(drawn, beliefs, strict=True):
             if rule.decide(belief, draw=uniform(self._seed, f"{number}/{i}", "ask")).ask:
                 asked.append(i)
-                if hasattr(rule, "hear"):
+                if isinstance(rule, LearningAskRule):
                     rule.hear(belief, self._pool[i][1])
-        if hasattr(rule, "next_round"):
+        if isinstance(rule, RoundRule):
             rule.next_round()
         return asked
 
@@ -377,7 +396,7 @@ def active_learning_rounds(
         if game.is_used_up:
             break
         drawn = game.drawn(number, plan.n_drawn(number, len(pool)))
-        threshold = getattr(rule, "threshold", None)
+        threshold = rule.threshold if isinstance(rule, ThresholdRule) else None
         asked = game.asked(number, drawn, rule)
         game.learn(number, asked, replay=plan.replay)
         rounds.append(game.judged(number, n_drawn=len(drawn), labelled=asked, threshold=threshold))

@@ -445,7 +445,7 @@ class Batch:
         said = read(record, keyed=self._loops.keyed)
         if said is None:
             return
-        y = getattr(said, "y", None)
+        y = said.y if isinstance(said, Event | Answer) else None
         if isinstance(y, str) and not y.isascii():
             self.labels.append((record, y))
         loops = partition.loops
@@ -503,7 +503,8 @@ class Batch:
         return (
             answer.request_id is None
             and len(messages) == 1
-            and getattr(messages[0], "fault", None) == "unknown"
+            and isinstance(messages[0], Rejected)
+            and messages[0].fault == "unknown"
             and not partition.loops.knows(answer.key, answer.event_id)
         )
 

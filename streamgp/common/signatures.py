@@ -1,4 +1,4 @@
-"""What a class or a method takes, looked up once: `inspect` is slow, and loops are many."""
+"""Names of the parameters of a class or a method, cached: `inspect` is slow, and loops are many."""
 
 from __future__ import annotations
 
@@ -19,19 +19,6 @@ def parameters(function: Callable[..., Any]) -> tuple[str, ...]:
     """
     # Bound methods are made anew at every look; what they are bound to plays no part.
     return _parameters(getattr(function, "__func__", function))
-
-
-def taken(function: Callable[..., Any], /, **options: Any) -> dict[str, Any]:
-    """Return those options that a function takes, but for None, which says nothing.
-
-    Examples
-    --------
-    >>> taken(taken, function=1, options=None, other=2)
-    {'function': 1}
-
-    """
-    known = parameters(function)
-    return {name: value for name, value in options.items() if value is not None and name in known}
 
 
 @lru_cache(maxsize=1024)

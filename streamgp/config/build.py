@@ -32,6 +32,7 @@ from streamgp.learners.gp_regressor import GPRegressor
 from streamgp.learners.privileged_gp import PrivilegedGPClassifier
 from streamgp.query import budgets, skeptical_classifier, skeptical_regressor
 from streamgp.query.budgets import AllOf
+from streamgp.query.retrospective import LeavingOneOut
 from streamgp.query.skeptical_base import check_reservoir
 from streamgp.simulation import (
     AnnotatorPanel,
@@ -317,7 +318,7 @@ def _build_review(
     review = config.review
     if isinstance(review, settings.Never):
         return None
-    if not hasattr(learner, "leave_one_out"):
+    if not isinstance(learner, LeavingOneOut):
         raise ConfigError(
             f'{source}: review.rule = "leave_one_out" is not allowed with learner.name = '
             f'"{config.learner.name}", which cannot leave an example out; expected "never"'

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streamgp.base import Doubt
-from streamgp.common.signatures import taken
-from streamgp.interactive.learner import SkepticalLearner, guess
+from streamgp.common.label_context import AcceptedOptions, LabelContext
+from streamgp.interactive.learner import HoldsExamples, SkepticalLearner, guess
 from streamgp.interactive.messages import Challenge, LabelledExample, Rejected
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ class Consensus:
 
     Attributes
     ----------
+    accepted
+        What the methods of the model take beside what every model takes.
     sequence
         Number of the last line.
 
@@ -46,6 +48,7 @@ class Consensus:
         self, model: SkepticalLearner, journal: CallJournal, n_neighbours: int = 3
     ) -> None:
         self.model = model
+        self.accepted = AcceptedOptions(model)
         self._journal = journal
         self.n_neighbours = n_neighbours
         self.sequence = 0
@@ -54,13 +57,13 @@ class Consensus:
         self, record: Record, word: Word, now: float, expires_at: float | None
     ) -> Challenge | None:
         """Challenge a word, or return None: it is credible, or the model suggests nothing else."""
-        event, model = record.event, self.model
+        event, model, context = record.event, self.model, word.context
         decision = model.challenge_one(
             event.x,
             word.y,
-            annotator=word.annotator,
+            annotator=context.annotator,
             event_id=event.event_id,
-            **taken(model.challenge_one, std=word.std, privileged=word.privileged),
+            **self.accepted.of("challenge_one", context),
         )
         if not decision.ask:
             return None
@@ -77,8 +80,8 @@ class Consensus:
                 probability_wrong=model.probability_wrong_one(
                     event.x,
                     word.y,
-                    annotator=word.annotator,
-                    **taken(model.probability_wrong_one, std=word.std, privileged=word.privileged),
+                    annotator=context.annotator,
+                    **self.accepted.of("probability_wrong_one", context),
                 ),
             ),
             model.neighbours_one(event.x, self.n_neighbours),
@@ -103,6 +106,14 @@ class Consensus:
         """Learn the label of an event that has none yet; the record changes accordingly."""
         event = record.event
         record.standing = final.answer_id
+        context = LabelContext(
+            annotator=given.annotator,
+            std=given.std,
+            # Of what a reservoir has asked for a rule that learns hears nothing: it is picked in
+            # another way.
+            asked=given.origin == "asked" and not record.was_asked_back,
+            privileged=final.privileged,
+        )
         try:
             w = self._journal.call(
                 self.model.settle_one,
@@ -110,16 +121,9 @@ class Consensus:
                 final.y,
                 given=given.y,
                 challenged=challenged,
-                annotator=given.annotator,
+                annotator=context.annotator,
                 event_id=event.event_id,
-                **taken(
-                    self.model.settle_one,
-                    std=given.std,
-                    # Of what a reservoir has asked for a rule that learns hears nothing: it is
-                    # picked in another way.
-                    asked=given.origin == "asked" and not record.was_asked_back,
-                    privileged=final.privileged,
-                ),
+                **self.accepted.of("settle_one", context),
             )
         except (ValueError, TypeError) as error:
             record.state = "refused"
@@ -136,10 +140,9 @@ class Consensus:
 
     def revise(self, record: Record, final: Word, now: float) -> LabelledExample | Rejected:
         """Replace the label of a learned event; if the model refuses, nothing changes."""
+        known = self.accepted.of("relabel_one", LabelContext(privileged=final.privileged))
         try:
-            relabel = self.model.relabel_one
-            known = taken(relabel, privileged=final.privileged)
-            self._journal.call(relabel, record.event.event_id, final.y, **known)
+            self._journal.call(self.model.relabel_one, record.event.event_id, final.y, **known)
         except (ValueError, TypeError) as error:
             return self._unlearnable(record, final, error, now)
         record.state = "learned"
@@ -186,8 +189,8 @@ class Consensus:
             If the model does not tell.
 
         """
-        model: Any = self.model
-        if not hasattr(model, "examples"):
+        model = self.model
+        if not isinstance(model, HoldsExamples):
             raise TypeError(
                 f"{type(model).__name__} does not tell which examples it holds; "
                 "give it the method examples"

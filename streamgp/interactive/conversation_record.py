@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from streamgp.base import Label
+from streamgp.common.label_context import LabelContext
 from streamgp.interactive.messages import Event, Origin
 
 # Challenges after which no old label of an event is doubted again: nobody who does not answer is
@@ -49,6 +50,11 @@ class Word:
     late: bool = False
     privileged: Mapping[str, Any] | None = None
     std: float | None = None
+
+    @property
+    def context(self) -> LabelContext:
+        """What a learner may take of it beside the label."""
+        return LabelContext(annotator=self.annotator, std=self.std, privileged=self.privileged)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

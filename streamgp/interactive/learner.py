@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import isfinite
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast, runtime_checkable
 
 if TYPE_CHECKING:
     from streamgp.base import Decision, Doubt, Example, Features, Label, Neighbour
 
 
+@runtime_checkable
 class SkepticalLearner(Protocol):
     """What the loop asks of a model.
 
@@ -87,15 +88,28 @@ class SkepticalLearner(Protocol):
         """Forget a learned example."""
 
 
-class ReviewingLearner(SkepticalLearner, Protocol):
-    """A skeptical learner that also doubts labels it has learned, now and then."""
+@runtime_checkable
+class PredictsClasses(Protocol):
+    """A learner whose targets are classes."""
 
-    @property
-    def review_due(self) -> bool:
-        """Whether it is time to look through the labels learned."""
+    def predict_proba_one(self, x: Features) -> dict[Label, float]:
+        """Return the probability of each known class, `{}` before the first label."""
+
+
+@runtime_checkable
+class HoldsExamples(Protocol):
+    """A learner that tells which examples it holds."""
 
     def examples(self) -> list[Example]:
-        """Return the labelled examples that it holds."""
+        """Return the labelled examples that it holds, in the order learned."""
+
+
+@runtime_checkable
+class Reviews(HoldsExamples, Protocol):
+    """Methods by which a learner doubts labels that it has learned.
+
+    They alone tell such a learner from others: a look at a property would compute it.
+    """
 
     def review_one(self, annotators: Mapping[str, str | None], *, now: float) -> Doubt | None:
         """Return the most doubtful label, and whether to contest it.
@@ -110,9 +124,17 @@ class ReviewingLearner(SkepticalLearner, Protocol):
         """Hear that the challenge of an old label ended without an answer."""
 
 
+class ReviewingLearner(Reviews, Protocol):
+    """What a skeptical learner offers that also doubts labels it has learned, now and then."""
+
+    @property
+    def review_due(self) -> bool:
+        """Whether it is time to look through the labels learned."""
+
+
 def as_reviewer(model: SkepticalLearner) -> ReviewingLearner | None:
     """Return a model that doubts labels it has learned, None if it does not."""
-    return cast("ReviewingLearner", model) if hasattr(model, "review_one") else None
+    return cast("ReviewingLearner", model) if isinstance(model, Reviews) else None
 
 
 class Reach(Protocol):
@@ -127,16 +149,9 @@ class Reach(Protocol):
         """Seconds after which an event is not asked about any more; None for no limit."""
 
 
-class AskingBackLearner(SkepticalLearner, Protocol):
-    """A skeptical learner that also asks about earlier events, now and then."""
-
-    @property
-    def reservoir(self) -> Reach:
-        """How far back it looks."""
-
-    @property
-    def reservoir_due(self) -> bool:
-        """Whether it is time to look through the latest events."""
+@runtime_checkable
+class AsksBack(Protocol):
+    """Methods by which a learner asks about earlier events."""
 
     def ask_among_one(
         self, candidates: Mapping[str, Features], *, now: float
@@ -153,10 +168,25 @@ class AskingBackLearner(SkepticalLearner, Protocol):
         """Hear that a question about an earlier event, and when it was made, ended unanswered."""
 
 
+class AskingBackLearner(AsksBack, Protocol):
+    """What a skeptical learner offers that also asks about earlier events, now and then."""
+
+    @property
+    def reservoir(self) -> Reach:
+        """How far back it looks."""
+
+    @property
+    def reservoir_due(self) -> bool:
+        """Whether it is time to look through the latest events."""
+
+
 def as_asking_back(model: SkepticalLearner) -> AskingBackLearner | None:
     """Return a model that asks about earlier events, None if it does not."""
-    asks = getattr(model, "reservoir", None) is not None
-    return cast("AskingBackLearner", model) if asks else None
+    if not isinstance(model, AsksBack):
+        return None
+    asking = cast("AskingBackLearner", model)
+    # One that could ask, and was not told how far back to look, has None as its reservoir.
+    return None if asking.reservoir is None else asking
 
 
 # --- What a model predicts, whatever the kind of its targets.
@@ -193,9 +223,8 @@ def guess(model: SkepticalLearner, x: Features) -> Guess:
     12.0
 
     """
-    predict_proba: Any = getattr(model, "predict_proba_one", None)
-    if predict_proba is not None:
-        proba = predict_proba(x)
+    if isinstance(model, PredictsClasses):
+        proba = model.predict_proba_one(x)
         if not isfinite(sum(proba.values())):
             raise ArithmeticError(f"probabilities must be finite, got {proba!r:.200}")
         return Guess(max(proba, key=proba.__getitem__) if proba else None, proba)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from streamgp.common.signatures import taken
+from streamgp.common.label_context import LabelContext
 from streamgp.interactive.consensus_log import Consensus
 from streamgp.interactive.conversation_record import Question, Record, Word
 from streamgp.interactive.deadlines import Alarms
@@ -304,8 +304,8 @@ class Moderator:
         asked_at = record.asked_back_at
         if asked_at is None:
             asked_at = record.event.occurred_at
-            unanswered = self._model.note_unanswered
-            self.journal.call(unanswered, now, **taken(unanswered, asked_at=asked_at))
+            known = self.consensus.accepted.of("note_unanswered", LabelContext(asked_at=asked_at))
+            self.journal.call(self._model.note_unanswered, now, **known)
         elif self._asking_back is not None:  # another model may have taken over since
             unanswered_back = self._asking_back.note_reservoir_unanswered
             self.journal.call(unanswered_back, now, asked_at=asked_at)

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from streamgp.base import Label, State
-from streamgp.common.signatures import taken
+from streamgp.base import Example, Label, State
+from streamgp.common.label_context import AcceptedOptions, LabelContext
 from streamgp.interactive.conversation_record import Record, Word
 from streamgp.interactive.learner import SkepticalLearner, guess
 from streamgp.interactive.loop import InteractiveLoop
@@ -88,7 +88,7 @@ def teach(model: SkepticalLearner, log: Iterable[LabelledExample]) -> Iterator[T
     first_words = {line.event_id: line for line in _by_sequence(lines) if _is_first_word(line)}
     examples = examples_in(lines)
     labels = list(dict.fromkeys(example.y for example in examples))
-    settle: Any = model.settle_one
+    accepted = AcceptedOptions(model)
     for example in examples:
         event_id, x, y = example.event_id, example.x, example.y
         assert event_id is not None  # a line names its event
@@ -98,15 +98,16 @@ def teach(model: SkepticalLearner, log: Iterable[LabelledExample]) -> Iterator[T
             found = guess(model, x)
             guessed = found.y
             line = first_words.get(event_id)
-            challenged, given, annotator = _first_word(line, y, labels, found.mean)
-            settle(
+            challenged, given = _first_label(line, y, labels, found.mean)
+            context = _context(line, example, challenged=challenged)
+            model.settle_one(
                 x,
                 y,
                 given=given,
                 challenged=challenged,
-                annotator=annotator,
+                annotator=context.annotator,
                 event_id=event_id,
-                **taken(settle, privileged=example.privileged, **_beside(line, challenged)),
+                **accepted.of("settle_one", context),
             )
         except (ValueError, TypeError) as error:
             yield Taught(event_id=event_id, y=y, guess=guessed, refusal=str(error))
@@ -173,40 +174,39 @@ def _is_first_word(line: LabelledExample) -> bool:
     return line.probability_wrong is not None and line.y is not None
 
 
-def _first_word(
+def _first_label(
     line: LabelledExample | None, y: Label, labels: list[Label], mean: float | None
-) -> tuple[bool, Label, str | None]:
-    """Return whether a first answer was challenged, what it said, and who gave it.
+) -> tuple[bool, Label]:
+    """Return whether a first answer was challenged, and what it said.
 
     The log does not keep a label that was given up: any other one stands for it. For a number,
     where `mean` is the forecast, one so far off that it counts as given up.
     """
     if line is None:
-        return False, y, None
+        return False, y
     if line.origin == "upheld":
-        return True, y, line.annotator
+        return True, y
     if line.origin != "revised":
         assert line.y is not None  # a first word has a label
-        return False, line.y, line.annotator
+        return False, line.y
     if mean is not None and not isinstance(y, str):
-        off = 2.0 * (y - mean) if line.probability_wrong else 0.0
-        return True, y + off, line.annotator
+        return True, y + (2.0 * (y - mean) if line.probability_wrong else 0.0)
     other = next((label for label in labels if label != y), None)
-    if other is not None:
-        return True, other, line.annotator
-    return False, y, line.annotator
+    return (False, y) if other is None else (True, other)
 
 
-def _beside(line: LabelledExample | None, challenged: bool) -> dict[str, Any]:
-    """Return what a learner may hear of a first answer beside its label."""
+def _context(line: LabelledExample | None, example: Example, *, challenged: bool) -> LabelContext:
+    """Return what a learner may hear beside a label that it is taught from the log."""
     if line is None:
-        return {"asked": False}
-    return {
-        "asked": line.origin != "volunteered" and not line.asked_back,
-        "std": None if challenged else line.std,
+        return LabelContext(privileged=example.privileged, asked=False)
+    return LabelContext(
+        annotator=line.annotator,
+        std=None if challenged else line.std,
+        privileged=example.privileged,
         # What came with a correction says nothing of the answer that it corrects.
-        "given_privileged": line.privileged or {},
-    }
+        given_privileged=line.privileged or {},
+        asked=line.origin != "volunteered" and not line.asked_back,
+    )
 
 
 # --- A loop made anew from its consensus log, where the rest of its state was lost.

@@ -11,11 +11,12 @@ saved after every `SAVE_EVERY` calls that change it, and the calls since then ar
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 from streamgp.interactive.conversation_record import Record
+from streamgp.interactive.learner import HoldsExamples
 from streamgp.interactive.messages import Stage
 
 if TYPE_CHECKING:
@@ -96,6 +97,17 @@ def reason_of(error: Exception) -> str:
     return reason.encode(errors="backslashreplace").decode()
 
 
+@runtime_checkable
+class ResettableLearner(HoldsExamples, Protocol):
+    """A learner that can go back to what it was."""
+
+    def state(self) -> State:
+        """Return what its decisions depend on beside the examples, as plain JSON values."""
+
+    def reset_to(self, state: State, examples: Sequence[Example]) -> None:
+        """Become what `state` and `examples` were taken from, whatever was learned since."""
+
+
 class CallJournal:
     """The calls that have changed a model since it was saved.
 
@@ -132,7 +144,7 @@ class CallJournal:
 
     def __init__(self, model: Any) -> None:
         self._model = model
-        self._can_save = all(hasattr(model, name) for name in ("state", "examples", "reset_to"))
+        self._can_save = isinstance(model, ResettableLearner)
         self._saved: tuple[str, list[Example]] | None = None
         self._calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
         self._mark = 0

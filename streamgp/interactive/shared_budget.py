@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-from streamgp.base import Budget, give_back, name_of_refusal
+from streamgp.base import Budget
+from streamgp.common.budget_account import BudgetAccount
 from streamgp.common.fingerprint import fingerprint
 
 if TYPE_CHECKING:
@@ -24,17 +25,16 @@ class TotalBudget:
 
     # _published  the state as it was published last, None for never
     def __init__(self, budget: Budget) -> None:
-        for method in ("allows", "note", "refund", "state", "load_state"):
-            if isinstance(budget, type) or not hasattr(budget, method):
-                raise TypeError(f"total_budget must be of streamgp.budgets, got {budget!r}")
-        self._budget = copy.deepcopy(budget)
+        if isinstance(budget, type) or not isinstance(budget, Budget):
+            raise TypeError(f"total_budget must be of streamgp.budgets, got {budget!r}")
+        self._budget = BudgetAccount(copy.deepcopy(budget))
         self._published: State | None = self._budget.state()
 
     def checked(self, decision: Decision, now: float) -> Decision:
         """Return a decision as it is, or refused."""
         if not decision.ask or self._budget.allows(decision, now):
             return decision
-        return decision.refused_by(f"total {name_of_refusal(self._budget, decision, now)}")
+        return decision.refused_by(f"total {self._budget.name_of_refusal(decision, now)}")
 
     def note(self, decision: Decision, now: float, *, asked: bool) -> None:
         """Take note of an event, once each, and of whether a label was asked for after it."""
@@ -42,7 +42,7 @@ class TotalBudget:
 
     def refund(self, now: float, asked_at: float) -> None:
         """Take note that a question ended without an answer."""
-        give_back(self._budget, now, asked_at)
+        self._budget.refund(now, asked_at)
 
     def state(self) -> State:
         """Return what must survive a restart."""

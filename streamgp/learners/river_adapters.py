@@ -11,6 +11,7 @@ from river.active.base import ActiveLearningClassifier
 
 from streamgp.base import Features
 from streamgp.common.feature_values import is_number
+from streamgp.common.signatures import parameters
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,6 +65,60 @@ def as_classifier(learner: Any) -> Any:
             "take one with predict_proba_one"
         )
     return learner
+
+
+class EstimatorOptions:
+    """Optional arguments that the methods of an estimator take, looked up once.
+
+    Parameters
+    ----------
+    estimator
+        The estimator.
+    predict
+        Name of the method that asks it for a prediction.
+
+    Attributes
+    ----------
+    predicting
+        What makes a prediction tell its uncertainty: `with_dist=True`, where that is taken.
+    event_id, privileged, weight
+        Whether `learn_one` takes the id of the event, privileged features, a weight `w`.
+
+    Examples
+    --------
+    >>> from river.naive_bayes import GaussianNB
+    >>> from streamgp import GPClassifier
+    >>> options = EstimatorOptions(GPClassifier(), "predict_proba_one")
+    >>> options.predicting, options.event_id, options.privileged
+    ({'with_dist': True}, True, False)
+    >>> EstimatorOptions(GaussianNB(), "predict_proba_one").predicting
+    {}
+
+    """
+
+    __slots__ = ("event_id", "predicting", "privileged", "weight")
+
+    def __init__(self, estimator: Any, predict: str) -> None:
+        takes_dist = "with_dist" in parameters(getattr(estimator, predict))
+        self.predicting: dict[str, Any] = {"with_dist": True} if takes_dist else {}
+        learned = parameters(estimator.learn_one)
+        self.event_id = "event_id" in learned
+        self.privileged = "privileged" in learned
+        self.weight = "w" in learned
+
+
+def check_has(
+    name: str, value: object, method: str, taking: str, *, not_taking: str | None = None
+) -> None:
+    """Refuse an argument that could not do its work, before the first event finds out."""
+    if value is None:
+        return
+    taken = parameters(getattr(value, method)) if hasattr(value, method) else ()
+    if isinstance(value, type) or taking not in taken or not_taking in taken:
+        raise TypeError(
+            f"{name} must be an object of streamgp.query with a method {method} that takes "
+            f"{taking!r}, got {value!r}"
+        )
 
 
 # --- Numbers that are learned, checked.

@@ -14,9 +14,8 @@ from river import base
 
 from streamgp.base import Array, Features, Label
 from streamgp.common.counter_rng import uniform
-from streamgp.common.signatures import parameters
 from streamgp.learners.forest import OnlineForestClassifier
-from streamgp.learners.river_adapters import as_classifier, feature_rows, split
+from streamgp.learners.river_adapters import EstimatorOptions, as_classifier, feature_rows, split
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,7 +64,7 @@ class Clones:
     # _met           the example to be learned
     def __init__(self, learners: list[Any], seed: int) -> None:
         _, last = split(learners[0], as_classifier)
-        self._takes_weight = "w" in parameters(last.learn_one)
+        self._takes_weight = EstimatorOptions(last, "predict_proba_one").weight
         self._learners = learners
         self._seed = seed
         # A binary classifier knows both of its classes beforehand.

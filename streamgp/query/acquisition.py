@@ -41,6 +41,15 @@ class Mixture(Protocol):
         """What each expert believes."""
 
 
+@runtime_checkable
+class HavingExperts(Protocol):
+    """A learner that is made of several experts."""
+
+    @property
+    def n_experts(self) -> int:
+        """How many they are."""
+
+
 AnyBelief: TypeAlias = Belief | Distribution
 
 

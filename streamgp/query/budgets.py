@@ -16,7 +16,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import ClassVar
 
-from streamgp.base import Budget, Decision, State, give_back, name_of_refusal, state_of
+from streamgp.base import Budget, Decision, State
+from streamgp.common.budget_account import BudgetAccount
 from streamgp.common.counter_rng import check_seed, uniform
 from streamgp.common.validation import check_positive, check_rate, check_whole
 
@@ -295,6 +296,7 @@ class AllOf:
         if not budgets:
             raise ValueError("AllOf needs at least one budget; take Unlimited() for none")
         self.budgets: Sequence[Budget] = budgets
+        self._accounts = [BudgetAccount(budget) for budget in budgets]
 
     def __repr__(self) -> str:
         return f"AllOf({', '.join(map(repr, self.budgets))})"
@@ -305,8 +307,8 @@ class AllOf:
 
     def refused_by(self, decision: Decision, now: float) -> str:
         """Return the name of the first that does not allow it."""
-        first = next(budget for budget in self.budgets if not budget.allows(decision, now))
-        return name_of_refusal(first, decision, now)
+        first = next(one for one in self._accounts if not one.allows(decision, now))
+        return first.name_of_refusal(decision, now)
 
     def note(self, decision: Decision, asked: bool, now: float) -> None:
         """Tell all of them."""
@@ -315,17 +317,17 @@ class AllOf:
 
     def refund(self, now: float, asked_at: float | None = None) -> None:
         """Tell all of them."""
-        for budget in self.budgets:
-            give_back(budget, now, asked_at)
+        for account in self._accounts:
+            account.refund(now, asked_at)
 
     def state(self) -> State:
         """Return the states of all."""
-        return {"budgets": [state_of(budget) for budget in self.budgets]}
+        return {"budgets": [account.state() for account in self._accounts]}
 
     def load_state(self, state: State) -> None:
         """Become what the state was taken from."""
-        for budget, one in zip(self.budgets, state["budgets"], strict=True):
-            budget.load_state(one)
+        for account, one in zip(self._accounts, state["budgets"], strict=True):
+            account.load_state(one)
 
 
 # --- A threshold that finds the level of scores at which a share of the events is asked about.

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -34,10 +34,9 @@ from streamgp.base import (
 )
 from streamgp.common.feature_values import LARGEST, is_missing, is_number, privileged_features
 from streamgp.common.running_stats import Moments
-from streamgp.common.signatures import parameters
 from streamgp.features import Columns
 from streamgp.learners.predictive import Normal
-from streamgp.learners.river_adapters import checked_target
+from streamgp.learners.river_adapters import EstimatorOptions, checked_target
 from streamgp.query.pool_criteria import Joint
 from streamgp.scaling import Scaling, check_finite
 
@@ -48,11 +47,59 @@ B = TypeVar("B")
 _FOREIGN = (LookupError, ArithmeticError, AttributeError)
 
 
+# --- What a learner may offer beside the methods of a River estimator.
+
+
+@runtime_checkable
+class RestorableLearner(Protocol):
+    """A learner that knows something beside its examples: hyper-parameters, for one."""
+
+    def state(self) -> State:
+        """Return what it knows beside its examples, as plain JSON values."""
+
+    def load_state(self, state: State) -> None:
+        """Take over what another one knew beside its examples, before the first of its own."""
+
+
+@runtime_checkable
+class PartlyRefusing(Protocol):
+    """A learner that says whether a refused example has left it as it was."""
+
+    @property
+    def refuses_whole(self) -> bool:
+        """Whether an example that is refused changes nothing."""
+
+
+@runtime_checkable
+class Retaining(Protocol):
+    """A learner that says whether it retains the examples that it has learned."""
+
+    @property
+    def retains_all(self) -> bool:
+        """Whether no example is ever given up, whatever follows."""
+
+
+@runtime_checkable
+class KnowingClasses(Protocol):
+    """A learner of which classes can be told that it has no example of."""
+
+    def know(self, labels: Iterable[Label]) -> None:
+        """Count these labels among the known classes."""
+
+
+@runtime_checkable
+class TellingNoise(Protocol):
+    """A learner that tells noisy labels from others, by their privileged features."""
+
+    def noise_one(self, privileged: Features | None) -> float:
+        """Return the noise variance expected of a label; None stands for any label."""
+
+
 class TaughtLearner(ABC, Generic[B]):
     """A River estimator with a memory of what it was taught, behind a scaling.
 
     What it believes of an event, a `B`, depends on the kind of target: see `TaughtClasses` and
-    `TaughtNumbers`. A learner of ours, one that has `load_state`, changes nothing when it refuses
+    `TaughtNumbers`. A `RestorableLearner` changes nothing when it refuses
     an example, unless its `refuses_whole` says otherwise, and its `state` is what it knows beside
     its examples. Any other is taught anew where that matters.
 
@@ -92,11 +139,11 @@ class TaughtLearner(ABC, Generic[B]):
         self.learner: Any = template.clone()
         self._template = template
         self.scaling = scaling
-        asked = getattr(template, self._question)
-        self._options = {"with_dist": True} if "with_dist" in parameters(asked) else {}
-        self._takes_event_id = "event_id" in parameters(template.learn_one)
-        self._takes_privileged = "privileged" in parameters(template.learn_one)
-        self._is_own = hasattr(template, "load_state")
+        options = EstimatorOptions(template, self._question)
+        self._options = options.predicting
+        self._takes_event_id = options.event_id
+        self._takes_privileged = options.privileged
+        self._is_own = isinstance(template, RestorableLearner)
         self._examples: dict[str | tuple[int], Example] = {}
         self._n_unnamed = 0
         self._labels: dict[Label, None] = {}
@@ -165,7 +212,7 @@ class TaughtLearner(ABC, Generic[B]):
         if known is None or all(map(is_missing, known.values())):
             return None
         learner = self.learner
-        if not hasattr(learner, "noise_one"):
+        if not isinstance(learner, TellingNoise):
             return None
         return float(learner.noise_one(known)), float(learner.noise_one(None))
 
@@ -198,7 +245,7 @@ class TaughtLearner(ABC, Generic[B]):
         try:
             self._teach(self.learner, example)
         except (ValueError, TypeError):
-            if not getattr(self.learner, "refuses_whole", self._is_own):
+            if not self._refuses_whole:
                 self._rebuild()  # it may have learned half of it
             raise
         try:
@@ -350,8 +397,14 @@ class TaughtLearner(ABC, Generic[B]):
         return ValueError(f"{name} or its transformers cannot use these features: {error!r}")
 
     @property
+    def _refuses_whole(self) -> bool:
+        learner = self.learner
+        return learner.refuses_whole if isinstance(learner, PartlyRefusing) else self._is_own
+
+    @property
     def _retains_all(self) -> bool:
-        return getattr(self._template, "retains_all", True)
+        template = self._template
+        return template.retains_all if isinstance(template, Retaining) else True
 
     def _state(self) -> State | None:
         """Return what of the learner is no function of its examples, None for nothing."""
@@ -461,7 +514,7 @@ class TaughtClasses(TaughtLearner[Belief]):
     def _prime(self, learner: Any, state: State | None) -> None:
         learner.load_state(state)
         # An ensemble meets classes with their examples; one that has none any more is new to it.
-        if hasattr(learner, "know"):
+        if isinstance(learner, KnowingClasses):
             learner.know(self._labels)
 
     @property

@@ -12,6 +12,7 @@ import copy
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -21,13 +22,12 @@ from streamgp.base import (
     Decision,
     Doubt,
     Example,
+    Features,
     Label,
     Posterior,
     State,
-    give_back,
-    name_of_refusal,
-    state_of,
 )
+from streamgp.common.budget_account import BudgetAccount
 from streamgp.common.validation import check_positive, check_rate, check_whole
 from streamgp.query.budgets import Unlimited
 from streamgp.query.pool_criteria import CRITERIA, JointBelief
@@ -35,6 +35,24 @@ from streamgp.query.pool_criteria import CRITERIA, JointBelief
 # A look at n examples costs O(n³). With at least n / 20 labels learned between two looks, all looks
 # together cost O(n²) for each label learned, as learning it does.
 _SHARE_BETWEEN_LOOKS = 20
+
+
+@runtime_checkable
+class LeavingOneOut(Protocol):
+    """A learner that judges each of its examples by the others."""
+
+    def leave_one_out(self) -> Mapping[str, Any]:
+        """Return what is believed of each example by all the others, by event id."""
+
+
+@runtime_checkable
+class BelievingJointly(Protocol):
+    """A learner that believes something of several events at once."""
+
+    noise_variance: float
+
+    def joint(self, xs: Sequence[Features]) -> tuple[Any, ...]:
+        """Return means and covariances of the events, and what the classifier knows besides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +115,9 @@ class Reviewer:
     # _looked_at  labels ever learned at the last look
     def __init__(self, rule: LeaveOneOutReview) -> None:
         self._rule = rule
-        self._budget: Budget = Unlimited() if rule.budget is None else copy.deepcopy(rule.budget)
+        self._budget = BudgetAccount(
+            Unlimited() if rule.budget is None else copy.deepcopy(rule.budget)
+        )
         self._looked_at = 0
 
     def is_due(self, n_learned: int, n_held: int) -> bool:
@@ -136,9 +156,7 @@ class Reviewer:
         if found is None:
             return None
         probability_wrong, event_id, suggested = found
-        decision = self._decision(probability_wrong)
-        if decision.ask and not self._budget.allows(decision, now):
-            decision = decision.refused_by(type(self._budget).__name__)
+        decision = self._budget.checked(self._decision(probability_wrong), now)
         return Doubt(
             event_id=event_id,
             decision=decision,
@@ -154,11 +172,11 @@ class Reviewer:
 
     def note_unanswered(self, now: float) -> None:
         """Tell the budget that a challenge ended without an answer."""
-        self._budget.refund(now)
+        self._budget.refund(now, asked_at=None)
 
     def state(self) -> State:
         """Return what must survive a restart."""
-        return {"looked_at": self._looked_at, "budget": state_of(self._budget)}
+        return {"looked_at": self._looked_at, "budget": self._budget.state()}
 
     def load_state(self, state: State) -> None:
         """Become what the state was taken from."""
@@ -282,7 +300,9 @@ class Reservoir:
     # _looked_at  events ever seen at the last look
     def __init__(self, rule: ReservoirAsk) -> None:
         self._rule = rule
-        self._budget: Budget = Unlimited() if rule.budget is None else copy.deepcopy(rule.budget)
+        self._budget = BudgetAccount(
+            Unlimited() if rule.budget is None else copy.deepcopy(rule.budget)
+        )
         self._looked_at = 0
 
     def is_due(self, n_events: int) -> bool:
@@ -319,10 +339,7 @@ class Reservoir:
         best = max(alike, key=lambda i: draw(event_ids[i]))
         # Where only chance decides, any event will do.
         score = 1.0 if self._rule.criterion == "rand" else float(scores[best])
-        decision = self._decision(score)
-        if decision.ask and not self._budget.allows(decision, now):
-            decision = decision.refused_by(name_of_refusal(self._budget, decision, now))
-        return event_ids[best], decision
+        return event_ids[best], self._budget.checked(self._decision(score), now)
 
     def note(self, decision: Decision | None, n_events: int, now: float) -> None:
         """Take note of a look, once each, and of what came of it; None where nothing was there."""
@@ -332,11 +349,11 @@ class Reservoir:
 
     def note_unanswered(self, now: float, asked_at: float) -> None:
         """Tell the budget that such a question ended without an answer."""
-        give_back(self._budget, now, asked_at)
+        self._budget.refund(now, asked_at)
 
     def state(self) -> State:
         """Return what must survive a restart."""
-        return {"looked_at": self._looked_at, "budget": state_of(self._budget)}
+        return {"looked_at": self._looked_at, "budget": self._budget.state()}
 
     def load_state(self, state: State) -> None:
         """Become what the state was taken from."""

@@ -23,24 +23,28 @@ from streamgp.base import (
     Label,
     Neighbour,
     State,
-    give_back,
-    name_of_refusal,
-    state_of,
 )
 from streamgp.common.annotator_error import ErrorRate
+from streamgp.common.budget_account import BudgetAccount
 from streamgp.common.counter_rng import check_seed, uniform
 from streamgp.common.fingerprint import fingerprint
-from streamgp.common.signatures import parameters, taken
+from streamgp.common.label_context import AcceptedOptions, LabelContext
 from streamgp.common.validation import check_whole
 from streamgp.gp.joint_posterior import MIN_SHARE_OF_NOISE
 from streamgp.learners.river_adapters import as_classifier as as_classifier
+from streamgp.learners.river_adapters import check_has as check_has
 from streamgp.learners.river_adapters import split as split
-from streamgp.query.acquisition import KL, Deterministic
+from streamgp.query.acquisition import KL, Deterministic, HavingExperts
 from streamgp.query.budgets import Unlimited
 from streamgp.query.equal_error import EqualErrorRounds
-from streamgp.query.example_store import TaughtLearner
+from streamgp.query.example_store import RestorableLearner, TaughtLearner
 from streamgp.query.pipeline_scaling import PipelineScaling
-from streamgp.query.retrospective import LeaveOneOutReview, ReservoirAsk
+from streamgp.query.retrospective import (
+    BelievingJointly,
+    LeaveOneOutReview,
+    LeavingOneOut,
+    ReservoirAsk,
+)
 from streamgp.scaling import NoScaling, Scaling, StandardScaling
 
 # --- What skeptical learners take: checked and taken apart before the first event.
@@ -48,7 +52,7 @@ from streamgp.scaling import NoScaling, Scaling, StandardScaling
 
 def as_regressor(learner: Any) -> Any:
     """Return a regressor that can be wrapped; refuse anything else."""
-    if not isinstance(learner, base.Regressor) or hasattr(learner, "settle_one"):
+    if not isinstance(learner, base.Regressor) or isinstance(learner, Skeptical):
         raise TypeError(
             "model must be a River regressor that is not skeptical itself, or a pipeline that ends "
             f"in one, got {type(learner).__name__}"
@@ -69,25 +73,12 @@ def check_not(
 
 def check_experts(query: object, learner: Any) -> None:
     """Refuse a rule that compares experts where there are none."""
-    if isinstance(query, KL | Deterministic) and getattr(learner, "n_experts", 1) < 2:
+    n_experts = learner.n_experts if isinstance(learner, HavingExperts) else 1
+    if isinstance(query, KL | Deterministic) and n_experts < 2:
         raise TypeError(
             f"query must be a rule that needs no experts, got {query!r} for "
             f"{type(learner).__name__}, which has not two of them to compare; take Variance(), or "
             "an ensemble, such as EnsembleGPRegressor"
-        )
-
-
-def check_has(
-    name: str, value: object, method: str, taking: str, *, not_taking: str | None = None
-) -> None:
-    """Refuse an argument that could not do its work, before the first event finds out."""
-    if value is None:
-        return
-    taken = parameters(getattr(value, method)) if hasattr(value, method) else ()
-    if isinstance(value, type) or taking not in taken or not_taking in taken:
-        raise TypeError(
-            f"{name} must be an object of streamgp.query with a method {method} that takes "
-            f"{taking!r}, got {value!r}"
         )
 
 
@@ -107,7 +98,7 @@ def check_review(review: object, learner: base.Classifier) -> None:
     if not isinstance(review, LeaveOneOutReview):
         raise TypeError(f"review must be a LeaveOneOutReview, got {review!r}")
     check_has("budget of review", review.budget, "allows", "decision")
-    if not hasattr(learner, "leave_one_out"):
+    if not isinstance(learner, LeavingOneOut):
         raise TypeError(
             f"review needs a learner with leave_one_out, which {type(learner).__name__} has not; "
             "take GPClassifier, or no review"
@@ -121,7 +112,7 @@ def check_reservoir(reservoir: object, learner: Any) -> None:
     if not isinstance(reservoir, ReservoirAsk):
         raise TypeError(f"reservoir must be a ReservoirAsk, got {reservoir!r}")
     check_has("budget of reservoir", reservoir.budget, "allows", "decision")
-    if not hasattr(learner, "joint"):
+    if not isinstance(learner, BelievingJointly):
         raise TypeError(
             "reservoir needs a learner that believes something of several events at once, which "
             f"{type(learner).__name__} does not; take GPClassifier, or no reservoir"
@@ -152,7 +143,7 @@ def check_seeded(model: base.Estimator) -> None:
 
     One of ours keeps the seed that it has drawn in its own state.
     """
-    if hasattr(model, "load_state"):
+    if isinstance(model, RestorableLearner):
         return
     for name, value in model._get_params().items():
         inner = value[1] if isinstance(value, tuple) and len(value) == 2 else value
@@ -184,6 +175,7 @@ class Skeptical(ABC, Generic[B, T]):
     # _taught     the learner, its examples and the scaling
     # _query_rule, _challenge_rule  the rules in use
     # _budget     a copy of `budget`, which counts
+    # _accepted   what `challenge_one` and `settle_one` take, be they those of a subclass
     # _n_events   events ever observed
     # _is_seeded  whether the model was found to draw by seeds only
     # _trust      what is known of each annotator
@@ -204,7 +196,10 @@ class Skeptical(ABC, Generic[B, T]):
         check_seed(seed)
         check_has("budget", self.budget, "allows", "decision")
         self._seed = secrets.randbits(32) if seed is None else seed
-        self._budget: Budget = Unlimited() if self.budget is None else copy.deepcopy(self.budget)
+        self._budget = BudgetAccount(
+            Unlimited() if self.budget is None else copy.deepcopy(self.budget)
+        )
+        self._accepted = AcceptedOptions(self)
         self._is_seeded = False
         self._n_events = 0
         self._trust: dict[str | None, T] = {}
@@ -264,7 +259,7 @@ class Skeptical(ABC, Generic[B, T]):
 
     def note_unanswered(self, now: float, *, asked_at: float | None = None) -> None:
         """Tell the budget that a label request ended without an answer, and when it was made."""
-        give_back(self._budget, now, asked_at)
+        self._budget.refund(now, asked_at)
 
     # --- learning
 
@@ -305,10 +300,12 @@ class Skeptical(ABC, Generic[B, T]):
             # A learner that is only ever taught must see its events as well.
             self.observe_one(x)
         given = y if annotation is None else annotation
-        stated = taken(self.settle_one, privileged=privileged)
-        challenged = self.challenge_one(x, given, event_id=event_id, **stated).ask
+        context, accepted = LabelContext(privileged=privileged), self._accepted
+        known = accepted.of("challenge_one", context)
+        challenged = self.challenge_one(x, given, event_id=event_id, **known).ask
         final = y if challenged else given
-        self.settle_one(x, final, given=given, challenged=challenged, event_id=event_id, **stated)
+        known = accepted.of("settle_one", context)
+        self.settle_one(x, final, given=given, challenged=challenged, event_id=event_id, **known)
 
     @abstractmethod
     def settle_one(
@@ -375,7 +372,7 @@ class Skeptical(ABC, Generic[B, T]):
         return {
             "seed": self._seed,
             "n_events": self._n_events,
-            "budget": state_of(self._budget),
+            "budget": self._budget.state(),
             "annotators": [[name, *trust.numbers()] for name, trust in self._trust.items()],
             "taught": self._taught.state(),
         }
@@ -426,11 +423,7 @@ class Skeptical(ABC, Generic[B, T]):
 
     def _decide(self, belief: B, *, event_id: str | None, now: float | None) -> Decision:
         decision = self._wish(belief, self._draw(event_id, "ask"))
-        if decision.ask:
-            budget, at = self._budget, self._n_events if now is None else now
-            if not budget.allows(decision, at):
-                return decision.refused_by(name_of_refusal(budget, decision, at))
-        return decision
+        return self._budget.checked(decision, self._n_events if now is None else now)
 
     def _wish(self, belief: B, draw: float) -> Decision:
         """Decide whether a label would help, whatever the budget allows."""

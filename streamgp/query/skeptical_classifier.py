@@ -28,9 +28,9 @@ from streamgp.base import (
     Posterior,
     State,
     check_label,
-    state_of,
 )
 from streamgp.common.annotator_error import ErrorRate
+from streamgp.common.budget_account import state_of
 from streamgp.query import criteria
 from streamgp.query.example_store import TaughtClasses
 from streamgp.query.outliers import OutsideInterval
@@ -47,7 +47,13 @@ from streamgp.query.skeptical_base import (
     scaling_for,
     split,
 )
-from streamgp.query.strategies import AskRule, ChallengeRule, SkepticalAsk, SkepticalChallenge
+from streamgp.query.strategies import (
+    AskRule,
+    ChallengeRule,
+    LearningAskRule,
+    SkepticalAsk,
+    SkepticalChallenge,
+)
 
 # --- What a skeptical classifier does about the past: doubt old labels, ask about earlier
 # events.
@@ -292,7 +298,7 @@ class SkepticalClassifier(LookingBack, ActiveLearningClassifier):
         self._set_up()
         self._taught = TaughtClasses(learner, scaling_for(transformers, warm_up))
         # A rule that learns is a template, as the budget and the model are.
-        self._hears = hasattr(query, "hear")
+        self._hears = isinstance(query, LearningAskRule)
         rule = copy.deepcopy(query) if self._hears else query
         self._query_rule = SkepticalAsk() if rule is None else rule
         self._challenge_rule = SkepticalChallenge() if challenge is None else challenge

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 from streamgp.base import Belief, Decision, Distribution, Label, Posterior
 from streamgp.common.validation import check_non_negative, check_rate
@@ -24,13 +24,20 @@ ONE_CLASS_RATE = 0.1
 class AskRule(Protocol):
     """Decides whether to ask for the label of an event.
 
-    A rule that learns from the answers has a method `hear(belief, y)`, which is told the label of
-    every event that was asked about and what was believed before, and `state` and `load_state`, as
-    a budget has. It serves as a template.
+    One that learns from the answers is a `LearningAskRule`, and has `state` and `load_state`, as a
+    budget has. It serves as a template.
     """
 
     def decide(self, belief: Belief, draw: float) -> Decision:
         """Decide on what the learner believes; `draw` is uniform in [0, 1)."""
+
+
+@runtime_checkable
+class LearningAskRule(AskRule, Protocol):
+    """Learns from the answers whether to ask."""
+
+    def hear(self, belief: Belief, y: Label) -> None:
+        """Learn the label of an event that was asked about, and what was believed before."""
 
 
 class ChallengeRule(Protocol):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import exp
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from streamgp.common.counter_rng import check_seed, uniform
 from streamgp.common.feature_values import is_number
@@ -41,6 +41,7 @@ class Annotator(Protocol):
         """Answer a request made at `now`; `truth` is None where nobody knows it."""
 
 
+@runtime_checkable
 class ResumableAnnotator(Protocol):
     """An annotator that can be taken up again after a restart."""
 
@@ -53,12 +54,11 @@ class ResumableAnnotator(Protocol):
 
 def resumable(annotator: Annotator) -> ResumableAnnotator:
     """Return an annotator, or raise TypeError if it cannot be saved."""
-    saved: Any = annotator
-    if not (hasattr(saved, "state") and hasattr(saved, "load_state")):
+    if not isinstance(annotator, ResumableAnnotator):
         raise TypeError(
             f"{type(annotator).__name__} cannot be saved; give it the methods state and load_state"
         )
-    return cast("ResumableAnnotator", saved)
+    return annotator
 
 
 def check_amount(name: str, value: float) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import accumulate
 from numbers import Real
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from streamgp.common.counter_rng import check_seed
 from streamgp.interactive.messages import Answer, Challenge
@@ -118,6 +118,7 @@ class AnswerQueue:
 # --- Several annotators who share the questions.
 
 
+@runtime_checkable
 class NamedAnnotator(Annotator, Protocol):
     """An annotator who signs every answer with a name."""
 
@@ -237,7 +238,7 @@ class AnnotatorPanel:
 
 def _name(annotator: NamedAnnotator) -> str:
     """Return how an annotator signs; refuse what could not answer when its turn came."""
-    if not all(hasattr(annotator, needed) for needed in ("name", "see", "answer")):
+    if not isinstance(annotator, NamedAnnotator):
         raise TypeError(
             f"annotators must have a name and the methods see and answer, got {annotator!r}; give "
             "SimulatedAnnotator(name=...) or an object of your own"

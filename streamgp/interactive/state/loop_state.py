@@ -52,7 +52,7 @@ class LoopState:
     ) -> None:
         check_span("expires_after_s", expires_after_s)
         check_span("answer_horizon_s", answer_horizon_s)
-        if not (hasattr(model, "observe_one") and hasattr(model, "settle_one")):
+        if not isinstance(model, SkepticalLearner):
             raise TypeError(
                 "model must be a skeptical learner, such as SkepticalClassifier(...), "
                 f"got {type(model).__name__}"

@@ -1,0 +1,110 @@
+"""A budget in use: a budget of the package or of a user's own, counting for one learner or loop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+
+from streamgp.common.signatures import parameters
+
+if TYPE_CHECKING:
+    from streamgp.base import Budget, Decision, State
+
+
+@runtime_checkable
+class NamesRefusal(Protocol):
+    """A budget that names what in it refuses a question."""
+
+    def refused_by(self, decision: Decision, now: float) -> str:
+        """Return the name of what does not allow the question."""
+
+
+@runtime_checkable
+class Saveable(Protocol):
+    """A budget or rule whose state survives a restart."""
+
+    def state(self) -> State:
+        """Return what must survive a restart, as plain JSON values."""
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+
+
+class BudgetAccount:
+    """A budget in use.
+
+    What the budget offers beside the methods of `streamgp.base.Budget` is looked up once.
+
+    Parameters
+    ----------
+    budget
+        The budget, which counts from here on; hand over a copy where it is a template.
+
+    Examples
+    --------
+    >>> from streamgp.base import Decision
+    >>> from streamgp.budgets import AllOf, AtMost, AtMostPer
+    >>> account = BudgetAccount(AllOf(AtMost(100), AtMostPer(1, span_s=60.0)))
+    >>> wish = Decision.of(1.0, 0.0, "AlwaysAsk")
+    >>> account.checked(wish, now=0.0).ask
+    True
+    >>> account.note(wish, asked=True, now=0.0)
+    >>> account.checked(wish, now=30.0).budget
+    'AtMostPer'
+    >>> account.refund(40.0, asked_at=0.0)
+    >>> account.checked(wish, now=50.0).ask
+    True
+
+    """
+
+    # _naming          the budget, if it names what in it refuses
+    # _takes_asked_at  whether it hears when an unanswered question was asked
+    __slots__ = ("_budget", "_naming", "_takes_asked_at")
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._naming = budget if isinstance(budget, NamesRefusal) else None
+        self._takes_asked_at = "asked_at" in parameters(budget.refund)
+
+    def allows(self, decision: Decision, now: float) -> bool:
+        """Whether the question may be asked now; changes nothing."""
+        return self._budget.allows(decision, now)
+
+    def checked(self, decision: Decision, now: float) -> Decision:
+        """Return a decision as it is, or refused by the budget."""
+        if not decision.ask or self._budget.allows(decision, now):
+            return decision
+        return decision.refused_by(self.name_of_refusal(decision, now))
+
+    def name_of_refusal(self, decision: Decision, now: float) -> str:
+        """Return the name of what refuses a question that is not allowed."""
+        if self._naming is None:
+            return type(self._budget).__name__
+        return str(self._naming.refused_by(decision, now))
+
+    def note(self, decision: Decision, asked: bool, now: float) -> None:
+        """Count an event, once each, and whether it was asked about."""
+        self._budget.note(decision, asked, now)
+
+    def refund(self, now: float, asked_at: float | None) -> None:
+        """Count a question that ended without an answer; `asked_at` is None if not known."""
+        if self._takes_asked_at and asked_at is not None:
+            cast("Any", self._budget).refund(now, asked_at=asked_at)
+        else:
+            self._budget.refund(now)
+
+    def state(self) -> State:
+        """Return the state of the budget; raise TypeError if it cannot be saved."""
+        return state_of(self._budget)
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+        self._budget.load_state(state)
+
+
+def state_of(thing: object) -> State:
+    """Return the state of a budget or a rule; raise TypeError if it cannot be saved."""
+    if not isinstance(thing, Saveable):
+        raise TypeError(
+            f"{type(thing).__name__} cannot be saved; give it the methods state and load_state"
+        )
+    return thing.state()

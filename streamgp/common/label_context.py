@@ -1,0 +1,92 @@
+"""What is known of a label beside its value, and which of it the methods of a learner take.
+
+A learner of a user's own need not take all of it: what its methods take is read off their
+signatures, once, when the learner is handed over.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from streamgp.common.signatures import parameters
+
+if TYPE_CHECKING:
+    from streamgp.base import Features
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelContext:
+    """What is known of a label beside its value; None for what is not known.
+
+    Parameters
+    ----------
+    annotator
+        Who gave the label; where a challenge was answered, the first one.
+    std
+        Standard deviation stated with a number; where a challenge was answered, with the first one.
+    privileged
+        What else came with the label, for learners that take privileged features.
+    given_privileged
+        What else came with the first answer, where that is not what came with the label.
+    asked
+        Whether the label was asked for by the query strategy of the learner.
+    asked_at
+        When a label was asked for that never came.
+
+    """
+
+    annotator: str | None = None
+    std: float | None = None
+    privileged: Features | None = None
+    given_privileged: Features | None = None
+    asked: bool | None = None
+    asked_at: float | None = None
+
+
+# Every learner takes `annotator` where it judges or learns a first answer; the others are optional.
+_OPTIONAL: Final = ("std", "privileged", "given_privileged", "asked", "asked_at")
+_METHODS: Final = (
+    "challenge_one",
+    "probability_wrong_one",
+    "settle_one",
+    "relabel_one",
+    "note_unanswered",
+)
+
+
+class AcceptedOptions:
+    """The optional arguments that the methods of one learner take.
+
+    Parameters
+    ----------
+    learner
+        A skeptical learner. What its methods take must not change.
+
+    Examples
+    --------
+    >>> from streamgp import isgp
+    >>> accepted = AcceptedOptions(isgp(seed=1))
+    >>> context = LabelContext(annotator="ann", std=0.5, asked=True)
+    >>> accepted.of("settle_one", context), accepted.of("challenge_one", context)
+    ({'asked': True}, {})
+
+    """
+
+    # _accepted  names of the fields of a context that each method takes
+    __slots__ = ("_accepted",)
+
+    def __init__(self, learner: Any) -> None:
+        self._accepted = {name: _fields_taken(getattr(learner, name)) for name in _METHODS}
+
+    def of(self, method: str, context: LabelContext) -> dict[str, Any]:
+        """Return the optional arguments for a call of a method: what it takes, and is known."""
+        values = ((name, getattr(context, name)) for name in self._accepted[method])
+        return {name: value for name, value in values if value is not None}
+
+
+def _fields_taken(method: Callable[..., Any]) -> tuple[str, ...]:
+    taken = parameters(method)
+    return tuple(name for name in _OPTIONAL if name in taken)
