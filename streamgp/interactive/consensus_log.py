@@ -19,7 +19,7 @@ from streamgp.interactive.messages import Challenge, LabelledExample, Rejected
 if TYPE_CHECKING:
     from streamgp.base import Example, Neighbour
     from streamgp.interactive.conversation_record import Record, Word
-    from streamgp.interactive.messages import Event
+    from streamgp.interactive.messages import Answer, Event
     from streamgp.interactive.rollback import CallJournal
 
 
@@ -126,11 +126,9 @@ class Consensus:
                 **self.accepted.of("settle_one", context),
             )
         except (ValueError, TypeError) as error:
-            record.state = "refused"
             record.word = None
             return self._unlearnable(record, final, error, now)
         _check_finite("probability that the answer was wrong", w)
-        record.state = "learned"
         record.word = final
         if record.revision:
             # Learned again after it was taken back: every line about an event has a number of its
@@ -145,22 +143,19 @@ class Consensus:
             self._journal.call(self.model.relabel_one, record.event.event_id, final.y, **known)
         except (ValueError, TypeError) as error:
             return self._unlearnable(record, final, error, now)
-        record.state = "learned"
         record.word = final
         record.standing = final.answer_id
         record.revision += 1
         return self._line(record, final, now)
 
-    def withdraw(
-        self, record: Record, answer_id: str | None, annotator: str | None, now: float
-    ) -> LabelledExample:
-        """Take the label of a learned event back."""
-        event = record.event
-        record.state = "withdrawn"
+    def withdraw(self, record: Record, answer: Answer | None, now: float) -> LabelledExample:
+        """Take the label of a learned event back; `answer` is None where its line was deleted."""
         record.word = None
-        record.standing = answer_id
+        if answer is not None:
+            record.standing = answer.answer_id
         record.revision += 1
-        return self.forget(event, record.revision, annotator, now)
+        annotator = None if answer is None else answer.annotator
+        return self.forget(record.event, record.revision, annotator, now)
 
     def forget(
         self, event: Event, revision: int, annotator: str | None, now: float

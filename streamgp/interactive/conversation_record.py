@@ -8,30 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from streamgp.base import Label
 from streamgp.common.label_context import LabelContext
 from streamgp.interactive.messages import Event, Origin
+from streamgp.interactive.transitions import State
 
 # Challenges after which no old label of an event is doubted again: nobody who does not answer is
 # asked for ever.
 MOST_CHALLENGES = 2
-
-State: TypeAlias = Literal[
-    "seen",
-    "asked",
-    "expired",
-    "declined",
-    "cancelled",
-    "challenged",
-    "learned",
-    "kept",
-    "doubted",
-    "withdrawn",
-    "refused",
-]
-"""Where the conversation about one event stands; explained at the head of `loop.py`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +65,8 @@ class Record:
     """
 
     # event         as received, but for its label and truth after a restart; never changes.
-    # state         changed only by the loop, as its table says.
+    # state         changed only by the moderator, as the table in transitions.py says; "seen" from
+    #               the start, for a record is made when its event was predicted.
     # request       the last question about the event; open exactly while the state is asked,
     #               challenged or doubted. Kept afterwards, to judge late answers.
     # word          the label that stands: contested while challenged, learned in learned, kept

@@ -1,147 +1,26 @@
 """The interactive loop: one conversation about each event, as a state machine without I/O.
 
 Events, answers, the time and cancellations go in; messages come out. Files, brokers and tests
-drive the same object. What an input does depends on the state of the event that it is about:
+drive the same object. What an input does depends on the state of the conversation about its event:
+the transition table in `transitions.py`, which `moderator.py` executes. What the table leaves out:
 
-    unknown     never seen, or forgotten after the answer horizon
-    seen        predicted; nobody was asked
-    asked       a label request is open
-    expired     nobody answered the label request in time; a late answer is still welcome
-    declined    the annotator could not answer, or took an answer back before it was learned
-    cancelled   the label request was taken back
-    challenged  a label was given and contested; the challenge is open
-    learned     the label is in the consensus log
-    kept        the same, the challenge having expired; a late answer to it is still welcome
-    doubted     the label is in the consensus log, and contested once more; the challenge is open
-    withdrawn   the label was in the consensus log and was taken back
-    refused     the learner could not take the example
-
-The inputs. A mark at the end says what the model makes of it: `?` the rule wants to ask, `!` the
-label is contested, `#` the learner refuses the example.
-
-    event       an event                        event+      an event that brings its label
-    label       a label, for the label request  unasked     a label, naming no request
-    same        for the last challenge: the     other       for the last challenge: another
-                contested label once more                   label
-    restate     supersedes the answer that      replace     supersedes it with another label
-                stands with the same label      takeback    supersedes it and declines
-    decline     declines the last request       cancel      the last request is cancelled
-    deadline    the expiry of the last request  horizon     the answer horizon of the event
-                passes                                      passes
-    erase       somebody takes the line of the      review      a look through the labels learned
-                log back, in nobody's name                      finds that of the event doubtful
-    back        a look through the latest
-                events finds that the label of
-                this one would tell most
-
-The transitions. The first line that fits counts; `*` is everything, an input without its mark
-stands for itself with any mark, `=` leaves the state as it is. Everything not described by a
-message changes nothing.
-
-    state                        input                     next        messages
-    ---------------------------  ------------------------  ----------  ---------------------
-    unknown                      event?                    asked       Prediction LabelRequest
-    unknown                      event+!                   challenged  Prediction Challenge
-    unknown                      event+#                   refused     Prediction unlearnable
-    unknown                      event+                    learned     Prediction LabelledExample
-    unknown                      event                     seen        Prediction
-    unknown                      deadline horizon          =           -
-    unknown                      erase review back         =           -
-    unknown                      *                         =           unknown
-    *                            event event+              =           duplicate
-
-    seen                         back                      asked       LabelRequest
-    *                            back                      =           -
-    learned kept                 review                    doubted     Challenge
-    *                            review                    =           -
-    doubted                      same# other# unasked#     learned     unlearnable
-    doubted                      same other unasked        learned     LabelledExample
-    doubted                      restate# replace#         learned     unlearnable
-    doubted                      restate replace           learned     LabelledExample
-    doubted                      takeback                  withdrawn   LabelledExample
-    doubted                      decline                   learned     -
-    doubted                      cancel                    learned     Cancel
-    doubted                      deadline                  kept        Expired
-    doubted                      horizon                   unknown     Expired
-    doubted                      erase                     withdrawn   Cancel LabelledExample
-
-    asked expired withdrawn      label!                    challenged  Challenge
-    asked expired withdrawn      label#                    refused     unlearnable
-    asked expired withdrawn      label                     learned     LabelledExample
-    seen                         label                     =           unknown
-    *                            label                     =           ended
-
-    challenged                   unasked#                  refused     unlearnable
-    challenged                   unasked                   learned     LabelledExample
-    learned kept                 unasked                   =           ended
-    *                            unasked!                  challenged  Challenge
-    *                            unasked#                  refused     unlearnable
-    *                            unasked                   learned     LabelledExample
-
-    challenged                   same# other#              refused     unlearnable
-    challenged                   same other                learned     LabelledExample
-    kept                         same                      learned     -
-    kept                         other#                    =           unlearnable
-    kept                         other                     learned     LabelledExample
-    learned withdrawn refused    same other                =           ended
-    *                            same other                =           unknown
-
-    asked                        decline                   declined    -
-    challenged                   decline#                  refused     unlearnable
-    challenged                   decline                   learned     LabelledExample
-    seen                         decline                   =           unknown
-    *                            decline                   =           ended
-
-    challenged                   restate# replace#         refused     unlearnable
-    challenged                   restate replace           learned     LabelledExample
-    challenged                   takeback                  declined    -
-    learned kept                 restate                   learned     -
-    learned kept                 replace#                  =           unlearnable
-    learned kept                 replace                   learned     LabelledExample
-    learned kept                 takeback                  withdrawn   LabelledExample
-    declined withdrawn refused   restate! replace!         challenged  Challenge
-    declined withdrawn refused   restate# replace#         refused     unlearnable
-    declined withdrawn refused   restate replace           learned     LabelledExample
-    refused                      takeback                  declined    -
-    declined withdrawn           takeback                  =           -
-    *                            restate replace takeback  =           unknown
-
-    asked                        deadline                  expired     Expired
-    challenged                   deadline#                 refused     Expired unlearnable
-    challenged                   deadline                  kept        Expired LabelledExample
-    *                            deadline                  =           -
-
-    asked                        horizon                   unknown     Expired
-    challenged                   horizon#                  unknown     Expired unlearnable
-    challenged                   horizon                   unknown     Expired LabelledExample
-    *                            horizon                   unknown     -
-
-    asked                        cancel                    cancelled   Cancel
-    challenged                   cancel#                   refused     Cancel unlearnable
-    challenged                   cancel                    learned     Cancel LabelledExample
-    seen                         cancel                    =           unknown
-    *                            cancel                    =           ended
-
-    learned kept                 erase                     withdrawn   LabelledExample
-    *                            erase                     =           -
-
-A word in lower case is a `Rejected` with that fault; a request that was never made is unknown in
-every state. If the model fails over an input, with any error but those by which it refuses features
-or an example, the input is `failed` and changes nothing; the end of a request by time takes place
-all the same, but teaches nothing then. Before an answer is weighed, the time passes
-for its event: an answer given after the expiry of an open request first ends it, with the same
-messages in the same call, and an answer given after the horizon is rejected as late.
+A request that was never made is unknown in every state, and one before the last has ended. If the
+model fails over an input, with any error but those by which it refuses features or an example, the
+input is `failed` and changes nothing; the end of a request by time takes place all the same, but
+teaches nothing then. Before an answer is weighed, the time passes for its event: an answer given
+after the expiry of an open request first ends it, with the same messages in the same call, and an
+answer given after the horizon is rejected as late.
 
 Some models doubt labels that they have learned. Whenever one says that it is time to look through
 them, the next event or answer that is accepted, whatever it is about, ends with a challenge of the
-label that has become the least probable: the `review` of that event. A label that somebody has
+label that has become the least probable: the `review` of that event. A label that an annotator has
 upheld, corrected or superseded is not doubted again, nor is an event after two challenges.
 
 Others, or the same, ask about earlier events. Whenever one says that it is time to look through the
 latest ones, an accepted event that is not asked about itself ends with a label request about the
 one of them whose label would tell most: `back`. That is before a challenge. Only events that have
-neither a label nor ever had a question come into it, so that nobody is asked twice about one; such
-a request is like any other.
+neither a label nor ever had a question come into it, so that no annotator is asked twice about one;
+such a request is like any other.
 
 What is erased need not be about the conversation at hand: an example outlives its conversation, and
 can be erased whatever the state of another one that has the same event id. A question that is open
@@ -152,7 +31,7 @@ stays open: nothing that it asks about is in the log.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from streamgp.interactive.conversation_record import Record, Word
 from streamgp.interactive.event_store import MisfitError
@@ -160,16 +39,15 @@ from streamgp.interactive.learner import SkepticalLearner, guess
 from streamgp.interactive.messages import (
     Answer,
     Event,
-    Fault,
     Message,
     Prediction,
     Rejected,
     Stage,
 )
-from streamgp.interactive.moderator import EndedError
 from streamgp.interactive.retrospective import ask_back, look_through
 from streamgp.interactive.rollback import reason_of, stage_of
 from streamgp.interactive.state.loop_state import LoopState
+from streamgp.interactive.transitions import Input
 from streamgp.interactive.validation import (
     as_label,
     check_now,
@@ -320,7 +198,7 @@ class InteractiveLoop(LoopState):
         record = self._memory.add(event)
         if event.y is not None:
             word = Word(y=as_label(event.y), origin="volunteered", answer_id=event_id)
-            messages.append(self._moderator.hear(record, word, now))
+            messages.append(self._moderator.begin(record, word, now))
         elif decision.ask:
             messages.append(self._moderator.ask(record, decision, now))
         back = [] if decision.ask else self._asked_back(now)
@@ -382,15 +260,9 @@ class InteractiveLoop(LoopState):
         """Do what an answer that fits a conversation says."""
         self._rollback.touch(record)
         try:
-            if answer.supersedes is not None:
-                messages = self._moderator.correct(record, answer, now)
-            elif answer.declined:
-                messages = self._moderator.decline(record, answer, now)
-            else:
-                messages = self._moderator.label(record, answer, now)
-        except EndedError as ended:
-            fault: Fault = "unknown" if record.state == "seen" else "ended"
-            return [rejected(answer.answer_id, answer.key, fault, str(ended), now)]
+            messages = self._moderator.hear(record, answer, now)
+        except MisfitError as misfit:
+            return [rejected(answer.answer_id, answer.key, misfit.fault, misfit.reason, now)]
         self._memory.accept(answer, record)
         self._note(record)
         return self._reviewed(messages, now)
@@ -454,7 +326,9 @@ class InteractiveLoop(LoopState):
             reason = f"request {request_id!r} has already ended"
             return [rejected(request_id, key, "ended", reason, now)]
         return self._attempt(
-            _Input(request_id, key, now, []), lambda: self._cancel(record, why, now), always=True
+            _Input(request_id, key, now, []),
+            lambda: self._take(record, "cancel", now, why),
+            always=True,
         )
 
     def withdraw(
@@ -487,7 +361,9 @@ class InteractiveLoop(LoopState):
             if revision not in (None, record.revision):
                 return []
             return self._attempt(
-                _Input(event_id, key, now, []), lambda: self._erase(record, now), always=True
+                _Input(event_id, key, now, []),
+                lambda: self._take(record, "erase", now, "the label was deleted"),
+                always=True,
             )
         # Also where nothing is found: whoever goes on from an older snapshot, in which the example
         # still is, must see by the head that it is gone.
@@ -590,25 +466,21 @@ class InteractiveLoop(LoopState):
         self._note(record)
         return [*messages, challenge]
 
-    def _cancel(self, record: Record, why: str, now: float) -> list[Message]:
-        """End an open request because the caller says so."""
+    def _take(self, record: Record, given: Input, now: float, why: str) -> list[Message]:
+        """Do what the caller says about a conversation."""
         self._rollback.touch(record)
         self._note(record)
-        return self._moderator.cancel(record, why, now)
+        return self._moderator.take(record, given, now, why=why)
 
-    def _erase(self, record: Record, now: float) -> list[Message]:
-        """Take a label back whose line was deleted."""
-        self._rollback.touch(record)
-        self._note(record)
-        return self._moderator.erase(record, now)
-
-    def _expire(self, record: Record, now: float) -> list[Message]:
+    def _expire(
+        self, record: Record, now: float, given: Literal["deadline", "horizon"] = "deadline"
+    ) -> list[Message]:
         """End an open request; no input is there that could be rejected instead."""
         self._note(record)
         self._rollback.begin()
         self._rollback.touch(record)
         try:
-            return self._moderator.expire(record, now)
+            return self._moderator.take(record, given, now)
         except MemoryError:
             raise
         except Exception as error:
@@ -620,7 +492,7 @@ class InteractiveLoop(LoopState):
     def _forget(self, record: Record, now: float) -> list[Message]:
         """Forget an event, ending its open request."""
         self._changed = True
-        messages = [] if record.open_request is None else self._expire(record, now)
+        messages = [] if record.open_request is None else self._expire(record, now, "horizon")
         self._memory.forget(record)
         return messages
 

@@ -1,24 +1,34 @@
-"""What an input does to the conversation about one event: the steps of the loop's table.
+"""Executor of the transition table: what an input does to the conversation about one event.
 
-Inputs arrive here checked and found to concern the record; `loop.py` does that, keeps the records,
-and holds the table that this module carries out.
+Inputs arrive here checked and found to concern the record; `loop.py` does that and keeps the
+records. Which state follows, and which messages, stands in `transitions.py`.
 
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from streamgp.common.label_context import LabelContext
 from streamgp.interactive.consensus_log import Consensus
 from streamgp.interactive.conversation_record import Question, Record, Word
 from streamgp.interactive.deadlines import Alarms
-from streamgp.interactive.event_store import Memory
+from streamgp.interactive.event_store import Memory, MisfitError
 from streamgp.interactive.learner import SkepticalLearner, as_asking_back, as_reviewer
-from streamgp.interactive.messages import Answer, Cancel, Expired, LabelRequest, Message, Origin
+from streamgp.interactive.messages import (
+    Answer,
+    Cancel,
+    Expired,
+    LabelRequest,
+    Message,
+    Origin,
+    Rejected,
+)
 from streamgp.interactive.rollback import CallJournal
 from streamgp.interactive.shared_budget import TotalBudget
+from streamgp.interactive.transitions import CELLS, Cell, Input
 from streamgp.interactive.validation import as_label
 
 if TYPE_CHECKING:
@@ -26,8 +36,8 @@ if TYPE_CHECKING:
     from streamgp.interactive.messages import Challenge, Request
 
 
-class EndedError(Exception):
-    """What an answer refers to has already ended, or was never open; the loop rejects it."""
+# Inputs that end an open question without an answer to it.
+_UNANSWERED: Final = frozenset(("decline", "cancel", "deadline", "horizon", "erase"))
 
 
 class Moderator:
@@ -84,8 +94,10 @@ class Moderator:
         """Seconds for which a question waits for an answer, 0 if it has no expiry."""
         return self._expires_after_s or 0.0
 
-    def ask(self, record: Record, decision: Decision, now: float) -> LabelRequest:
-        """Open the label request of an event."""
+    def ask(
+        self, record: Record, decision: Decision, now: float, *, back: bool = False
+    ) -> LabelRequest:
+        """Open the label request of an event; `back` says that the event came earlier."""
         event = record.event
         request = LabelRequest(
             request_id=record.label_request_id,
@@ -99,205 +111,135 @@ class Moderator:
             expires_at=self._expiry(now),
             occurred_at=record.occurred_before(now),
         )
-        record.state = "asked"
+        outcome = CELLS[record.state, "back"][""] if back else CELLS["unknown", "event"]["?"]
+        record.state = outcome.next
         record.was_asked = True
+        if back:
+            record.asked_back_at = now
         self._open(record, request)
         return request
-
-    def ask_back(self, record: Record, decision: Decision, now: float) -> LabelRequest:
-        """Open the label request of an event that came earlier."""
-        record.asked_back_at = now
-        return self.ask(record, decision, now)
-
-    def hear(self, record: Record, word: Word, now: float) -> Message:
-        """Contest a first word, or learn it."""
-        self._close(record)
-        challenge = self.consensus.contest(record, word, now, self._expiry(now))
-        if challenge is None:
-            return self.consensus.settle(record, word, word, now, challenged=False)
-        record.state = "challenged"
-        record.word = word
-        record.standing = word.answer_id
-        record.n_challenges += 1
-        self._open(record, challenge)
-        return challenge
 
     def doubt(self, record: Record, doubt: Doubt, now: float) -> Challenge:
         """Contest the label of a learned event once more."""
         challenge = self.consensus.contest_again(record, doubt, now, self._expiry(now))
-        record.state = "doubted"
+        record.state = CELLS[record.state, "review"][""].next
         record.n_challenges += 1
         self._open(record, challenge)
         return challenge
 
-    def label(self, record: Record, answer: Answer, now: float) -> list[Message]:
-        """Take a label that supersedes nothing.
+    def begin(self, record: Record, word: Word, now: float) -> Message:
+        """Contest or learn the label that came with a new event."""
+        return self._weigh(record, CELLS["unknown", "event+"], word, now)
+
+    def hear(self, record: Record, answer: Answer, now: float) -> list[Message]:
+        """Do what an answer says.
 
         Raises
         ------
-        EndedError
+        MisfitError
             If the request that it answers has ended, or the event has its label.
 
         """
-        state, request_id = record.state, answer.request_id
-        last_challenge = record.challenge_id(record.n_challenges)
-        if state in ("challenged", "doubted") and request_id in (None, last_challenge):
-            return [self._resolve(record, answer, now)]
-        if state == "kept" and request_id == last_challenge:
-            return self._revise(record, answer, now)
-        answers_request = request_id == record.label_request_id
-        if state == "asked" or (answers_request and state in ("expired", "withdrawn")):
-            return [self.hear(record, _word(record, answer, "asked"), now)]
-        if request_id is not None:
-            raise EndedError(f"request {request_id!r} has already ended; supersede the last answer")
-        if record.word is not None:
-            event_id = record.event.event_id
-            raise EndedError(f"event {event_id!r} has its label; supersede the answer that gave it")
-        return [self.hear(record, _word(record, answer, "volunteered"), now)]
+        given = _input_of(record, answer)
+        fault = CELLS[record.state, given][""].fault
+        if fault is not None:
+            raise MisfitError(fault, _reason(record, answer))
+        return self.take(record, given, now, answer)
 
-    def decline(self, record: Record, answer: Answer, now: float) -> list[Message]:
-        """Take an answer that gives no label and supersedes nothing.
+    def take(
+        self, record: Record, given: Input, now: float, answer: Answer | None = None, why: str = ""
+    ) -> list[Message]:
+        """Do what the transition table says of an input that it does not reject.
 
-        Raises
-        ------
-        EndedError
-            If there is no open request that it declines.
+        Parameters
+        ----------
+        record
+            The conversation.
+        given
+            The input.
+        now
+            Its time.
+        answer
+            The answer, if the input is one.
+        why
+            What a cancellation says of its reason.
 
         """
-        request = record.open_request
-        if request is None or answer.request_id not in (None, request.request_id):
-            event_id = record.event.event_id
-            raise EndedError(f"event {event_id!r} has no such open request to decline")
-        if record.state == "challenged":
-            return [self._keep_word(record, now)]
-        if record.state == "doubted":
-            self._end_doubt(record, now)
-            return []
-        self._end_unanswered(record, now)
-        record.state = "declined"
-        record.standing = answer.answer_id
-        return []
-
-    def correct(self, record: Record, answer: Answer, now: float) -> list[Message]:
-        """Take an answer that supersedes the standing one."""
-        word = record.word
-        if record.is_learned:
-            if answer.declined:
-                self._close(record)
-                return [self.consensus.withdraw(record, answer.answer_id, answer.annotator, now)]
-            if record.state == "doubted":
-                return [self._resolve(record, answer, now)]
-            return self._revise(record, answer, now)
-        if not answer.declined:
-            if record.state == "challenged":
-                return [self._resolve(record, answer, now)]
-            origin: Origin = "asked" if record.was_asked else "volunteered"
-            return [self.hear(record, _word(record, answer, origin), now)]
-        if word is not None and word.origin == "asked":
-            # Taken back while contested: the label request ends without an answer after all.
-            self._end_unanswered(record, now)
-        self._close(record)
-        if record.state != "withdrawn":
-            record.state = "declined"
-        record.word = None
-        record.standing = answer.answer_id
-        return []
-
-    def cancel(self, record: Record, why: str, now: float) -> list[Message]:
-        """End the open request of an event because nobody needs the answer any more."""
-        request = record.request
-        assert request is not None  # an open request is kept in its record
-        cancel = Cancel(request_id=request.request_id, key=record.event.key, why=why, at=now)
-        if record.state == "challenged":
-            return [cancel, self._keep_word(record, now)]
-        if record.state == "doubted":
-            self._end_doubt(record, now)
-            return [cancel]
-        self._end_unanswered(record, now)
-        record.state = "cancelled"
-        return [cancel]
-
-    def erase(self, record: Record, now: float) -> list[Message]:
-        """Withdraw a label of which somebody has deleted the line; nobody is asked about it."""
-        messages: list[Message] = []
-        if record.state == "doubted":
-            messages = self.cancel(record, "the label was deleted", now)
-        return [*messages, self.consensus.withdraw(record, record.standing, None, now)]
-
-    def expire(self, record: Record, now: float) -> list[Message]:
-        """End the open request of an event because nobody answered it in time."""
-        request = record.request
-        assert request is not None  # an open request is kept in its record
-        event = record.event
-        expired = Expired(
-            request_id=request.request_id, event_id=event.event_id, key=event.key, at=now
-        )
-        if record.state == "challenged":
-            message = self._keep_word(record, now)
-            if record.word is not None:
-                record.state = "kept"
-            return [expired, message]
-        if record.state == "doubted":
-            self._end_doubt(record, now)
-            record.state = "kept"
-            return [expired]
-        self._end_unanswered(record, now)
-        record.state = "expired"
-        return [expired]
+        before, cell = record.state, CELLS[record.state, given]
+        outcome = cell[""]
+        word = None if answer is None or answer.y is None else _word(record, answer, given)
+        messages = [_END_OF[name](record, why, now) for name in outcome.messages if name in _END_OF]
+        if outcome.next != before:
+            self._end_question(record, given, now)
+        if outcome.next == "withdrawn" and outcome.messages:
+            messages.append(self.consensus.withdraw(record, answer, now))
+        elif "LabelledExample" in outcome.messages:
+            return [*messages, self._weigh(record, cell, word, now)]
+        elif word is not None and record.word is not None:
+            # An annotator stands by the label: it is not doubted again.
+            record.word = replace(record.word, origin="upheld")
+            record.standing = word.answer_id
+        elif answer is not None and before != "doubted":
+            record.word = None
+            record.standing = answer.answer_id
+        record.state = outcome.next
+        return messages
 
     def abandon(self, record: Record, now: float) -> Expired:
         """End the open request of an event without the model, which has failed over its end."""
-        request = record.request
-        assert request is not None  # an open request is kept in its record
-        self._close(record)
-        if record.state == "challenged":
-            record.state, record.word = "refused", None
-        else:
-            record.state = "kept" if record.state == "doubted" else "expired"
-        event = record.event
-        return Expired(
-            request_id=request.request_id, event_id=event.event_id, key=event.key, at=now
-        )
+        expired = _expired(record, "", now)
+        self.deadlines.clear(record.event.event_id)
+        cell = CELLS[record.state, "deadline"]
+        if "#" in cell:  # what it should have learned it counts as refused
+            record.word = None
+        record.state = cell.get("#", cell[""]).next
+        return expired
 
-    def _resolve(self, record: Record, answer: Answer, now: float) -> Message:
-        """Take the second answer, which is final."""
+    def _weigh(self, record: Record, cell: Cell, word: Word | None, now: float) -> Message:
+        """Contest a first label, or learn the final one; without a word that is the standing one.
+
+        The state of the record is still the one that the cell is about.
+        """
         given = record.word
-        assert given is not None  # a contested event has a label
-        self._close(record)
-        final = _word(record, answer, "upheld" if answer.y == given.y else "revised")
-        if record.state == "doubted":
-            record.state = "learned"
-            return self.consensus.revise(record, final, now)
-        return self.consensus.settle(record, given, final, now, challenged=True)
+        if word is not None and "!" in cell:
+            challenge = self.consensus.contest(record, word, now, self._expiry(now))
+            if challenge is not None:
+                record.word = word
+                record.standing = word.answer_id
+                record.n_challenges += 1
+                record.state = cell["!"].next
+                self._open(record, challenge)
+                return challenge
+        if word is not None and record.is_learned:
+            line = self.consensus.revise(record, word, now)
+        else:
+            final = given if word is None else word
+            assert final is not None  # a question about a label that ends has that label
+            first = final if given is None else given
+            challenged = word is not None and given is not None
+            line = self.consensus.settle(record, first, final, now, challenged=challenged)
+        record.state = cell["#" if isinstance(line, Rejected) else ""].next
+        return line
 
-    def _revise(self, record: Record, answer: Answer, now: float) -> list[Message]:
-        """Replace a learned label, unless the new one is the same."""
-        assert record.word is not None  # a learned event has a label
-        if answer.y == record.word.y:
-            record.state = "learned"
-            # Somebody stands by it: it is not doubted again.
-            record.word = replace(record.word, origin="upheld")
-            record.standing = answer.answer_id
-            return []
-        return [self.consensus.revise(record, _word(record, answer, "revised"), now)]
-
-    def _keep_word(self, record: Record, now: float) -> Message:
-        """Learn a contested label as it was given: nobody answered the challenge."""
+    def _end_question(self, record: Record, given: Input, now: float) -> None:
+        """End the question about an event, if one is open, and say so where no answer came."""
+        if record.open_request is None:
+            return
+        self.deadlines.clear(record.event.event_id)
         word = record.word
-        assert word is not None  # a challenged event has the word that is contested
-        self._close(record)
-        return self.consensus.settle(record, word, word, now, challenged=False)
+        if record.state == "doubted":
+            # Another model may have taken over since.
+            if given in _UNANSWERED and self._reviewer is not None:
+                self.journal.call(self._reviewer.note_review_unanswered, now)
+        elif record.state == "asked":
+            if given in _UNANSWERED:
+                self._give_back(record, now)
+        elif given == "takeback" and word is not None and word.origin == "asked":
+            # Taken back while contested: the label request ends without an answer after all.
+            self._give_back(record, now)
 
-    def _end_doubt(self, record: Record, now: float) -> None:
-        """End the challenge of a learned label, which stays: nobody answered."""
-        self._close(record)
-        if self._reviewer is not None:  # another model may have taken over since
-            self.journal.call(self._reviewer.note_review_unanswered, now)
-        record.state = "learned"
-
-    def _end_unanswered(self, record: Record, now: float) -> None:
-        """End the label request of an event; what allowed it gets it back, once."""
-        self._close(record)
+    def _give_back(self, record: Record, now: float) -> None:
+        """Give what allowed a label request back, once: it ended without an answer."""
         if record.is_given_back:
             return
         record.is_given_back = True
@@ -327,17 +269,80 @@ class Moderator:
         if request.expires_at is not None:
             self.deadlines.set(record.event.event_id, request.expires_at)
 
-    def _close(self, record: Record) -> None:
-        self.deadlines.clear(record.event.event_id)
+
+def _cancelled(record: Record, why: str, now: float) -> Cancel:
+    assert record.request is not None  # an open request is kept in its record
+    return Cancel(request_id=record.request.request_id, key=record.event.key, why=why, at=now)
 
 
-def _word(record: Record, answer: Answer, origin: Origin) -> Word:
+def _expired(record: Record, _why: str, now: float) -> Expired:
+    assert record.request is not None  # an open request is kept in its record
+    event = record.event
+    return Expired(
+        request_id=record.request.request_id, event_id=event.event_id, key=event.key, at=now
+    )
+
+
+# Messages that say of an open request that it ends.
+_END_OF: Final[Mapping[str, Callable[[Record, str, float], Message]]] = {
+    "Cancel": _cancelled,
+    "Expired": _expired,
+}
+
+
+def _input_of(record: Record, answer: Answer) -> Input:
+    """Return which input of the transition table an answer is.
+
+    Raises
+    ------
+    MisfitError
+        If it is for a question before the last one.
+
+    """
+    request_id, word = answer.request_id, record.word
+    is_same = word is not None and answer.y == word.y
+    if answer.supersedes is not None:
+        return "takeback" if answer.declined else "restate" if is_same else "replace"
+    if answer.declined:
+        request = record.open_request
+        if request is not None and request_id not in (None, request.request_id):
+            raise MisfitError("ended", _reason(record, answer))
+        return "decline"
+    if request_id is None:
+        return "unasked"
+    if request_id == record.label_request_id:
+        return "label"
+    if request_id != record.challenge_id(record.n_challenges):
+        raise MisfitError("ended", _reason(record, answer))
+    return "same" if is_same else "other"
+
+
+def _reason(record: Record, answer: Answer) -> str:
+    """Return why an answer cannot be used, and what to do."""
+    if answer.declined:
+        return f"event {record.event.event_id!r} has no such open request to decline"
+    if answer.request_id is not None:
+        return f"request {answer.request_id!r} has already ended; supersede the last answer"
+    return f"event {record.event.event_id!r} has its label; supersede the answer that gave it"
+
+
+def _word(record: Record, answer: Answer, given: Input) -> Word:
     """Read an answer as the label of an event whose state has not changed yet."""
-    contested = record.word if record.state in ("challenged", "doubted") else None
+    before = record.word
+    contested = before if record.open_request is not None else None
+    origin: Origin = "volunteered"
+    if before is not None:
+        origin = "upheld" if answer.y == before.y else "revised"
+    elif (
+        record.state == "asked"
+        or given == "label"
+        or (answer.supersedes is not None and record.was_asked)
+    ):
+        origin = "asked"
     privileged = answer.privileged
-    if privileged is None and record.word is not None:
+    if privileged is None and before is not None:
         # Of a corrected label nothing else is known than of the one before it.
-        privileged = record.word.privileged
+        privileged = before.privileged
     return Word(
         y=as_label(answer.y),
         origin=origin,

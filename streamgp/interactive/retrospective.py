@@ -83,4 +83,4 @@ def ask_back(
         return None
     record = memory[found[0]]
     rollback.touch(record)
-    return record, moderator.ask_back(record, decision, now)
+    return record, moderator.ask(record, decision, now, back=True)

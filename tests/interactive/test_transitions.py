@@ -1,50 +1,26 @@
-"""The table at the head of the loop, read from its docstring and tried cell by cell."""
+"""The transition table: played cell by cell on the loop, and held against laws of its own."""
 
-import re
 from itertools import product
+from pathlib import Path
 
 import pytest
 
 from streamgp.interactive import Answer, Event, InteractiveLoop, Rejected
-from streamgp.interactive import loop as loop_module
+from streamgp.interactive.transitions import (
+    CELLS,
+    INPUTS,
+    MARKS,
+    STATES,
+    TABLE,
+    documented,
+)
 from streamgp.query import ReservoirAsk
 from tests.interactive.scripted import ScriptedLearner, log_of
 
-TEXT = loop_module.__doc__ or ""
-LEGEND, _, REST = TEXT.partition("The transitions.")
-TABLE = [re.split(" {2,}", line.strip()) for line in REST.splitlines() if "  " in line.strip()]
-ROWS = [
-    (states.split(), inputs.split(), next_state, messages.split())
-    for states, inputs, next_state, messages in TABLE[2:]
-]
-STATES = re.findall(r"^    (\w+) {2,}", LEGEND.split("The inputs.")[0], re.MULTILINE)
-INPUTS = [
-    "event",
-    "event+",
-    "label",
-    "unasked",
-    "same",
-    "other",
-    "restate",
-    "replace",
-    "takeback",
-    "decline",
-    "cancel",
-    "erase",
-    "deadline",
-    "horizon",
-    "review",
-    "back",
-]
-
-
-def expected(state, given):
-    for states, inputs, next_state, messages in ROWS:
-        if (state in states or "*" in states) and (
-            given in inputs or given.rstrip("?!#") in inputs or "*" in inputs
-        ):
-            return (state if next_state == "=" else next_state), [m for m in messages if m != "-"]
-    raise LookupError(f"the table has no row for {given} in {state}")
+OPEN = ("asked", "challenged", "doubted")
+LEARNED = ("learned", "kept", "doubted")
+MESSAGES = {"Prediction", "LabelRequest", "Challenge", "Cancel", "LabelledExample", "Expired"}
+FAULTS = {"duplicate", "unknown", "ended", "unlearnable"}
 
 
 class Conversation:
@@ -223,12 +199,69 @@ def word(message):
     return message.fault if isinstance(message, Rejected) else type(message).__name__
 
 
-def test_table_uses_the_documented_states_and_inputs_only():
+def outcome_of(state, given):
+    """What the table says; its first row that fits counts, and is looked for row by row here."""
+    name, mark = given.rstrip("?!#"), given[len(given.rstrip("?!#")) :]
+    for states, inputs, row_mark, following, messages in TABLE:
+        fits = states == "*" or state in states.split()
+        if fits and (inputs == "*" or name in inputs.split()) and row_mark in ("", mark):
+            return (state if following == "=" else following), messages.split()
+    raise LookupError(f"the table has no row for {given} in {state}")
+
+
+def test_table_uses_the_documented_states_inputs_and_messages_only():
     assert len(STATES) == 12
-    assert {s for states, *_ in ROWS for s in states} <= {*STATES, "*"}
-    assert {n for _, _, n, _ in ROWS} <= {*STATES, "="}
-    assert {i.rstrip("?!#") for _, inputs, *_ in ROWS for i in inputs} == {*INPUTS, "*"}
-    assert all(re.search(rf"  {re.escape(i)}  ", LEGEND) for i in INPUTS)
+    assert {s for row in TABLE for s in row.states.split()} <= {*STATES, "*"}
+    assert {row.next for row in TABLE} <= {*STATES, "="}
+    assert {i for row in TABLE for i in row.inputs.split()} == {*INPUTS, "*"}
+    assert {row.mark for row in TABLE} == {"", *MARKS}
+    assert {m for row in TABLE for m in row.messages.split()} == MESSAGES | FAULTS
+
+
+def test_every_row_decides_some_cell():
+    """A row that others hide is a mistake, or a transition that was never played."""
+    used = set()
+    for state, given, mark in product(STATES, INPUTS, ("", *MARKS)):
+        fitting = (
+            number
+            for number, row in enumerate(TABLE)
+            if (row.states == "*" or state in row.states.split())
+            and (row.inputs == "*" or given in row.inputs.split())
+            and row.mark in ("", mark)
+        )
+        used.add(next(fitting))
+    assert used == set(range(len(TABLE)))
+
+
+@pytest.mark.parametrize(("state", "given"), CELLS)
+def test_every_cell_obeys_the_laws_of_a_conversation(state, given):
+    for outcome in CELLS[state, given].values():
+        messages = outcome.messages
+        opened = {"asked": "LabelRequest", "challenged": "Challenge", "doubted": "Challenge"}
+        if outcome.next != state and outcome.next in OPEN:  # a question opens with its message
+            assert messages[-1] == opened[outcome.next]
+        else:
+            assert not {"LabelRequest", "Challenge"} & {*messages}
+        if {"Cancel", "Expired"} & {*messages}:  # only what is open ends
+            assert state in OPEN
+            assert outcome.next not in OPEN
+        if state == "unknown":
+            assert given in ("event", "event+") or outcome.next == "unknown"
+        if "LabelledExample" in messages:  # the log says what the model holds
+            assert outcome.next in ("learned", "kept", "withdrawn", "unknown")
+        elif outcome.next in LEARNED:
+            assert state in LEARNED
+        if outcome.fault is not None:  # an input that is rejected changes nothing
+            assert (outcome.next, messages) == (state, (outcome.fault,))
+        if given == "horizon":
+            assert outcome.next == "unknown"
+        if given in ("deadline", "horizon") and state in OPEN:
+            assert messages[0] == "Expired"
+
+
+def test_the_documentation_prints_the_table():
+    text = (Path(__file__).parents[2] / "docs/messages.md").read_text(encoding="utf-8")
+    assert documented() in text, "print documented() of streamgp.interactive.transitions there"
 
 
 @pytest.mark.parametrize(
@@ -241,7 +274,10 @@ def test_every_cell_of_the_table_holds(state, given):
     conversation = Conversation(state, upheld=not (is_review and state == "learned"))
     told = list(conversation.learner.told)
     messages = conversation.input(given)
-    next_state, words = expected(state, given)
+    next_state, words = outcome_of(state, given)
+    if given.rstrip("!#") in ("same", "other") and not conversation.challenged:
+        # A request that was never made is unknown in every state.
+        next_state, words = state, ["unknown"]
     assert [word(m) for m in messages] == words
     assert conversation.state == next_state
     # The model was told what the consensus log says, and nothing by an input without effect.
@@ -264,3 +300,21 @@ def test_repeating_an_answer_changes_nothing_in_any_state(state):
         [rejected] = conversation.answer("z", "label")
         assert (rejected.fault, rejected.subject) == ("duplicate", f"a{n + 1}")
         assert conversation.state == state
+
+
+def test_an_answer_to_a_challenge_taken_back_has_ended():
+    conversation = Conversation("challenged")
+    conversation.input("takeback")
+    assert conversation.state == "declined"
+    assert [word(m) for m in conversation.input("same")] == ["ended"]
+
+
+@pytest.mark.parametrize("y", ["a", None])
+def test_an_answer_to_the_challenge_before_the_last_has_ended(y):
+    conversation = Conversation("withdrawn")
+    conversation.learner.contests = True
+    conversation.answer("a", "label")
+    assert conversation.state == "challenged"
+    [rejected] = conversation.answer(y, "challenge/1")
+    assert rejected.fault == "ended"
+    assert conversation.state == "challenged"
