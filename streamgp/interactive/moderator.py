@@ -7,7 +7,6 @@ records. Which state follows, and which messages, stands in `transitions.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -151,24 +150,15 @@ class Moderator:
     ) -> list[Message]:
         """Do what the transition table says of an input that it does not reject.
 
-        Parameters
-        ----------
-        record
-            The conversation.
-        given
-            The input.
-        now
-            Its time.
-        answer
-            The answer, if the input is one.
-        why
-            What a cancellation says of its reason.
-
+        `answer` is the answer, if the input is one; `why` is what a `Cancel` says of its reason.
         """
         before, cell = record.state, CELLS[record.state, given]
         outcome = cell[""]
         word = None if answer is None or answer.y is None else _word(record, answer, given)
-        messages = [_END_OF[name](record, why, now) for name in outcome.messages if name in _END_OF]
+        ends = ("Cancel", "Expired")
+        messages: list[Message] = [
+            _end_of(record, name, why, now) for name in outcome.messages if name in ends
+        ]
         if outcome.next != before:
             self._end_question(record, given, now)
         if outcome.next == "withdrawn" and outcome.messages:
@@ -185,9 +175,9 @@ class Moderator:
         record.state = outcome.next
         return messages
 
-    def abandon(self, record: Record, now: float) -> Expired:
+    def abandon(self, record: Record, now: float) -> Cancel | Expired:
         """End the open request of an event without the model, which has failed over its end."""
-        expired = _expired(record, "", now)
+        expired = _end_of(record, "Expired", "", now)
         self.deadlines.clear(record.event.event_id)
         cell = CELLS[record.state, "deadline"]
         if "#" in cell:  # what it should have learned it counts as refused
@@ -260,34 +250,21 @@ class Moderator:
             return None
         return max(now, now if self.written_at is None else self.written_at) + self._expires_after_s
 
-    def _delay_s(self, now: float) -> float:
-        return 0.0 if self.written_at is None else max(0.0, self.written_at - now)
-
     def _open(self, record: Record, request: Request) -> None:
-        self._memory.hold(record, self._delay_s(request.requested_at))
+        if self.written_at is not None:
+            self._memory.hold(record, max(0.0, self.written_at - request.requested_at))
         record.request = Question(request_id=request.request_id, expires_at=request.expires_at)
         if request.expires_at is not None:
             self.deadlines.set(record.event.event_id, request.expires_at)
 
 
-def _cancelled(record: Record, why: str, now: float) -> Cancel:
-    assert record.request is not None  # an open request is kept in its record
-    return Cancel(request_id=record.request.request_id, key=record.event.key, why=why, at=now)
-
-
-def _expired(record: Record, _why: str, now: float) -> Expired:
-    assert record.request is not None  # an open request is kept in its record
-    event = record.event
-    return Expired(
-        request_id=record.request.request_id, event_id=event.event_id, key=event.key, at=now
-    )
-
-
-# Messages that say of an open request that it ends.
-_END_OF: Final[Mapping[str, Callable[[Record, str, float], Message]]] = {
-    "Cancel": _cancelled,
-    "Expired": _expired,
-}
+def _end_of(record: Record, message: str, why: str, now: float) -> Cancel | Expired:
+    """Return the message that says of an open request that it ends."""
+    event, request = record.event, record.request
+    assert request is not None  # an open request is kept in its record
+    if message == "Cancel":
+        return Cancel(request_id=request.request_id, key=event.key, why=why, at=now)
+    return Expired(request_id=request.request_id, event_id=event.event_id, key=event.key, at=now)
 
 
 def _input_of(record: Record, answer: Answer) -> Input:
