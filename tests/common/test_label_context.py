@@ -1,6 +1,6 @@
 """What the methods of a learner take beside what every learner takes."""
 
-# ruff: noqa: ARG002 - a protocol fixes the arguments
+
 
 import pytest
 
