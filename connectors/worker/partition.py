@@ -25,7 +25,7 @@ from connectors.worker.compatibility import (
 )
 from connectors.worker.early_answers import EarlyAnswers
 from connectors.worker.losses import FORGOTTEN, RECOVER, Losses, failed_in
-from connectors.worker.settings import Loops, LoopSettings
+from connectors.worker.settings import LoopSettings
 from streamgp.common.environment import environment
 from streamgp.interactive.keyed import BUDGET, KeyedLoops
 from streamgp.interactive.messages import LabelledExample
@@ -383,7 +383,7 @@ class Partition:
     # --- inside
 
     def _know_nothing(self) -> None:
-        self.loops: Loops = self._settings.new(self._files.shelf)
+        self.loops: KeyedLoops = self._settings.new(self._files.shelf)
         self.early = EarlyAnswers(self.number, keyed=self._settings.keyed)
         self.revisions = Revisions()
         self.starts: dict[TopicName, int] = {}
@@ -439,7 +439,7 @@ class Partition:
         if forgotten:
             self.n_failed = Counter(failed_in(forgotten))
         budget = history.parts("").get(BUDGET) if self._settings.total_budget is not None else None
-        if budget is not None and isinstance(self.loops, KeyedLoops):
+        if budget is not None and self.loops.keyed:
             self.loops.take_over_budget(budget)
         for entity in history.entities():
             parts = {

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from streamgp.base import Budget
 from streamgp.interactive.keyed import KeyedLoops
 from streamgp.interactive.loop_cache import Shelf
-from streamgp.interactive.messages import Answer, Event, LabelledExample, Message, Stage
-from streamgp.interactive.one_loop import OneLoop
 from streamgp.interactive.shared_budget import configured
 
 WINDOW = 1000
@@ -82,35 +80,7 @@ def check_share(recent: deque[bool], verdicts: Iterable[bool], max_bad_share: fl
         )
 
 
-# --- What the loops of every partition are made of, and what a worker asks of them.
-
-
-class Loops(Protocol):
-    """The loops of a partition, one for each key or one for all."""
-
-    def on_event(
-        self, event: Event, now: float, *, written_at: float | None = None
-    ) -> list[Message]: ...
-    def on_answer(
-        self, answer: Answer, now: float, *, written_at: float | None = None
-    ) -> list[Message]: ...
-    def on_cancel(
-        self, request_id: str, now: float, *, key: str | None = None, why: str = ...
-    ) -> list[Message]: ...
-    def on_time(self, now: float) -> list[Message]: ...
-    def withdraw(
-        self, key: str | None, event_id: str, now: float, *, revision: int | None = None
-    ) -> list[Message]: ...
-    def reject_last(self, error: Exception, stage: Stage | None = ...) -> list[Message] | None: ...
-    def forget(self, key: str | None) -> bool: ...
-    def knows(self, key: str | None, event_id: str | None = None) -> bool: ...
-    def open_requests(self, key: str | None) -> list[str]: ...
-    def next_deadline(self) -> float | None: ...
-    def changes(self) -> dict[str | None, dict[str, Any]]: ...
-    def take_over(
-        self, key: str | None, parts: Mapping[str, Any], log: list[LabelledExample]
-    ) -> None: ...
-    def snapshot(self, *, with_environment: bool = ...) -> bytes: ...
+# --- What the loops of every partition are made of.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,29 +126,25 @@ class LoopSettings:
         """Return whose the state of a key is: nobody's in particular where one loop serves all."""
         return (key or "") if self.keyed else ""
 
-    def new(self, shelf: Shelf | None) -> Loops:
+    def new(self, shelf: Shelf | None) -> KeyedLoops:
         """Return loops that know nothing."""
-        if not self.keyed:
-            return OneLoop(self.model.clone(), **self.spans)
         return KeyedLoops(
             self.model,
             expires_after_s=self.expires_after_s,
             answer_horizon_s=self.answer_horizon_s,
-            max_keys=self.max_keys,
             shelf=shelf,
-            keep_changes=True,
-            total_budget=self.total_budget,
+            **self._kept,
         )
 
-    def restored(self, data: bytes, shelf: Shelf | None) -> Loops:
+    def restored(self, data: bytes, shelf: Shelf | None) -> KeyedLoops:
         """Return the loops of a snapshot."""
-        if not self.keyed:
-            return OneLoop.restore(data, self.model.clone())
-        return KeyedLoops.restore(
-            data,
-            self.model,
-            max_keys=self.max_keys,
-            shelf=shelf,
-            keep_changes=True,
-            total_budget=self.total_budget,
-        )
+        return KeyedLoops.restore(data, self.model, shelf=shelf, **self._kept)
+
+    @property
+    def _kept(self) -> dict[str, Any]:
+        return {
+            "keyed": self.keyed,
+            "max_keys": self.max_keys if self.keyed else None,
+            "keep_changes": True,
+            "total_budget": self.total_budget,
+        }

@@ -1,4 +1,4 @@
-"""One learner and one loop per key: every user, device or site has a conversation of its own."""
+"""One learner and one loop per key, or one of each for all keys."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class KeyedChanges:
         return parts
 
 
-_KIND = "loops by key"
+_KIND, _KIND_OF_ONE = "loops by key", "one loop for all keys"
 BUDGET = "budget"
 """Name of the part that says what became of the total budget."""
 
@@ -102,6 +102,10 @@ class KeyedLoops:
     ----------
     model
         Cloned for every key; itself never taught.
+    keyed
+        Whether every key has a loop of its own. If not, all keys talk to one learner, and event ids
+        are unique among all of them: one loop, that of the key None, takes every input, whatever
+        its key, and no key can be forgotten.
     expires_after_s
         As in `InteractiveLoop`.
     answer_horizon_s
@@ -134,6 +138,13 @@ class KeyedLoops:
     ann 1 ['ann'] 1
     bob 1 ['bob'] 2
     ann 2 ['ann'] 2
+    >>> loops = KeyedLoops(isgp(seed=1), keyed=False)
+    >>> for n, key in enumerate(["ann", "bob"]):
+    ...     event = Event(event_id=str(n), key=key, x={"wap1": 1.0}, occurred_at=0.0, y="hall")
+    ...     prediction, example = loops.on_event(event, now=0.0)
+    ...     print(example.key, example.sequence, list(loops.loops))
+    ann 1 [None]
+    bob 2 [None]
 
     """
 
@@ -150,6 +161,7 @@ class KeyedLoops:
         self,
         model: CloneableLearner,
         *,
+        keyed: bool = True,
         expires_after_s: float | None = None,
         answer_horizon_s: float | None = None,
         max_keys: int | None = None,
@@ -157,6 +169,11 @@ class KeyedLoops:
         keep_changes: bool = False,
         total_budget: Budget | None = None,
     ) -> None:
+        if not keyed and not (max_keys is None and total_budget is None):
+            raise ValueError(
+                "one loop for all keys takes neither max_keys nor total_budget; leave them out, or "
+                "give the model a budget"
+            )
         check_span("expires_after_s", expires_after_s)
         check_span("answer_horizon_s", answer_horizon_s)
         if max_keys is not None:
@@ -168,6 +185,7 @@ class KeyedLoops:
             check_resumable(model)
             model.state()  # type: ignore[attr-defined] # refuses what could not be kept later
         self.model = model
+        self.keyed = keyed
         self.expires_after_s = expires_after_s
         self.answer_horizon_s = answer_horizon_s
         self.max_keys = max_keys
@@ -181,10 +199,12 @@ class KeyedLoops:
         self._deadlines: Alarms[str | None] = Alarms()
         self._changes = KeyedChanges() if keep_changes else None
         self._last: tuple[str | None, InteractiveLoop, bool] | None = None
+        if not keyed:
+            self._residents.add(None, self._residents.new())
 
     @property
     def n_keys(self) -> int:
-        """Number of keys, those on the shelf included."""
+        """Number of keys that have a loop, those on the shelf included."""
         return self._residents.n_keys
 
     def on_event(
@@ -211,8 +231,7 @@ class KeyedLoops:
             self._residents.add(event.key, loop)
         else:
             messages = loop.on_event(event, now, written_at=written_at)
-        self._watch(event.key, loop)
-        self._last = event.key, loop, is_new
+        self._watch(event.key, loop, is_new=is_new)
         return messages
 
     def on_answer(
@@ -231,7 +250,6 @@ class KeyedLoops:
             return [rejected(answer.answer_id, answer.key, "unknown", _no_key(answer.key), now)]
         messages = loop.on_answer(answer, now, written_at=written_at)
         self._watch(answer.key, loop)
-        self._last = answer.key, loop, False
         return messages
 
     def on_time(self, now: float) -> list[Message]:
@@ -244,7 +262,7 @@ class KeyedLoops:
             loop = self._residents.get(key)
             assert loop is not None  # a key with a deadline has a loop
             messages += loop.on_time(now)
-            self._watch(key, loop)
+            self._update(key, loop)
         self._residents.note_time(now)
         return messages
 
@@ -264,7 +282,6 @@ class KeyedLoops:
             return [rejected(request_id, key, "unknown", _no_key(key), now)]
         messages = loop.on_cancel(request_id, now, key=key, why=why)
         self._watch(key, loop)
-        self._last = key, loop, False
         return messages
 
     def withdraw(
@@ -278,7 +295,6 @@ class KeyedLoops:
             return []
         messages = loop.withdraw(event_id, now, revision=revision, key=key)
         self._watch(key, loop)
-        self._last = key, loop, False
         return messages
 
     def reject_last(self, error: Exception, stage: Stage | None = None) -> list[Message] | None:
@@ -293,7 +309,7 @@ class KeyedLoops:
             if self._changes is not None:
                 self._changes.drop(key)
         elif messages is not None:
-            self._watch(key, loop)
+            self._update(key, loop)
         return messages
 
     def next_deadline(self) -> float | None:
@@ -313,7 +329,7 @@ class KeyedLoops:
         (True, True, False, False)
 
         """
-        loop = self._residents.look_up(key)
+        loop = self._residents.look_up(self._home(key))
         return loop is not None and (event_id is None or loop.knows(event_id))
 
     def open_requests(self, key: str | None) -> list[str]:
@@ -323,6 +339,8 @@ class KeyedLoops:
 
     def forget(self, key: str | None) -> bool:
         """Forget a key with all it said and learned, for good; False if there is no such key."""
+        if not self.keyed:  # what one key has taught cannot be told from what the others have
+            return False
         self._last = None
         if self._changes is not None:
             loop = self._residents.look_up(key)
@@ -415,6 +433,8 @@ class KeyedLoops:
         (1, {})
 
         """
+        if not self.keyed and key is not None:
+            raise ValueError(f"one loop for all keys has nothing of its own for a key, got {key!r}")
         if not parts:
             return
         self._last = None
@@ -424,12 +444,14 @@ class KeyedLoops:
         if loop is None:
             self._deadlines.clear(key)
             residents.forget(key)
+            if not self.keyed:
+                residents.add(key, residents.new())
             return
         if known is None:
             residents.add(key, loop)
         else:
             residents.replace(key, loop)
-        self._watch(key, loop)
+        self._update(key, loop)
 
     def snapshot(self, *, with_environment: bool = True) -> bytes:
         """Return everything that the loops must not forget; see `InteractiveLoop.snapshot`.
@@ -450,7 +472,7 @@ class KeyedLoops:
             body["total_budget"] = self._total.state()
         own = configured(model, self.total_budget)
         return Snapshot(
-            kind=_KIND,
+            kind=_KIND if self.keyed else _KIND_OF_ONE,
             fingerprint=own,
             body=body,
             blobs=blobs,
@@ -463,6 +485,7 @@ class KeyedLoops:
         data: bytes,
         model: CloneableLearner,
         *,
+        keyed: bool = True,
         max_keys: int | None = None,
         shelf: Shelf | None = None,
         keep_changes: bool = False,
@@ -476,6 +499,8 @@ class KeyedLoops:
             What `snapshot` returned.
         model
             A model of the same configuration; cloned for every key.
+        keyed
+            As before.
         max_keys
             Number of loops to hold ready in memory.
         shelf
@@ -501,12 +526,13 @@ class KeyedLoops:
         """
         check_resumable(model)
         snapshot = Snapshot.from_bytes(data)
-        snapshot.check(_KIND, configured(model, total_budget))
+        snapshot.check(_KIND if keyed else _KIND_OF_ONE, configured(model, total_budget))
         warn_if_different(snapshot.environment)
         body = snapshot.body
         try:
             loops = cls(
                 model,
+                keyed=keyed,
                 expires_after_s=body["expires_after_s"],
                 answer_horizon_s=body["answer_horizon_s"],
                 max_keys=max_keys,
@@ -524,10 +550,22 @@ class KeyedLoops:
         loops._put_away()
         return loops
 
-    def _loop(self, key: object) -> InteractiveLoop | None:
-        return self._residents.get(key) if isinstance(key, str | None) else None
+    def _home(self, key: str | None) -> str | None:
+        """Return the key of the loop that takes the inputs of a key."""
+        return key if self.keyed else None
 
-    def _watch(self, key: str | None, loop: InteractiveLoop) -> None:
+    def _loop(self, key: str | None) -> InteractiveLoop | None:
+        home = self._home(key)
+        return self._residents.get(home) if isinstance(home, str | None) else None
+
+    def _watch(self, key: str | None, loop: InteractiveLoop, *, is_new: bool = False) -> None:
+        """Take note of an input to the loop of a key, the last that can be undone."""
+        home = self._home(key)
+        self._update(home, loop)
+        self._last = home, loop, is_new
+
+    def _update(self, key: str | None, loop: InteractiveLoop) -> None:
+        """Bring what is known of a loop up to date."""
         if self._changes is not None:
             self._changes.note(key, loop)
         deadline = loop.next_deadline()

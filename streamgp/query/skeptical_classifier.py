@@ -1,8 +1,7 @@
 """The outermost wrapper around a classifier: it asks for labels, and doubts them.
 
-What it shares with the one for numbers is in `wrapper.py`; how it goes back to what was learned or
-seen before, in `looking_back.py`. The conversation itself, with requests that wait for answers, is
-`streamgp.interactive`.
+What it shares with the one for numbers is in `skeptical_base.py`. The conversation itself, with
+requests that wait for answers, is `streamgp.interactive`.
 
 """
 

@@ -17,11 +17,10 @@ from streamgp import InteractiveLoop, KeyedLoops, isgp
 from streamgp.common import environment
 from streamgp.common.environment import differences, differences_text
 from streamgp.interactive import DifferentEnvironmentWarning, Event
-from streamgp.interactive.one_loop import OneLoop
 from streamgp.interactive.state.snapshot import Snapshot
 from tests.helpers.blas_kernels import other_kernel
 
-LOOPS = {"InteractiveLoop": InteractiveLoop, "KeyedLoops": KeyedLoops, "OneLoop": OneLoop}
+LOOPS = {"InteractiveLoop": InteractiveLoop, "KeyedLoops": KeyedLoops}
 loops = pytest.mark.parametrize("loops", LOOPS.values(), ids=LOOPS)
 
 
@@ -153,7 +152,6 @@ import sys
 from pathlib import Path
 from streamgp import isgp
 from streamgp.interactive import Event, InteractiveLoop, KeyedLoops
-from streamgp.interactive.one_loop import OneLoop
 made = globals()[sys.argv[1]](isgp(seed=1))
 made.on_event(Event(event_id="1", x={"wap1": 1.0}, y="hall", occurred_at=0.0), 0.0)
 Path(sys.argv[2]).write_bytes(made.snapshot())
@@ -177,8 +175,7 @@ def test_a_snapshot_of_another_environment_is_restored_with_a_warning(
         "what follows agrees to about 1e-9, not bitwise"
     ]
     assert restored.snapshot() == taught(loops).snapshot()  # and is of this environment from now on
-    if loops is not OneLoop:
-        assert caught[0].filename == __file__
+    assert caught[0].filename == __file__
 
 
 @loops

@@ -1,7 +1,5 @@
 """What the methods of a learner take beside what every learner takes."""
 
-
-
 import pytest
 
 from streamgp.common import label_context

@@ -22,7 +22,6 @@ from streamgp.interactive import (
     Message,
     Rejected,
 )
-from streamgp.interactive.one_loop import OneLoop
 from streamgp.interactive.state.snapshot import Snapshot
 from streamgp.query import AlwaysAsk, LeaveOneOutReview, ReservoirAsk, SkepticalChallenge
 from tests.interactive.stories import Story, told
@@ -292,7 +291,8 @@ def loop_of(loops: KeyedLoops, key: str) -> bytes:
 
 def test_one_loop_for_all_keys_is_what_it_was_as_well():
     plan = Plan("settle_one", 3, RuntimeError("planned"), is_late=True)
-    loop, other = OneLoop(faulty(plan), **SPANS), OneLoop(faulty(), **SPANS)
+    loop = KeyedLoops(faulty(plan), keyed=False, **SPANS)
+    other = KeyedLoops(faulty(), keyed=False, **SPANS)
     for n in range(6):
         event = Event(
             event_id=f"e{n}", key=f"k{n % 2}", x={"u": float(n)}, occurred_at=float(n), y="a"
@@ -302,7 +302,8 @@ def test_one_loop_for_all_keys_is_what_it_was_as_well():
             assert is_failure(messages)
         else:
             assert messages == other.on_event(event, float(n))
-    assert without_credit(loop.snapshot()) == without_credit(other.snapshot())
+    one, same = (loops.loops[None].snapshot() for loops in (loop, other))
+    assert without_credit(one) == without_credit(same)
 
 
 @pytest.mark.parametrize("method", METHODS[:3])

@@ -1,12 +1,10 @@
 """One loop for all keys stands where keyed loops can."""
 
-import inspect
-
 import pytest
 
 from streamgp import GPClassifier, SkepticalClassifier, query
 from streamgp.interactive import Answer, Event, KeyedLoops
-from streamgp.interactive.one_loop import OneLoop
+from streamgp.interactive.state.snapshot import SnapshotError
 from tests.interactive.scripted import ScriptedLearner
 
 
@@ -20,33 +18,27 @@ def event(name="e", key="ann", at=0.0, **fields):
     return Event(event_id=name, key=key, x={"f": 1.0}, occurred_at=at, **fields)
 
 
+def one_loop(**options):
+    return KeyedLoops(model(), keyed=False, keep_changes=True, **options)
+
+
 @pytest.fixture
 def loops():
-    loops = OneLoop(model(), expires_after_s=10.0, answer_horizon_s=100.0)
+    loops = one_loop(expires_after_s=10.0, answer_horizon_s=100.0)
     loops.on_event(event(y="a"), 0.0)
     return loops
 
 
-@pytest.mark.parametrize(
-    "method",
-    [
-        "on_event",
-        "on_answer",
-        "on_time",
-        "on_cancel",
-        "withdraw",
-        "forget",
-        "knows",
-        "open_requests",
-        "next_deadline",
-        "changes",
-        "take_over",
-        "snapshot",
-    ],
-)
-def test_every_method_takes_what_that_of_keyed_loops_takes(method):
-    one, keyed = (inspect.signature(getattr(kind, method)) for kind in (OneLoop, KeyedLoops))
-    assert one == keyed
+def test_several_loops_are_needed_to_put_some_away_or_to_share_a_budget():
+    for option in ({"max_keys": 1}, {"total_budget": query.AtMost(1)}):
+        with pytest.raises(ValueError, match="one loop for all keys takes neither max_keys nor"):
+            KeyedLoops(model(), keyed=False, **option)
+
+
+def test_a_snapshot_of_one_loop_is_none_of_loops_by_key(loops):
+    for data, keyed in ((loops.snapshot(), True), (KeyedLoops(model()).snapshot(), False)):
+        with pytest.raises(SnapshotError, match="loop"):
+            KeyedLoops.restore(data, model(), keyed=keyed)
 
 
 def test_all_keys_talk_to_one_learner(loops):
@@ -81,7 +73,7 @@ def test_a_label_is_withdrawn_whatever_the_key(loops):
 
 def test_no_key_can_be_forgotten(loops):
     assert loops.forget("ann") is False
-    assert loops.loop.model.n_learned == 1
+    assert loops.loops[None].model.n_learned == 1
 
 
 def test_features_that_could_not_be_published_are_rejected(loops):
@@ -99,7 +91,7 @@ def test_features_that_could_not_be_published_are_rejected(loops):
 
 def test_it_is_restored_and_takes_over_what_was_published_since(loops):
     loops.changes()
-    here = OneLoop.restore(loops.snapshot(), model())
+    here = KeyedLoops.restore(loops.snapshot(), model(), keyed=False, keep_changes=True)
     assert here.snapshot() == loops.snapshot()
     _, line = loops.on_event(event("f", "bob", y="b"), 1.0)
     for key, parts in loops.changes().items():
@@ -110,9 +102,9 @@ def test_it_is_restored_and_takes_over_what_was_published_since(loops):
 
 def test_it_takes_over_everything(loops):
     _, line = loops.on_event(event("f", "bob", y="b"), 1.0)
-    here = OneLoop(model(), expires_after_s=10.0, answer_horizon_s=100.0)
-    [first] = OneLoop(model()).on_event(event(y="a"), 0.0)[1:]
-    here.take_over(None, loops.loop.parts(), [line, first])
+    here = one_loop(expires_after_s=10.0, answer_horizon_s=100.0)
+    [first] = one_loop().on_event(event(y="a"), 0.0)[1:]
+    here.take_over(None, loops.loops[None].parts(), [line, first])
     loops.changes()
     assert here.snapshot() == loops.snapshot()
 
@@ -120,18 +112,18 @@ def test_it_takes_over_everything(loops):
 def test_when_nothing_is_left_it_begins_anew(loops):
     loops.changes()
     loops.take_over(None, {"head": None, "events/1": None}, [])
-    fresh = OneLoop(model(), expires_after_s=10.0, answer_horizon_s=100.0)
+    fresh = one_loop(expires_after_s=10.0, answer_horizon_s=100.0)
     assert loops.snapshot() == fresh.snapshot()
 
 
 def test_it_has_nothing_of_its_own_for_a_key(loops):
     with pytest.raises(ValueError, match="has nothing of its own for a key, got 'ann'"):
-        loops.take_over("ann", loops.loop.parts(), [])
+        loops.take_over("ann", loops.loops[None].parts(), [])
 
 
 def test_a_model_that_cannot_be_published_is_refused_at_the_start():
     with pytest.raises(TypeError, match="ScriptedLearner cannot be saved; give it the methods"):
-        OneLoop(ScriptedLearner())
+        KeyedLoops(ScriptedLearner(), keyed=False, keep_changes=True)
 
 
 def test_an_event_is_known_as_long_as_it_is_remembered(loops):

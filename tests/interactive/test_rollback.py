@@ -17,7 +17,6 @@ from streamgp.interactive import (
     retrospective,
     rollback,
 )
-from streamgp.interactive.one_loop import OneLoop
 from streamgp.interactive.rollback import FULL_CREDIT, REBUILD, SAVE_EVERY, CallJournal
 from streamgp.query import AlwaysAsk
 from streamgp.query.skeptical_base import Skeptical
@@ -174,7 +173,7 @@ def test_what_was_published_is_not_undone():
 
 
 def test_a_malformed_event_undoes_no_earlier_one_where_one_loop_serves_all():
-    loop = OneLoop(isgp(seed=1))
+    loop = KeyedLoops(isgp(seed=1), keyed=False, keep_changes=True)
     loop.on_event(event(1, key="ann"), 1.0)
     [rejected] = loop.on_event(replace(event(2), x={("u", 1): 0.5}), 2.0)
     assert rejected.fault == "malformed"

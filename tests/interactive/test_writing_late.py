@@ -17,7 +17,6 @@ from streamgp.interactive import (
     LabelledExample,
     LabelRequest,
 )
-from streamgp.interactive.one_loop import OneLoop
 from streamgp.query import ReservoirAsk
 from tests.interactive.scripted import ScriptedLearner
 from tests.interactive.stories import Story, told
@@ -131,9 +130,9 @@ def test_of_events_with_one_horizon_the_first_is_forgotten_first_whatever_was_la
     assert play(cut=False) == play(cut=True)
 
 
-@pytest.mark.parametrize("made", [KeyedLoops, OneLoop])
-def test_loops_of_keys_pass_it_on(made):
-    loops = made(isgp(seed=1), expires_after_s=EXPIRES_S)
+@pytest.mark.parametrize("keyed", [True, False])
+def test_loops_of_keys_pass_it_on(keyed):
+    loops = KeyedLoops(isgp(seed=1), keyed=keyed, expires_after_s=EXPIRES_S)
     _, request = loops.on_event(event(key="ann"), 0.0, written_at=1000.0)
     assert request.expires_at == 1060.0
     loops.on_answer(answer(request, "hall", 10.0), 10.0, written_at=1000.0)
