@@ -43,7 +43,7 @@ class BudgetAccount:
     --------
     >>> from streamgp.base import Decision
     >>> from streamgp.budgets import AllOf, AtMost, AtMostPer
-    >>> account = BudgetAccount(AllOf(AtMost(100), AtMostPer(1, span_s=60.0)))
+    >>> account = BudgetAccount(AllOf(AtMost(9), AtMostPer(1, span_s=60.0, gives_back=True)))
     >>> wish = Decision.of(1.0, 0.0, "AlwaysAsk")
     >>> account.checked(wish, now=0.0).ask
     True
@@ -57,13 +57,13 @@ class BudgetAccount:
     """
 
     # _naming          the budget, if it names what in it refuses
-    # _takes_asked_at  whether it hears when an unanswered question was asked
+    # _takes_asked_at  whether it hears when an unanswered question was asked; None until needed
     __slots__ = ("_budget", "_naming", "_takes_asked_at")
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
         self._naming = budget if isinstance(budget, NamesRefusal) else None
-        self._takes_asked_at = "asked_at" in parameters(budget.refund)
+        self._takes_asked_at: bool | None = None
 
     def allows(self, decision: Decision, now: float) -> bool:
         """Whether the question may be asked now; changes nothing."""
@@ -87,6 +87,8 @@ class BudgetAccount:
 
     def refund(self, now: float, asked_at: float | None) -> None:
         """Count a question that ended without an answer; `asked_at` is None if not known."""
+        if self._takes_asked_at is None:  # not earlier: one may never have to give back
+            self._takes_asked_at = "asked_at" in parameters(self._budget.refund)
         if self._takes_asked_at and asked_at is not None:
             cast("Any", self._budget).refund(now, asked_at=asked_at)
         else:

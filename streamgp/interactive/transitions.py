@@ -191,20 +191,16 @@ TABLE: Final = (
 
 
 class Outcome(NamedTuple):
-    """What an input does in one state.
-
-    The next state, the messages by name, and the fault of an input that is rejected and changes
-    nothing.
-    """
+    """What an input does in one state."""
 
     next: State
     messages: tuple[str, ...]
     fault: Fault | None
+    """Of an input that is rejected and changes nothing; None otherwise."""
 
 
 Cell: TypeAlias = Mapping[Mark, Outcome]
-"""What an input does in one state, by mark; "" for no mark, a mark that changes nothing is left
-out."""
+"""What an input does in one state, by mark; "" stands for no mark, and for those left out."""
 
 
 def _cell(state: State, given: Input) -> Cell:
@@ -232,7 +228,7 @@ def documented() -> str:
 
     Examples
     --------
-    >>> print(documented()[-67:])
+    >>> print(documented().splitlines()[-3])
     | `learned` `kept` | `erase` | `withdrawn` | LabelledExample |
 
     """

@@ -298,7 +298,7 @@ def test_rules_that_do_not_learn_leave_states_and_names_as_they_were():
 
 def test_a_rule_that_learns_and_cannot_be_saved_is_named():
     class Forgetful(EqualErrorAsk):
-        state = property()
+        state = None
 
     model = SkepticalClassifier(GPClassifier(), Forgetful(), seed=1)
     with pytest.raises(TypeError, match="Forgetful cannot be saved; give it the methods state"):
