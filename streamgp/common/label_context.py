@@ -7,7 +7,8 @@ signatures, once, when the learner is handed over.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -76,11 +77,13 @@ class AcceptedOptions:
 
     """
 
-    # _accepted  names of the fields of a context that each method takes
+    # _accepted  names of the fields of a context that each method takes; all learners of a class
+    #            share it, for there may be one for each of a hundred thousand keys
     __slots__ = ("_accepted",)
 
     def __init__(self, learner: Any) -> None:
-        self._accepted = {name: _fields_taken(getattr(learner, name)) for name in _METHODS}
+        methods = (getattr(learner, name) for name in _METHODS)
+        self._accepted = _fields_taken(tuple(getattr(m, "__func__", m) for m in methods))
 
     def of(self, method: str, context: LabelContext) -> dict[str, Any]:
         """Return the optional arguments for a call of a method: what it takes, and is known."""
@@ -92,6 +95,10 @@ class AcceptedOptions:
         return found
 
 
-def _fields_taken(method: Callable[..., Any]) -> tuple[str, ...]:
-    taken = parameters(method)
-    return tuple(name for name in _OPTIONAL if name in taken)
+@lru_cache(maxsize=64)
+def _fields_taken(methods: tuple[Callable[..., Any], ...]) -> Mapping[str, tuple[str, ...]]:
+    taken = map(parameters, methods)
+    return {
+        method: tuple(name for name in _OPTIONAL if name in names)
+        for method, names in zip(_METHODS, taken, strict=True)
+    }
