@@ -13,22 +13,14 @@ from collections.abc import Sequence
 from numbers import Integral
 
 import numpy as np
-from scipy.special import gammaincinv, ndtri
+from scipy.special import ndtri
 
 from streamgp.base import Array, FeatureName, State
 from streamgp.common.counter_rng import uniforms
 from streamgp.common.validation import check_number
 from streamgp.features import Columns
-from streamgp.kernels import (
-    Categorical,
-    Kernel,
-    Matern32,
-    Matern52,
-    RationalQuadratic,
-    SquaredExponential,
-)
+from streamgp.kernels import Kernel, Spectral
 from streamgp.kernels.hyperparameters import ColumnScales
-from streamgp.kernels.stationary import Radial
 
 # Texts whose phases are remembered; 7 experts of 50 frequencies keep 1.4 MB then.
 _REMEMBERED = 512
@@ -44,8 +36,8 @@ class RandomFeatures:
     Parameters
     ----------
     kernels
-        The kernels, of `streamgp.kernels`: squared exponential, rational quadratic, Matérn or
-        categorical. Their variance plays no part.
+        Kernels that state their spectral density (`Spectral`); of `streamgp.kernels` squared
+        exponential, rational quadratic, Matérn and categorical do. Their variance plays no part.
     n_frequencies
         Number of frequencies of each kernel, D; there are twice as many features.
     seed
@@ -56,12 +48,13 @@ class RandomFeatures:
     Raises
     ------
     TypeError
-        If a kernel has no spectral density that is known here, or `n_frequencies` is no number.
+        If a kernel does not state its spectral density, or `n_frequencies` is no number.
     ValueError
         If there is no kernel, or `n_frequencies` is not positive and whole.
 
     Examples
     --------
+    >>> from streamgp.kernels import SquaredExponential
     >>> features = RandomFeatures([SquaredExponential(2.0)], n_frequencies=2000, seed=1)
     >>> features.widen(Columns(["light"]))
     >>> here, there = (features(np.array([light]))[0] for light in (0.0, 2.0))
@@ -76,10 +69,10 @@ class RandomFeatures:
 
     """
 
-    # _categorical  whether a frequency is of a `Categorical`, (m D,)
+    # _categorical  whether a frequency is of a kernel that takes numbers for symbols, (m D,)
     # _spreads   factor of each frequency that all features share, (m, D): the scale mixture
     # _matrix    frequencies by column, (m D, d); 0 where values are symbols
-    # _symbolic  columns some expert takes for symbols: texts, or any if there is a `Categorical`
+    # _symbolic  columns some expert takes for symbols: texts, or any if one takes numbers for them
     # _phases    of symbols, by column and value; remembered for speed only
     def __init__(
         self, kernels: Sequence[Kernel], n_frequencies: int, seed: int, unit: float = 1.0
@@ -95,7 +88,7 @@ class RandomFeatures:
         self.n_frequencies = int(n_frequencies)
         self.unit = unit
         self._seed = seed
-        categorical = [isinstance(kernel, Categorical) for kernel in self.kernels]
+        categorical = [kernel.symbolic for kernel in self.kernels]
         self._categorical = np.repeat(categorical, self.n_frequencies)
         self._spreads = np.array([self._spread(m) for m in range(len(self.kernels))])
         self.columns = Columns()
@@ -158,7 +151,7 @@ class RandomFeatures:
         """Frequencies of all kernels, shape (m D,): of a column, or of a symbol in it."""
         found = np.zeros(self._spreads.shape)
         for m, kernel in enumerate(self.kernels):
-            if symbol is (isinstance(kernel, Categorical) or i in columns.texts):
+            if symbol is (kernel.symbolic or i in columns.texts):
                 scales = ColumnScales.of(kernel.length_scale, columns).scales
                 normal = ndtri(uniforms(self.n_frequencies, self._seed, cause, f"frequency {m}"))
                 # Overflow would need a length scale that a kernel refuses.
@@ -166,21 +159,12 @@ class RandomFeatures:
         return found.ravel()
 
     def _spread(self, m: int) -> Array:
-        """Root of the inverse squared length scales that a kernel mixes, shape (D,).
-
-        A rational quadratic mixes squared exponentials with a gamma distribution of shape alpha and
-        mean 1 (GPML, below Eq. 4.20); the spectral density of a Matérn kernel is a Student t (GPML
-        Eq. 4.15), of which the same is true with the inverse of such a number and shape nu.
-        """
-        kernel, D = self.kernels[m], self.n_frequencies
-        if isinstance(kernel, SquaredExponential | Categorical):
-            return np.ones(D)
-        shape = kernel.alpha if isinstance(kernel, RationalQuadratic) else _smoothness(kernel)
-        drawn = gammaincinv(shape, uniforms(D, self._seed, "", f"spread {m}")) / shape
-        # Of a tiny shape, most draws are 0 to the last digit.
-        drawn = np.maximum(drawn, 1e-100)
-        spread: Array = np.sqrt(drawn if isinstance(kernel, RationalQuadratic) else 1.0 / drawn)
-        return spread
+        """Factors of the frequencies of a kernel, shape (D,)."""
+        D = self.n_frequencies
+        factors = self.kernels[m].frequency_factors(
+            lambda: uniforms(D, self._seed, "", f"spread {m}")
+        )
+        return np.broadcast_to(np.asarray(factors, dtype=float), (D,))
 
 
 def median_distance(columns: Columns, points: Array) -> float:
@@ -200,18 +184,14 @@ def median_distance(columns: Columns, points: Array) -> float:
     return float(np.median(apart)) if len(apart) else 0.0
 
 
-def _checked(kernel: Kernel) -> Radial:
-    known = (SquaredExponential, RationalQuadratic, Matern32, Matern52, Categorical)
-    if not isinstance(kernel, known):
+def _checked(kernel: Kernel) -> Spectral:
+    if isinstance(kernel, type) or not isinstance(kernel, Spectral):
         raise TypeError(
-            "random features are known of SquaredExponential, RationalQuadratic, Matern32, "
-            f"Matern52 and Categorical, got {kernel!r}"
+            "random features need kernels that state their spectral density (length_scale, "
+            "variance, symbolic, frequency_factors), as SquaredExponential, RationalQuadratic, "
+            f"Matern32, Matern52 and Categorical do, got {kernel!r}"
         )
     return kernel
-
-
-def _smoothness(kernel: Radial) -> float:
-    return 1.5 if isinstance(kernel, Matern32) else 2.5
 
 
 def _spelled(name: FeatureName) -> str:

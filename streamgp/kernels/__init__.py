@@ -6,24 +6,16 @@ point with all stored ones cost one matrix-vector product and one pass over the 
 
 """
 
-from streamgp.kernels.base import Kernel
-from streamgp.kernels.categorical import Categorical
-from streamgp.kernels.composition import Composable, On, Product, Sum
-from streamgp.kernels.linear import Constant, Linear, White
-from streamgp.kernels.stationary import Matern32, Matern52, RationalQuadratic, SquaredExponential
+from streamgp.kernels import base, categorical, composition, linear, stationary
+from streamgp.kernels.base import *  # noqa: F403
+from streamgp.kernels.categorical import *  # noqa: F403
+from streamgp.kernels.composition import *  # noqa: F403
+from streamgp.kernels.linear import *  # noqa: F403
+from streamgp.kernels.stationary import *  # noqa: F403
 
-__all__ = [
-    "Categorical",
-    "Composable",
-    "Constant",
-    "Kernel",
-    "Linear",
-    "Matern32",
-    "Matern52",
-    "On",
-    "Product",
-    "RationalQuadratic",
-    "SquaredExponential",
-    "Sum",
-    "White",
-]
+__all__: list[str] = []
+__all__ += base.__all__
+__all__ += categorical.__all__
+__all__ += composition.__all__
+__all__ += linear.__all__
+__all__ += stationary.__all__

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NoReturn, Protocol, Self
+from collections.abc import Callable, Iterator, Mapping
+from typing import NoReturn, Protocol, Self, TypeAlias, runtime_checkable
 
-from streamgp.base import Array
+from streamgp.base import Array, FeatureName
 from streamgp.features import Columns
+
+__all__ = ["Kernel", "Spectral"]
+
+LengthScale: TypeAlias = float | Mapping[FeatureName, float]
+"""One for all features, or one for each by name."""
 
 
 class Kernel(Protocol):
@@ -43,6 +48,34 @@ class Kernel(Protocol):
 
     def gradients(self, rows: Array) -> Iterator[Array]:
         """Derivatives of `matrix(rows)` by each entry of `theta`, one (n, n) after the other."""
+
+
+@runtime_checkable
+class Spectral(Protocol):
+    """A kernel with a spectral density that can be drawn from, as random features need.
+
+    It is a mixture of squared exponentials: a frequency is that of a squared exponential with these
+    length scales, times a factor of its own.
+    """
+
+    @property
+    def length_scale(self) -> LengthScale:
+        """Distance over which functions change: a number, or one for each feature by name."""
+
+    @property
+    def variance(self) -> float:
+        """Prior variance of the function, in units of y²; no part of random features."""
+
+    @property
+    def symbolic(self) -> bool:
+        """Whether numbers are symbols as well, that are equal or not with nothing between."""
+
+    def frequency_factors(self, uniform: Callable[[], Array]) -> Array | float:
+        """Draw what the frequencies are multiplied by.
+
+        `uniform` returns numbers uniform in (0, 1), one for each frequency; a kernel all of whose
+        frequencies have the same factor does not call it, and returns that.
+        """
 
 
 def check_kernel(kernel: object) -> None:

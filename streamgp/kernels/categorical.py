@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from streamgp.features import Columns
 from streamgp.kernels.hyperparameters import ColumnScales
 from streamgp.kernels.spaces import Space, space_of
 from streamgp.kernels.stationary import Radial
+
+__all__ = ["Categorical"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,12 @@ class Categorical(Radial):
         spaces. ICML: products of complete graphs, in another parametrisation.
 
     """
+
+    symbolic: ClassVar[bool] = True
+
+    def frequency_factors(self, uniform: Callable[[], Array]) -> float:  # noqa: ARG002
+        """Return 1: of values that are symbols, it is a squared exponential."""
+        return 1.0
 
     def _correlation(self, h: Array) -> Array:
         return np.exp(h, h)

@@ -13,6 +13,8 @@ from streamgp.base import Array, FeatureName
 from streamgp.features import Columns
 from streamgp.kernels.base import Kernel, check_kernel, refuse_unbound
 
+__all__ = ["Composable", "On", "Product", "Sum"]
+
 _T = TypeVar("_T", float, Array)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Self, TypeAlias
+from typing import Self
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from streamgp.base import Array, FeatureName
 from streamgp.common.signatures import parameters
 from streamgp.common.validation import check_positive
 from streamgp.features import Columns
+from streamgp.kernels.base import LengthScale
 from streamgp.kernels.composition import Composable
 
 
@@ -51,9 +52,6 @@ class LengthScales(Mapping[FeatureName, float]):
 
     def __repr__(self) -> str:
         return repr(dict(self.pairs))
-
-
-LengthScale: TypeAlias = float | Mapping[FeatureName, float]
 
 
 class Hyperparameters(Composable):

@@ -13,6 +13,8 @@ from streamgp.features import Columns
 from streamgp.kernels.hyperparameters import Hyperparameters
 from streamgp.kernels.spaces import Euclidean, space_of
 
+__all__ = ["Constant", "Linear", "White"]
+
 
 @dataclass(frozen=True, slots=True)
 class Linear(Hyperparameters):

@@ -17,8 +17,8 @@ from scipy.linalg.blas import ddot, dgemm
 
 from streamgp.base import Array
 from streamgp.features import Columns
-from streamgp.kernels.base import refuse_unbound
-from streamgp.kernels.hyperparameters import ColumnScales, LengthScale
+from streamgp.kernels.base import LengthScale, refuse_unbound
+from streamgp.kernels.hyperparameters import ColumnScales
 
 # Half the squared distance from the origin, in length scales, beyond which the expanded square
 # would lose more than three digits to cancellation; differences are taken one by one there.

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from streamgp.base import Array
 from streamgp.common.signatures import parameters
 from streamgp.features import Columns
-from streamgp.kernels.hyperparameters import Hyperparameters, LengthScale
+from streamgp.kernels.base import LengthScale
+from streamgp.kernels.hyperparameters import Hyperparameters
 from streamgp.kernels.spaces import Space, space_of
+
+__all__ = ["Matern32", "Matern52", "RationalQuadratic", "SquaredExponential"]
 
 
 @dataclass(frozen=True, slots=True)
 class Radial(Hyperparameters, ABC):
     """`k(x, x') = variance * c(h)` with `h = -|x - x'|² / (2 length_scale²)` and `c(0) = 1`.
 
-    Subclasses say what `c` is.
+    Subclasses say what `c` is, and what its spectral density is (`Spectral`).
 
     Parameters
     ----------
@@ -34,6 +37,7 @@ class Radial(Hyperparameters, ABC):
 
     length_scale: LengthScale = 1.0
     variance: float = 1.0
+    symbolic: ClassVar[bool] = False
     # _columns  what the coordinates are, None for numbers only
     _columns: Columns | None = field(init=False, repr=False, compare=False)
     _space: Space = field(init=False, repr=False, compare=False)
@@ -49,6 +53,10 @@ class Radial(Hyperparameters, ABC):
     @abstractmethod
     def _slope(self, h: Array) -> Array:
         """Return the derivative of `c` at `h`, a new array."""
+
+    @abstractmethod
+    def frequency_factors(self, uniform: Callable[[], Array]) -> Array | float:
+        """Draw what the frequencies of a squared exponential are multiplied by; see `Spectral`."""
 
     def with_theta(self, theta: Array) -> Self:
         """Return the same kernel with other hyper-parameters."""
@@ -163,6 +171,10 @@ class Matern32(Radial):
         # dc/du = -u exp(-u), and u² = -6h makes du/dh = -3 / u.
         return 3.0 * np.exp(-_root(h, 6.0))
 
+    def frequency_factors(self, uniform: Callable[[], Array]) -> Array:
+        """Draw from a Student t with 3 degrees of freedom (GPML Eq. 4.15)."""
+        return _student_t_factors(1.5, uniform())
+
 
 @dataclass(frozen=True, slots=True)
 class Matern52(Radial):
@@ -205,11 +217,30 @@ class Matern52(Radial):
         u = _root(h, 10.0)
         return 5.0 / 3.0 * (1.0 + u) * np.exp(-u)
 
+    def frequency_factors(self, uniform: Callable[[], Array]) -> Array:
+        """Draw from a Student t with 5 degrees of freedom (GPML Eq. 4.15)."""
+        return _student_t_factors(2.5, uniform())
+
 
 def _root(h: Array, factor: float) -> Array:
     """Return the root of `-factor * h`; by rounding, h may be a little above 0."""
     squares = -factor * h
     return np.sqrt(np.maximum(squares, 0.0, out=squares), squares)
+
+
+def _student_t_factors(nu: float, uniform: Array) -> Array:
+    """Factors that turn normal frequencies into those of a Student t, with smoothness `nu`."""
+    factors: Array = np.sqrt(1.0 / _gamma(nu, uniform))
+    return factors
+
+
+def _gamma(shape: float, uniform: Array) -> Array:
+    """Numbers of a gamma distribution with mean 1, from uniform ones."""
+    from scipy.special import gammaincinv
+
+    # Of a tiny shape, most draws are 0 to the last digit.
+    drawn: Array = np.maximum(gammaincinv(shape, uniform) / shape, 1e-100)
+    return drawn
 
 
 # --- The rational quadratic kernel.
@@ -270,6 +301,11 @@ class RationalQuadratic(Radial):
     def _slope(self, h: Array) -> Array:
         return np.exp((-self.alpha - 1.0) * np.log1p(h / -self.alpha))
 
+    def frequency_factors(self, uniform: Callable[[], Array]) -> Array:
+        """Draw inverse squared length scales from a gamma distribution (GPML, below Eq. 4.20)."""
+        factors: Array = np.sqrt(_gamma(self.alpha, uniform()))
+        return factors
+
 
 # --- The squared exponential kernel.
 
@@ -310,3 +346,7 @@ class SquaredExponential(Radial):
 
     def _slope(self, h: Array) -> Array:
         return np.exp(h)
+
+    def frequency_factors(self, uniform: Callable[[], Array]) -> float:  # noqa: ARG002
+        """Return 1: it is the kernel whose frequencies are multiplied."""
+        return 1.0

@@ -60,6 +60,26 @@ def test_texts_have_the_covariances_that_the_kernel_gives_them(kernel):
     assert Phi @ Phi.T == pytest.approx(bound.matrix(rows), abs=4.5 * math.sqrt(0.5 / 20_000))
 
 
+class Cauchy:
+    """Of functions of a distance, `1 / (1 + |x - x'|²)`: a mixture with exponential weights."""
+
+    symbolic = False
+    variance = 1.0
+
+    def __init__(self, length_scale=1.0):
+        self.length_scale = length_scale
+
+    def frequency_factors(self, uniform):
+        return np.sqrt(-2.0 * np.log(uniform()))
+
+
+def test_a_kernel_of_ones_own_states_its_spectral_density():
+    features = features_of([Cauchy(2.0)], ["a"], n=20_000)
+    here, there = (features(np.array([a]))[0] for a in (0.0, 3.0))
+    expected = 1.0 / (1.0 + (3.0 / 2.0) ** 2)
+    assert here @ there == pytest.approx(expected, abs=4.5 * math.sqrt(0.5 / 20_000))
+
+
 def test_length_scales_are_in_the_unit():
     half, whole = features_of(KERNELS[:2], unit=2.0), features_of(KERNELS[:2])
     x = np.array([0.3, -0.8])
@@ -126,7 +146,11 @@ def test_every_point_has_length_1():
     ("arguments", "error", "message"),
     [
         (([], 50, 1), ValueError, "kernels must name at least one kernel, got none"),
-        (([Linear()], 50, 1), TypeError, "random features are known of SquaredExponential, .* got"),
+        (
+            ([Linear()], 50, 1),
+            TypeError,
+            "need kernels that state their spectral density .*, got Lin",
+        ),
         (([KERNELS[0]], 0, 1), ValueError, "n_features must be a positive whole number, got 0"),
         (([KERNELS[0]], 1.5, 1), ValueError, r"n_features must be a positive whole .*, got 1\.5"),
         (
