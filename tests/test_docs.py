@@ -17,9 +17,11 @@ from streamgp.apps import console
 from streamgp.base import Decision, Neighbour
 from streamgp.config import load, settings
 from streamgp.config import settings as worker_settings
+from streamgp.config.rules import RuleSection, section_class
 from streamgp.config.validation import expected as expected_words
 from streamgp.config.validation import shown
 from streamgp.interactive.messages import Fault, Origin
+from streamgp.query.registry import LEARNERS, rules
 
 DOCS = Path(__file__).parents[1] / "docs"
 if not DOCS.is_dir():
@@ -107,22 +109,19 @@ SECTIONS = {
     "[topics]": worker_settings.Topics,
     "[worker]": worker_settings.Worker,
 }
-RULES = {
-    "[query]": settings.Query,
-    "[challenge]": settings.ChallengeRule,
-    "[review]": settings.Review,
-    "[reservoir]": settings.Reservoir,
-    "[budget]": settings.Budget,
-}
+RULES = {f"[{kind}]": kind for kind in ("query", "challenge", "review", "reservoir", "budget")}
 
 
 def default_of(field: inspect.Field) -> str:
     if field.required:
         return "*required*"
-    if field.default is msgspec.NODEFAULT:
-        return "none"
-    if isinstance(field.default, msgspec.Struct):
-        return shown(msgspec.to_builtins(field.default)["rule"])
+    default = field.default
+    if default is msgspec.NODEFAULT:
+        default = field.default_factory() or "none"
+    if isinstance(default, RuleSection):
+        return shown(default.rule())
+    if default == "none":
+        return default
     return "[]" if field.default == () else shown(field.default)
 
 
@@ -152,9 +151,9 @@ def test_configuration_has_a_section_for_every_section_of_the_code():
 
 @pytest.mark.parametrize("heading", RULES)
 def test_configuration_lists_the_rules_and_their_settings(heading):
-    kinds = [inspect.type_info(kind) for kind in get_args(RULES[heading])]
     expected = {}
-    for kind in kinds:
+    for name in rules(RULES[heading]):
+        kind = inspect.type_info(section_class(RULES[heading], name))
         settings_of_rule = [
             (field.encode_name, expected_words(field.type), default_of(field))
             for field in kind.fields
@@ -168,6 +167,12 @@ def test_configuration_lists_the_rules_and_their_settings(heading):
         if name:
             last.append((name, allowed, "None" if default == "*off*" else default))
     assert listed == expected
+
+
+@pytest.mark.parametrize("name", ["gp", *LEARNERS])
+def test_configuration_lists_the_learners(name):
+    [row] = [row for row in rows(section(CONFIGURATION, "[learner]")) if row[0] == "`name`"]
+    assert f'"{name}"' in row[3]
 
 
 def test_configuration_examples_are_valid():

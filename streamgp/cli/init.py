@@ -3,58 +3,10 @@
 from __future__ import annotations
 
 import click
-import msgspec
 from click.shell_completion import CompletionItem, get_completion_class
 
-from streamgp.config.settings import Config, Learner, PresetName, Topics, Worker, resolved
-from streamgp.config.templates import REPLAY, WORKER
-from streamgp.config.validation import shown
-
-
-def template(preset: PresetName = "default", *, worker: bool = False) -> str:
-    """Write the configuration file of a preset, for a replay or for a worker."""
-    config = resolved(Config(preset=preset))
-    scale = config.learner.length_scale
-    return (WORKER if worker else REPLAY).format(
-        preset=shown(config.preset),
-        target=shown(config.target),
-        seed=config.seed,
-        warm_up=config.warm_up,
-        name=shown(Learner().name),
-        length_scale="#length_scale = 2.0" if scale is None else f"length_scale = {scale}",
-        noise_variance=config.learner.noise_variance,
-        max_points=shown(config.learner.max_points),
-        learn_hyperparameters=shown(config.learner.learn_hyperparameters),
-        drift=shown(config.learner.drift),
-        query=_rule(config.query),
-        challenge=_rule(config.challenge),
-        budget=shown("unlimited"),
-        error_rate=config.annotator.error_rate,
-        delay=config.annotator.delay,
-        decline_rate=config.annotator.decline_rate,
-        stubborn=shown(config.annotator.stubborn),
-        tiring_rate=config.annotator.tiring_rate,
-        half_life_s=config.annotator.half_life_s,
-        response_s=config.annotator.response_s,
-        slowing=config.annotator.slowing,
-        response_spread=config.annotator.response_spread,
-        noise=config.annotator.noise,
-        outlier=config.annotator.outlier,
-        states_noise=shown(config.annotator.states_noise),
-        **_of_worker(),
-    )
-
-
-def _of_worker() -> dict[str, str]:
-    topics = {name: shown(value) for name, value in msgspec.to_builtins(Topics()).items()}
-    topics["state_topic"] = topics.pop("state")
-    worker = {name: shown(value) for name, value in msgspec.to_builtins(Worker()).items()}
-    return topics | worker
-
-
-def _rule(rule: object) -> str:
-    settings = msgspec.to_builtins(rule)
-    return "\n".join(f"{name} = {shown(value)}" for name, value in settings.items())
+from streamgp.config.settings import PresetName
+from streamgp.config.templates import template
 
 
 @click.command()

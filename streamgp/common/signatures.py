@@ -21,6 +21,42 @@ def parameters(function: Callable[..., Any]) -> tuple[str, ...]:
     return _parameters(getattr(function, "__func__", function))
 
 
+def lacking(value: object, protocol: Callable[..., Any]) -> list[str]:
+    """Return what a protocol declares and an object has not, or does not take as declared.
+
+    Examples
+    --------
+    >>> class Counter:
+    ...     def add(self, n): ...
+    ...     def reset(self): ...
+    >>> class Other:
+    ...     def add(self): ...
+    >>> lacking(Other(), Counter)
+    ['add(n)', 'reset()']
+
+    """
+    missing = []
+    for name, member in vars(protocol).items():
+        if name.startswith("_"):
+            continue
+        if not inspect.isfunction(member):
+            missing += [] if hasattr(value, name) else [name]
+            continue
+        declared = list(inspect.signature(member).parameters.values())[1:]
+        by_name = [one.name for one in declared if one.kind is one.KEYWORD_ONLY]
+        in_order = [one.name for one in declared if one.kind is not one.KEYWORD_ONLY]
+        try:
+            signature = inspect.signature(getattr(value, name))
+            signature.bind(*in_order, **dict.fromkeys(by_name))
+        except (AttributeError, TypeError):
+            missing.append(
+                f"{name}({', '.join([*in_order, *(['*'] if by_name else []), *by_name])})"
+            )
+        except ValueError:  # something in C that does not say
+            continue
+    return missing
+
+
 @lru_cache(maxsize=1024)
 def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
     try:

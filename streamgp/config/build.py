@@ -1,6 +1,7 @@
 """From a configuration to objects: learner, rules, budget, loop, annotator.
 
-The only module that knows which class a name in the configuration stands for.
+Which class a name stands for is said by `streamgp.query.registry`. Learners are imported when
+one is built: with numpy, scipy and River they take longer to load than most commands do.
 
 """
 
@@ -8,32 +9,19 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
-from river.base import Classifier, Regressor
 
-from streamgp import query as rules
 from streamgp.base import Budget
+from streamgp.common.signatures import lacking
 from streamgp.config import settings
-from streamgp.config.validation import ConfigError, unknown
+from streamgp.config.rules import build_rule, find
+from streamgp.config.validation import ConfigError, shown, unknown
 from streamgp.interactive import InteractiveLoop, KeyedLoops
 from streamgp.interactive.loop_cache import Shelf
-from streamgp.kernels import SquaredExponential
-from streamgp.learners.boosting import (
-    ConfidenceBoostingClassifier,
-    OnlineGradientBoostingClassifier,
-)
-from streamgp.learners.ensemble_gp import EnsembleGPClassifier, EnsembleGPRegressor
-from streamgp.learners.forest import OnlineForestClassifier
-from streamgp.learners.gp_classifier import GPClassifier
-from streamgp.learners.gp_regressor import GPRegressor
-from streamgp.learners.privileged_gp import PrivilegedGPClassifier
-from streamgp.query import budgets, skeptical_classifier, skeptical_regressor
-from streamgp.query.budgets import AllOf
-from streamgp.query.retrospective import LeavingOneOut
-from streamgp.query.skeptical_base import check_reservoir
+from streamgp.query.registry import LEARNERS, Kind, TargetName
 from streamgp.simulation import (
     AnnotatorPanel,
     SimulatedAnnotator,
@@ -41,37 +29,14 @@ from streamgp.simulation import (
     TiredAnnotator,
 )
 
-_QUERIES: Mapping[type, Any] = {
-    settings.Paper: rules.PaperAsk,
-    settings.SkepticalQuery: rules.SkepticalAsk,
-    settings.Always: rules.AlwaysAsk,
-    settings.Never: rules.NeverAsk,
-    settings.Random: rules.RandomAsk,
-    settings.Entropy: rules.Entropy,
-    settings.LeastConfidence: rules.LeastConfidence,
-    settings.BestVersusSecond: rules.BestVersusSecond,
-    settings.Variance: rules.Variance,
-    settings.KL: rules.KL,
-    settings.Deterministic: rules.Deterministic,
-    settings.EqualError: rules.EqualErrorAsk,
-}
-_CHALLENGES: Mapping[type, Any] = {
-    settings.Paper: rules.PaperChallenge,
-    settings.SkepticalChallenge: rules.SkepticalChallenge,
-    settings.OutsideInterval: rules.OutsideInterval,
-    settings.Always: rules.AlwaysChallenge,
-    settings.Never: rules.NeverChallenge,
-}
-_BUDGETS: Mapping[type, Any] = {
-    settings.Unlimited: budgets.Unlimited,
-    settings.AtMost: budgets.AtMost,
-    settings.AtMostPer: budgets.AtMostPer,
-    settings.Adaptive: rules.AdaptiveThreshold,
-}
+if TYPE_CHECKING:
+    from river.base import Classifier, Regressor
 
+    from streamgp.query.skeptical_classifier import SkepticalClassifier
+    from streamgp.query.skeptical_regressor import SkepticalRegressor
 
-Model: TypeAlias = skeptical_classifier.SkepticalClassifier | skeptical_regressor.SkepticalRegressor
-Learner: TypeAlias = Classifier | Regressor
+Model: TypeAlias = "SkepticalClassifier | SkepticalRegressor"
+Learner: TypeAlias = "Classifier | Regressor"
 
 
 def build_model(config: settings.Config, *, source: str = "configuration") -> Model:
@@ -91,92 +56,136 @@ def build_model(config: settings.Config, *, source: str = "configuration") -> Mo
 
     Examples
     --------
-    >>> model = build_model(settings.Config(challenge=settings.Never()))
+    >>> from streamgp.config.rules import section
+    >>> model = build_model(settings.Config(challenge=section("challenge", "never")))
     >>> model.warm_up, type(model.challenge).__name__
     (200, 'NeverChallenge')
 
     """
+    from streamgp.query.skeptical_classifier import SkepticalClassifier
+    from streamgp.query.skeptical_regressor import SkepticalRegressor
+
     config = settings.resolved(config)
-    learner = build_learner(config.learner, config.seed, target=config.target, source=source)
+    learner: Any = build_learner(config.learner, config.seed, target=config.target, source=source)
     shared: dict[str, Any] = {
-        "query": _construct(_QUERIES, config.query),
-        "challenge": _construct(_CHALLENGES, config.challenge),
-        "budget": _build_budget(config.budget, config.seed),
+        **{kind: _build(kind, config, source) for kind in _ALWAYS},
         "warm_up": 0 if config.warm_up is None else config.warm_up,
         "seed": config.seed,
     }
-    if isinstance(learner, Regressor):
-        return skeptical_regressor.SkepticalRegressor(learner, **shared)
-    review = _build_review(config, learner, source=source)
-    reservoir = _build_reservoir(config, learner, source=source)
-    return skeptical_classifier.SkepticalClassifier(
-        learner, review=review, reservoir=reservoir, **shared
-    )
+    if config.target == "number":
+        return SkepticalRegressor(learner, **shared)
+    looks = {kind: _build(kind, config, source) for kind in _LATER}
+    _check_looks(looks, config, learner, source)
+    return SkepticalClassifier(learner, **shared, **looks)
 
 
-def build_learner(
-    learner: settings.Learner, seed: int, *, target: settings.TargetName = "label", source: str
-) -> Learner:
-    """Build one of the learners of streamgp, or find and build one of River."""
-    if learner.name == "gp":
-        return _gaussian_process(learner, GPClassifier if target == "label" else GPRegressor)
-    cls = find_learner(learner.name, target=target, source=source)
-    options = dict(learner.options)
-    # Kernels and weak learners are objects, which a file cannot hold.
-    objects = _OBJECTS if learner.name in _OWN else ("kernels",)
-    allowed = [name for name in inspect.signature(cls).parameters if name not in objects]
-    for name in options:
-        if name not in allowed:
-            raise ConfigError(f"{source}: {unknown(f'learner.options.{name}', name, allowed)}")
-    if "seed" in allowed:  # otherwise no two runs would be alike
-        options.setdefault("seed", seed)
-    try:
-        return cls(**options)
-    except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
+# Which rules a model always has, and which ones only where the past is looked at again.
+_ALWAYS: tuple[Kind, ...] = ("query", "challenge", "budget")
+_LATER: tuple[Kind, ...] = ("review", "reservoir")
+
+
+def _build(kind: Kind, config: settings.Config, source: str) -> Any:
+    rule = getattr(config, kind)
+    return build_rule(kind, rule, seed=config.seed, source=source, path=kind)
+
+
+def _check_looks(
+    looks: Mapping[Kind, Any], config: settings.Config, learner: Learner, source: str
+) -> None:
+    from streamgp.query.skeptical_base import check_reservoir
+
+    if looks["review"] is not None and not hasattr(learner, "leave_one_out"):
         raise ConfigError(
-            f"{source}: learner.options: {learner.name} cannot be built with them: {error}"
+            f'{source}: review.rule = "{config.review.rule()}" is not allowed with learner.name = '
+            f'"{config.learner.name}", which cannot leave an example out; expected "never"'
+        )
+    try:
+        check_reservoir(looks["reservoir"], learner)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(
+            f'{source}: reservoir.rule = "{config.reservoir.rule()}" is not allowed: {error}'
         ) from None
 
 
-_OWN: Mapping[str, Mapping[settings.TargetName, type[Learner]]] = {
-    "ensemble": {"label": EnsembleGPClassifier, "number": EnsembleGPRegressor},
-    "forest": {"label": OnlineForestClassifier},
-    "confidence_boosting": {"label": ConfidenceBoostingClassifier},
-    "gradient_boosting": {"label": OnlineGradientBoostingClassifier},
-    "privileged": {"label": PrivilegedGPClassifier},
-}
-_OBJECTS = ("kernel", "privileged_kernel", "kernels", "model")
-
-
-def _gaussian_process(
-    learner: settings.Learner, cls: type[GPClassifier] | type[GPRegressor]
+def build_learner(
+    learner: settings.Learner, seed: int, *, target: TargetName = "label", source: str
 ) -> Learner:
+    """Build one of the learners of streamgp, or find and build one of River."""
+    from streamgp.query.skeptical_base import as_classifier, as_regressor, split
+
+    if learner.name == "gp":
+        return _gaussian_process(learner, target, source)
+    name, options = learner.name, dict(learner.options)
+    cls = find_learner(name, target=target, source=source)
+    arguments = inspect.signature(cls).parameters
+    if not any(one.kind is one.VAR_KEYWORD for one in arguments.values()):
+        for option in options:
+            if option not in arguments:
+                raise ConfigError(
+                    f"{source}: {unknown(f'learner.options.{option}', option, arguments)}"
+                )
+    if "seed" in arguments:  # otherwise no two runs would be alike
+        options.setdefault("seed", seed)
+    for option in _OBJECTS & options.keys():
+        options[option] = _object(option, options[option], f"{source}: learner.options.{option}")
+    try:
+        built: Learner = cls(**options)
+    except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise ConfigError(
+            f"{source}: learner.options: {name} cannot be built with them: {error}"
+        ) from None
+    try:
+        split(built, as_classifier if target == "label" else as_regressor)
+    except TypeError as error:
+        raise ConfigError(f'{source}: learner.name = "{name}" is not allowed: {error}') from None
+    return built
+
+
+# Options that are objects, which a file names as `module:name`.
+_OBJECTS = frozenset(("kernel", "privileged_kernel", "kernels", "model"))
+
+
+def _object(option: str, named: object, where: str) -> Any:
+    if isinstance(named, list):
+        return [_object(option, each, f"{where}[{i}]") for i, each in enumerate(named)]
+    if not isinstance(named, str) or ":" not in named:
+        raise ConfigError(
+            f"{where} = {shown(named)} is not allowed, expected what makes an object, as in "
+            '"streamgp.kernels:Matern52" or "my_kernels:weekly"'
+        )
+    from streamgp.kernels import Kernel
+
+    made = find(named, f'{where} = "{named}"')()
+    missing = [] if option == "model" else lacking(made, Kernel)
+    if missing:
+        raise ConfigError(
+            f'{where} = "{named}" gives {made!r}, which is no kernel: it lacks {", ".join(missing)}'
+        )
+    return made
+
+
+def _gaussian_process(learner: settings.Learner, target: TargetName, source: str) -> Learner:
+    from streamgp.kernels import SquaredExponential
+    from streamgp.learners.gp_classifier import GPClassifier
+    from streamgp.learners.gp_regressor import GPRegressor
+
     learner = settings.resolved(settings.Config(learner=learner)).learner
     scale, noise = learner.length_scale, learner.noise_variance
     assert noise is not None  # the preset says it
-    # Settings that a regressor does not have are refused with the configuration.
-    changing: dict[str, Any] = {}
-    if cls is GPClassifier:
-        changing = {"window": learner.window, "drift": learner.drift}
-    return cls(
-        None if scale is None else SquaredExponential(length_scale=scale),
-        noise,
-        None if learner.max_points == "all" else learner.max_points,
-        learner.learn_hyperparameters,
-        **changing,
-    )
+    kernel = None if scale is None else SquaredExponential(length_scale=scale)
+    if "kernel" in learner.options:
+        kernel = _object("kernel", learner.options["kernel"], f"{source}: learner.options.kernel")
+    points = None if learner.max_points == "all" else learner.max_points
+    learn = learner.learn_hyperparameters
+    if target == "number":  # a window and drift are refused with the configuration
+        return GPRegressor(kernel, noise, points, learn)
+    return GPClassifier(kernel, noise, points, learn, window=learner.window, drift=learner.drift)
 
 
-_KINDS: Mapping[settings.TargetName, tuple[type[Learner], str, str]] = {
-    "label": (Classifier, "classifier", "river.naive_bayes.GaussianNB"),
-    "number": (Regressor, "regressor", "river.tree.HoeffdingTreeRegressor"),
-}
+def find_learner(name: str, *, target: TargetName = "label", source: str) -> Callable[..., Any]:
+    """Find a learner of streamgp by its name, or import another one by its path.
 
-
-def find_learner(name: str, *, target: settings.TargetName = "label", source: str) -> type[Learner]:
-    """Find a learner of streamgp by its name, or import one of River by its path.
-
-    Nothing is imported that is not a River classifier, or regressor.
+    Paths are `module:name`, or those of River with dots alone.
 
     Examples
     --------
@@ -184,37 +193,45 @@ def find_learner(name: str, *, target: settings.TargetName = "label", source: st
     'GaussianNB'
 
     """
-    wanted, kind, example = _KINDS[target]
     where = f'{source}: learner.name = "{name}"'
-    if name in _OWN:
-        if target not in _OWN[name]:
+    if name in LEARNERS:
+        classes = LEARNERS[name].classes
+        if target not in classes:
             raise ConfigError(f'{where} is not allowed with target = "number": it is for labels')
-        return _OWN[name][target]
+        return find(classes[target], where)
+    if ":" in name:
+        return find(name, where)
+    return _of_river(name, target, where)
+
+
+def _of_river(name: str, target: TargetName, where: str) -> type[Learner]:
+    from river.base import Classifier, Regressor
+
+    kind, example = "classifier", "river.naive_bayes.GaussianNB"
+    wanted: type[Learner] = Classifier
+    if target == "number":
+        wanted, kind, example = Regressor, "regressor", "river.tree.HoeffdingTreeRegressor"
     module_name, _, class_name = name.rpartition(".")
     if module_name.split(".")[0] != "river" or not name.replace(".", "").isidentifier():
+        own = ", ".join(f'"{one}"' for one in LEARNERS if target in LEARNERS[one].classes)
         raise ConfigError(
-            f'{where} is not allowed, expected "gp", {", ".join(_named(target))} or the path of '
-            f'a River {kind}, as in "{example}"'
+            f'{where} is not allowed, expected "gp", {own} or the path of a River {kind}, as in '
+            f'"{example}", or of one of your own, as in "my_learners:MyLearner"'
         )
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         raise ConfigError(f"{where} is not allowed: {error}") from None
-    cls = getattr(module, class_name, None)
-    if not (isinstance(cls, type) and issubclass(cls, wanted)) or inspect.isabstract(cls):
-        there = ", ".join(
-            key
-            for key, value in vars(module).items()
-            if isinstance(value, type)
-            and issubclass(value, wanted)
-            and not inspect.isabstract(value)
-        )
+
+    def is_one(cls: object) -> bool:
+        return isinstance(cls, type) and issubclass(cls, wanted) and not inspect.isabstract(cls)
+
+    cls: Any = getattr(module, class_name, None)
+    if not is_one(cls):
+        there = ", ".join(key for key, value in vars(module).items() if is_one(value))
         raise ConfigError(f"{where} is not a River {kind}; {module_name} has {there or 'none'}")
-    return cls
-
-
-def _named(target: settings.TargetName) -> list[str]:
-    return [f'"{name}"' for name, kinds in _OWN.items() if target in kinds]
+    found: type[Learner] = cls
+    return found
 
 
 def build_loop(
@@ -246,7 +263,7 @@ def build_loop(
 
     """
     model, spans = build_model(config, source=source), config.loop
-    total = build_total_budget(config)
+    total = build_total_budget(config, source=source)
     if config.log.key is None:
         if total is not None:
             raise ConfigError(
@@ -312,65 +329,10 @@ def _one_annotator(
     )
 
 
-def _build_review(
-    config: settings.Config, learner: Learner, *, source: str
-) -> rules.LeaveOneOutReview | None:
-    review = config.review
-    if isinstance(review, settings.Never):
-        return None
-    if not isinstance(learner, LeavingOneOut):
-        raise ConfigError(
-            f'{source}: review.rule = "leave_one_out" is not allowed with learner.name = '
-            f'"{config.learner.name}", which cannot leave an example out; expected "never"'
-        )
-    return rules.LeaveOneOutReview(
-        threshold=review.threshold,
-        every=review.every,
-        budget=_build_budget(review.budget, config.seed),
-    )
-
-
-def _build_reservoir(
-    config: settings.Config, learner: Learner, *, source: str
-) -> rules.ReservoirAsk | None:
-    reservoir = config.reservoir
-    if isinstance(reservoir, settings.Never):
-        return None
-    rule = rules.ReservoirAsk(
-        criterion=reservoir.criterion,
-        size=reservoir.size,
-        every=reservoir.every,
-        max_age_s=reservoir.max_age_s,
-        budget=_build_budget(reservoir.budget, config.seed),
-    )
-    try:
-        check_reservoir(rule, learner)
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f'{source}: reservoir.rule = "latest" is not allowed: {error}') from None
-    return rule
-
-
-def build_total_budget(config: settings.Config) -> Budget | None:
+def build_total_budget(config: settings.Config, *, source: str = "configuration") -> Budget | None:
     """Build the budget for all keys together, None for none."""
-    if isinstance(config.total_budget, settings.Unlimited):
+    rule = config.total_budget
+    if rule.rule() == "unlimited":
         return None
-    built: Budget = _build_budget(config.total_budget, config.seed)
+    built: Budget = build_rule("budget", rule, seed=config.seed, source=source, path="total_budget")
     return built
-
-
-def _build_budget(budget: settings.Budget, seed: int) -> Any:
-    if isinstance(budget, settings.AllOf):
-        return AllOf(*(_build_budget(one, seed) for one in budget.budgets))
-    if isinstance(budget, settings.Rate):  # the only one that draws
-        return budgets.RateBudget(
-            budget.rate,
-            window=budget.window,
-            horizon=budget.horizon,
-            seed=seed,
-            gives_back=budget.gives_back,
-        )
-    return _construct(_BUDGETS, budget)
-
-
-def _construct(classes: Mapping[type, Any], rule: msgspec.Struct | None) -> Any:
-    return None if rule is None else classes[type(rule)](**msgspec.structs.asdict(rule))

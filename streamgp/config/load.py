@@ -10,13 +10,14 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from connectors.tables.cells import is_integer_text
-from streamgp.config import settings
 from streamgp.config.broker_url import parse_address
+from streamgp.config.rules import RuleSection, rule_of
 from streamgp.config.settings import (
     TOPIC_FIELDS,
     Annotator,
@@ -24,14 +25,13 @@ from streamgp.config.settings import (
     Learner,
     Name,
     PlainLabel,
-    PresetName,
     Security,
-    TargetName,
     Topics,
     WorkerConfig,
     replay_part,
 )
-from streamgp.config.validation import ConfigError, convert, one_of, shown
+from streamgp.config.validation import ConfigError, check, convert, one_of, shown
+from streamgp.query.registry import Kind, TargetName, rules
 
 # --- What cannot be together in the settings of a worker.
 #
@@ -69,11 +69,7 @@ def check_name(name: str, *, where: str) -> None:
     streamgp.config.validation.ConfigError: --instance = "../up" is not ...
 
     """
-    from msgspec import inspect
-
-    from streamgp.config.validation import check
-
-    check(name, inspect.type_info(Name), where)
+    check(name, msgspec.inspect.type_info(Name), where)
 
 
 def _check_topics(topics: Topics, source: str) -> None:
@@ -332,10 +328,15 @@ def _check_learner(learner: Learner, source: str) -> None:
                     f'{source}: learner.{name} belongs to the learner "gp", not to '
                     f'"{learner.name}"; its settings go into [learner.options]'
                 )
-    elif learner.options:
+    elif learner.options.keys() - {"kernel"}:
         raise ConfigError(
             f"{source}: learner.options is for other learners; the settings "
-            f'of "gp" are {", ".join(_OF_GP[:-1])} and {_OF_GP[-1]}'
+            f'of "gp" are {", ".join(_OF_GP[:-1])} and {_OF_GP[-1]}, and options.kernel'
+        )
+    elif learner.options and learner.length_scale is not None:
+        raise ConfigError(
+            f"{source}: learner.length_scale = {learner.length_scale} and learner.options.kernel, "
+            "which has length scales of its own, exclude each other; do without one of them"
         )
     if learner.window is not None and learner.max_points is not None:
         raise ConfigError(
@@ -346,59 +347,48 @@ def _check_learner(learner: Learner, source: str) -> None:
 
 
 def _check_experts(config: Config, source: str) -> None:
-    rule = config.query
-    if isinstance(rule, settings.KL | settings.Deterministic) and config.learner.name != "ensemble":
-        raise ConfigError(
-            f'{source}: query.rule = "{rule.__struct_config__.tag}" compares the experts of an '
-            'ensemble; it needs learner.name = "ensemble", got '
-            f'"{config.learner.name}"; "variance" is for any learner'
-        )
-
-
-_NUMBER_QUERIES = (
-    settings.Variance,
-    settings.KL,
-    settings.Deterministic,
-    settings.Always,
-    settings.Never,
-    settings.Random,
-)
-_NUMBER_CHALLENGES = (settings.OutsideInterval, settings.SkepticalChallenge, settings.Never)
+    rule, learner = config.query, config.learner.name
+    known = None if rule is None else rule_of("query", rule)
+    if known is None or not known.compares_experts or learner == "ensemble" or ":" in learner:
+        return
+    raise ConfigError(
+        f'{source}: query.rule = "{known.name}" compares the experts of an ensemble; it needs '
+        f'learner.name = "ensemble", got "{learner}"; "variance" is for any learner'
+    )
 
 
 def _check_target(config: Config, source: str) -> None:
     """Refuse rules and annotators that are for targets of the other kind."""
     if config.target == "number":
         _check_numbers(config, source)
+    else:
+        for path, annotator in _annotators(config):
+            for name in ("noise", "states_noise"):
+                if getattr(annotator, name):
+                    raise ConfigError(f"{source}: {path}.{name} {_FOR_NUMBERS}")
+    kinds: tuple[Kind, ...] = ("query", "challenge", "review", "reservoir")
+    for kind in kinds:
+        _check_rule(kind, getattr(config, kind), config.target, source)
+
+
+_FOR_NUMBERS = 'is for numbers; it needs target = "number" (on the command line --target number)'
+
+
+def _check_rule(kind: Kind, rule: RuleSection | None, target: TargetName, source: str) -> None:
+    known = None if rule is None else rule_of(kind, rule)
+    if known is None or target in known.targets:
         return
-    if isinstance(config.challenge, settings.OutsideInterval):
-        raise ConfigError(
-            f'{source}: challenge.rule = "outside_interval" is for numbers; it needs '
-            'target = "number" (on the command line --target number)'
-        )
-    for path, annotator in _annotators(config):
-        for name in ("noise", "states_noise"):
-            if getattr(annotator, name):
-                raise ConfigError(
-                    f'{source}: {path}.{name} is for numbers; it needs target = "number" '
-                    "(on the command line --target number)"
-                )
+    where = f'{source}: {kind}.rule = "{known.name}"'
+    if target == "label":
+        raise ConfigError(f"{where} {_FOR_NUMBERS}")
+    expected = one_of(name for name, one in rules(kind).items() if target in one.targets)
+    raise ConfigError(f'{where} is not allowed with target = "number", expected {expected}')
 
 
 def _check_numbers(config: Config, source: str) -> None:
     where = 'is not allowed with target = "number"'
     if config.preset != "default":
         raise ConfigError(f'{source}: preset = "{config.preset}" {where}, expected "default"')
-    for name, rule, allowed in (
-        ("query", config.query, _NUMBER_QUERIES),
-        ("challenge", config.challenge, _NUMBER_CHALLENGES),
-        ("review", config.review, (settings.Never,)),
-        ("reservoir", config.reservoir, (settings.Never,)),
-    ):
-        if rule is not None and not isinstance(rule, allowed):
-            tag = rule.__struct_config__.tag
-            expected = one_of(str(kind.__struct_config__.tag) for kind in allowed)
-            raise ConfigError(f'{source}: {name}.rule = "{tag}" {where}, expected {expected}')
     for name in ("window", "drift"):
         if getattr(config.learner, name):
             raise ConfigError(f"{source}: learner.{name} {where}: it is for labels")
@@ -433,21 +423,18 @@ def _check_annotators(config: Config, source: str) -> None:
             )
 
 
-def with_options(
-    config: Config,
-    *,
-    label: str | None = None,
-    time: str | None = None,
-    key: str | None = None,
-    ignore: tuple[str, ...] = (),
-    features: tuple[str, ...] = (),
-    annotator: tuple[str, ...] = (),
-    preset: PresetName | None = None,
-    target: TargetName | None = None,
-    seed: int | None = None,
-    limit: int | None = None,
-) -> Config:
+def with_options(config: Config, *, annotator: Sequence[str] = (), **options: Any) -> Config:
     """Let what was given on the command line replace what the file says.
+
+    Parameters
+    ----------
+    config
+        What the file says.
+    annotator
+        The values of `--annotator`.
+    options
+        Settings of the top level, of [log] or of [loop], by their names; None, or no value of
+        several, where an option was not given.
 
     Examples
     --------
@@ -457,19 +444,10 @@ def with_options(
     3
 
     """
-    given = {
-        "label": label,
-        "time": time,
-        "key": key,
-        "ignore": ignore or None,
-        "features": features or None,
-        "limit": limit,
-    }
-    log = replace(config.log, **{name: value for name, value in given.items() if value is not None})
-    return replace(
-        with_annotators(config, annotator),
-        preset=config.preset if preset is None else preset,
-        target=config.target if target is None else target,
-        seed=config.seed if seed is None else seed,
-        log=log,
-    )
+    given = {name: value for name, value in options.items() if value not in (None, ())}
+    config = with_annotators(config, annotator)
+    for section in ("log", "loop"):
+        old = getattr(config, section)
+        own = {name: given.pop(name) for name in old.__struct_fields__ if name in given}
+        config = replace(config, **{section: replace(old, **own)})
+    return replace(config, **given)

@@ -1,13 +1,14 @@
 """The settings: what the sections of a configuration are called and what they may hold.
 
-Only names, types, ranges and defaults stand here; `config` reads them from a file, `build` makes
-objects of them. A setting that is None is taken from the preset, or, where the preset has none
-either, is switched off.
+Only names, types, ranges and defaults stand here, those of rules in `rules`; `load` reads them from
+a file, `build` makes objects of them. A setting that is None is taken from the preset, or, where
+the preset has none either, is switched off.
 
 """
 
 from __future__ import annotations
 
+from functools import cache, partial
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -15,17 +16,21 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from connectors.topics import TopicName
+from streamgp.config.rules import Budget, Challenge, Query, Reservoir, Review, Section, section
+from streamgp.query.registry import (
+    LONGEST_S,
+    Count,
+    NonNegative,
+    Positive,
+    Seconds,
+    Share,
+    TargetName,
+)
 
-Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
-# 30 000 years, so that no sum of times leaves the numbers.
-_LONGEST_S = 10**12
-Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=_LONGEST_S)]
-Count: TypeAlias = Annotated[int, Meta(ge=1)]
 # numpy, inside some River learners, takes no larger seed.
 Seed: TypeAlias = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 PresetName: TypeAlias = Literal["default", "paper"]
-TargetName: TypeAlias = Literal["label", "number"]
 
 # What a label in a log can be.
 PlainLabel: TypeAlias = bool | int | float | str
@@ -35,188 +40,17 @@ T = TypeVar("T")
 DEFAULT_SEED = 1
 
 
-class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A section of the file; an unknown key in it is an error."""
-
-
-class _Rule(Section, frozen=True, kw_only=True, tag_field="rule"):
-    """A section whose `rule` says which further keys it has."""
-
-
-class Paper(_Rule, frozen=True, kw_only=True, tag="paper"):
-    """The rule of the ISGP paper."""
-
-
-class Always(_Rule, frozen=True, kw_only=True, tag="always"):
-    """Always ask, or challenge every disagreement."""
-
-
-class Never(_Rule, frozen=True, kw_only=True, tag="never"):
-    """Never ask, never challenge, or never look back."""
-
-
-class SkepticalQuery(_Rule, frozen=True, kw_only=True, tag="skeptical"):
-    """Ask with c times the probability that the prediction is wrong, or with a least one."""
-
-    c: Annotated[float, Meta(ge=0)] = 1.0
-    at_least: Share = 0.0
-
-
-class Random(_Rule, frozen=True, kw_only=True, tag="random"):
-    """Ask for a fixed share of the events."""
-
-    rate: Share
-
-
-class Entropy(_Rule, frozen=True, kw_only=True, tag="entropy"):
-    """Ask when the entropy of the probabilities, in nats, exceeds a threshold."""
-
-    threshold: Annotated[float, Meta(ge=0)] = 0.0
-
-
-class LeastConfidence(_Rule, frozen=True, kw_only=True, tag="least_confidence"):
-    """Ask when one minus the highest probability exceeds a threshold."""
-
-    threshold: Share = 0.0
-
-
-class BestVersusSecond(_Rule, frozen=True, kw_only=True, tag="best_versus_second"):
-    """Ask when the two highest probabilities are too close."""
-
-    threshold: Share = 0.0
-
-
-class Variance(_Rule, frozen=True, kw_only=True, tag="variance"):
-    """Ask when the variance of what is predicted exceeds a threshold."""
-
-    threshold: Annotated[float, Meta(ge=0)] = 0.0
-
-
-class KL(_Rule, frozen=True, kw_only=True, tag="kl"):
-    """Ask when the predictions of the experts of an ensemble diverge."""
-
-    threshold: Annotated[float, Meta(ge=0)] = 0.0
-    least_weight: Share = 0.0
-
-
-class Deterministic(_Rule, frozen=True, kw_only=True, tag="deterministic"):
-    """Ask when the means of the experts of an ensemble are far apart."""
-
-    threshold: Annotated[float, Meta(ge=0)] = 0.0
-
-
-class EqualError(_Rule, frozen=True, kw_only=True, tag="equal_error"):
-    """Ask below the confidence at which right and wrong predictions are equally often misjudged."""
-
-    uncertainty: Literal["bvsb", "entropy"] = "bvsb"
-    at_least: Share = 0.1
-    forgetting: Annotated[float, Meta(gt=0, le=1)] = 0.99
-
-
-class SkepticalChallenge(_Rule, frozen=True, kw_only=True, tag="skeptical"):
-    """Challenge when the given label is wrong with more than this probability."""
-
-    threshold: Share = 0.1
-
-
-class OutsideInterval(_Rule, frozen=True, kw_only=True, tag="outside_interval"):
-    """Challenge a number outside the interval in which answers are expected."""
-
-    level: Share = 0.99
-
-
-class Unlimited(_Rule, frozen=True, kw_only=True, tag="unlimited"):
-    """No limit on label requests."""
-
-
-class AtMost(_Rule, frozen=True, kw_only=True, tag="at_most"):
-    """At most n label requests in all."""
-
-    n: Annotated[int, Meta(ge=0)]
-    gives_back: bool = True
-
-
-class AtMostPer(_Rule, frozen=True, kw_only=True, tag="at_most_per"):
-    """At most n label requests in any span_s seconds."""
-
-    n: Annotated[int, Meta(ge=0)]
-    span_s: Seconds
-    gives_back: bool = False
-
-
-class Rate(_Rule, frozen=True, kw_only=True, tag="rate"):
-    """Questions for about this share of the events."""
-
-    rate: Share
-    window: Count = 50
-    horizon: Count = 8
-    gives_back: bool = True
-
-
-class Adaptive(_Rule, frozen=True, kw_only=True, tag="adaptive"):
-    """Questions about this share of the events, by a threshold that follows the scores."""
-
-    rate: Share
-    step: Annotated[float, Meta(gt=0)] = 1.0
-
-
-class AllOf(_Rule, frozen=True, kw_only=True, tag="all_of"):
-    """Several budgets at once."""
-
-    budgets: Annotated[tuple[AtMost | AtMostPer | Rate | Adaptive, ...], Meta(min_length=1)]
-
-
-Budget: TypeAlias = Unlimited | AtMost | AtMostPer | Rate | Adaptive | AllOf
-
-
-class LeaveOneOut(_Rule, frozen=True, kw_only=True, tag="leave_one_out"):
-    """Challenge old labels that have become improbable, by what all others say."""
-
-    threshold: Share = 0.3
-    every: Count = 5
-    budget: Budget = Unlimited()
-
-
-class Latest(_Rule, frozen=True, kw_only=True, tag="latest"):
-    """Ask about the one of the latest events whose label would tell most."""
-
-    criterion: Literal["l2fm", "hvar", "rkhs", "mvar", "rand"] = "l2fm"
-    size: Count = 200
-    every: Count = 10
-    max_age_s: Seconds | None = None
-    budget: Budget = Unlimited()
-
-
-Query: TypeAlias = (
-    Paper
-    | SkepticalQuery
-    | Always
-    | Never
-    | Random
-    | Entropy
-    | LeastConfidence
-    | BestVersusSecond
-    | Variance
-    | KL
-    | Deterministic
-    | EqualError
-)
-ChallengeRule: TypeAlias = Paper | SkepticalChallenge | OutsideInterval | Always | Never
-Review: TypeAlias = Never | LeaveOneOut
-Reservoir: TypeAlias = Never | Latest
-
-
 class Learner(Section, frozen=True, kw_only=True):
     """One of streamgp, such as the Gaussian process ("gp"), or a River learner by its path."""
 
     name: Text = "gp"
-    length_scale: Annotated[float, Meta(gt=0)] | None = None
-    noise_variance: Annotated[float, Meta(gt=0)] | None = None
+    length_scale: Positive | None = None
+    noise_variance: Positive | None = None
     max_points: Count | Literal["all"] | None = None
     learn_hyperparameters: bool | Literal["leave_one_out"] = False
     window: Count | None = None
     drift: bool = False
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class Annotator(Section, frozen=True, kw_only=True):
@@ -229,17 +63,17 @@ class Annotator(Section, frozen=True, kw_only=True):
 
     name: Text | None = None
     error_rate: Share = 0.0
-    tiring_rate: Annotated[float, Meta(ge=0)] = 0.0
+    tiring_rate: NonNegative = 0.0
     half_life_s: Seconds = 3600.0
     response_s: Seconds = 2.0
     slowing: Annotated[float, Meta(ge=0, le=10**6)] = 0.05
     response_spread: Annotated[float, Meta(ge=0, le=10)] = 0.25
-    delay: Annotated[float, Meta(ge=0, le=_LONGEST_S)] = 0.0
+    delay: Annotated[float, Meta(ge=0, le=LONGEST_S)] = 0.0
     decline_rate: Share = 0.0
     stubborn: bool = False
     classes: Annotated[tuple[PlainLabel, ...], Meta(min_length=1)] | None = None
-    noise: Annotated[float, Meta(ge=0)] = 0.0
-    outlier: Annotated[float, Meta(ge=0)] = 5.0
+    noise: NonNegative = 0.0
+    outlier: NonNegative = 5.0
     states_noise: bool = False
     seed: Seed | None = None
 
@@ -276,38 +110,35 @@ class Config(Section, frozen=True, kw_only=True):
     warm_up: Annotated[int, Meta(ge=0)] | None = None
     learner: Learner = Learner()
     query: Query | None = None
-    challenge: ChallengeRule | None = None
-    review: Review = Never()
-    reservoir: Reservoir = Never()
-    budget: Budget = Unlimited()
-    total_budget: Budget = Unlimited()
+    challenge: Challenge | None = None
+    review: Review = msgspec.field(default_factory=partial(section, "review", "never"))
+    reservoir: Reservoir = msgspec.field(default_factory=partial(section, "reservoir", "never"))
+    budget: Budget = msgspec.field(default_factory=partial(section, "budget", "unlimited"))
+    total_budget: Budget = msgspec.field(default_factory=partial(section, "budget", "unlimited"))
     annotator: Annotator = Annotator()
-    annotators: dict[Text, Annotator] = {}
+    annotators: dict[Text, Annotator] = msgspec.field(default_factory=dict)
     log: Log = Log()
     loop: Loop = Loop()
 
 
-NUMBER_QUERY: Query = Variance()
-NUMBER_CHALLENGE: ChallengeRule = OutsideInterval()
-"""The rules where targets are numbers and nothing else is said."""
-
-# What the presets of `streamgp.isgp` decide; a test holds the two together.
-PRESETS: dict[str, Config] = {
-    "default": Config(
-        preset="default",
-        warm_up=200,
-        learner=Learner(noise_variance=0.5, max_points=500),
-        query=SkepticalQuery(),
-        challenge=SkepticalChallenge(),
-    ),
-    "paper": Config(
-        preset="paper",
-        warm_up=0,
-        learner=Learner(length_scale=2.0, noise_variance=1e-16, max_points="all"),
-        query=Paper(),
-        challenge=Paper(),
-    ),
-}
+@cache
+def preset(name: PresetName, target: TargetName = "label") -> Config:
+    """Return what a preset decides, as `streamgp.isgp` does; a test holds the two together."""
+    query, challenge = section("query", "skeptical"), section("challenge", "skeptical")
+    if name == "paper":
+        query, challenge = section("query", "paper"), section("challenge", "paper")
+    if target == "number":
+        query, challenge = section("query", "variance"), section("challenge", "outside_interval")
+    learner = Learner(noise_variance=0.5, max_points=500)
+    if name == "paper":
+        learner = Learner(length_scale=2.0, noise_variance=1e-16, max_points="all")
+    return Config(
+        preset=name,
+        warm_up=200 if name == "default" else 0,
+        learner=learner,
+        query=query,
+        challenge=challenge,
+    )
 
 
 def resolved(config: Config) -> Config:
@@ -317,28 +148,29 @@ def resolved(config: Config) -> Config:
     --------
     >>> resolved(Config()).challenge
     SkepticalChallenge(threshold=0.1)
-    >>> resolved(Config(preset="paper", challenge=Never())).challenge
-    Never()
+    >>> resolved(Config(preset="paper", challenge=section("challenge", "never"))).challenge
+    NeverChallenge()
 
     """
-    preset = PRESETS[config.preset]
+    given = preset(config.preset, config.target)
     learner = config.learner
     if learner.name == "gp":
         # A window is a bound itself, in place of the preset's.
-        bound = preset.learner.max_points if learner.window is None else None
+        bound = given.learner.max_points if learner.window is None else None
+        # A kernel has a length scale of its own.
+        scale = None if "kernel" in learner.options else given.learner.length_scale
         learner = replace(
             learner,
-            length_scale=_first(learner.length_scale, preset.learner.length_scale),
-            noise_variance=_first(learner.noise_variance, preset.learner.noise_variance),
+            length_scale=_first(learner.length_scale, scale),
+            noise_variance=_first(learner.noise_variance, given.learner.noise_variance),
             max_points=_first(learner.max_points, bound),
         )
-    numbers = config.target == "number"
     return replace(
         config,
         learner=learner,
-        warm_up=_first(config.warm_up, preset.warm_up),
-        query=_first(config.query, NUMBER_QUERY if numbers else preset.query),
-        challenge=_first(config.challenge, NUMBER_CHALLENGE if numbers else preset.challenge),
+        warm_up=_first(config.warm_up, given.warm_up),
+        query=_first(config.query, given.query),
+        challenge=_first(config.challenge, given.challenge),
     )
 
 

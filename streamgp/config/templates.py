@@ -1,9 +1,21 @@
 """The text of the configuration files that `streamgp init` prints.
 
 Settings stand with their value; those that are off by default stand as `#name = example`, so that
-taking away the `#` gives a valid file. Other comments begin with `# `.
+taking away the `#` gives a valid file. Other comments begin with `# `. What is said of rules and
+learners stands where they are registered, in `streamgp.query.registry`.
 
 """
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from textwrap import fill
+
+import msgspec
+
+from streamgp.config.settings import Config, Learner, PresetName, Topics, Worker, resolved
+from streamgp.config.validation import shown
+from streamgp.query.registry import LEARNERS, Kind, rules
 
 _REPLAY_HEAD = """\
 # Configuration of streamgp, read by `streamgp replay LOG --config FILE`.
@@ -32,16 +44,12 @@ warm_up = {warm_up}
 
 _RULES = """\
 [learner]
-# "gp", a Gaussian process; "ensemble", several with random features, which cost the same after a
-# million labels; for labels "forest", random trees, "confidence_boosting" or "gradient_boosting",
-# several forests, or "privileged", a Gaussian process that believes an answer as far as what came
-# with it suggests; or any River classifier by its path, for example "river.naive_bayes.GaussianNB",
-# or regressor. The settings of all but "gp" go into a section [learner.options], in place of those
-# below; an ensemble has n_features = 50, forgetting = 1.0, refit = true, preset = "default",
-# noise_variance = 0.1, n_initial = 10 and, for labels, likelihood = "regression" or "logistic"; a
-# forest n_models = 10, n_tests = 50, min_weight = 30, max_nodes = 2000, inherit = true; boosting
-# n_models = 10, uncertainty = "bvsb" or "entropy", normalise_weights = false, preset = "default";
-# "privileged" max_points = 300, n_replays = 3, preset = "default", learn_hyperparameters = true.
+# What learns. "gp", a Gaussian process, has the settings below; the others have theirs in a section
+# [learner.options], in place of those below:
+{learners}
+# or any River classifier or regressor by its path, for example "river.naive_bayes.GaussianNB", or
+# one of your own, "module:name": streamgp runs that module. [learner.options] of "gp" has
+# kernel = "streamgp.kernels:Matern52", or what makes another kernel.
 name = {name}
 # How far a labelled example reaches, in units of the scaled features. Without it: grows
 # with the square root of the number of features.
@@ -62,60 +70,36 @@ learn_hyperparameters = {learn_hyperparameters}
 drift = {drift}
 
 [query]
-# When to ask for a label. The other rules, and their settings:
-#   "paper"               the ISGP paper's: a coin with the probability of being wrong
-#   "always"              every event
-#   "never"               no event
-#   "random"              rate = 0.1 (share of the events)
-#   "entropy"             threshold = 0.5 (nats)
-#   "least_confidence"    threshold = 0.3 (one minus the highest probability)
-#   "best_versus_second"  threshold = 0.3 (second best probability over best)
-#   "equal_error"         at_least = 0.1 (with this probability, and below a confidence that it
-#                         learns from the answers: for learners that know probabilities only)
-#   "variance"            threshold = 0.0 (variance of the prediction)
-#   "kl"                  threshold = 0.0, least_weight = 0.01 (how the models of one differ)
-#   "deterministic"       threshold = 0.0 (the same, by their means alone)
-# "skeptical": a coin with c times the probability of being wrong; more c, more questions. With
-# at_least this probability however sure the learner is: how it notices that the world has changed.
-# The last three go with the budgets "rate" and "adaptive"; "kl" and "deterministic" compare the
-# models of learner.name = "ensemble".
-# For numbers: "variance", which is the default then, "kl", "deterministic", "always", "never" or
-# "random".
+# When to ask for a label: the query strategy. The rules, and their settings:
+{queries}
+# "variance", "kl" and "deterministic" go with the budgets "rate" and "adaptive"; the last two
+# compare the experts of learner.name = "ensemble".
+{number_queries}
+# One of your own: rule = "module:name", and its settings; streamgp runs that module.
 {query}
 
 [challenge]
-# When to ask again because a given label is probably wrong. The other rules:
-#   "paper"   the ISGP paper's: a coin, whenever label and prediction differ
-#   "always"  whenever they differ
-#   "never"   take every label as it is
-# "skeptical": when the label is wrong with more than this probability.
-# For numbers: "skeptical", "never" or "outside_interval", the default then: when the number lies
-# outside the interval in which answers are expected with the probability level = 0.99.
+# When to ask again because a given label is probably wrong. The rules, and their settings:
+{challenges}
+{number_challenges}
 {challenge}
 
 [review]
 # When to doubt a label that was learned before. The other rule, and its settings:
-#   "leave_one_out"  threshold = 0.3, every = 5 (every 5 labels the one that fits the others least,
-#                    if it is wrong with more than this probability)
+{reviews}
 # A section [review.budget], with the rules of [budget], limits these challenges.
 rule = "never"
 
 [reservoir]
 # When to ask about an earlier event that has no label. The other rule, and its settings:
-#   "latest"  criterion = "l2fm", size = 200, every = 10 (every 10 events the one of the latest 200
-#             whose label would change the predictions of the others most; with max_age_s =
-#             3600.0 none of more than an hour ago)
+{reservoirs}
 # For a log that is to be labelled well as a whole; the next predictions are better without it.
 # A section [reservoir.budget], with the rules of [budget], limits these questions.
 rule = "never"
 
 [budget]
 # How many labels may be asked for; challenges are not counted. The other rules, and their settings:
-#   "at_most"      n = 100
-#   "at_most_per"  n = 5, span_s = 3600.0 (at most 5 in any hour)
-#   "rate"         rate = 0.1, window = 50, horizon = 8 (about this share of the events)
-#   "adaptive"     rate = 0.1, step = 1.0 (the same, more of it while scores are high)
-# and "all_of", several at once: a section [[budget.budgets]] with such a rule for each of them.
+{budgets}
 # gives_back = true: a question that nobody answered does not count after all.
 rule = {budget}
 
@@ -264,9 +248,9 @@ answer_horizon_s = 86400.0
 #max_keys = 10000
 """
 
-REPLAY = _REPLAY_HEAD + _TOP + _RULES + _ANNOTATOR + _LOG + _REPLAY_LOOP
+_REPLAY = _REPLAY_HEAD + _TOP + _RULES + _ANNOTATOR + _LOG + _REPLAY_LOOP
 """For `streamgp replay`."""
-WORKER = (
+_WORKER = (
     _WORKER_HEAD
     + _TOP
     + _BROKER
@@ -278,3 +262,93 @@ WORKER = (
     + "\n"
 )
 """For `streamgp run`."""
+
+
+def template(preset: PresetName = "default", *, worker: bool = False) -> str:
+    """Write the configuration file of a preset, for a replay or for a worker."""
+    config = resolved(Config(preset=preset))
+    scale = config.learner.length_scale
+    return (_WORKER if worker else _REPLAY).format(
+        preset=shown(config.preset),
+        target=shown(config.target),
+        seed=config.seed,
+        warm_up=config.warm_up,
+        name=shown(Learner().name),
+        length_scale="#length_scale = 2.0" if scale is None else f"length_scale = {scale}",
+        noise_variance=config.learner.noise_variance,
+        max_points=shown(config.learner.max_points),
+        learn_hyperparameters=shown(config.learner.learn_hyperparameters),
+        drift=shown(config.learner.drift),
+        query=_rule(config.query),
+        challenge=_rule(config.challenge),
+        budget=shown("unlimited"),
+        error_rate=config.annotator.error_rate,
+        delay=config.annotator.delay,
+        decline_rate=config.annotator.decline_rate,
+        stubborn=shown(config.annotator.stubborn),
+        tiring_rate=config.annotator.tiring_rate,
+        half_life_s=config.annotator.half_life_s,
+        response_s=config.annotator.response_s,
+        slowing=config.annotator.slowing,
+        response_spread=config.annotator.response_spread,
+        noise=config.annotator.noise,
+        outlier=config.annotator.outlier,
+        states_noise=shown(config.annotator.states_noise),
+        **_of_rules(),
+        **_of_worker(),
+    )
+
+
+def _of_rules() -> dict[str, str]:
+    about = {name: f"{one.about}: {one.options}" for name, one in LEARNERS.items()}
+    return {
+        "learners": _listed(about),
+        "queries": _examples("query"),
+        "challenges": _examples("challenge"),
+        "reviews": _examples("review", but="never"),
+        "reservoirs": _examples("reservoir", but="never"),
+        "budgets": _examples("budget", but="unlimited"),
+        "number_queries": _for_numbers("query", "variance"),
+        "number_challenges": _for_numbers("challenge", "outside_interval"),
+    }
+
+
+def _examples(kind: Kind, *, but: str = "") -> str:
+    return _listed({name: one.example for name, one in rules(kind).items() if name != but})
+
+
+_JOINED = "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
+
+
+def _listed(texts: Mapping[str, str]) -> str:
+    """Return comments, a paragraph for each name, with the texts below each other."""
+    width = max(map(len, texts)) + 4
+    lines = [
+        fill(
+            text.replace(" = ", _JOINED),  # a setting and its value stay on one line
+            width=100,
+            initial_indent=f"#   {chr(34) + name + chr(34):<{width}}",
+            subsequent_indent=f"#   {'':<{width}}",
+            break_on_hyphens=False,
+        ).replace(_JOINED, " = ")
+        for name, text in texts.items()
+    ]
+    return "\n".join(lines)
+
+
+def _for_numbers(kind: Kind, default: str) -> str:
+    names = [shown(name) for name, one in rules(kind).items() if "number" in one.targets]
+    text = f"For numbers: {', '.join(names[:-1])} or {names[-1]}; {shown(default)} is the default."
+    return fill(text, width=100, initial_indent="# ", subsequent_indent="# ")
+
+
+def _of_worker() -> dict[str, str]:
+    topics = {name: shown(value) for name, value in msgspec.to_builtins(Topics()).items()}
+    topics["state_topic"] = topics.pop("state")
+    worker = {name: shown(value) for name, value in msgspec.to_builtins(Worker()).items()}
+    return topics | worker
+
+
+def _rule(rule: object) -> str:
+    settings = msgspec.to_builtins(rule)
+    return "\n".join(f"{name} = {shown(value)}" for name, value in settings.items())

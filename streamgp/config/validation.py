@@ -4,7 +4,8 @@ msgspec converts; before it does, `check` walks the same types and says of the f
 wrong which key it is, what was found and what is allowed. Nothing here knows what the keys mean.
 
 A type may say in `Meta(extra=...)` what its values are called (`expected`: a text), and that a
-wrong one may be a password and is not to be repeated (`secret`: True).
+wrong one may be a password and is not to be repeated (`secret`: True). A class that msgspec does
+not know has two class methods: `check(value, path)`, as `check` here, and `convert(value)`.
 
 """
 
@@ -60,7 +61,12 @@ def convert(data: object, cls: type[T], *, source: str, root: str = "") -> T:
         check(data, inspect.type_info(cls), root)
     except ConfigError as error:
         raise ConfigError(f"{source}: {error}") from None
-    return msgspec.convert(data, cls)
+    return msgspec.convert(data, cls, dec_hook=converted)
+
+
+def converted(cls: type, value: object) -> object:
+    """Convert data to a class that msgspec does not know; for `msgspec.convert`."""
+    return cls.convert(value)  # type: ignore[attr-defined]
 
 
 def check(value: object, kind: inspect.Type, path: str) -> None:
@@ -69,44 +75,43 @@ def check(value: object, kind: inspect.Type, path: str) -> None:
         if not _fits(value, kind.type):
             if (kind.extra or {}).get("secret"):
                 raise ConfigError(f"{path} is not allowed, expected {expected(kind)}")
-            raise _not_allowed(path, value, expected(kind))
+            raise not_allowed(path, value, expected(kind))
         return
     if isinstance(kind, inspect.UnionType):
-        structs = [t for t in kind.types if isinstance(t, inspect.StructType)]
-        if len(structs) > 1:
-            check(value, _tagged(value, structs, path), path)
-            return
         # TOML has no null: the value of an `X | None` must be an X.
         kinds = _but_none(kind)
         if len(kinds) > 1:
             if not any(_fits(value, simple) for simple in kinds):
-                raise _not_allowed(path, value, expected(kind))
+                raise not_allowed(path, value, expected(kind))
             return
         check(value, kinds[0], path)
         return
     if isinstance(kind, inspect.StructType):
         _check_struct(value, kind, path)
+    elif isinstance(kind, inspect.CustomType):
+        cls: Any = kind.cls
+        cls.check(value, path)
     elif isinstance(kind, inspect.ListType | inspect.VarTupleType):
         if not isinstance(value, list):
-            raise _not_allowed(path, value, expected(kind))
+            raise not_allowed(path, value, expected(kind))
         if isinstance(kind, inspect.VarTupleType) and len(value) < (kind.min_length or 0):
-            raise _not_allowed(path, value, expected(kind))
+            raise not_allowed(path, value, expected(kind))
         for i, item in enumerate(value):
             check(item, kind.item_type, f"{path}[{i}]")
     elif isinstance(kind, inspect.DictType) and isinstance(kind.value_type, inspect.StructType):
         if not isinstance(value, dict):
-            raise _not_allowed(path, value, expected(kind))
+            raise not_allowed(path, value, expected(kind))
         for key, item in value.items():
             if not _fits(key, kind.key_type):
-                raise _not_allowed(f"the name of a section in {path}", key, expected(kind.key_type))
+                raise not_allowed(f"the name of a section in {path}", key, expected(kind.key_type))
             check(item, kind.value_type, _join(path, key))
     elif not _fits(value, kind):
-        raise _not_allowed(path, value, expected(kind))
+        raise not_allowed(path, value, expected(kind))
 
 
 def _check_struct(value: object, kind: inspect.StructType, path: str) -> None:
     if not isinstance(value, dict):
-        raise _not_allowed(path, value, f"a section [{path}]")
+        raise not_allowed(path, value, f"a section [{path}]")
     fields = {field.encode_name: field for field in kind.fields}
     tag = [kind.tag_field] if kind.tag_field is not None else []
     for key, item in value.items():
@@ -119,26 +124,13 @@ def _check_struct(value: object, kind: inspect.StructType, path: str) -> None:
             raise ConfigError(f"{_join(path, key)} is missing, expected {expected(field.type)}")
 
 
-def _tagged(value: object, structs: list[inspect.StructType], path: str) -> inspect.StructType:
-    """Return the member of a union that the value's tag names."""
-    if not isinstance(value, dict):
-        raise _not_allowed(path, value, f"a section [{path}]")
-    tag_field = str(structs[0].tag_field)
-    by_tag = {str(struct.tag): struct for struct in structs}
-    what = one_of(by_tag)
-    if tag_field not in value:
-        raise ConfigError(f"{_join(path, tag_field)} is missing, expected {what}")
-    tag = value[tag_field]
-    if not isinstance(tag, str) or tag not in by_tag:
-        raise _not_allowed(_join(path, tag_field), tag, what)
-    return by_tag[tag]
-
-
 def _but_none(kind: inspect.UnionType) -> list[inspect.Type]:
     return [t for t in kind.types if not isinstance(t, inspect.NoneType)]
 
 
 def _fits(value: object, kind: inspect.Type) -> bool:
+    if isinstance(kind, inspect.AnyType):
+        return True
     if isinstance(kind, inspect.BoolType):
         return isinstance(value, bool)
     if isinstance(kind, inspect.IntType):
@@ -183,8 +175,6 @@ def expected(kind: inspect.Type) -> str:
         return str((kind.extra or {}).get("expected") or expected(kind.type))
     if isinstance(kind, inspect.UnionType):
         kinds = _but_none(kind)
-        if isinstance(kinds[0], inspect.StructType):
-            return "a section"
         if len(kinds) == 1 or any(isinstance(each, inspect.LiteralType) for each in kinds):
             return ", or ".join(map(expected, kinds))
         return "a text, a number, true or false"
@@ -200,15 +190,17 @@ def expected(kind: inspect.Type) -> str:
     if isinstance(kind, inspect.LiteralType):
         return one_of(str(value) for value in kind.values)
     if isinstance(kind, inspect.ListType | inspect.VarTupleType):
+        if isinstance(kind.item_type, inspect.CustomType):
+            return "sections"
         if isinstance(kind.item_type, inspect.UnionType):
-            if isinstance(kind.item_type.types[0], inspect.StructType):
-                return "sections"
             return 'a list of labels, ["like", "this"] or [1, 2]'
         return 'a list of texts, ["like", "this"]'
     if isinstance(kind, inspect.DictType) and isinstance(kind.value_type, inspect.StructType):
         return "sections, each with a name"
-    if isinstance(kind, inspect.DictType | inspect.StructType):
+    if isinstance(kind, inspect.DictType | inspect.StructType | inspect.CustomType):
         return "a section"
+    if isinstance(kind, inspect.AnyType):
+        return "any value"
     return "a text"
 
 
@@ -240,7 +232,8 @@ def shown(value: object) -> str:
     return str(value)
 
 
-def _not_allowed(path: str, value: Any, what: str) -> ConfigError:
+def not_allowed(path: str, value: Any, what: str) -> ConfigError:
+    """Say that a value is not allowed, and what is."""
     return ConfigError(f"{path} = {shown(value)} is not allowed, expected {what}")
 
 

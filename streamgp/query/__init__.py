@@ -1,74 +1,55 @@
 """When to ask, when to challenge, and how many questions are allowed.
 
-`criteria` measure, `rules` decide, `budgets` limit; `SkepticalClassifier` and `SkepticalRegressor`
-put them around a learner.
+`criteria` measure, `strategies` decide, `budgets` limit; `SkepticalClassifier` and
+`SkepticalRegressor` put them around a learner. Modules are loaded when a name of theirs is asked
+for, since rules load in no time and learners do not.
 
 """
 
 from __future__ import annotations
 
-from streamgp.base import Budget
-from streamgp.query.acquisition import KL, Deterministic, Variance
-from streamgp.query.budgets import (
-    AdaptiveThreshold,
-    AllOf,
-    AtMost,
-    AtMostPer,
-    RateBudget,
-    Unlimited,
-)
-from streamgp.query.equal_error import EqualErrorAsk, EqualErrorRounds
-from streamgp.query.outliers import OutsideInterval
-from streamgp.query.retrospective import LeaveOneOutReview, ReservoirAsk
-from streamgp.query.skeptical_classifier import SkepticalClassifier
-from streamgp.query.skeptical_regressor import SkepticalRegressor
-from streamgp.query.strategies import (
-    AlwaysAsk,
-    AlwaysChallenge,
-    AskRule,
-    BestVersusSecond,
-    ChallengeRule,
-    Entropy,
-    LeastConfidence,
-    NeverAsk,
-    NeverChallenge,
-    PaperAsk,
-    PaperChallenge,
-    RandomAsk,
-    SkepticalAsk,
-    SkepticalChallenge,
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from streamgp.base import Budget as Budget
+    from streamgp.query.acquisition import *  # noqa: F403
+    from streamgp.query.budgets import *  # noqa: F403
+    from streamgp.query.equal_error import *  # noqa: F403
+    from streamgp.query.outliers import *  # noqa: F403
+    from streamgp.query.retrospective import *  # noqa: F403
+    from streamgp.query.skeptical_classifier import *  # noqa: F403
+    from streamgp.query.skeptical_regressor import *  # noqa: F403
+    from streamgp.query.strategies import *  # noqa: F403
+
+# Whose `__all__` are the public names of this package; what takes long to load comes last.
+_MODULES = (
+    "strategies",
+    "acquisition",
+    "equal_error",
+    "outliers",
+    "retrospective",
+    "budgets",
+    "skeptical_classifier",
+    "skeptical_regressor",
 )
 
-__all__ = [
-    "KL",
-    "AdaptiveThreshold",
-    "AllOf",
-    "AlwaysAsk",
-    "AlwaysChallenge",
-    "AskRule",
-    "AtMost",
-    "AtMostPer",
-    "BestVersusSecond",
-    "Budget",
-    "ChallengeRule",
-    "Deterministic",
-    "Entropy",
-    "EqualErrorAsk",
-    "EqualErrorRounds",
-    "LeastConfidence",
-    "LeaveOneOutReview",
-    "NeverAsk",
-    "NeverChallenge",
-    "OutsideInterval",
-    "PaperAsk",
-    "PaperChallenge",
-    "RandomAsk",
-    "RateBudget",
-    "ReservoirAsk",
-    "SkepticalAsk",
-    "SkepticalChallenge",
-    "SkepticalClassifier",
-    "SkepticalRegressor",
-    "Unlimited",
-    "Variance",
-]
+
+def __getattr__(name: str) -> Any:
+    if name == "__all__":
+        modules = [importlib.import_module(f"{__name__}.{module}") for module in _MODULES]
+        names = {"Budget", *(name for module in modules for name in module.__all__)}
+        return sorted(names, key=lambda name: (not name.isupper(), name))
+    if name == "Budget":
+        return importlib.import_module("streamgp.base").Budget
+    # Modules begin with a small letter, and are found by whoever imports them.
+    for module in _MODULES if name[:1].isupper() else ():
+        loaded = importlib.import_module(f"{__name__}.{module}")
+        if name in loaded.__all__:
+            return getattr(loaded, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    names: list[str] = __getattr__("__all__")
+    return names

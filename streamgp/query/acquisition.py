@@ -16,7 +16,14 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from streamgp.base import Belief, Decision, Distribution, Label, Posterior
 from streamgp.common.validation import check_non_negative, check_rate
+from streamgp.query.registry import BOTH, NonNegative, Share, rule
 from streamgp.query.strategies import ONE_CLASS_RATE, cold_start
+
+__all__ = [
+    "KL",
+    "Deterministic",
+    "Variance",
+]
 
 # --- How widely a belief is spread, and how far experts are apart: functions of distributions.
 #
@@ -179,7 +186,7 @@ class _Above:
     are asked about as all others, and a budget can keep its rate.
     """
 
-    threshold: float = 0.0
+    threshold: NonNegative = 0.0
 
     def __post_init__(self) -> None:
         check_non_negative("threshold", self.threshold)
@@ -199,6 +206,13 @@ class _Above:
         raise NotImplementedError
 
 
+@rule(
+    "query",
+    "variance",
+    example="threshold = 0.0 (variance of the prediction)",
+    reason="the prediction is unsure",
+    targets=BOTH,
+)
 @dataclass(frozen=True, slots=True)
 class Variance(_Above):
     """Ask when the variance of the belief exceeds a threshold.
@@ -228,6 +242,14 @@ class Variance(_Above):
         return variance(belief)
 
 
+@rule(
+    "query",
+    "kl",
+    example="threshold = 0.0, least_weight = 0.01 (how far the experts of an ensemble diverge)",
+    reason="several models predict different things",
+    targets=BOTH,
+    compares_experts=True,
+)
 @dataclass(frozen=True, slots=True)
 class KL(_Above):
     """Ask when what the experts of an ensemble predict diverges.
@@ -250,7 +272,7 @@ class KL(_Above):
 
     """
 
-    least_weight: float = 0.0
+    least_weight: Share = 0.0
 
     def __post_init__(self) -> None:
         _Above.__post_init__(self)
@@ -260,6 +282,14 @@ class KL(_Above):
         return largest_divergence(belief, self.least_weight)
 
 
+@rule(
+    "query",
+    "deterministic",
+    example="threshold = 0.0 (the same, by their means alone)",
+    reason="several models predict different things",
+    targets=BOTH,
+    compares_experts=True,
+)
 @dataclass(frozen=True, slots=True)
 class Deterministic(_Above):
     """Ask when the means of the experts of an ensemble are far apart.

@@ -20,12 +20,23 @@ from streamgp.base import Budget, Decision, State
 from streamgp.common.budget_account import BudgetAccount
 from streamgp.common.counter_rng import check_seed, uniform
 from streamgp.common.validation import check_positive, check_rate, check_whole
+from streamgp.query.registry import BOTH, Count, Limit, Positive, Seconds, Share, rule
+
+__all__ = [
+    "AdaptiveThreshold",
+    "AllOf",
+    "AtMost",
+    "AtMostPer",
+    "RateBudget",
+    "Unlimited",
+]
 
 # Times of questions that are kept, so that the limit holds when the time goes backwards; the last n
 # would do where it never does.
 _REMEMBERED = 1000
 
 
+@rule("budget", "unlimited", example="every question", targets=BOTH)
 class Unlimited:
     """No limit."""
 
@@ -50,6 +61,7 @@ class Unlimited:
         """Nothing to take over."""
 
 
+@rule("budget", "at_most", example="n = 100", targets=BOTH)
 class AtMost:
     """At most `n` questions in all.
 
@@ -72,7 +84,7 @@ class AtMost:
 
     ADDED: ClassVar = ("gives_back",)
 
-    def __init__(self, n: int, gives_back: bool = True) -> None:
+    def __init__(self, n: Limit, gives_back: bool = True) -> None:
         self.n = check_whole("n", n, 0)
         self.gives_back = gives_back
         self._spent = 0
@@ -102,6 +114,12 @@ class AtMost:
         self._spent = int(state["spent"])
 
 
+@rule(
+    "budget",
+    "at_most_per",
+    example="n = 5, span_s = 3600.0 (at most 5 in any hour)",
+    targets=BOTH,
+)
 class AtMostPer:
     """At most `n` questions within any span of time.
 
@@ -129,7 +147,7 @@ class AtMostPer:
 
     ADDED: ClassVar = ("gives_back",)
 
-    def __init__(self, n: int, span_s: float, gives_back: bool = False) -> None:
+    def __init__(self, n: Limit, span_s: Seconds, gives_back: bool = False) -> None:
         self.n = check_whole("n", n, 0)
         check_positive("span_s", span_s)
         self.span_s = span_s
@@ -182,6 +200,12 @@ class AtMostPer:
         self._asked_at = [float(at) for at in state["asked_at"]]
 
 
+@rule(
+    "budget",
+    "rate",
+    example="rate = 0.1, window = 50, horizon = 8 (about this share of the events)",
+    targets=BOTH,
+)
 class RateBudget:
     """Ask about a given share of the events: those with the highest scores of late.
 
@@ -214,9 +238,9 @@ class RateBudget:
 
     def __init__(
         self,
-        rate: float,
-        window: int = 50,
-        horizon: int = 8,
+        rate: Share,
+        window: Count = 50,
+        horizon: Count = 8,
         seed: int = 0,
         gives_back: bool = True,
     ) -> None:
@@ -268,6 +292,12 @@ class RateBudget:
 # --- Several budgets at once.
 
 
+@rule(
+    "budget",
+    "all_of",
+    example="several at once: a section [[budget.budgets]] with such a rule for each of them",
+    targets=BOTH,
+)
 class AllOf:
     """Several budgets at once: what any of them refuses is not asked.
 
@@ -336,6 +366,12 @@ class AllOf:
 _LEAST, _LARGEST = math.log(1e-300), math.log(1e300)
 
 
+@rule(
+    "budget",
+    "adaptive",
+    example="rate = 0.1, step = 1.0 (the same, more of it while scores are high)",
+    targets=BOTH,
+)
 class AdaptiveThreshold:
     """Ask about a share of the events: those whose score exceeds a threshold that adapts.
 
@@ -380,7 +416,7 @@ class AdaptiveThreshold:
     """
 
     # _log  logarithm of the threshold, None before the first event
-    def __init__(self, rate: float, step: float = 1.0) -> None:
+    def __init__(self, rate: Share, step: Positive = 1.0) -> None:
         check_rate("rate", rate)
         check_positive("step", step)
         self.rate = rate

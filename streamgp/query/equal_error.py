@@ -9,13 +9,20 @@ above. An overconfident classifier gets a higher one, and no number has to be ch
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 from streamgp.base import Belief, Decision, Label, State
 from streamgp.common.calibration import Confidences, equal_error_threshold, is_right
 from streamgp.common.uncertainty import uncertainty as uncertainty_named
 from streamgp.common.validation import check_forgetting, check_rate
 from streamgp.query.criteria import probabilities
+from streamgp.query.registry import Remainder, Share, rule
 from streamgp.query.strategies import cold_start
+
+__all__ = [
+    "EqualErrorAsk",
+    "EqualErrorRounds",
+]
 
 _CELLS_PER_OCTAVE = 32
 # Points at which the prediction lies that each histogram of a stream begins with.
@@ -89,6 +96,13 @@ class EqualErrorRounds:
         self.threshold = equal_error_threshold(self._right, self._wrong)
 
 
+@rule(
+    "query",
+    "equal_error",
+    example="at_least = 0.1 (with this probability, and below a confidence that it learns from the "
+    "answers: for learners that know probabilities only)",
+    reason="the prediction is unsure, or is asked about at random",
+)
 class EqualErrorAsk:
     """Ask below the confidence of equal errors, as it is in a stream, and now and then above.
 
@@ -140,7 +154,11 @@ class EqualErrorAsk:
     # _above  the uncertainty above which it asks, a function of that
 
     def __init__(
-        self, uncertainty: str = "bvsb", *, at_least: float = 0.1, forgetting: float = 0.99
+        self,
+        uncertainty: Literal["bvsb", "entropy"] = "bvsb",
+        *,
+        at_least: Share = 0.1,
+        forgetting: Remainder = 0.99,
     ) -> None:
         check_rate("at_least", at_least)
         check_forgetting(forgetting)

@@ -8,6 +8,11 @@ from dataclasses import dataclass
 from streamgp.base import Decision, Distribution
 from streamgp.common.running_stats import Moments
 from streamgp.common.validation import check_rate
+from streamgp.query.registry import NUMBERS, Share, rule
+
+__all__ = [
+    "OutsideInterval",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +141,14 @@ def probability_outlier(
     return 1.0 / (1.0 + math.exp(odds)) if odds < 0.0 else math.exp(-odds) / (1.0 + math.exp(-odds))
 
 
+@rule(
+    "challenge",
+    "outside_interval",
+    example="level = 0.99 (for numbers: outside the interval in which answers are expected with "
+    "this probability)",
+    reason="the number lies outside the interval that was expected",
+    targets=NUMBERS,
+)
 @dataclass(frozen=True, slots=True)
 class OutsideInterval:
     """Challenge a number that lies outside the credible interval of this annotator's answers.
@@ -159,7 +172,7 @@ class OutsideInterval:
 
     """
 
-    level: float = 0.99
+    level: Share = 0.99
 
     def __post_init__(self) -> None:
         check_rate("level", self.level)

@@ -12,9 +12,7 @@ import copy
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
 from streamgp.base import (
     Belief,
@@ -30,7 +28,15 @@ from streamgp.base import (
 from streamgp.common.budget_account import BudgetAccount
 from streamgp.common.validation import check_positive, check_rate, check_whole
 from streamgp.query.budgets import Unlimited
-from streamgp.query.pool_criteria import CRITERIA, JointBelief
+from streamgp.query.registry import Count, Seconds, Share, rule
+
+__all__ = [
+    "LeaveOneOutReview",
+    "ReservoirAsk",
+]
+
+if TYPE_CHECKING:
+    from streamgp.query.pool_criteria import JointBelief
 
 # A look at n examples costs O(n³). With at least n / 20 labels learned between two looks, all looks
 # together cost O(n²) for each label learned, as learning it does.
@@ -55,6 +61,48 @@ class BelievingJointly(Protocol):
         """Return means and covariances of the events, and what the classifier knows besides."""
 
 
+class Looks(Protocol):
+    """Looks through the labels of one learner, with a state of its own; see `Reviewer`."""
+
+    def is_due(self, n_learned: int, n_held: int) -> bool:
+        """Whether it is time to look, with so many labels ever learned and so many held."""
+
+    def doubt(
+        self,
+        examples: Sequence[Example],
+        beliefs: Mapping[str, Belief],
+        wrong: Callable[[str, Belief, Label], float],
+        now: float,
+    ) -> Doubt | None:
+        """Return the most doubtful label and whether to challenge it; changes nothing."""
+
+    def note(self, doubt: Doubt | None, n_learned: int, now: float) -> None:
+        """Take note of a look, once each, and of the challenge that came of it."""
+
+    def note_unanswered(self, now: float) -> None:
+        """Take note that a challenge ended without an answer."""
+
+    def state(self) -> State:
+        """Return what must survive a restart, as plain JSON values."""
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+
+
+class Review(Protocol):
+    """Decides when to look through the labels learned, and which one to challenge."""
+
+    def reviewer(self) -> Looks:
+        """Return what looks through the labels of one learner, which has seen none yet."""
+
+
+@rule(
+    "review",
+    "leave_one_out",
+    example="threshold = 0.3, every = 5 (every 5 labels the one that fits the others least, if it "
+    "is wrong with more than this probability)",
+    reason="the label, learned before, does not fit what was learned since",
+)
 @dataclass(frozen=True, slots=True)
 class LeaveOneOutReview:
     """Challenge, now and then, the most doubtful of the labels learned.
@@ -92,13 +140,17 @@ class LeaveOneOutReview:
 
     """
 
-    threshold: float = 0.3
-    every: int = 5
+    threshold: Share = 0.3
+    every: Count = 5
     budget: Budget | None = None
 
     def __post_init__(self) -> None:
         check_rate("threshold", self.threshold)
         check_whole("every", self.every, 1)
+
+    def reviewer(self) -> Reviewer:
+        """Return what looks through the labels of one learner by this rule."""
+        return Reviewer(self)
 
 
 class Reviewer:
@@ -225,6 +277,18 @@ def _without(belief: Belief, y: Label) -> Belief:
 # is `streamgp.interactive`.
 
 
+CriterionName: TypeAlias = Literal["rand", "mvar", "rkhs", "hvar", "sqsm", "l2fm"]
+"""The names in `streamgp.query.pool_criteria.CRITERIA`, which is not light to load."""
+
+
+@rule(
+    "reservoir",
+    "latest",
+    example='criterion = "l2fm", size = 200, every = 10 (every 10 events the one of the latest 200 '
+    "whose label would change the predictions of the others most; with max_age_s = 3600.0 none of "
+    "more than an hour ago)",
+    reason="of the latest events, its label would tell most",
+)
 @dataclass(frozen=True, slots=True)
 class ReservoirAsk:
     """Ask, now and then, about the most telling one of the latest events.
@@ -268,15 +332,15 @@ class ReservoirAsk:
 
     """
 
-    criterion: str = "l2fm"
-    size: int = 200
-    every: int = 10
-    max_age_s: float | None = None
+    criterion: CriterionName = "l2fm"
+    size: Count = 200
+    every: Count = 10
+    max_age_s: Seconds | None = None
     budget: Budget | None = None
 
     def __post_init__(self) -> None:
-        if self.criterion not in CRITERIA:
-            names = ", ".join(CRITERIA)
+        if self.criterion not in get_args(CriterionName):
+            names = ", ".join(get_args(CriterionName))
             raise ValueError(f"criterion must be one of {names}, got {self.criterion!r}")
         check_whole("size", self.size, 1)
         check_whole("every", self.every, 1)
@@ -331,6 +395,10 @@ class Reservoir:
             Time for the budget, in seconds.
 
         """
+        import numpy as np  # late: rules do without
+
+        from streamgp.query.pool_criteria import CRITERIA
+
         with np.errstate(all="ignore"):
             scores = CRITERIA[self._rule.criterion](belief, np.ones(len(event_ids), dtype=bool))
         # Squares overflow far out, where a kernel grows without bound: nobody is asked about that.

@@ -34,17 +34,13 @@ from streamgp.gp.joint_posterior import MIN_SHARE_OF_NOISE
 from streamgp.learners.river_adapters import as_classifier as as_classifier
 from streamgp.learners.river_adapters import check_has as check_has
 from streamgp.learners.river_adapters import split as split
-from streamgp.query.acquisition import KL, Deterministic, HavingExperts
+from streamgp.query.acquisition import HavingExperts
 from streamgp.query.budgets import Unlimited
 from streamgp.query.equal_error import EqualErrorRounds
 from streamgp.query.example_store import RestorableLearner, TaughtLearner
 from streamgp.query.pipeline_scaling import PipelineScaling
-from streamgp.query.retrospective import (
-    BelievingJointly,
-    LeaveOneOutReview,
-    LeavingOneOut,
-    ReservoirAsk,
-)
+from streamgp.query.registry import compares_experts
+from streamgp.query.retrospective import BelievingJointly, LeavingOneOut, ReservoirAsk
 from streamgp.scaling import NoScaling, Scaling, StandardScaling
 
 # --- What skeptical learners take: checked and taken apart before the first event.
@@ -74,7 +70,7 @@ def check_not(
 def check_experts(query: object, learner: Any) -> None:
     """Refuse a rule that compares experts where there are none."""
     n_experts = learner.n_experts if isinstance(learner, HavingExperts) else 1
-    if isinstance(query, KL | Deterministic) and n_experts < 2:
+    if compares_experts(query) and n_experts < 2:
         raise TypeError(
             f"query must be a rule that needs no experts, got {query!r} for "
             f"{type(learner).__name__}, which has not two of them to compare; take Variance(), or "
@@ -95,9 +91,12 @@ def check_review(review: object, learner: base.Classifier) -> None:
     """Refuse a review that could not be made."""
     if review is None:
         return
-    if not isinstance(review, LeaveOneOutReview):
-        raise TypeError(f"review must be a LeaveOneOutReview, got {review!r}")
-    check_has("budget of review", review.budget, "allows", "decision")
+    if isinstance(review, type) or not hasattr(review, "reviewer"):
+        raise TypeError(
+            "review must be a LeaveOneOutReview, or an object with a method reviewer, got "
+            f"{review!r}"
+        )
+    check_has("budget of review", getattr(review, "budget", None), "allows", "decision")
     if not isinstance(learner, LeavingOneOut):
         raise TypeError(
             f"review needs a learner with leave_one_out, which {type(learner).__name__} has not; "

@@ -32,8 +32,8 @@ from streamgp.common.annotator_error import ErrorRate
 from streamgp.common.budget_account import state_of
 from streamgp.query import criteria
 from streamgp.query.example_store import TaughtClasses
-from streamgp.query.outliers import OutsideInterval
-from streamgp.query.retrospective import LeaveOneOutReview, Reservoir, ReservoirAsk, Reviewer
+from streamgp.query.registry import classes_for
+from streamgp.query.retrospective import Reservoir, ReservoirAsk, Review
 from streamgp.query.skeptical_base import (
     Skeptical,
     as_classifier,
@@ -54,6 +54,10 @@ from streamgp.query.strategies import (
     SkepticalChallenge,
 )
 
+__all__ = [
+    "SkepticalClassifier",
+]
+
 # --- What a skeptical classifier does about the past: doubt old labels, ask about earlier
 # events.
 #
@@ -66,13 +70,13 @@ class LookingBack(Skeptical[Belief, ErrorRate]):
 
     # _reviewer   looks through the labels learned, None for nobody
     # _reservoir  looks through the latest events, None for nobody
-    review: LeaveOneOutReview | None
+    review: Review | None
     reservoir: ReservoirAsk | None
     _taught: TaughtClasses
 
     def _set_up_looks(
         self,
-        review: LeaveOneOutReview | None,
+        review: Review | None,
         reservoir: ReservoirAsk | None,
         learner: base.Classifier,
     ) -> None:
@@ -81,7 +85,7 @@ class LookingBack(Skeptical[Belief, ErrorRate]):
         check_reservoir(reservoir, learner)
         self.review = review
         self.reservoir = reservoir
-        self._reviewer = None if review is None else Reviewer(review)
+        self._reviewer = None if review is None else review.reviewer()
         self._reservoir = None if reservoir is None else Reservoir(reservoir)
 
     # --- doubting what was learned
@@ -271,7 +275,7 @@ class SkepticalClassifier(LookingBack, ActiveLearningClassifier):
         budget: Budget | None = None,
         *,
         warm_up: int = 200,
-        review: LeaveOneOutReview | None = None,
+        review: Review | None = None,
         reservoir: ReservoirAsk | None = None,
         seed: int | None = None,
     ) -> None:
@@ -283,7 +287,7 @@ class SkepticalClassifier(LookingBack, ActiveLearningClassifier):
         check_not(
             "challenge",
             challenge,
-            (OutsideInterval,),
+            classes_for("challenge", "number", only=True),
             "numbers",
             instead="SkepticalChallenge, PaperChallenge, AlwaysChallenge or NeverChallenge",
         )

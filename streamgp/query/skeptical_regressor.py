@@ -14,11 +14,11 @@ from river import base
 from streamgp.base import Budget, Decision, Distribution, Features, Label
 from streamgp.common.annotator_error import NumberTrust
 from streamgp.common.feature_values import is_number
-from streamgp.query import strategies
 from streamgp.query.acquisition import Variance
-from streamgp.query.equal_error import EqualErrorAsk, EqualErrorRounds
+from streamgp.query.equal_error import EqualErrorRounds
 from streamgp.query.example_store import TaughtNumbers
 from streamgp.query.outliers import OutsideInterval, StudentT, answer_expected, probability_outlier
+from streamgp.query.registry import classes_for
 from streamgp.query.skeptical_base import (
     Skeptical,
     as_regressor,
@@ -29,16 +29,9 @@ from streamgp.query.skeptical_base import (
     split,
 )
 
-_ASK_ABOUT_CLASSES = (
-    strategies.SkepticalAsk,
-    strategies.PaperAsk,
-    strategies.Entropy,
-    strategies.LeastConfidence,
-    strategies.BestVersusSecond,
-    EqualErrorAsk,
-    EqualErrorRounds,
-)
-_CHALLENGE_CLASSES = (strategies.PaperChallenge, strategies.AlwaysChallenge)
+__all__ = [
+    "SkepticalRegressor",
+]
 
 
 class NumberAskRule(Protocol):
@@ -128,7 +121,7 @@ class SkepticalRegressor(
         check_not(
             "query",
             query,
-            _ASK_ABOUT_CLASSES,
+            (*classes_for("query", "label", only=True), EqualErrorRounds),
             "classes",
             instead="Variance, AlwaysAsk, NeverAsk or RandomAsk, or, for an ensemble, KL or "
             "Deterministic",
@@ -136,7 +129,7 @@ class SkepticalRegressor(
         check_not(
             "challenge",
             challenge,
-            _CHALLENGE_CLASSES,
+            classes_for("challenge", "label", only=True),
             "classes",
             instead="OutsideInterval, SkepticalChallenge or NeverChallenge",
         )

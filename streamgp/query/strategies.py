@@ -15,6 +15,24 @@ from typing import ClassVar, Protocol, runtime_checkable
 from streamgp.base import Belief, Decision, Distribution, Label, Posterior
 from streamgp.common.validation import check_non_negative, check_rate
 from streamgp.query import criteria
+from streamgp.query.registry import BOTH, NonNegative, Share, rule
+
+__all__ = [
+    "AlwaysAsk",
+    "AlwaysChallenge",
+    "AskRule",
+    "BestVersusSecond",
+    "ChallengeRule",
+    "Entropy",
+    "LeastConfidence",
+    "NeverAsk",
+    "NeverChallenge",
+    "PaperAsk",
+    "PaperChallenge",
+    "RandomAsk",
+    "SkepticalAsk",
+    "SkepticalChallenge",
+]
 
 # Probability of asking while a single class is known, for rules on plain probabilities: asking
 # never would deadlock, asking always would ask all of a stream whose first class lasts long.
@@ -68,6 +86,13 @@ def _ask_by_doubt(
     return Decision.of(max(score, at_least), draw, criterion)
 
 
+@rule(
+    "query",
+    "skeptical",
+    example="c = 1.0, at_least = 0.0 (a coin with c times the probability of being wrong, or with "
+    "at_least, however sure the learner is: how it notices concept drift)",
+    reason="the prediction is unsure",
+)
 @dataclass(frozen=True, slots=True)
 class SkepticalAsk:
     """Ask with probability `min(1, c · doubt)`, or `at_least` if that is more.
@@ -94,8 +119,8 @@ class SkepticalAsk:
 
     """
 
-    c: float = 1.0
-    at_least: float = 0.0
+    c: NonNegative = 1.0
+    at_least: Share = 0.0
 
     # Snapshots taken before there was such a parameter are of what it is without.
     ADDED: ClassVar = ("at_least",)
@@ -109,6 +134,12 @@ class SkepticalAsk:
         return _ask_by_doubt(belief, self.c, draw, type(self).__name__, at_least=self.at_least)
 
 
+@rule(
+    "query",
+    "paper",
+    example="the ISGP paper's: a coin with the probability of being wrong",
+    reason="the prediction is unsure",
+)
 @dataclass(frozen=True, slots=True)
 class PaperAsk:
     """Ask with probability `1 - Φ(mean / std)` of the predicted class, ISGP Eq. 7."""
@@ -118,6 +149,13 @@ class PaperAsk:
         return _ask_by_doubt(belief, 1.0, draw, type(self).__name__)
 
 
+@rule(
+    "challenge",
+    "skeptical",
+    example="threshold = 0.1 (when the label is wrong with more than this probability)",
+    reason="the label does not fit what was learned before",
+    targets=BOTH,
+)
 @dataclass(frozen=True, slots=True)
 class SkepticalChallenge:
     """Challenge when the given label is wrong with more than some probability.
@@ -132,7 +170,7 @@ class SkepticalChallenge:
 
     """
 
-    threshold: float = 0.1
+    threshold: Share = 0.1
 
     def __post_init__(self) -> None:
         check_rate("threshold", self.threshold)
@@ -149,6 +187,12 @@ class SkepticalChallenge:
         return Decision.of(probability_wrong, self.threshold, type(self).__name__)
 
 
+@rule(
+    "challenge",
+    "paper",
+    example="the ISGP paper's: a coin, whenever label and prediction differ",
+    reason="the label does not fit what was learned before",
+)
 @dataclass(frozen=True, slots=True)
 class PaperChallenge:
     """Challenge with probability `Φ((mean_predicted - mean_given) / std)`, ISGP Eq. 8."""
@@ -165,6 +209,12 @@ class PaperChallenge:
         return Decision.of(criteria.contradiction(belief, given), draw, type(self).__name__)
 
 
+@rule(
+    "challenge",
+    "always",
+    example="whenever they differ",
+    reason="the prediction was another label",
+)
 @dataclass(frozen=True, slots=True)
 class AlwaysChallenge:
     """Challenge every label that differs from the prediction."""
@@ -183,6 +233,7 @@ class AlwaysChallenge:
         return Decision.of(float(differs), 0.0, type(self).__name__)
 
 
+@rule("challenge", "never", example="take every label as it is", targets=BOTH)
 @dataclass(frozen=True, slots=True)
 class NeverChallenge:
     """Believe every label."""
@@ -199,6 +250,7 @@ class NeverChallenge:
         return Decision.of(0.0, 1.0, type(self).__name__)
 
 
+@rule("query", "always", example="every event", reason="every event is asked about", targets=BOTH)
 @dataclass(frozen=True, slots=True)
 class AlwaysAsk:
     """Ask about every event."""
@@ -208,6 +260,7 @@ class AlwaysAsk:
         return Decision.of(1.0, 0.0, type(self).__name__)
 
 
+@rule("query", "never", example="no event", targets=BOTH)
 @dataclass(frozen=True, slots=True)
 class NeverAsk:
     """Ask about nothing; labels come along unasked."""
@@ -217,6 +270,13 @@ class NeverAsk:
         return Decision.of(0.0, 1.0, type(self).__name__)
 
 
+@rule(
+    "query",
+    "random",
+    example="rate = 0.1 (share of the events)",
+    reason="some events are asked about at random",
+    targets=BOTH,
+)
 @dataclass(frozen=True, slots=True)
 class RandomAsk:
     """Ask about a random share of the events.
@@ -228,7 +288,7 @@ class RandomAsk:
 
     """
 
-    rate: float
+    rate: Share
 
     def __post_init__(self) -> None:
         check_rate("rate", self.rate)
@@ -246,7 +306,7 @@ class _Measured:
     `ONE_CLASS_RATE`.
     """
 
-    threshold: float = 0.0
+    threshold: Share = 0.0
 
     def __post_init__(self) -> None:
         check_rate("threshold", self.threshold)
@@ -261,6 +321,12 @@ class _Measured:
         raise NotImplementedError
 
 
+@rule(
+    "query",
+    "entropy",
+    example="threshold = 0.5 (nats)",
+    reason="several labels are about as likely",
+)
 @dataclass(frozen=True, slots=True)
 class Entropy(_Measured):
     """Ask when the entropy of the class probabilities exceeds a threshold.
@@ -272,6 +338,8 @@ class Entropy(_Measured):
 
     """
 
+    threshold: NonNegative = 0.0
+
     def _measure(self, p: Mapping[Label, float]) -> float:
         return criteria.entropy(p)
 
@@ -279,6 +347,12 @@ class Entropy(_Measured):
         check_non_negative("threshold", self.threshold)
 
 
+@rule(
+    "query",
+    "least_confidence",
+    example="threshold = 0.3 (one minus the highest probability)",
+    reason="even the likeliest label is not likely",
+)
 @dataclass(frozen=True, slots=True)
 class LeastConfidence(_Measured):
     """Ask when `1 - max p` exceeds a threshold.
@@ -294,6 +368,12 @@ class LeastConfidence(_Measured):
         return criteria.least_confidence(p)
 
 
+@rule(
+    "query",
+    "best_versus_second",
+    example="threshold = 0.3 (second best probability over best: margin sampling)",
+    reason="two labels are about as likely",
+)
 @dataclass(frozen=True, slots=True)
 class BestVersusSecond(_Measured):
     """Ask when the second best class comes close to the best: when `p2 / p1` exceeds a threshold.

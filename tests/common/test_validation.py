@@ -103,6 +103,8 @@ OTHERS = {
     LogSource: lambda: {"path": "never read"},
 }
 NUMBERS = {"int", "float", "LengthScale"}
+# Numbers whose range is told by a type of `streamgp.query.registry`.
+NUMBERS |= {"Share", "Remainder", "NonNegative", "Positive", "Seconds", "Count", "Limit"}
 
 
 def arguments(makers):

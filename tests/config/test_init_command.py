@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 
 import pytest
@@ -9,6 +10,7 @@ from click.testing import CliRunner
 
 from streamgp.cli.main import cli
 from streamgp.config.load import parse, parse_worker
+from streamgp.config.rules import find
 from streamgp.config.settings import (
     Broker,
     Config,
@@ -19,6 +21,8 @@ from streamgp.config.settings import (
     replay_part,
     resolved,
 )
+from streamgp.config.validation import shown as shown_in_toml
+from streamgp.query.registry import LEARNERS, Kind, rules
 
 
 def printed(*arguments: str) -> str:
@@ -95,13 +99,35 @@ def test_each_rule_that_the_comments_show_is_valid(options: tuple[str, ...]) -> 
         if line.startswith("["):
             section = line
         shown = re.match(r'#   ("\w+") +(.*)', line)
-        if shown:
+        if shown and section != "[learner]":
             name, rest = shown.groups()
             settings = re.findall(r"\w+ = [\d.]+", rest)
+            settings += ['budgets = [{rule = "at_most", n = 1}]'] * (name == '"all_of"')
+            target = 'target = "number"' if name == '"outside_interval"' else ""
             learner = '[learner]\nname = "ensemble"' if name in ('"kl"', '"deterministic"') else ""
-            parse("\n".join([learner, section, f"rule = {name}", *settings]), source="comment")
+            parse(
+                "\n".join([target, learner, section, f"rule = {name}", *settings]), source="comment"
+            )
             seen += 1
-    assert seen == 20
+    kinds: tuple[Kind, ...] = ("query", "challenge", "review", "reservoir", "budget")
+    # But for what is in force: no review, no reservoir, no limit.
+    assert seen == sum(len(rules(kind)) for kind in kinds) - 3
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_the_comments_say_what_options_a_learner_has_and_their_defaults(name: str) -> None:
+    text = " ".join(line.lstrip("# ") for line in printed().splitlines())
+    assert f'"{name}"' in text
+    options = LEARNERS[name].options
+    assert options in re.sub(r" +", " ", text)
+    told = dict(re.findall(r"(\w+) = ([\w.\"]+)", options))
+    objects = {"kernel", "kernels", "privileged_kernel", "model", "seed"}
+    has: dict[str, str] = {}
+    for path in LEARNERS[name].classes.values():
+        for option, one in inspect.signature(find(path, "learner")).parameters.items():
+            if option not in objects:
+                has[option] = shown_in_toml(one.default)
+    assert told == has
 
 
 def test_wrong_preset_names_the_choices() -> None:

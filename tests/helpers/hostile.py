@@ -21,17 +21,8 @@ from river.preprocessing import StandardScaler
 from connectors.topics import Outgoing
 from streamgp import SkepticalClassifier
 from streamgp.config.build import build_model
-from streamgp.config.settings import (
-    Always,
-    Config,
-    Latest,
-    Learner,
-    LeaveOneOut,
-    Paper,
-    Random,
-    SkepticalQuery,
-    TargetName,
-)
+from streamgp.config.rules import section
+from streamgp.config.settings import Config, Learner, TargetName
 from streamgp.query import AlwaysAsk, AlwaysChallenge
 
 NOW = 1_700_000_000.0
@@ -45,7 +36,7 @@ WARM_UP = 5
 def _configured(name: str = "gp", *, target: TargetName = "label", **settings: Any) -> Any:
     learner = {"learn_hyperparameters", "max_points", "window", "drift", "options"}
     options = {key: settings.pop(key) for key in learner & settings.keys()}
-    settings = {"query": Always(), "warm_up": WARM_UP, "seed": 3, **settings}
+    settings = {"query": section("query", "always"), "warm_up": WARM_UP, "seed": 3, **settings}
     return build_model(Config(target=target, learner=Learner(name=name, **options), **settings))
 
 
@@ -57,9 +48,9 @@ def _one_against_the_rest(*transformers: Any) -> Any:
 
 
 _LOOKING_BACK = {
-    "review": LeaveOneOut(every=1, threshold=0.0),
-    "reservoir": Latest(every=1),
-    "query": Random(rate=0.5),
+    "review": section("review", "leave_one_out", every=1, threshold=0.0),
+    "reservoir": section("reservoir", "latest", every=1),
+    "query": section("query", "random", rate=0.5),
 }
 _SMALL_ENSEMBLE = {"n_features": 10}
 _FOR_NUMBERS: dict[str, Callable[[], Any]] = {
@@ -77,9 +68,11 @@ _FOR_NUMBERS: dict[str, Callable[[], Any]] = {
 }
 LEARNERS: dict[str, Callable[[], Any]] = {
     "gp": _configured,
-    "gp, all challenged": lambda: _configured(challenge=Always()),
-    "gp, paper": lambda: _configured(preset="paper", warm_up=0, query=Paper()),
-    "gp, window and drift": lambda: _configured(window=4, drift=True, query=SkepticalQuery()),
+    "gp, all challenged": lambda: _configured(challenge=section("challenge", "always")),
+    "gp, paper": lambda: _configured(preset="paper", warm_up=0, query=section("query", "paper")),
+    "gp, window and drift": lambda: _configured(
+        window=4, drift=True, query=section("query", "skeptical")
+    ),
     "gp, bounded": lambda: _configured(max_points=4, learn_hyperparameters=True),
     "gp, leave one out": lambda: _configured(learn_hyperparameters="leave_one_out"),
     "gp, looking back": lambda: _configured(**_LOOKING_BACK),
@@ -92,7 +85,9 @@ LEARNERS: dict[str, Callable[[], Any]] = {
     "gradient_boosting": lambda: _configured("gradient_boosting"),
     "privileged": lambda: _configured("privileged", options={"max_points": 20}),
     "privileged, all challenged": lambda: _configured(
-        "privileged", options={"learn_hyperparameters": False}, challenge=Always()
+        "privileged",
+        options={"learn_hyperparameters": False},
+        challenge=section("challenge", "always"),
     ),
     "river.forest.AMFClassifier": lambda: _configured("river.forest.AMFClassifier"),
     "river.forest.ARFClassifier": lambda: _configured("river.forest.ARFClassifier"),

@@ -2,6 +2,7 @@
 
 import json
 import math
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -20,11 +21,17 @@ from streamgp import (
 )
 from streamgp.query import AtMost, AtMostPer, NeverChallenge, RateBudget, ReservoirAsk
 from streamgp.query.pool_criteria import CRITERIA, Joint
-from streamgp.query.retrospective import Reservoir
+from streamgp.query.retrospective import CriterionName, Reservoir
 from tests.helpers.forgetful import ARD
 from tests.helpers.pool_cases import case_of
 
 KERNEL = kernels.SquaredExponential(0.8)
+
+
+def test_the_names_of_criteria_are_those_of_pools():
+    assert get_args(CriterionName) == tuple(CRITERIA)
+
+
 NAMED = [name for name in CRITERIA if name != "rand"]
 
 

@@ -294,7 +294,7 @@ def test_a_rule_with_impossible_values_is_refused(arguments, match):
 
 @pytest.mark.parametrize("review", [LeaveOneOutReview, 0.3, AtMost(3)])
 def test_a_review_is_a_rule(review):
-    with pytest.raises(TypeError, match="review must be a LeaveOneOutReview, got"):
+    with pytest.raises(TypeError, match="review must be a LeaveOneOutReview, or an object with a"):
         taught(0, review=review)
 
 

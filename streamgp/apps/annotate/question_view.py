@@ -20,6 +20,7 @@ from streamgp.apps.console import number, span
 from streamgp.base import Label
 from streamgp.common.printable import printable
 from streamgp.interactive.messages import Challenge
+from streamgp.query.registry import reasons
 
 # --- The labels and commands below a question, with their keys: as many in a line as there is
 # room.
@@ -69,27 +70,6 @@ MOST_IN_LINES = 12
 """Features that are shown where nobody can press a key for more."""
 # Seconds that are too few to be told.
 _NOTICED_S = 2.0
-
-REASONS = {
-    "SkepticalAsk": "the prediction is unsure",
-    "PaperAsk": "the prediction is unsure",
-    "Entropy": "several labels are about as likely",
-    "LeastConfidence": "even the likeliest label is not likely",
-    "BestVersusSecond": "two labels are about as likely",
-    "EqualErrorAsk": "the prediction is unsure, or is asked about at random",
-    "Variance": "the prediction is unsure",
-    "KL": "several models predict different things",
-    "Deterministic": "several models predict different things",
-    "RandomAsk": "some events are asked about at random",
-    "AlwaysAsk": "every event is asked about",
-    "SkepticalChallenge": "the label does not fit what was learned before",
-    "PaperChallenge": "the label does not fit what was learned before",
-    "OutsideInterval": "the number lies outside the interval that was expected",
-    "AlwaysChallenge": "the prediction was another label",
-    "ReservoirAsk": "of the latest events, its label would tell most",
-    "LeaveOneOutReview": "the label, learned before, does not fit what was learned since",
-}
-"""The rules in words; any other is called by its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +142,7 @@ def heading(view: View) -> Text:
         what = "How much is it?\n" if view.of_numbers else "Which is it?\n"
         text.append(what, style="bold")
         text.append(f"{about}{_when(view)}, asked {ago(view.now - request.requested_at)}\n")
-    words = REASONS.get(request.reason)
+    words = reasons().get(request.reason)
     rule = f"{printable(request.reason)} {request.score:.2g} > {request.threshold:.2g}"
     text.append("because " + (f"{words} " if words else ""))
     text.append(f"({rule})\n" if words else f"{rule}\n", style="dim" if words else "")

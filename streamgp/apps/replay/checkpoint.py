@@ -27,6 +27,7 @@ from streamgp.apps.console import tell
 from streamgp.base import State
 from streamgp.common.environment import differences, differences_text, environment
 from streamgp.config.settings import Config, resolved
+from streamgp.config.validation import converted
 from streamgp.interactive.state.snapshot import Snapshot, SnapshotError
 
 # --- Which replay a state belongs to: only the same one may go on with it.
@@ -70,10 +71,10 @@ def config_of(origin: State) -> Config:
     Examples
     --------
     >>> config_of({"configuration": {"seed": 3, "query": {"rule": "never"}}}).query
-    Never()
+    NeverAsk()
 
     """
-    return msgspec.convert(origin["configuration"], Config)
+    return msgspec.convert(origin["configuration"], Config, dec_hook=converted)
 
 
 def check_version(directory: Path, origin: State) -> None:

@@ -192,7 +192,7 @@ def _on_one_line(key: str) -> str:
 
 def _learner_name(config: Config) -> str:
     name = config.learner.name
-    return "skeptical GP" if name == "gp" else f"skeptical {name.rpartition('.')[2]}"
+    return "skeptical GP" if name == "gp" else f"skeptical {re.split('[.:]', name)[-1]}"
 
 
 def _counts(played: Played) -> str:

@@ -66,9 +66,12 @@ def toml(config: Config) -> str:
 
     Examples
     --------
-    >>> from streamgp.config.settings import AtMost, Learner, Log
+    >>> from streamgp.config.rules import section
+    >>> from streamgp.config.settings import Learner, Log
     >>> config = Config(
-    ...     learner=Learner(length_scale=1.2), budget=AtMost(n=50), log=Log(label="room")
+    ...     learner=Learner(length_scale=1.2),
+    ...     budget=section("budget", "at_most", n=50),
+    ...     log=Log(label="room"),
     ... )
     >>> print(toml(config), end="")
     <BLANKLINE>

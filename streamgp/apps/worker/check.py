@@ -121,7 +121,7 @@ def _told(config: WorkerConfig, path: Path) -> str:
     whole = resolved(config)
     learners = "a learner for each key" if config.worker.keyed else "one learner for all keys"
     rules = ", ".join(
-        f"{name} {type(rule).__struct_config__.tag}"
+        f"{name} {rule.rule()}"
         for name, rule in (("query", whole.query), ("challenge", whole.challenge))
         if rule is not None
     )

@@ -18,14 +18,7 @@ from streamgp.apps.annotate.feature_table import Averages, cut
 from streamgp.apps.annotate.question_view import View
 from streamgp.base import Neighbour
 from streamgp.interactive import Challenge, LabelledExample, LabelRequest
-from streamgp.query import (
-    EqualErrorAsk,
-    LeaveOneOutReview,
-    OutsideInterval,
-    ReservoirAsk,
-    acquisition,
-    strategies,
-)
+from streamgp.query.registry import reasons, rules
 from tests.helpers.deskwork import challenge, label_request
 
 NOW = 1250.0
@@ -129,21 +122,24 @@ def test_challenge_of_an_old_label_says_so() -> None:
 
 
 def test_every_rule_that_asks_has_words() -> None:
-    members = {**vars(strategies), **vars(acquisition)}
-    named = {name for name, member in members.items() if hasattr(member, "decide")}
-    named -= {"AskRule", "ChallengeRule", "NeverAsk", "NeverChallenge", "_Measured", "_Above"}
-    named |= {
-        LeaveOneOutReview.__name__,
-        OutsideInterval.__name__,
-        EqualErrorAsk.__name__,
-        ReservoirAsk.__name__,
+    named = {
+        rule.cls.__name__
+        for kind in ("query", "challenge", "review", "reservoir")
+        for rule in rules(kind).values()
     }
-    assert named == set(looks.REASONS)
+    assert named - {"NeverAsk", "NeverChallenge", "NoneType"} == set(reasons())
+    assert "because two labels are about as likely (BestVersusSecond 0.32 > 0.1)\n" in printed(
+        looks.heading(view(Question(request=_because("BestVersusSecond"))))
+    )
+
+
+def _because(reason: str) -> Any:
+    request = label_request()
+    return type(request)(**{**_fields(request), "reason": reason})
 
 
 def test_rule_without_words_is_called_by_its_name() -> None:
-    request = label_request()
-    question = Question(request=type(request)(**{**_fields(request), "reason": "MyRule"}))
+    question = Question(request=_because("MyRule"))
     assert "because MyRule 0.32 > 0.1\n" in printed(looks.heading(view(question)))
 
 

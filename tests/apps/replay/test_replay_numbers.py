@@ -169,12 +169,12 @@ def test_a_label_that_is_no_number_is_a_row_that_cannot_be_read(tmp_path: Path) 
         (
             'target = "number"\n[query]\nrule = "entropy"\nthreshold = 0.5',
             'query.rule = "entropy" is not allowed with target = "number", expected one of '
-            '"variance", "kl", "deterministic", "always", "never", "random"',
+            '"always", "never", "random", "variance", "kl", "deterministic"',
         ),
         (
             'target = "number"\n[challenge]\nrule = "paper"',
             'challenge.rule = "paper" is not allowed with target = "number", expected one of '
-            '"outside_interval", "skeptical", "never"',
+            '"skeptical", "never", "outside_interval"',
         ),
         (
             'target = "number"\n[review]\nrule = "leave_one_out"',

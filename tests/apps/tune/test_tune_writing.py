@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from streamgp.apps.tune.write_toml import toml, write_configuration
-from streamgp.cli.init import template
 from streamgp.config import settings
 from streamgp.config.load import load, parse
+from streamgp.config.rules import section
 from streamgp.config.settings import Config, Learner, Log, resolved
+from streamgp.config.templates import template
 
 CONFIGS = {
     "default": Config(),
@@ -18,10 +19,12 @@ CONFIGS = {
     "resolved": resolved(Config(preset="paper")),
     "learner": Config(
         learner=Learner(length_scale=1e-16, noise_variance=2e300, max_points="all"),
-        query=settings.Entropy(threshold=0.25),
-        challenge=settings.Never(),
-        review=settings.LeaveOneOut(budget=settings.AtMostPer(n=3, span_s=60.0)),
-        budget=settings.Rate(rate=0.5, window=40),
+        query=section("query", "entropy", threshold=0.25),
+        challenge=section("challenge", "never"),
+        review=section(
+            "review", "leave_one_out", budget=section("budget", "at_most_per", n=3, span_s=60.0)
+        ),
+        budget=section("budget", "rate", rate=0.5, window=40),
     ),
     "river": Config(
         learner=Learner(
@@ -39,14 +42,19 @@ CONFIGS = {
         log=Log(label="ro\tom", time="t", key="k", ignore=("a", "#b"), features=("[x]", "'y'"))
     ),
     "budgets": Config(
-        budget=settings.AllOf(
-            budgets=(settings.Rate(rate=0.05), settings.AtMostPer(n=4, span_s=3600.0))
+        budget=section(
+            "budget",
+            "all_of",
+            budgets=(
+                section("budget", "rate", rate=0.05),
+                section("budget", "at_most_per", n=4, span_s=3600.0),
+            ),
         ),
-        total_budget=settings.AtMost(n=9, gives_back=False),
+        total_budget=section("budget", "at_most", n=9, gives_back=False),
     ),
     "numbers": Config(
         target="number",
-        challenge=settings.OutsideInterval(level=0.9),
+        challenge=section("challenge", "outside_interval", level=0.9),
         annotator=settings.Annotator(noise=0.5, states_noise=True),
     ),
     "template": parse(template(), source="template"),

@@ -9,7 +9,8 @@ from connectors.wire.outbound import letter_of
 from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Worker, WorkerSettings
 from streamgp.config.build import build_model
-from streamgp.config.settings import Always, Config
+from streamgp.config.rules import section
+from streamgp.config.settings import Config
 from tests.helpers.hostile import Script, honest
 from tests.helpers.kafka_cases import opened, read_records, write
 
@@ -29,7 +30,9 @@ def work(topics, group):
     def is_done():
         return not any(n for (topic, _), n in topics.lags(group).items() if topic in waiting)
 
-    model = build_model(Config(target="number", query=Always(), warm_up=0, seed=1))
+    model = build_model(
+        Config(target="number", query=section("query", "always"), warm_up=0, seed=1)
+    )
     settings = WorkerSettings(group=group, instance="a", max_bad_share=1.0)
     Worker(topics, LoopSettings(model=model), settings).run(is_done)
 

@@ -1,0 +1,349 @@
+"""Sections of a configuration whose `rule` says which further keys they have.
+
+The settings of a rule are what its constructor takes (`streamgp.query.registry`). A rule that is
+not of streamgp is named by where it is, as `module:name`; that module is imported, and so runs,
+when the rule is built, not when the file is read.
+
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import inspect
+import typing
+from abc import ABC
+from collections.abc import Callable, Iterable
+from functools import cache, partial
+from keyword import iskeyword
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NoReturn, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from streamgp.base import Budget as BudgetProtocol
+from streamgp.common.signatures import lacking, parameters
+from streamgp.config.validation import ConfigError, check, converted, not_allowed, one_of, unknown
+from streamgp.query.registry import Kind, Rule, rules
+
+# What the rules of a kind have to do, for those that may be of a user's own.
+_METHODS: dict[Kind, str] = {
+    "query": "streamgp.query.strategies:AskRule",
+    "challenge": "streamgp.query.strategies:ChallengeRule",
+    "review": "streamgp.query.retrospective:Review",
+    "budget": "streamgp.base:Budget",
+}
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A section of the file; an unknown key in it is an error."""
+
+
+class RuleSection(Section, frozen=True, kw_only=True, tag_field="rule"):
+    """A section whose `rule` says which further keys it has; each rule has a class of its own."""
+
+    # What builds the rule, None where that is found by its name; no setting is called so.
+    _made_by_: ClassVar[Callable[..., Any] | None] = None
+
+    @classmethod
+    def rule(cls) -> str:
+        """Return the name of the rule."""
+        return str(cls.__struct_config__.tag)
+
+
+class _AnyRule(ABC):
+    """What a setting may be that is a section of a rule, for msgspec and for `check`."""
+
+    kind: ClassVar[Kind]
+    left_out: ClassVar[frozenset[str]] = frozenset()
+
+    @classmethod
+    def check(cls, value: object, path: str) -> None:
+        """Raise ConfigError, with the key path in front, if a value is no such section."""
+        if not isinstance(value, dict):
+            raise not_allowed(path, value, f"a section [{path}]")
+        if "rule" not in value:
+            raise ConfigError(f"{path}.rule is missing, expected {one_of(cls.names())}")
+        name = value["rule"]
+        if isinstance(name, str) and ":" in name and cls.kind in _METHODS:
+            _split(name, f'{path}.rule = "{name}"')
+            for key in value:
+                if not key.isidentifier() or iskeyword(key) or key.startswith("_"):
+                    raise ConfigError(f"{path}.{key} is not allowed, expected names of arguments")
+        elif isinstance(name, str) and name in cls.names():
+            check(value, msgspec.inspect.type_info(section_class(cls.kind, name)), path)
+        else:
+            raise not_allowed(f"{path}.rule", name, one_of(cls.names()))
+
+    @classmethod
+    def convert(cls, value: dict[str, Any]) -> RuleSection:
+        """Return the section that checked data stand for."""
+        name = value["rule"]
+        keys = tuple(key for key in value if key != "rule")
+        found = _own_class(name, keys) if ":" in name else section_class(cls.kind, name)
+        return msgspec.convert(value, found, dec_hook=converted)
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """Return the names of the rules that streamgp has."""
+        return [name for name in rules(cls.kind) if name not in cls.left_out]
+
+
+def _sections_of(kind: Kind, *left_out: str) -> Any:
+    members = {"kind": kind, "left_out": frozenset(left_out)}
+    cls = type(kind.capitalize(), (_AnyRule,), members)
+    cls.register(RuleSection)  # type: ignore[attr-defined]
+    return cls
+
+
+if TYPE_CHECKING:
+    Query: TypeAlias = RuleSection
+    Challenge: TypeAlias = RuleSection
+    Review: TypeAlias = RuleSection
+    Reservoir: TypeAlias = RuleSection
+    Budget: TypeAlias = RuleSection
+    OneBudget: TypeAlias = RuleSection
+else:
+    Query = _sections_of("query")
+    Challenge = _sections_of("challenge")
+    Review = _sections_of("review")
+    Reservoir = _sections_of("reservoir")
+    Budget = _sections_of("budget")
+    OneBudget = _sections_of("budget", "unlimited", "all_of")
+
+
+def section(kind: Kind, name: str, **settings: Any) -> RuleSection:
+    """Return the section of a rule; settings that are left out have their defaults.
+
+    Examples
+    --------
+    >>> section("query", "skeptical", c=2.0)
+    SkepticalAsk(c=2.0, at_least=0.0)
+
+    """
+    if ":" in name:
+        return _own_class(name, tuple(settings))(**settings)
+    return section_class(kind, name)(**settings)
+
+
+@cache
+def section_class(kind: Kind, name: str) -> type[RuleSection]:
+    """Return the class of the sections of a rule of streamgp."""
+    return _section_class(name, rules(kind)[name].cls)
+
+
+@cache
+def _own_class(name: str, keys: tuple[str, ...]) -> type[RuleSection]:
+    """Return the class of the sections of a rule that is not of streamgp, with these keys."""
+    return _defined(name, name, [(key, Any) for key in keys])
+
+
+def _section_class(name: str, makes: Callable[..., Any]) -> type[RuleSection]:
+    called = "Never" if makes is type(None) else makes.__name__
+    return _defined(called, name, _fields(makes), _made_by_=staticmethod(makes))
+
+
+def _defined(called: str, tag: str, fields: Iterable[Any], **members: object) -> type[RuleSection]:
+    bases = (RuleSection,)
+    found: Any = msgspec.defstruct(
+        called, fields, bases=bases, namespace=members, tag=tag, frozen=True, kw_only=True
+    )
+    cls: type[RuleSection] = found
+    return cls
+
+
+def _fields(makes: Callable[..., Any]) -> Iterable[tuple[str, Any] | tuple[str, Any, Any]]:
+    """Yield name, type and, if it has one, default of each setting of a rule."""
+    # The fields of a dataclass are annotated where they are declared, maybe in another module.
+    is_plain = isinstance(makes, type) and "__dataclass_fields__" not in vars(makes)
+    told_by: Any = vars(makes).get("__init__") if is_plain else makes
+    try:
+        hints = typing.get_type_hints(told_by, include_extras=True) if told_by else {}
+    except (NameError, TypeError):  # annotations that only a type checker understands
+        hints = {}
+    for name, parameter in _arguments(makes).items():
+        hint = hints.get(name, Any)
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            several = tuple[OneBudget, ...] if hint is BudgetProtocol else tuple[Any, ...]
+            yield name, Annotated[several, Meta(min_length=1)]
+        elif hint in (BudgetProtocol, BudgetProtocol | None):
+            yield name, Budget, section("budget", "unlimited")
+        elif parameter.default is parameter.empty:
+            yield name, _known(hint)
+        elif isinstance(parameter.default, list | dict | set):
+            kept = partial(copy.deepcopy, parameter.default)
+            yield name, _known(hint), msgspec.field(default_factory=kept)
+        else:
+            yield name, _known(hint), parameter.default
+
+
+def _arguments(makes: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """Return what is a setting of what a constructor takes."""
+    if not parameters(makes):
+        return {}
+    return {
+        name: parameter
+        for name, parameter in inspect.signature(makes).parameters.items()
+        if name != "seed" and parameter.kind is not parameter.VAR_KEYWORD
+    }
+
+
+def _known(hint: Any) -> Any:
+    """Return a type whose values can be checked; anything for another."""
+    parts = (
+        typing.get_args(hint) if typing.get_origin(hint) in (UnionType, typing.Union) else (hint,)
+    )
+    simple = (bool, int, float, str, type(None))
+    for part in parts:
+        bare = typing.get_args(part)[0] if typing.get_origin(part) is Annotated else part
+        if bare not in simple and typing.get_origin(bare) is not typing.Literal:
+            return Any
+    return hint
+
+
+# --- From sections to rules.
+
+
+def build_rule(kind: Kind, rule: RuleSection | None, *, seed: int, source: str, path: str) -> Any:
+    """Build the rule of a section; None for none.
+
+    Parameters
+    ----------
+    kind
+        What kind of rule it is.
+    rule
+        The section.
+    seed
+        Seed of a rule that takes one.
+    source, path
+        Where the section is, named in front of error messages: a file, and a key in it.
+
+    Raises
+    ------
+    ConfigError
+        If the rule cannot be found, or does not take its settings, or is no rule of that kind.
+
+    Examples
+    --------
+    >>> build_rule("query", section("query", "random", rate=0.1), seed=1, source="f", path="query")
+    RandomAsk(rate=0.1)
+
+    """
+    if rule is None:
+        return None
+    if rule._made_by_ is not None:
+        return _made(rule._made_by_, rule, seed=seed, source=source, path=path)
+    name = rule.rule()
+    where = f'{source}: {path}.rule = "{name}"'
+    makes = find(name, where)
+    data = {"rule": name, **{key: getattr(rule, key) for key in rule.__struct_fields__}}
+    try:
+        cls = _section_class(name, makes)
+        check(data, msgspec.inspect.type_info(cls), path)
+    except ConfigError as error:
+        raise ConfigError(f"{source}: {error}") from None
+    whole = msgspec.convert(data, cls, dec_hook=converted)
+    try:
+        made = _made(makes, whole, seed=seed, source=source, path=path)
+    except ConfigError:  # of a budget within
+        raise
+    except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise ConfigError(f"{where} cannot be built with its settings: {error}") from None
+    missing = lacking(made, find(_METHODS[kind], where))
+    if missing:
+        raise ConfigError(
+            f"{where} gives {made!r}, which is no rule for [{path}]: it lacks {', '.join(missing)}"
+        )
+    return made
+
+
+def _made(
+    makes: Callable[..., Any], rule: RuleSection, *, seed: int, source: str, path: str
+) -> Any:
+    def whole(value: Any, key: str) -> Any:
+        if isinstance(value, RuleSection):
+            return build_rule("budget", value, seed=seed, source=source, path=key)
+        if isinstance(value, tuple):
+            return [whole(each, f"{key}[{i}]") for i, each in enumerate(value)]
+        return value
+
+    arguments = _arguments(makes)
+    options = {key: whole(getattr(rule, key), f"{path}.{key}") for key in arguments}
+    several = [key for key, one in arguments.items() if one.kind is one.VAR_POSITIONAL]
+    if "seed" in parameters(makes):
+        options["seed"] = seed
+    given = [each for key in several for each in options.pop(key)]
+    return makes(*given, **options)
+
+
+# --- What is not of streamgp.
+
+
+def find(name: str, where: str) -> Callable[..., Any]:
+    """Import what `module:name` stands for: a class, or a function that returns an object.
+
+    Parameters
+    ----------
+    name
+        Where it is.
+    where
+        What begins error messages: the file, the key and the name.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such module, nothing of that name in it, or nothing that can be called.
+
+    Examples
+    --------
+    >>> find("streamgp.query:NeverAsk", "my.toml: query.rule").__name__
+    'NeverAsk'
+    >>> find("rules:Mine", "my.toml: query.rule")
+    Traceback (most recent call last):
+    streamgp.config.validation.ConfigError: my.toml: query.rule is not allowed: No module named ...
+
+    """
+    module_name, attribute = _split(name, where)
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        _missing(module_name, error, where)
+    except (ImportError, SyntaxError) as error:
+        raise ConfigError(f"{where}: {module_name} cannot be imported: {error}") from None
+    try:
+        found = getattr(module, attribute)
+    except AttributeError:
+        names = [key for key in dir(module) if not key.startswith("_")]
+        raise ConfigError(
+            f"{where} is not allowed: {unknown(attribute, attribute, names)} in {module_name}"
+        ) from None
+    if not callable(found):
+        raise ConfigError(
+            f"{where} is not allowed: {attribute} of {module_name} is a {type(found).__name__}, "
+            "expected a class, or a function that returns an object"
+        )
+    made: Callable[..., Any] = found
+    return made
+
+
+def _missing(module_name: str, error: ModuleNotFoundError, where: str) -> NoReturn:
+    if error.name is not None and f"{module_name}.".startswith(f"{error.name}."):
+        advice = "; install it, or name the directory that it is in with PYTHONPATH"
+        raise ConfigError(f"{where} is not allowed: {error}{advice}") from None
+    raise ConfigError(f"{where}: {module_name} cannot be imported: {error}") from None
+
+
+def _split(name: str, where: str) -> tuple[str, str]:
+    module_name, _, attribute = name.partition(":")
+    parts = module_name.split(".")
+    if not all(map(str.isidentifier, parts)) or not attribute.isidentifier():
+        raise ConfigError(
+            f'{where} is not allowed, expected a module and a name in it, as in "my_rules:MyRule"'
+        )
+    return module_name, attribute
+
+
+def rule_of(kind: Kind, section: RuleSection) -> Rule | None:
+    """Return the entry of the rule of a section, None if it is not of streamgp."""
+    return rules(kind).get(section.rule())

@@ -1,0 +1,232 @@
+"""Registry of what a configuration can name: query strategies, other rules, budgets and learners.
+
+A rule registers itself where it is defined. Everything said of it elsewhere comes from that entry:
+the settings of its section (the annotated arguments of its constructor), the comment in the file
+that `streamgp init` prints, and the reason that annotators read. Learners take long to load, so
+they stand in a table, by the modules they are in.
+
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Literal, TypeAlias, TypeVar
+
+from msgspec import Meta
+
+# --- Types of settings: what an argument of a rule may be, for its section in a configuration.
+
+
+# 30 000 years, so that no sum of times leaves the numbers.
+LONGEST_S = 10**12
+Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
+Remainder: TypeAlias = Annotated[float, Meta(gt=0, le=1)]
+NonNegative: TypeAlias = Annotated[float, Meta(ge=0)]
+Positive: TypeAlias = Annotated[float, Meta(gt=0)]
+Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=LONGEST_S)]
+Count: TypeAlias = Annotated[int, Meta(ge=1)]
+Limit: TypeAlias = Annotated[int, Meta(ge=0)]
+
+# --- Rules.
+
+Kind: TypeAlias = Literal["query", "challenge", "review", "reservoir", "budget"]
+TargetName: TypeAlias = Literal["label", "number"]
+LABELS: tuple[TargetName, ...] = ("label",)
+NUMBERS: tuple[TargetName, ...] = ("number",)
+BOTH: tuple[TargetName, ...] = ("label", "number")
+
+# The modules of `streamgp.query` that have rules, as light to load as this one.
+_MODULES = ("strategies", "acquisition", "equal_error", "outliers", "retrospective", "budgets")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """What is known of a rule that a configuration can name.
+
+    Parameters
+    ----------
+    name
+        Its name in a configuration.
+    cls
+        Its class; that of None where the name stands for no rule at all.
+    example
+        Settings to try and what they mean, for the comment in a new configuration file.
+    reason
+        Why somebody is asked, in words; None for a rule that never asks.
+    targets
+        The kinds of targets that it is for.
+    compares_experts
+        Whether it needs a learner with several experts.
+
+    """
+
+    name: str
+    cls: type
+    example: str = ""
+    reason: str | None = None
+    targets: tuple[TargetName, ...] = LABELS
+    compares_experts: bool = False
+
+
+_RULES: dict[Kind, dict[str, Rule]] = {
+    "query": {},
+    "challenge": {},
+    "review": {"never": Rule(name="never", cls=type(None), targets=BOTH)},
+    "reservoir": {"never": Rule(name="never", cls=type(None), targets=BOTH)},
+    "budget": {},
+}
+
+
+def rule(
+    kind: Kind,
+    name: str,
+    *,
+    example: str = "",
+    reason: str | None = None,
+    targets: tuple[TargetName, ...] = LABELS,
+    compares_experts: bool = False,
+) -> Callable[[type[T]], type[T]]:
+    """Register the class below as a rule; see `Rule`.
+
+    The arguments of its constructor are the settings of its section, in that order, with their
+    defaults; their annotations say what is allowed. `seed` is none: a rule that takes one gets that
+    of the configuration.
+    """
+
+    def registered(cls: type[T]) -> type[T]:
+        _RULES[kind][name] = Rule(
+            name=name,
+            cls=cls,
+            example=example,
+            reason=reason,
+            targets=targets,
+            compares_experts=compares_experts,
+        )
+        return cls
+
+    return registered
+
+
+@cache
+def rules(kind: Kind) -> Mapping[str, Rule]:
+    """Return the rules of a kind by their names in a configuration.
+
+    Examples
+    --------
+    >>> rules("query")["entropy"].cls.__name__
+    'Entropy'
+    >>> list(rules("review"))
+    ['never', 'leave_one_out']
+
+    """
+    modules = [f"streamgp.query.{module}" for module in _MODULES]
+    for module in modules:
+        importlib.import_module(module)
+    # In an order that does not depend on what was imported before.
+    order = {"builtins": -1, **{module: i for i, module in enumerate(modules)}}
+    entries = sorted(_RULES[kind].values(), key=lambda one: order[one.cls.__module__])
+    return {one.name: one for one in entries}
+
+
+@cache
+def classes_for(kind: Kind, target: TargetName, *, only: bool = False) -> tuple[type, ...]:
+    """Return the classes of the rules for a kind of target; `only` for those for no other."""
+    return tuple(
+        one.cls
+        for one in rules(kind).values()
+        if target in one.targets and not (only and len(one.targets) > 1)
+    )
+
+
+@cache
+def _of_experts() -> tuple[type, ...]:
+    return tuple(one.cls for one in rules("query").values() if one.compares_experts)
+
+
+def compares_experts(value: object) -> bool:
+    """Whether a rule is one that compares the experts of an ensemble."""
+    return isinstance(value, _of_experts())
+
+
+@cache
+def reasons() -> dict[str, str]:
+    """Return why somebody is asked, in words, by the class of the rule that decided.
+
+    Examples
+    --------
+    >>> reasons()["AlwaysAsk"]
+    'every event is asked about'
+
+    """
+    return {
+        one.cls.__name__: one.reason
+        for kind in _RULES
+        for one in rules(kind).values()
+        if one.reason is not None
+    }
+
+
+# --- Learners.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnerEntry:
+    """What is known of a learner of streamgp that a configuration can name.
+
+    Parameters
+    ----------
+    about
+        What it is, for the comment in a new configuration file.
+    options
+        Its settings with their defaults, likewise.
+    classes
+        Its classes for labels and for numbers, as `module:name`.
+
+    """
+
+    about: str
+    options: str
+    classes: Mapping[TargetName, str]
+
+
+LEARNERS: Mapping[str, LearnerEntry] = {
+    "ensemble": LearnerEntry(
+        about="several with random features; a million labels cost what the first ones do",
+        options='n_features = 50, forgetting = 1.0, refit = true, preset = "default", '
+        "noise_variance = 0.1, n_initial = 10, and for labels "
+        'likelihood = "regression" (or "logistic")',
+        classes={
+            "label": "streamgp.learners.ensemble_gp:EnsembleGPClassifier",
+            "number": "streamgp.learners.ensemble_gp:EnsembleGPRegressor",
+        },
+    ),
+    "forest": LearnerEntry(
+        about="random trees, for labels",
+        options="n_models = 10, n_tests = 50, min_weight = 30, max_nodes = 2000, inherit = true",
+        classes={"label": "streamgp.learners.forest:OnlineForestClassifier"},
+    ),
+    "confidence_boosting": LearnerEntry(
+        about="boosted forests, for labels",
+        options='n_models = 10, uncertainty = "bvsb" (or "entropy"), normalise_weights = false, '
+        'preset = "default"',
+        classes={"label": "streamgp.learners.boosting:ConfidenceBoostingClassifier"},
+    ),
+    "gradient_boosting": LearnerEntry(
+        about="boosted forests, for labels",
+        options='n_models = 10, uncertainty = "bvsb" (or "entropy"), normalise_weights = false, '
+        'preset = "default"',
+        classes={"label": "streamgp.learners.boosting:OnlineGradientBoostingClassifier"},
+    ),
+    "privileged": LearnerEntry(
+        about="a Gaussian process that believes an answer as far as what came with it suggests, "
+        "for labels",
+        options='max_points = 300, n_replays = 3, preset = "default", learn_hyperparameters = true',
+        classes={"label": "streamgp.learners.privileged_gp:PrivilegedGPClassifier"},
+    ),
+}
+"""The learners of streamgp but for "gp", whose settings are keys of `[learner]` itself."""
