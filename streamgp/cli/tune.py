@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from streamgp.apps.console import tell
-from streamgp.apps.tune.search import MOST
+from streamgp.apps.tune import MOST
 from streamgp.cli.options import Number, features_option, ignore_option, path_to
 from streamgp.config.load import consistent, load, with_options
 from streamgp.config.settings import Config

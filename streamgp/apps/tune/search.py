@@ -12,6 +12,7 @@ import click
 from msgspec.structs import replace as changed
 
 from streamgp.apps.console import DONE, INTERRUPTED, Show, aligned, number, progress, tell
+from streamgp.apps.tune import MOST
 from streamgp.apps.tune.recording import Recording, read_recording
 from streamgp.apps.tune.scoring import (
     By,
@@ -31,9 +32,6 @@ from streamgp.learners.gp_core import LENGTH_SCALE_PER_ROOT_FEATURE
 # --- Which hyper-parameters are tried: all pairs of the values given, or some drawn between
 # them.
 
-
-MOST = 200
-"""Number of configurations at most."""
 
 # What a length scale is multiplied by where no others are named.
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import click
 import pytest
 
+from streamgp.apps.tune import MOST
 from streamgp.apps.tune.scoring import By, Score
-from streamgp.apps.tune.search import MOST, Trial, best_of, candidates, ranking
+from streamgp.apps.tune.search import Trial, best_of, candidates, ranking
 from streamgp.config.settings import Config, Learner
 from streamgp.query import NeverAsk
 
