@@ -234,8 +234,8 @@ def test_ctrl_c_is_a_cut_like_any_other(
 
 CHILD = """
 import sys
-from streamgp.cli.replay import state
-state._SHORTEST_PAUSE_S, state._PAUSE_PER_COST = 0.02, 1.0
+from streamgp.apps.replay import checkpoint
+checkpoint._SHORTEST_PAUSE_S, checkpoint._PAUSE_PER_COST = 0.02, 1.0
 from streamgp.cli.main import cli
 cli.main(sys.argv[1:])
 """
