@@ -86,7 +86,10 @@ def test_it_grows_as_trees_of_objects_do(kernels, seed, own_limits, gaps):
 @given(seed=seeds, own_limits=limits, n_groups=st.integers(1, 3))
 def test_compiled_and_vectorised_trees_are_equal_to_the_last_bit(seed, own_limits, n_groups):
     pytest.importorskip("numba")
-    ways = [importlib.import_module(f"streamgp.trees.{way}") for way in ("vectorised", "compiled")]
+    ways = [
+        importlib.import_module(f"streamgp.trees.{way}")
+        for way in ("numpy_backend", "numba_backend")
+    ]
     groves = [planted(own_limits, way, of=range(n_groups)) for way in ways]
     examples, rng = list(stream(seed)), np.random.default_rng(seed)
     weights = rng.exponential(2.0, size=(len(examples), n_groups)) * rng.integers(3)

@@ -512,9 +512,9 @@ def test_signals_ignored_from_the_start_do_not_end_it(config: Path) -> None:
 BUSY = """
 import time
 from connectors.worker.worker import Worker
-from streamgp.cli import stopping
+from streamgp.apps import console
 from streamgp.apps.worker.logging import say
-stopping._SAME_WISH_S = 0.0
+console._SAME_WISH_S = 0.0
 def busy(self, should_stop):
     while not should_stop():
         time.sleep(0.01)

@@ -512,10 +512,10 @@ shelf.close()
 CRASH_AT_EVERY_LINE = """
 import os, re, sys
 from pathlib import Path
-from connectors.storage import shelf, snapshots, sqlite_file
+from connectors.storage import snapshots, sqlite
 from connectors.storage.sqlite import SqliteShelf
 path = Path(sys.argv[1])
-traced = {module.__file__ for module in (shelf, snapshots, sqlite_file)}
+traced = {module.__file__ for module in (snapshots, sqlite)}
 
 def die_before(line):
     pid = os.fork()
