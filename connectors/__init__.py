@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         read_snapshot,
         write_snapshot,
     )
-    from connectors.storage.sqlite import SqliteShelf
+    from connectors.storage.sqlite import SqliteStore
     from connectors.tables.compression import TableError
     from connectors.tables.log_source import AnnotatedLog, LogSource
     from connectors.wire.codec import DecodeError, decode, encode
@@ -36,7 +36,7 @@ _HOMES = {
     "RunResult": "connectors.runner",
     "Sink": "connectors.broker",
     "Source": "connectors.broker",
-    "SqliteShelf": "connectors.storage.sqlite",
+    "SqliteStore": "connectors.storage.sqlite",
     "StateDirectory": "connectors.storage.snapshots",
     "StateError": "connectors.storage.snapshots",
     "TableError": "connectors.tables.compression",
@@ -60,7 +60,7 @@ __all__ = [
     "RunResult",
     "Sink",
     "Source",
-    "SqliteShelf",
+    "SqliteStore",
     "StateDirectory",
     "StateError",
     "TableError",

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from connectors.memory import MemoryTopics
 from connectors.topics import Outgoing, Reader, Record, Topics, Writer
 from connectors.wire.codec import MAX_BYTES, MAX_INPUT_BYTES, DecodeError, decode, encode
-from connectors.wire.outbound import Outbox
+from connectors.wire.outbound import Outbound
 from streamgp.interactive.messages import (
     Answer,
     Cancel,
@@ -245,7 +245,7 @@ class TopicsSink:
                 headers=((_REJECTED, data),),
             )
         else:
-            record = Outbox(_SOURCE, keyed=message.key is not None).message(message, None)
+            record = Outbound(_SOURCE, keyed=message.key is not None).message(message, None)
             record = replace(record, topic=topic)
         self._unsent.append(record)
 

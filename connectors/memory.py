@@ -22,8 +22,8 @@ from connectors.topics import (
     WORKER_INPUTS,
     Backlog,
     Begun,
+    BrokerError,
     FencedError,
-    LinkError,
     Obstacle,
     Outgoing,
     Place,
@@ -160,32 +160,32 @@ class Group:
             (topic, number): 0 for topic in WORKER_INPUTS for number in range(n_partitions)
         }
         self._n_partitions = n_partitions
-        self._members: dict[str, MemoryLink] = {}
-        self._owners: dict[int, tuple[MemoryLink, int]] = {}
+        self._members: dict[str, MemoryWorkerClient] = {}
+        self._owners: dict[int, tuple[MemoryWorkerClient, int]] = {}
 
     def __len__(self) -> int:
         return len(self._members)
 
-    def join(self, instance: str, link: MemoryLink) -> None:
+    def join(self, instance: str, link: MemoryWorkerClient) -> None:
         """Take a member in, in place of an older one of the same name."""
         self._members[instance] = link
         self._distribute()
 
-    def leave(self, instance: str, link: MemoryLink) -> None:
+    def leave(self, instance: str, link: MemoryWorkerClient) -> None:
         """Let a member go, unless it was replaced."""
         if self._members.get(instance) is link:
             del self._members[instance]
             self._distribute()
 
-    def has(self, instance: str, link: MemoryLink) -> bool:
+    def has(self, instance: str, link: MemoryWorkerClient) -> bool:
         """Return whether a member has not been replaced."""
         return self._members.get(instance) is link
 
-    def partitions(self, link: MemoryLink) -> frozenset[int]:
+    def partitions(self, link: MemoryWorkerClient) -> frozenset[int]:
         """Return the partitions of a member."""
         return frozenset(n for n, (owner, _) in self._owners.items() if owner is link)
 
-    def since(self, number: int, link: MemoryLink) -> int | None:
+    def since(self, number: int, link: MemoryWorkerClient) -> int | None:
         """Return since which generation a member has had a partition, None if it has not."""
         owner, generation = self._owners[number]
         return generation if owner is link else None
@@ -205,7 +205,7 @@ class Group:
                     self._owners[number] = (member, self.generation)
 
 
-class MemoryLink:
+class MemoryWorkerClient:
     """One member of a group.
 
     Parameters
@@ -278,7 +278,9 @@ class MemoryLink:
             self._check()
             for number in sorted(self._assigned):
                 if not self._had(number):
-                    raise LinkError(f"partition {number} was given to another worker; start again")
+                    raise BrokerError(
+                        f"partition {number} was given to another worker; start again"
+                    )
             ends = self._logs.append(outgoing)
             self._group.positions.update(self._polled)
             return ends
@@ -315,7 +317,7 @@ class MemoryLink:
         if self._is_closed:
             raise ValueError("link is closed; open another one")
         if self._logs.is_closed:
-            raise LinkError("topics are closed")
+            raise BrokerError("topics are closed")
         if not self._group.has(self._instance, self):
             raise FencedError(
                 f"another worker has joined as {self._instance!r}; give each a name of its own"
@@ -401,12 +403,14 @@ class MemoryTopics:
         self._groups: dict[str, Group] = {}
         self._positions: dict[str, dict[Place, int]] = {}
 
-    def link(self, *, group: str, instance: str, max_records: int) -> MemoryLink:
+    def link(self, *, group: str, instance: str, max_records: int) -> MemoryWorkerClient:
         """Join a group of workers; who has joined it under the same name is fenced."""
         with self._logs.news:
             self._check()
             members = self._groups.setdefault(group, Group(self._logs.n_partitions))
-            return MemoryLink(self._logs, members, instance=instance, max_records=max_records)
+            return MemoryWorkerClient(
+                self._logs, members, instance=instance, max_records=max_records
+            )
 
     def reader(
         self, topics: Iterable[TopicName], *, from_end: bool = False, group: str | None = None
@@ -477,14 +481,14 @@ class MemoryTopics:
             return len(self._groups.get(group, ()))
 
     def close(self) -> None:
-        """Let go of everything: whoever still polls gets a `LinkError`."""
+        """Let go of everything: whoever still polls gets a `BrokerError`."""
         with self._logs.news:
             self._logs.is_closed = True
             self._logs.news.notify_all()
 
     def _check(self) -> None:
         if self._logs.is_closed:
-            raise LinkError("topics are closed; open new ones")
+            raise BrokerError("topics are closed; open new ones")
 
 
 class MemoryReader:
@@ -521,7 +525,7 @@ class MemoryReader:
                 if records or left <= 0.0:
                     return records
                 if self._logs.is_closed:
-                    raise LinkError("topics are closed; open new ones")
+                    raise BrokerError("topics are closed; open new ones")
                 self._logs.news.wait(left)
 
     @property
@@ -568,7 +572,7 @@ class MemoryWriter:
         """Append everything taken."""
         with self._logs.news:
             if self._logs.is_closed:
-                raise LinkError("topics are closed; open new ones")
+                raise BrokerError("topics are closed; open new ones")
             self._logs.append(self._unsent)
         self._unsent.clear()
 

@@ -177,7 +177,7 @@ class Stalled(msgspec.Struct, frozen=True, kw_only=True):
     still_s: float
 
 
-class Link(Protocol):
+class WorkerClient(Protocol):
     """A worker's hold on the topics: what it reads and writes counts together or not at all."""
 
     @property
@@ -273,11 +273,11 @@ class Link(Protocol):
         ...
 
 
-class LinkError(OSError):
+class BrokerError(OSError):
     """The broker cannot be worked with any longer; start again, it may have come back."""
 
 
-class ShortTopicError(LinkError):
+class ShortTopicError(BrokerError):
     """Topics end before what was to be read of them: they were made anew, or have lost their end.
 
     Attributes
@@ -292,11 +292,11 @@ class ShortTopicError(LinkError):
         self.reasons = dict(reasons)
 
 
-class RefusedError(LinkError):
+class RefusedError(BrokerError):
     """The broker is there and does not let us work; starting again does not help."""
 
 
-class FencedError(LinkError):
+class FencedError(BrokerError):
     """Another worker with the same instance name has taken over; do not start again."""
 
 
@@ -357,7 +357,7 @@ class Writer(Protocol):
 class Topics(Protocol):
     """The topics of one deployment, on whatever broker."""
 
-    def link(self, *, group: str, instance: str, max_records: int) -> Link:
+    def link(self, *, group: str, instance: str, max_records: int) -> WorkerClient:
         """Join a group of workers under an instance name of one's own."""
         ...
 

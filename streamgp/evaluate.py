@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, runtime_checkable
 
 from streamgp.common.validation import check_whole
-from streamgp.evaluation import Tally
+from streamgp.evaluation import RunStatistics
 from streamgp.interactive import (
     Challenge,
     Event,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from river import metrics
 
     from streamgp.base import Features, Label
-    from streamgp.evaluation.tally import Target
+    from streamgp.evaluation.run_statistics import Target
     from streamgp.interactive import Message
     from streamgp.simulation import Annotator
 
@@ -255,7 +255,7 @@ class _Game:
         annotator: Annotator,
         target: Target,
     ) -> None:
-        self.tally = Tally(target)
+        self.tally = RunStatistics(target)
         self.n_failed = 0
         self.first_failure = ""
         self._model: Any = loop.model

@@ -13,7 +13,7 @@ import pytest
 import connectors
 import streamgp
 from connectors.kafka.topics import KafkaTopics, Security
-from connectors.topics import ALL_TOPICS, COMPACTED, LinkError, Outgoing
+from connectors.topics import ALL_TOPICS, COMPACTED, BrokerError, Outgoing
 from streamgp.apps import console
 from streamgp.cli.main import cli
 from streamgp.config import load
@@ -233,5 +233,5 @@ def test_a_worker_that_lacks_one_of_its_rights_is_told_which(guarded, missing):
             # Without a second right to the topic it is not even seen.
             assert re.fullmatch(rf"no right to (see|{operation.lower()}) topic {name}", problem)
         else:
-            with pytest.raises(LinkError, match="'stranger' has no right"):
+            with pytest.raises(BrokerError, match="'stranger' has no right"):
                 work(topics)

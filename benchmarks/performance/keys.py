@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks._harness import Options, Outcome, at_least, at_most, progress, run
-from connectors.storage.sqlite import SqliteShelf
+from connectors.storage.sqlite import SqliteStore
 from streamgp import InteractiveLoop, KeyedLoops, SkepticalClassifier, isgp
 from streamgp.interactive import Event
 
@@ -52,7 +52,7 @@ def measure(
     # First of all, as the peak of the process counts.
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "loops")
-        with SqliteShelf(path) as shelf:
+        with SqliteStore(path) as shelf:
             loops = KeyedLoops(_model(), answer_horizon_s=_HORIZON_S, max_keys=n_ready, shelf=shelf)
             before, start = _peak_bytes(), time.perf_counter()
             for n, event in enumerate(stream.events()):

@@ -29,13 +29,13 @@ from streamgp.interactive.messages import (
     Message,
 )
 
-__all__ = ["CannotUndoError", "Desk", "Question", "Undone"]
+__all__ = ["AnnotationInbox", "CannotUndoError", "Question", "Undone"]
 
 RequestKey: TypeAlias = tuple[str | None, str]
 """A key and a request id."""
 
 
-class Desk:
+class AnnotationInbox:
     """The open questions, who answered what, and which labels there are.
 
     Challenges come first, since a label waits for each of them; otherwise the oldest question is
@@ -52,7 +52,7 @@ class Desk:
 
     Examples
     --------
-    >>> desk = Desk("ann")
+    >>> desk = AnnotationInbox("ann")
     >>> desk.take(
     ...     LabelRequest(
     ...         request_id="e1/label", event_id="e1", x={"light": 0.5}, reason="SkepticalAsk",

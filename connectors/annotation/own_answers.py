@@ -118,7 +118,7 @@ class OwnAnswers:
         std: float | None = None,
         privileged: Mapping[str, Any] | None = None,
     ) -> Answer | None:
-        """Make the answer to a question; see `Desk.answer`.
+        """Make the answer to a question; see `AnnotationInbox.answer`.
 
         Returns
         -------

@@ -18,7 +18,7 @@ from connectors.topics import (
     COMPACTED,
     NO_GROUP,
     Begun,
-    LinkError,
+    BrokerError,
     Obstacle,
     Outgoing,
     Place,
@@ -148,7 +148,7 @@ class EmbeddedWorkerClient:
                     for topic, some in records.items()
                 }
                 self._database.move(self._group, self._polled)
-        except LinkError as error:
+        except BrokerError as error:
             self._fault = str(error)
             raise
         self._committed = dict(self._polled)
@@ -187,7 +187,7 @@ class EmbeddedWorkerClient:
         if self._lock is None:
             raise ValueError("link is closed; open another one")
         if self._fault is not None:
-            raise LinkError(f"link has failed ({self._fault}); start again")
+            raise BrokerError(f"link has failed ({self._fault}); start again")
 
     def _read(self) -> list[Record]:
         records: list[Record] = []

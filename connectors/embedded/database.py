@@ -27,8 +27,8 @@ from connectors.topics import (
     ALL_TOPICS,
     COMPACTED,
     WORKER_INPUTS,
+    BrokerError,
     Headers,
-    LinkError,
     Outgoing,
     Record,
     RefusedError,
@@ -554,22 +554,22 @@ def _sum(*fields: object) -> int:
     return crc32(repr(fields).encode())
 
 
-def _in_words(path: Path, error: sqlite3.Error) -> LinkError:
+def _in_words(path: Path, error: sqlite3.Error) -> BrokerError:
     """Return an error that says what went wrong, and what to do."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     match code:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED | sqlite3.SQLITE_PROTOCOL:
-            return LinkError(
+            return BrokerError(
                 f"{path} is busy: another program has written to it for over {BUSY_S:g} s; stop "
                 "it, or start again"
             )
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_ERROR:
             return changed(path, str(error))
         case sqlite3.SQLITE_FULL:
-            return LinkError(f"cannot write {path}: {error}; free some space")
+            return BrokerError(f"cannot write {path}: {error}; free some space")
         case sqlite3.SQLITE_IOERR:
             # SQLite does not tell a limit on the size of files from a disk that fails.
-            return LinkError(
+            return BrokerError(
                 f"cannot use {path}: {error}; free some space, raise the limit on the size of "
                 "files, or name a directory on another disk"
             )

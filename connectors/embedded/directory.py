@@ -11,7 +11,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from connectors.storage.snapshots import StateError, state_error
-from connectors.topics import LinkError, RefusedError
+from connectors.topics import BrokerError, RefusedError
 
 DATABASE = "topics.db"
 """Name of the database file; while it is in use, SQLite keeps `-wal` and `-shm` beside it."""
@@ -150,16 +150,16 @@ def is_held(directory: Path) -> bool:
         os.close(descriptor)
 
 
-def in_words(what: str, error: OSError) -> LinkError:
+def in_words(what: str, error: OSError) -> BrokerError:
     """Return an error that says what went wrong, why, and what to do.
 
     It is a `RefusedError` if only a person can change it.
     """
-    if isinstance(error, LinkError):
+    if isinstance(error, BrokerError):
         return error
     if isinstance(error, StateError):
-        return LinkError(str(error))
-    kind = LinkError if error.errno in _PASSING else RefusedError
+        return BrokerError(str(error))
+    kind = BrokerError if error.errno in _PASSING else RefusedError
     return kind(str(state_error(what, error)))
 
 

@@ -30,7 +30,7 @@ from connectors.embedded.directory import (
 from connectors.topics import (
     ALL_TOPICS,
     Backlog,
-    LinkError,
+    BrokerError,
     Obstacle,
     Place,
     RefusedError,
@@ -147,7 +147,7 @@ class EmbeddedTopics:
                 return found
             with self._open() as database:
                 database.check_lists()
-        except LinkError as error:
+        except BrokerError as error:
             return [str(error)]
         return []
 

@@ -29,7 +29,7 @@ from connectors.topics import (
     COMPACTED,
     WORKER_INPUTS,
     Backlog,
-    LinkError,
+    BrokerError,
     Obstacle,
     Place,
     RefusedError,
@@ -261,7 +261,7 @@ class Administration:
         for name in names:
             topic = topics[name]
             if topic is None or topic["error_code"]:
-                raise LinkError(flaws(name, self._names[name], topic)[0])
+                raise BrokerError(flaws(name, self._names[name], topic)[0])
             counts[name] = len(topic["partitions"])
         return counts
 

@@ -2,7 +2,7 @@
 
 The client's own defaults are made for other programs; those that would lose records, wait for
 minutes or fill the log are replaced here, in one place. Its lines are silenced: what there is to
-say is said once, in the text of a `LinkError`.
+say is said once, in the text of a `BrokerError`.
 
 """
 
@@ -33,7 +33,7 @@ from connectors.kafka.client_import import (
 from connectors.kafka.probe import probe
 from connectors.kafka.record_codec import unpack_here
 from connectors.kafka.settings import Security, Timeouts, brief, parse_servers
-from connectors.topics import LinkError, RefusedError, TopicName
+from connectors.topics import BrokerError, RefusedError, TopicName
 
 __all__ = [
     "CLIENT_ERRORS",
@@ -129,11 +129,11 @@ class Connection:
         """Return a client for topics and groups."""
         return self._make(KafkaAdminClient, {})
 
-    def said(self, error: BaseException, doing: str) -> LinkError:
+    def said(self, error: BaseException, doing: str) -> BrokerError:
         """Return an error of the client in words."""
         where = ",".join(self.servers)
         match error:
-            case LinkError():
+            case BrokerError():
                 return error
             case kafka_errors.SaslAuthenticationFailedError():
                 user = self.security.username
@@ -147,9 +147,9 @@ class Connection:
                     "of its topic; `streamgp check` says which topic should take more"
                 )
             case kafka_errors.KafkaTimeoutError():
-                return LinkError(f"broker {where} did not answer in time to {doing}")
+                return BrokerError(f"broker {where} did not answer in time to {doing}")
             case _:
-                return LinkError(f"broker {where} failed to {doing}: {brief(error)}")
+                return BrokerError(f"broker {where} failed to {doing}: {brief(error)}")
 
     def _make(self, kind: Callable[..., Any], options: dict[str, Any]) -> Any:
         until = time.monotonic() + self.timeouts.connect_s
@@ -208,7 +208,7 @@ def within(timeout_s: float, doing: str, call: Callable[[], _Result]) -> _Result
     if errors:
         raise errors[0]
     if not results:
-        raise LinkError(f"broker took more than {timeout_s:g} s to {doing}")
+        raise BrokerError(f"broker took more than {timeout_s:g} s to {doing}")
     return results[0]
 
 

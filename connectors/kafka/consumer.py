@@ -35,7 +35,7 @@ from connectors.kafka.client_internals import (
     join,
     unread,
 )
-from connectors.topics import WORKER_INPUTS, Begun, LinkError, Record, RefusedError, TopicName
+from connectors.topics import WORKER_INPUTS, Begun, BrokerError, Record, RefusedError, TopicName
 
 # Members learn by the answer to a heartbeat that others come or go; until all know, none reads on.
 _LONGEST_BEAT_S = 1.0
@@ -44,11 +44,11 @@ _N_BEGINNINGS = 3  # in one fetch: then others have their turn
 _SAY_WHERE = "say where to read on with kafka-consumer-groups.sh --reset-offsets"
 
 
-class UnlikeInputsError(LinkError):
+class UnlikeInputsError(BrokerError):
     """The inputs have different partitions: one was deleted, or has got more."""
 
 
-class Member:
+class GroupConsumer:
     """Reads the inputs of a worker in a group.
 
     Parameters
@@ -218,7 +218,7 @@ class Member:
             self._known_at = now
         elif now - self._known_at > stall_s:
             where = ", ".join(f"{place.topic} partition {place.partition}" for place in unknown)
-            raise LinkError(
+            raise BrokerError(
                 f"broker has not said for {stall_s:g} s where to read on, is a transaction left "
                 f"open? {where}"
             )
@@ -280,7 +280,7 @@ class Member:
         numbers = {topic: self._consumer.partitions_for_topic(topic) for topic in self.topics}
         for topic, found in numbers.items():
             if not found:
-                raise LinkError(f"topic {topic} is missing; --create-topics makes it")
+                raise BrokerError(f"topic {topic} is missing; --create-topics makes it")
         _same(numbers)
 
 
@@ -326,7 +326,7 @@ _FULL_OF_ANSWERS = 64 * 2**20
 _PATIENCE_S = 0.5
 
 
-class Inputs:
+class Prefetch:
     """Queues of the inputs of some partitions.
 
     Parameters
@@ -336,7 +336,7 @@ class Inputs:
 
     Examples
     --------
-    >>> inputs = Inputs(max_records=2)
+    >>> inputs = Prefetch(max_records=2)
     >>> inputs.assign([0], now=0.0)
     >>> for topic in ("events", "events", "answers"):
     ...     record = Record(topic=topic, partition=0, offset=0, key=None, value=b"", at=0.0)

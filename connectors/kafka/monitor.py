@@ -13,7 +13,7 @@ from threading import Event, Thread
 from connectors.kafka.admin import Administration
 from connectors.kafka.client import CLIENT_ERRORS, Connection
 from connectors.kafka.topic_identity import Shape, check_same
-from connectors.topics import LinkError, RefusedError, TopicName
+from connectors.topics import BrokerError, RefusedError, TopicName
 
 _N_LOOKS = 2
 
@@ -47,7 +47,7 @@ class TopicMonitor:
         self._names = names
         self._shapes = shapes
         self._every_s = connection.timeouts.look_s
-        self._fault: LinkError | None = None
+        self._fault: BrokerError | None = None
         self._n_odd = 0
         self._is_over = Event()
         self._thread = Thread(target=self._watch, name="streamgp: topic monitor", daemon=True)
@@ -71,11 +71,11 @@ class TopicMonitor:
         """End the thread, which lets go of its connection by itself."""
         self._is_over.set()
 
-    def change(self, administration: Administration) -> LinkError | None:
+    def change(self, administration: Administration) -> BrokerError | None:
         """Look now, by the caller's connection; return what has changed as an error."""
         try:
             check_same(self._names, self._shapes, administration.shapes())
-        except LinkError as error:
+        except BrokerError as error:
             return error
         return None
 
@@ -97,7 +97,7 @@ class TopicMonitor:
             self._n_odd = 0
         except RefusedError as error:
             self._fault = error
-        except LinkError as error:
+        except BrokerError as error:
             self._n_odd += 1
             if self._n_odd >= _N_LOOKS:
                 self._fault = error

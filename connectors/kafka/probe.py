@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from connectors.topics import LinkError, RefusedError
+from connectors.topics import BrokerError, RefusedError
 
 _AGAIN_S = 0.2
 _ONE_TRY_S = 3.0
@@ -90,7 +90,7 @@ def probe(
                 return
             reasons.append(f"{server}: {reason}")
         if time.monotonic() + _AGAIN_S >= until:
-            raise LinkError(f"broker cannot be reached: {'; '.join(reasons)}")
+            raise BrokerError(f"broker cannot be reached: {'; '.join(reasons)}")
         time.sleep(_AGAIN_S)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from connectors.kafka.client import MAX_RECORD_BYTES, TopicPartition
 from connectors.kafka.client_internals import begin_commit, identity_of, send_positions
 from connectors.kafka.record_codec import put
-from connectors.topics import LinkError, Outgoing, TopicName
+from connectors.topics import BrokerError, Outgoing, TopicName
 from connectors.wire.outbound import size_of
 
 _BESIDES = 1024
@@ -70,13 +70,13 @@ def transact(
     _await(positions, until)
     _await(begin_commit(producer), until)
     if identity_of(producer) != before:
-        raise LinkError("broker has ended the transaction of its own accord")
+        raise BrokerError("broker has ended the transaction of its own accord")
     return ends
 
 
 def _await(result: Any, until: float) -> None:
     if not result.wait(timeout_ms=1e3 * _left(until)):
-        raise LinkError("broker did not answer in time to commit")
+        raise BrokerError("broker did not answer in time to commit")
 
 
 def _left(until: float) -> float:

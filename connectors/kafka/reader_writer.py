@@ -26,7 +26,7 @@ from connectors.kafka.producer import check_sizes
 from connectors.kafka.record_codec import put
 from connectors.topics import (
     NO_GROUP,
-    LinkError,
+    BrokerError,
     Outgoing,
     Progress,
     Record,
@@ -107,7 +107,7 @@ class KafkaReader:
     def poll(self, timeout_s: float) -> list[Record]:
         """Return the next records; an empty list if none came in time."""
         if self._is_closed:
-            raise LinkError("reader is closed; open a new one")
+            raise BrokerError("reader is closed; open a new one")
         until = monotonic() + timeout_s
         was_behind = not self.caught_up
         try:
@@ -213,7 +213,7 @@ class KafkaWriter:
         self._left_at = 0.0
         self._lasts: list[Any] = []
         self._n_left = 0
-        self._broken: LinkError | None = None
+        self._broken: BrokerError | None = None
         self._is_closed = False
         self._producer = connection.producer(client_id=f"streamgp-{program}")
 
@@ -284,11 +284,11 @@ class KafkaWriter:
 
     def _check(self) -> None:
         if self._is_closed:
-            raise LinkError("writer is closed; open a new one")
+            raise BrokerError("writer is closed; open a new one")
         if self._broken is not None:
-            raise LinkError(f"writer is broken ({self._broken}); open a new one")
+            raise BrokerError(f"writer is broken ({self._broken}); open a new one")
 
-    def _fail(self, error: BaseException) -> LinkError:
+    def _fail(self, error: BaseException) -> BrokerError:
         self._broken = self._connection.said(error, "take records")
         return self._broken
 
@@ -411,7 +411,7 @@ class _Reading:
             if self._advance():
                 moved_at = now
             if now - moved_at > stall_s:
-                raise LinkError(self._stuck(stall_s))
+                raise BrokerError(self._stuck(stall_s))
             if now - told_at >= _TELL_EVERY_S:
                 told_at = now
                 self._keep_alive()

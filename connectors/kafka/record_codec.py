@@ -3,7 +3,7 @@
 The client does this as well, in three times the time, and it was a tenth of all that a worker does:
 it makes each record twice, with numbers that nobody reads. It also takes a name of a header that is
 not UTF-8, which any producer can write, for an error, for ever; here it is `Misnamed`. What is
-damaged is a `LinkError` that tells the place.
+damaged is a `BrokerError` that tells the place.
 
 """
 
@@ -24,7 +24,7 @@ from connectors.kafka.client_import import (
     kafka_errors,
 )
 from connectors.kafka.settings import brief
-from connectors.topics import LinkError, Misnamed, Outgoing, Record, RefusedError, TopicName
+from connectors.topics import BrokerError, Misnamed, Outgoing, Record, RefusedError, TopicName
 
 
 class UndecodableBatchError(Exception):
@@ -247,8 +247,8 @@ class _Fetched(Fetcher.PartitionRecords):  # type: ignore[misc]
         return not batch.is_control_batch
 
 
-def _damaged(place: Any, offset: int, why: str) -> LinkError:
-    return LinkError(
+def _damaged(place: Any, offset: int, why: str) -> BrokerError:
+    return BrokerError(
         f"topic {place.topic} is damaged at offset {offset} in partition {place.partition} "
         f"({why}); bring it back from another server of the cluster, or delete what lies there"
     )

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from connectors.topics import LinkError, RefusedError, TopicName
+from connectors.topics import BrokerError, RefusedError, TopicName
 
 _MARK = re.compile(r"(?:topic=(\S+) )?partitions=(\d+)\Z")
 _NO_ID = str(UUID(int=0))
@@ -140,9 +140,9 @@ def check_same(
     for name, before in then.items():
         called, found = names[name], now[name]
         if found is None:
-            raise LinkError(f"topic {called} was deleted while this worker was at work")
+            raise BrokerError(f"topic {called} was deleted while this worker was at work")
         if found.is_other(before):
-            raise LinkError(
+            raise BrokerError(
                 f"topic {called} was deleted and made again while this worker was at work"
             )
     for name, before in then.items():

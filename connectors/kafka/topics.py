@@ -13,7 +13,7 @@ from connectors.kafka.admin import Administration
 from connectors.kafka.client import Connection, TopicPartition
 from connectors.kafka.reader_writer import KafkaReader, KafkaWriter, partitions_with_records
 from connectors.kafka.settings import Security, Timeouts, check_name
-from connectors.kafka.worker_client import KafkaLink
+from connectors.kafka.worker_client import KafkaWorkerClient
 from connectors.topics import ALL_TOPICS, Backlog, Obstacle, Place, TopicName
 from streamgp.common.validation import check_number, check_whole
 
@@ -78,9 +78,9 @@ class KafkaTopics:
             self._connection, self._names, partitions=partitions, replication=replication
         )
 
-    def link(self, *, group: str, instance: str, max_records: int) -> KafkaLink:
+    def link(self, *, group: str, instance: str, max_records: int) -> KafkaWorkerClient:
         """Join a group of workers under an instance name of one's own."""
-        return KafkaLink(
+        return KafkaWorkerClient(
             self._connection,
             self._administration,
             self._names,

@@ -24,7 +24,7 @@ from connectors.kafka.client import (
     within,
 )
 from connectors.kafka.client_internals import close_producer
-from connectors.kafka.consumer import Inputs, Member, UnlikeInputsError
+from connectors.kafka.consumer import GroupConsumer, Prefetch, UnlikeInputsError
 from connectors.kafka.monitor import TopicMonitor
 from connectors.kafka.producer import check_sizes, transact
 from connectors.kafka.reader_writer import read_history
@@ -32,8 +32,8 @@ from connectors.kafka.topic_identity import Shape, more_partitions
 from connectors.stalls import STALL_S, StallTracker
 from connectors.topics import (
     Begun,
+    BrokerError,
     FencedError,
-    LinkError,
     Obstacle,
     Outgoing,
     Place,
@@ -52,7 +52,7 @@ _MORE_S = 0.005
 _TRACK_EVERY_S = 1.0
 
 
-class KafkaLink:
+class KafkaWorkerClient:
     """One worker of a group.
 
     Parameters
@@ -92,13 +92,13 @@ class KafkaLink:
         self._names = names
         self._group = group
         self._instance = instance
-        self._inputs = Inputs(max_records)
+        self._inputs = Prefetch(max_records)
         self._max_records = max_records
         self._buffered = self._told = 0
         self._awake = WakingClock(2 * _SLICE_S)
         self._polled: dict[TopicPartition, int] = {}
         self._can_write = self._is_closed = False
-        self._broken: LinkError | None = None
+        self._broken: BrokerError | None = None
         self._lags: dict[tuple[TopicName, int], int | None] | None = None
         self._stalls: StallTracker[TopicPartition] = StallTracker()
         self._tracked_at = 0.0
@@ -110,8 +110,8 @@ class KafkaLink:
             retry_backoff_ms=_RETRY_MS,
         )
         try:
-            self._member = Member(connection, names, group=group, instance=instance)
-        except LinkError:
+            self._member = GroupConsumer(connection, names, group=group, instance=instance)
+        except BrokerError:
             self._close_producer(self._timeouts.close_s)
             raise
         self._monitor = TopicMonitor(connection, names, self._shapes)
@@ -201,7 +201,7 @@ class KafkaLink:
         membership = self._member.membership
         try:
             if membership is None or self._told != self._member.n_moves:
-                raise LinkError("partitions were given anew since the last poll")
+                raise BrokerError("partitions were given anew since the last poll")
             # Also where nothing was polled: without a position, the broker asks for no generation.
             offsets = {
                 place: OffsetAndMetadata(self._past_ends(place, offset), self._mark(place), -1)
@@ -216,7 +216,7 @@ class KafkaLink:
                 timeout_s=self._timeouts.transaction_s + self._timeouts.request_s,
             )
         except CLIENT_ERRORS as error:
-            if not isinstance(error, LinkError):  # else it hangs, or nothing is open
+            if not isinstance(error, BrokerError):  # else it hangs, or nothing is open
                 with suppress(*CLIENT_ERRORS):
                     within(self._timeouts.request_s, "abort", self._producer.abort_transaction)
             raise self._fail(error, "commit") from error
@@ -284,7 +284,7 @@ class KafkaLink:
         if self._buffered != member.n_moves:
             self._buffered = member.n_moves
             if self._polled:
-                raise LinkError("partitions were given anew before what was polled was committed")
+                raise BrokerError("partitions were given anew before what was polled was committed")
             self._inputs.assign({place.partition for place in member.places()}, now)
         for found in batches.values():
             self._inputs.put(found, now)
@@ -315,7 +315,7 @@ class KafkaLink:
         if at is None:
             at = self._member.position(place, self._timeouts.transaction_s)
         if at is None:
-            raise LinkError(
+            raise BrokerError(
                 f"broker does not say where topic {place.topic} is to be read on, is a transaction "
                 f"left open? partition {place.partition}"
             )
@@ -342,14 +342,14 @@ class KafkaLink:
 
     def _check(self) -> None:
         if self._is_closed:
-            raise LinkError("link is closed; open a new one")
+            raise BrokerError("link is closed; open a new one")
         if self._broken is not None:
-            raise LinkError(f"link is broken ({self._broken}); open a new one")
+            raise BrokerError(f"link is broken ({self._broken}); open a new one")
 
-    def _fail(self, error: BaseException, doing: str) -> LinkError:
+    def _fail(self, error: BaseException, doing: str) -> BrokerError:
         """Return the error to raise, and refuse everything from now on."""
         if isinstance(error, kafka_errors.FencedInstanceIdError) or (
-            not isinstance(error, LinkError | kafka_errors.KafkaTimeoutError)
+            not isinstance(error, BrokerError | kafka_errors.KafkaTimeoutError)
             and self._has_successor()
         ):
             self._broken = FencedError(
@@ -366,7 +366,7 @@ class KafkaLink:
         if ours is None:
             return False  # who bears the name may be ourselves, now or before the last restart
         ask = partial(self._administration.members, self._group)
-        with suppress(LinkError):
+        with suppress(BrokerError):
             members = within(self._timeouts.request_s, "describe the group", ask)
             return members.get(self._instance) not in (None, ours)
         return False
@@ -390,7 +390,7 @@ class KafkaLink:
         shapes = {}
         for name, shape in self._administration.shapes().items():
             if shape is None:
-                raise LinkError(f"topic {self._names[name]} is missing; --create-topics makes it")
+                raise BrokerError(f"topic {self._names[name]} is missing; --create-topics makes it")
             shapes[name] = shape
         self._administration.positions(self._group)
         return shapes
@@ -398,7 +398,7 @@ class KafkaLink:
     def _check_topics(self) -> None:
         try:
             self._monitor.check()
-        except LinkError as error:
+        except BrokerError as error:
             self._broken = error
             raise
 

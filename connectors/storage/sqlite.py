@@ -236,7 +236,7 @@ _SCHEMA = [
 ]
 
 
-class SqliteShelf:
+class SqliteStore:
     """Bytes by key in one file, used by one process and one thread at a time.
 
     A shelf begins empty, also where the file is not: what is in it means something only together
@@ -263,11 +263,11 @@ class SqliteShelf:
     --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as directory:
-    ...     with SqliteShelf(Path(directory, "loops")) as shelf:
+    ...     with SqliteStore(Path(directory, "loops")) as shelf:
     ...         shelf.put("ann", b"1")
     ...         mark = shelf.mark()
     ...         shelf.put("ann", b"2")
-    ...     with SqliteShelf(Path(directory, "loops")) as shelf:
+    ...     with SqliteStore(Path(directory, "loops")) as shelf:
     ...         before = shelf.get("ann")
     ...         shelf.reset(mark)
     ...         before, shelf.get("ann"), len(shelf)
@@ -387,7 +387,7 @@ class SqliteShelf:
             self._save()
             self._file.close()
 
-    def __enter__(self) -> SqliteShelf:
+    def __enter__(self) -> SqliteStore:
         return self
 
     def __exit__(

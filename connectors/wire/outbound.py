@@ -193,10 +193,10 @@ def letter_of(record: Record) -> Letter:
 
     Examples
     --------
-    >>> from connectors.wire.outbound import Outbox
+    >>> from connectors.wire.outbound import Outbound
     >>> bad = Record(topic="events", partition=3, offset=17, key=b"ann", value=b"?", at=60.0)
     >>> why = Rejected(subject="events:3:17", fault="malformed", reason="must be JSON", at=60.0)
-    >>> out = Outbox("/streamgp/rooms", keyed=True).dead_letter(why, bad, 3)
+    >>> out = Outbound("/streamgp/rooms", keyed=True).dead_letter(why, bad, 3)
     >>> dead = Record(
     ...     topic="dead-letters", partition=3, offset=0, key=out.key, value=out.value,
     ...     headers=out.headers, at=61.0,
@@ -326,7 +326,7 @@ _ROUTES: dict[type, _Route] = {
 """For each message its topic, its id among those of its key, and its time."""
 
 
-class Outbox:
+class Outbound:
     """Makes records of messages.
 
     Parameters
@@ -340,7 +340,7 @@ class Outbox:
 
     Examples
     --------
-    >>> outbox = Outbox("/streamgp/rooms", keyed=True)
+    >>> outbox = Outbound("/streamgp/rooms", keyed=True)
     >>> record = outbox.message(Expired(request_id="e1/label", event_id="e1", key="ann", at=3.0), 2)
     >>> record.topic, record.partition, record.key, dict(record.headers)["ce_id"]
     ('requests', 2, b'ann', b'ann/e1/label/expired')
@@ -398,7 +398,7 @@ class Outbox:
 
         Examples
         --------
-        >>> Outbox("/streamgp/rooms", keyed=True).erase(b"ann\x1fe1\x1f0", 2).headers
+        >>> Outbound("/streamgp/rooms", keyed=True).erase(b"ann\x1fe1\x1f0", 2).headers
         [('erased-by', b'/streamgp/rooms')]
 
         """

@@ -16,10 +16,10 @@ from connectors.topics import Outgoing, Record, TopicName
 from connectors.wire import state_records
 from connectors.wire.codec import DecodeError
 from connectors.wire.inbound import EARLIEST, LATEST, TakenBack, read, taken_back
-from connectors.wire.outbound import Outbox, is_dropped
+from connectors.wire.outbound import Outbound, is_dropped
 from connectors.wire.state_records import CONFIGURATION, History, line_of
 from connectors.worker.compatibility import signature, source_of
-from connectors.worker.early_answers import Early
+from connectors.worker.early_answers import EarlyAnswer
 from connectors.worker.losses import FORGOTTEN
 from connectors.worker.partition import Partition
 from connectors.worker.settings import LoopSettings
@@ -88,7 +88,7 @@ class Results:
         self.verdicts: list[bool] = []
         self.failures: list[tuple[Record | None, Rejected]] = []
         self._keyed = keyed
-        self._outbox = Outbox(source, keyed=keyed, names=names)
+        self._outbox = Outbound(source, keyed=keyed, names=names)
 
     def take(
         self,
@@ -522,12 +522,12 @@ class Batch:
         for early in partition.early.take_for(entity, event.event_id):
             self._hear(partition, early)
 
-    def _give_up(self, partition: Partition, waiting: list[Early]) -> None:
+    def _give_up(self, partition: Partition, waiting: list[EarlyAnswer]) -> None:
         """Make dead letters of answers whose event has not come."""
         for early in waiting:
             self._hear(partition, early)
 
-    def _hear(self, partition: Partition, early: Early) -> None:
+    def _hear(self, partition: Partition, early: EarlyAnswer) -> None:
         """Hand over an answer that is not kept any longer, whatever the loop makes of it."""
         message = early.message
         if isinstance(message, Answer):

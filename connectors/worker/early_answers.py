@@ -38,7 +38,7 @@ _NAME = re.compile(re.escape(EARLY) + r"answers:([0-9]+):([0-9]+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Early:
+class EarlyAnswer:
     """An answer that waits.
 
     Parameters
@@ -97,10 +97,10 @@ class EarlyAnswers:
     def __init__(self, partition: int, *, keyed: bool) -> None:
         self._partition = partition
         self._keyed = keyed
-        self._waiting: OrderedDict[int, Early] = OrderedDict()
+        self._waiting: OrderedDict[int, EarlyAnswer] = OrderedDict()
         self._of: dict[tuple[str, str], list[int]] = {}
         self._size = 0
-        self._changed: dict[tuple[str, str], Early | None] = {}
+        self._changed: dict[tuple[str, str], EarlyAnswer | None] = {}
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -109,9 +109,9 @@ class EarlyAnswers:
         """Whether an answer waits that lies where a record does."""
         return record.offset in self._waiting
 
-    def keep(self, record: Record, answer: Answer, entity: str, now: float) -> list[Early]:
+    def keep(self, record: Record, answer: Answer, entity: str, now: float) -> list[EarlyAnswer]:
         """Keep an answer; take out those, the oldest, for which there is no room any more."""
-        early = Early(record=record, message=answer, entity=entity, since=now)
+        early = EarlyAnswer(record=record, message=answer, entity=entity, since=now)
         self._add([early])
         self._changed[entity, early.name] = early
         oldest = []
@@ -119,7 +119,7 @@ class EarlyAnswers:
             oldest.append(self._take(next(iter(self._waiting))))
         return oldest
 
-    def take_for(self, entity: str, event_id: str) -> list[Early]:
+    def take_for(self, entity: str, event_id: str) -> list[EarlyAnswer]:
         """Take out what waits for an event, in its order."""
         return [self._take(offset) for offset in list(self._of.get((entity, event_id), ()))]
 
@@ -129,7 +129,7 @@ class EarlyAnswers:
         oldest = next(iter(self._waiting.values()), None)
         return oldest is not None and abs(now - oldest.since) > PATIENCE_S
 
-    def take_overdue(self, now: float) -> list[Early]:
+    def take_overdue(self, now: float) -> list[EarlyAnswer]:
         """Take out what has waited long enough; a younger one does not leave before an older."""
         overdue = []
         while self.is_overdue(now):
@@ -166,7 +166,7 @@ class EarlyAnswers:
             If they cannot be understood.
 
         """
-        found: list[Early] = []
+        found: list[EarlyAnswer] = []
         for entity, name, value in parts:
             try:
                 offset = self._offset(name)
@@ -183,7 +183,7 @@ class EarlyAnswers:
 
     # --- inside
 
-    def _add(self, found: Iterable[Early]) -> None:
+    def _add(self, found: Iterable[EarlyAnswer]) -> None:
         is_rising = True
         for early in found:
             offset = early.record.offset
@@ -194,7 +194,7 @@ class EarlyAnswers:
         if not is_rising:  # delivered once more, or in the order of a compacted topic
             self._waiting = OrderedDict(sorted(self._waiting.items()))
 
-    def _take(self, offset: int) -> Early:
+    def _take(self, offset: int) -> EarlyAnswer:
         early = self._waiting.pop(offset)
         event = early.entity, early.event_id
         self._of[event].remove(offset)
@@ -211,7 +211,7 @@ class EarlyAnswers:
             raise ValueError(f"its name must be {EARLY}answers:{self._partition}:<offset>")
         return int(found[2])
 
-    def _early(self, entity: str, offset: int, plain: dict[str, Any]) -> Early:
+    def _early(self, entity: str, offset: int, plain: dict[str, Any]) -> EarlyAnswer:
         record = Record(
             topic="answers",
             partition=self._partition,
@@ -223,10 +223,12 @@ class EarlyAnswers:
         )
         message = read(record, keyed=self._keyed)
         assert isinstance(message, Answer | Rejected)  # it was an answer when it was kept
-        return Early(record=record, message=message, entity=entity, since=float(plain["since"]))
+        return EarlyAnswer(
+            record=record, message=message, entity=entity, since=float(plain["since"])
+        )
 
 
-def _plain(early: Early) -> dict[str, Any]:
+def _plain(early: EarlyAnswer) -> dict[str, Any]:
     record = early.record
     return {
         "since": early.since,

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from connectors.storage.snapshots import StateDirectory, StateError
-from connectors.storage.sqlite import SqliteShelf
+from connectors.storage.sqlite import SqliteStore
 from connectors.topics import Record, TopicName
 from connectors.wire.state_records import History, HistoryError
 from connectors.worker.compatibility import (
@@ -130,7 +130,7 @@ class LocalFiles:
         self._directory = directory
         self._with_shelf = with_shelf
         self._note = note
-        self.shelf: SqliteShelf | None = None
+        self.shelf: SqliteStore | None = None
         self._open_shelf()
 
     def read(self) -> bytes | None:
@@ -177,11 +177,11 @@ class LocalFiles:
             return
         path = self._directory.file(self._name("loops"))
         try:
-            self.shelf = SqliteShelf(path)
+            self.shelf = SqliteStore(path)
         except StateError as error:
             self._note(str(error))
             self.drop()  # damaged, perhaps: a new one is as good
-            self.shelf = SqliteShelf(path)
+            self.shelf = SqliteStore(path)
 
     def _remove(self, what: str) -> None:
         if self._directory is not None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from time import monotonic
 
-from connectors.topics import Begun, Link, LinkError, Obstacle, Place, Stalled
+from connectors.topics import Begun, BrokerError, Obstacle, Place, Stalled, WorkerClient
 from connectors.worker.logging import Journal
 
 _LOOK_EVERY_S = 1.0
@@ -29,7 +29,7 @@ class ProgressReports:
     # _called    what the topics of these partitions are called on the broker
     # _asked_at  when the link was last asked
 
-    def __init__(self, link: Link, journal: Journal) -> None:
+    def __init__(self, link: WorkerClient, journal: Journal) -> None:
         self._link = link
         self._journal = journal
         self._said_at: dict[Place, float] = {}
@@ -80,7 +80,7 @@ class ProgressReports:
         if not due:
             return
         obstacles: dict[Place, Obstacle] = {}
-        with suppress(LinkError):
+        with suppress(BrokerError):
             obstacles = self._link.obstacles(due)
         for place in due:
             self._said_at[place] = now

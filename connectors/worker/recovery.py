@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import Any
 
 from connectors.storage.snapshots import StateDirectory, StateError
-from connectors.topics import Link, ShortTopicError
+from connectors.topics import ShortTopicError, WorkerClient
 from connectors.wire.state_records import History
 from connectors.worker.compatibility import check_environment
 from connectors.worker.logging import Journal, in_ms
@@ -41,7 +41,7 @@ class Restorer:
 
     def __init__(
         self,
-        link: Link,
+        link: WorkerClient,
         loops: LoopSettings,
         group: str,
         state: StateDirectory | None,

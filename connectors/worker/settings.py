@@ -9,7 +9,7 @@ from typing import Any
 
 from streamgp.base import Budget
 from streamgp.interactive.keyed import KeyedLoops
-from streamgp.interactive.loop_cache import Shelf
+from streamgp.interactive.loop_cache import LoopStore
 from streamgp.interactive.shared_budget import configured
 
 WINDOW = 1000
@@ -126,7 +126,7 @@ class LoopSettings:
         """Return whose the state of a key is: nobody's in particular where one loop serves all."""
         return (key or "") if self.keyed else ""
 
-    def new(self, shelf: Shelf | None) -> KeyedLoops:
+    def new(self, shelf: LoopStore | None) -> KeyedLoops:
         """Return loops that know nothing."""
         return KeyedLoops(
             self.model,
@@ -136,7 +136,7 @@ class LoopSettings:
             **self._kept,
         )
 
-    def restored(self, data: bytes, shelf: Shelf | None) -> KeyedLoops:
+    def restored(self, data: bytes, shelf: LoopStore | None) -> KeyedLoops:
         """Return the loops of a snapshot."""
         return KeyedLoops.restore(data, self.model, shelf=shelf, **self._kept)
 

@@ -20,7 +20,7 @@ from contextlib import suppress
 from time import perf_counter
 
 from connectors.storage.snapshots import StateDirectory, StateError
-from connectors.topics import Link, Outgoing, Record, TopicName, Topics
+from connectors.topics import Outgoing, Record, TopicName, Topics, WorkerClient
 from connectors.waking import WakingClock
 from connectors.worker.batch import Batch
 from connectors.worker.compatibility import UnfitTopicsError
@@ -79,7 +79,7 @@ class Session:
 
     def __init__(
         self,
-        link: Link,
+        link: WorkerClient,
         loops: LoopSettings,
         settings: WorkerSettings,
         state: StateDirectory | None,

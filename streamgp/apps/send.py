@@ -17,8 +17,8 @@ from msgspec.structs import replace as changed
 from connectors.broker import Received
 from connectors.tables.compression import TableError
 from connectors.tables.log_source import LogSource
-from connectors.topics import LinkError, Writer
-from connectors.wire.outbound import Outbox
+from connectors.topics import BrokerError, Writer
+from connectors.wire.outbound import Outbound
 from streamgp.apps.console import (
     DONE,
     LOST_BROKER,
@@ -135,7 +135,7 @@ class Feeder:
         self.safe = 0
         self._writer = writer
         self._pace = pace
-        self._outbox = Outbox(SOURCE, keyed=keyed)
+        self._outbox = Outbound(SOURCE, keyed=keyed)
         self._n_taught = n_taught
         self._clock = clock
         self._sleep = sleep
@@ -291,8 +291,8 @@ def send_logs(
             with _shown() as say:
                 feeder.run(rows, stop, say)
             writer.close()
-        except (LinkError, TableError) as error:
-            with suppress(LinkError):
+        except (BrokerError, TableError) as error:
+            with suppress(BrokerError):
                 writer.close()
             _say_rejected(feeder)
             return _cut_by(error, feeder, first)
@@ -384,7 +384,7 @@ def _end(feeder: Feeder, stop: Stop, first: int, seconds: float) -> int:
     return DONE
 
 
-def _cut_by(error: LinkError | TableError, feeder: Feeder, first: int) -> int:
+def _cut_by(error: BrokerError | TableError, feeder: Feeder, first: int) -> int:
     if isinstance(error, TableError):
         tell(f"Error: {error} (sent what came before it, rows {first} to {feeder.last})")
         return WRONG_USE

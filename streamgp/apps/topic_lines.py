@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from connectors.topics import LinkError, Outgoing, TopicName, Topics
+from connectors.topics import BrokerError, Outgoing, TopicName, Topics
 from connectors.wire.record_lines import from_line, input_of, to_line
 from streamgp.apps.console import DONE, LOST_BROKER, WRONG_USE, Stop, number, status_of, tell
 from streamgp.apps.deployment.deployment import Deployment, visit
@@ -62,12 +62,12 @@ def send_lines(
                 else:
                     sender.take(line, topic)
             sender.flush()
-        except (LinkError, ValueError) as error:
+        except (BrokerError, ValueError) as error:
             tell(
                 f"Error: {' '.join(str(error).split())}; the first {number(sender.n_safe, 'line')} "
                 f"of the input are safe, go on with: tail -n +{sender.n_safe + 1}"
             )
-            return LOST_BROKER if isinstance(error, LinkError) else WRONG_USE
+            return LOST_BROKER if isinstance(error, BrokerError) else WRONG_USE
         seconds = time.monotonic() - started_at
         tell(f"{number(sender.n_sent, 'record')} sent in {seconds:.1f} s")
         if stop():
@@ -127,7 +127,7 @@ def _writing(there: Deployment) -> Iterator[_LineSender]:
     try:
         yield _LineSender(writer.send, writer.flush)
     finally:
-        with suppress(LinkError):  # which was told, or there is nothing left to write
+        with suppress(BrokerError):  # which was told, or there is nothing left to write
             writer.close()
 
 

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import click
 
-from connectors.topics import LinkError, RefusedError
+from connectors.topics import BrokerError, RefusedError
 from streamgp import __version__
 from streamgp.apps.console import INTERRUPTED, LOST_BROKER, UNREAD, WRONG_USE, tell
 from streamgp.cli.annotate import annotate
@@ -80,7 +80,7 @@ class _Streamgp(click.Group):
             sys.exit(UNREAD)
         except RefusedError as error:
             sys.exit(_fail(str(error)))
-        except LinkError as error:
+        except BrokerError as error:
             sys.exit(_fail(str(error), LOST_BROKER))
         except OSError as error:
             sys.exit(_fail(f"cannot write the results: {error.strerror or error}"))

@@ -59,7 +59,7 @@ _AS_EXPECTED = 5.0
 _LARGEST = 9.0
 
 
-class NumberTrust(ErrorRate):
+class ErrorScale(ErrorRate):
     """What is known of an annotator who gives numbers: how often wrong, and how exact if not.
 
     `z` is the distance of a first answer from the forecast, in standard deviations of the latter.
@@ -70,7 +70,7 @@ class NumberTrust(ErrorRate):
 
     Examples
     --------
-    >>> trust = NumberTrust()
+    >>> trust = ErrorScale()
     >>> trust.scatter
     1.0
     >>> for _ in range(5):

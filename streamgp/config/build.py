@@ -20,7 +20,7 @@ from streamgp.config import settings
 from streamgp.config.rules import build_rule, find
 from streamgp.config.validation import ConfigError, shown, unknown
 from streamgp.interactive import InteractiveLoop, KeyedLoops
-from streamgp.interactive.loop_cache import Shelf
+from streamgp.interactive.loop_cache import LoopStore
 from streamgp.query.registry import LEARNERS, Kind, TargetName
 from streamgp.simulation import (
     AnnotatorPanel,
@@ -238,7 +238,7 @@ def build_loop(
     config: settings.Config,
     *,
     source: str = "configuration",
-    shelf: Shelf | None = None,
+    shelf: LoopStore | None = None,
     snapshot: bytes | None = None,
 ) -> InteractiveLoop | KeyedLoops:
     """Build one loop, or, where the log has a key column, one loop per key.

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from streamgp.evaluation.tally import Tally
+from streamgp.evaluation.run_statistics import RunStatistics
 
-__all__ = ["Tally"]
+__all__ = ["RunStatistics"]

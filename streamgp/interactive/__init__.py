@@ -28,7 +28,7 @@ from streamgp.interactive.state.serialize import examples_in
 from streamgp.interactive.state.snapshot import SnapshotError
 
 if TYPE_CHECKING:
-    from streamgp.evaluation import Tally
+    from streamgp.evaluation import RunStatistics
     from streamgp.simulation import (
         Annotator,
         AnnotatorPanel,
@@ -45,7 +45,7 @@ _ABOVE = {
     "AnswerQueue": "streamgp.simulation",
     "SimulatedAnnotator": "streamgp.simulation",
     "SimulatedMeasurer": "streamgp.simulation",
-    "Tally": "streamgp.evaluation",
+    "RunStatistics": "streamgp.evaluation",
     "TiredAnnotator": "streamgp.simulation",
 }
 
@@ -70,11 +70,11 @@ __all__ = [
     "Prediction",
     "Rejected",
     "Request",
+    "RunStatistics",
     "SimulatedAnnotator",
     "SimulatedMeasurer",
     "SkepticalLearner",
     "SnapshotError",
-    "Tally",
     "TiredAnnotator",
     "examples_in",
 ]

@@ -18,7 +18,7 @@ from streamgp.interactive.messages import Challenge, LabelledExample, Rejected
 
 if TYPE_CHECKING:
     from streamgp.base import Example, Neighbour
-    from streamgp.interactive.conversation_record import Record, Word
+    from streamgp.interactive.conversation_record import GivenLabel, Record
     from streamgp.interactive.messages import Answer, Event
     from streamgp.interactive.rollback import CallJournal
 
@@ -54,7 +54,7 @@ class Consensus:
         self.sequence = 0
 
     def contest(
-        self, record: Record, word: Word, now: float, expires_at: float | None
+        self, record: Record, word: GivenLabel, now: float, expires_at: float | None
     ) -> Challenge | None:
         """Challenge a word, or return None: it is credible, or the model suggests nothing else."""
         event, model, context = record.event, self.model, word.context
@@ -101,7 +101,7 @@ class Consensus:
         return self._challenge(record, word, doubt, others[: self.n_neighbours], now, expires_at)
 
     def settle(
-        self, record: Record, given: Word, final: Word, now: float, *, challenged: bool
+        self, record: Record, given: GivenLabel, final: GivenLabel, now: float, *, challenged: bool
     ) -> LabelledExample | Rejected:
         """Learn the label of an event that has none yet; the record changes accordingly."""
         event = record.event
@@ -136,7 +136,7 @@ class Consensus:
             record.revision += 1
         return self._line(record, final, now, probability_wrong=w)
 
-    def revise(self, record: Record, final: Word, now: float) -> LabelledExample | Rejected:
+    def revise(self, record: Record, final: GivenLabel, now: float) -> LabelledExample | Rejected:
         """Replace the label of a learned event; if the model refuses, nothing changes."""
         known = self.accepted.of("relabel_one", LabelContext(privileged=final.privileged))
         try:
@@ -195,7 +195,7 @@ class Consensus:
     @staticmethod
     def _challenge(
         record: Record,
-        word: Word,
+        word: GivenLabel,
         doubt: Doubt,
         neighbours: Sequence[Neighbour],
         now: float,
@@ -227,7 +227,12 @@ class Consensus:
         )
 
     def _line(
-        self, record: Record, word: Word, now: float, *, probability_wrong: float | None = None
+        self,
+        record: Record,
+        word: GivenLabel,
+        now: float,
+        *,
+        probability_wrong: float | None = None,
     ) -> LabelledExample:
         self.sequence += 1
         return LabelledExample(
@@ -248,7 +253,7 @@ class Consensus:
         )
 
     @staticmethod
-    def _unlearnable(record: Record, word: Word, error: Exception, now: float) -> Rejected:
+    def _unlearnable(record: Record, word: GivenLabel, error: Exception, now: float) -> Rejected:
         return Rejected(
             subject=word.answer_id,
             key=record.event.key,

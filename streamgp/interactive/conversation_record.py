@@ -21,7 +21,7 @@ MOST_CHALLENGES = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Word:
+class GivenLabel:
     """A label as somebody gave it.
 
     `origin` is what the consensus log will say of it. `late` is whether it was given after its
@@ -107,7 +107,7 @@ class Record:
         self.event = event
         self.state: State = "seen"
         self.request: Question | None = None
-        self.word: Word | None = None
+        self.word: GivenLabel | None = None
         self.standing: str | None = None
         self.was_asked = False
         self.asked_back_at: float | None = None

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 Name = TypeVar("Name", bound="str | None")
 
 
-class Alarms(Generic[Name]):
+class DeadlineQueue(Generic[Name]):
     """At most one moment per name, the earliest first.
 
     Setting, clearing and reading cost O(log n) amortised. Equal moments come in the order in
@@ -26,7 +26,7 @@ class Alarms(Generic[Name]):
 
     Examples
     --------
-    >>> alarms: Alarms[str] = Alarms()
+    >>> alarms: DeadlineQueue[str] = DeadlineQueue()
     >>> alarms.set("b", 20.0)
     >>> alarms.set("a", 10.0)
     >>> alarms.first()

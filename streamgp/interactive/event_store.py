@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from streamgp.interactive.conversation_record import Record, event_id_of
-from streamgp.interactive.deadlines import Alarms
+from streamgp.interactive.deadlines import DeadlineQueue
 from streamgp.interactive.messages import Answer, Event, Fault
 
 # --- On which page each conversation was published, and which pages have changed since.
@@ -37,7 +37,7 @@ MOST_BYTES = 1 << 17
 _encode = msgspec.json.Encoder().encode
 
 
-class Pages:
+class StateSegments:
     """The pages of one loop.
 
     Attributes
@@ -48,7 +48,7 @@ class Pages:
     Examples
     --------
     >>> from streamgp.interactive.messages import Event
-    >>> pages, plain = Pages(), lambda record: [record.event.event_id, record.state]
+    >>> pages, plain = StateSegments(), lambda record: [record.event.event_id, record.state]
     >>> one, two = (Record(Event(event_id=name, x={}, occurred_at=0.0)) for name in "ab")
     >>> pages.publish([one, two], [plain(one), plain(two)], plain)
     {1: [['a', 'seen'], ['b', 'seen']]}
@@ -180,7 +180,7 @@ class MisfitError(Exception):
         self.reason = reason
 
 
-class Memory:
+class EventStore:
     """The conversations within the answer horizon.
 
     Parameters
@@ -205,8 +205,8 @@ class Memory:
     # _answers   event of every accepted answer, by answer id; entries leave with their record.
 
     def __init__(self, answer_horizon_s: float | None) -> None:
-        self.horizons: Alarms[str] = Alarms()
-        self.pages = Pages()
+        self.horizons: DeadlineQueue[str] = DeadlineQueue()
+        self.pages = StateSegments()
         self.n_added = 0
         self._horizon_s = answer_horizon_s
         self._records: dict[str, Record] = {}

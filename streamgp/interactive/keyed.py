@@ -9,11 +9,11 @@ from typing import Any
 from streamgp.base import Budget
 from streamgp.common.environment import environment, warn_if_different
 from streamgp.common.validation import check_whole
-from streamgp.interactive.deadlines import Alarms
+from streamgp.interactive.deadlines import DeadlineQueue
 from streamgp.interactive.loop import InteractiveLoop
-from streamgp.interactive.loop_cache import CloneableLearner, MemoryShelf, Residents, Shelf
+from streamgp.interactive.loop_cache import CloneableLearner, LoopCache, LoopStore, MemoryStore
 from streamgp.interactive.messages import Answer, Event, LabelledExample, Message, Rejected, Stage
-from streamgp.interactive.shared_budget import TotalBudget, configured
+from streamgp.interactive.shared_budget import SharedBudget, configured
 from streamgp.interactive.state.serialize import check_resumable
 from streamgp.interactive.state.snapshot import INCONSISTENT, Snapshot, SnapshotError
 from streamgp.interactive.validation import (
@@ -113,7 +113,7 @@ class KeyedLoops:
     max_keys
         Number of loops to hold ready in memory; None for all.
     shelf
-        Where the others wait, `connectors.SqliteShelf` for one; None for snapshots in memory.
+        Where the others wait, `connectors.SqliteStore` for one; None for snapshots in memory.
     keep_changes
         Whether `changes` is going to be called, now and then: what it will return takes memory.
     total_budget
@@ -165,7 +165,7 @@ class KeyedLoops:
         expires_after_s: float | None = None,
         answer_horizon_s: float | None = None,
         max_keys: int | None = None,
-        shelf: Shelf | None = None,
+        shelf: LoopStore | None = None,
         keep_changes: bool = False,
         total_budget: Budget | None = None,
     ) -> None:
@@ -191,12 +191,12 @@ class KeyedLoops:
         self.max_keys = max_keys
         spans = {"expires_after_s": expires_after_s, "answer_horizon_s": answer_horizon_s}
         self.total_budget = total_budget
-        self._total = None if total_budget is None else TotalBudget(total_budget)
-        self._residents = Residents(
-            model, spans, max_keys, MemoryShelf() if shelf is None else shelf, self._total
+        self._total = None if total_budget is None else SharedBudget(total_budget)
+        self._residents = LoopCache(
+            model, spans, max_keys, MemoryStore() if shelf is None else shelf, self._total
         )
         self.loops: Mapping[str | None, InteractiveLoop] = MappingProxyType(self._residents.ready)
-        self._deadlines: Alarms[str | None] = Alarms()
+        self._deadlines: DeadlineQueue[str | None] = DeadlineQueue()
         self._changes = KeyedChanges() if keep_changes else None
         self._last: tuple[str | None, InteractiveLoop, bool] | None = None
         if not keyed:
@@ -487,7 +487,7 @@ class KeyedLoops:
         *,
         keyed: bool = True,
         max_keys: int | None = None,
-        shelf: Shelf | None = None,
+        shelf: LoopStore | None = None,
         keep_changes: bool = False,
         total_budget: Budget | None = None,
     ) -> KeyedLoops:

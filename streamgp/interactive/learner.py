@@ -193,7 +193,7 @@ def as_asking_back(model: SkepticalLearner) -> AskingBackLearner | None:
 # --- What a model predicts, whatever the kind of its targets.
 
 
-class Guess(NamedTuple):
+class PredictedTarget(NamedTuple):
     """A prediction: the label, None if nothing is known, and how sure the model is of it.
 
     Either the probabilities of classes, or mean and standard deviation of a number.
@@ -205,7 +205,7 @@ class Guess(NamedTuple):
     std: float | None = None
 
 
-def guess(model: SkepticalLearner, x: Features) -> Guess:
+def guess(model: SkepticalLearner, x: Features) -> PredictedTarget:
     """Return what a model predicts.
 
     Raises
@@ -229,15 +229,15 @@ def guess(model: SkepticalLearner, x: Features) -> Guess:
         proba: dict[Label, float] = predicting.predict_proba_one(x)
         if not isfinite(sum(proba.values())):
             raise ArithmeticError(f"probabilities must be finite, got {proba!r:.200}")
-        return Guess(max(proba, key=proba.__getitem__) if proba else None, proba)
+        return PredictedTarget(max(proba, key=proba.__getitem__) if proba else None, proba)
     # Also before the first target: features that cannot be used must be refused.
     forecast = predicting.predict_one(x, with_dist=True)
     if not model.n_learned:
-        return Guess(None, {})
+        return PredictedTarget(None, {})
     mean, std = float(forecast.mu), float(forecast.sigma)
     if not (isfinite(mean) and isfinite(std)):
         raise ArithmeticError(f"a forecast must be finite, got mean {mean!r} and std {std!r}")
-    return Guess(mean, {}, mean, std)
+    return PredictedTarget(mean, {}, mean, std)
 
 
 @lru_cache(maxsize=64)

@@ -33,7 +33,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from streamgp.interactive.conversation_record import Record, Word
+from streamgp.interactive.conversation_record import GivenLabel, Record
 from streamgp.interactive.event_store import MisfitError
 from streamgp.interactive.learner import SkepticalLearner, guess
 from streamgp.interactive.messages import (
@@ -197,7 +197,7 @@ class InteractiveLoop(LoopState):
         self._rollback.call(model.note_query, decision, asked=decision.ask, now=now)
         record = self._memory.add(event)
         if event.y is not None:
-            word = Word(y=as_label(event.y), origin="volunteered", answer_id=event_id)
+            word = GivenLabel(y=as_label(event.y), origin="volunteered", answer_id=event_id)
             messages.append(self._moderator.begin(record, word, now))
         elif decision.ask:
             messages.append(self._moderator.ask(record, decision, now))

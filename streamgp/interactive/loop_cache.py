@@ -17,14 +17,14 @@ from typing import Any, Protocol, Self
 from streamgp.base import State
 from streamgp.interactive.loop import InteractiveLoop, SkepticalLearner
 from streamgp.interactive.messages import LabelledExample
-from streamgp.interactive.shared_budget import TotalBudget
+from streamgp.interactive.shared_budget import SharedBudget
 
 # --- Where the loops of keys wait that have not been heard of for a while.
 #
 # Only bytes are kept here. A shelf that outlives the process is `connectors.storage.sqlite`.
 
 
-class Shelf(Protocol):
+class LoopStore(Protocol):
     """Bytes by key, and marks: moments to which all of it can be taken back."""
 
     def get(self, key: str | None) -> bytes | None:
@@ -49,12 +49,12 @@ class Shelf(Protocol):
         """Come back to the moment of one of the last two marks, whatever was put since."""
 
 
-class MemoryShelf:
+class MemoryStore:
     """A shelf within this process. Its marks hold everything on it.
 
     Examples
     --------
-    >>> shelf = MemoryShelf()
+    >>> shelf = MemoryStore()
     >>> shelf.put("ann", b"1")
     >>> mark = shelf.mark()
     >>> shelf.put("ann", b"2")
@@ -105,7 +105,7 @@ class CloneableLearner(SkepticalLearner, Protocol):
         """Return a fresh learner with the same parameters."""
 
 
-class Residents:
+class LoopCache:
     """The loops of all keys: those used last are ready, the others are snapshots on a shelf.
 
     Parameters
@@ -136,8 +136,8 @@ class Residents:
         model: CloneableLearner,
         spans: dict[str, float | None],
         max_keys: int | None,
-        shelf: Shelf,
-        total: TotalBudget | None = None,
+        shelf: LoopStore,
+        total: SharedBudget | None = None,
     ) -> None:
         self._total = total
         self._model = model

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from streamgp.common.label_context import LabelContext
 from streamgp.interactive.consensus_log import Consensus
-from streamgp.interactive.conversation_record import Question, Record, Word
-from streamgp.interactive.deadlines import Alarms
-from streamgp.interactive.event_store import Memory, MisfitError
+from streamgp.interactive.conversation_record import GivenLabel, Question, Record
+from streamgp.interactive.deadlines import DeadlineQueue
+from streamgp.interactive.event_store import EventStore, MisfitError
 from streamgp.interactive.learner import SkepticalLearner, as_asking_back, as_reviewer
 from streamgp.interactive.messages import (
     Answer,
@@ -26,7 +26,7 @@ from streamgp.interactive.messages import (
     Rejected,
 )
 from streamgp.interactive.rollback import CallJournal
-from streamgp.interactive.shared_budget import TotalBudget
+from streamgp.interactive.shared_budget import SharedBudget
 from streamgp.interactive.transitions import CELLS, Cell, Input
 from streamgp.interactive.validation import as_label
 
@@ -74,19 +74,19 @@ class Moderator:
         self,
         model: SkepticalLearner,
         journal: CallJournal,
-        memory: Memory,
+        memory: EventStore,
         expires_after_s: float | None,
     ) -> None:
         self.written_at: float | None = None
         self._memory = memory
-        self.deadlines: Alarms[str] = Alarms()
+        self.deadlines: DeadlineQueue[str] = DeadlineQueue()
         self._model = model
         self.journal = journal
         self._reviewer = as_reviewer(model)
         self._asking_back = as_asking_back(model)
         self.consensus = Consensus(model, journal)
         self._expires_after_s = expires_after_s
-        self.total: TotalBudget | None = None
+        self.total: SharedBudget | None = None
 
     @property
     def waits_s(self) -> float:
@@ -126,7 +126,7 @@ class Moderator:
         self._open(record, challenge)
         return challenge
 
-    def begin(self, record: Record, word: Word, now: float) -> Message:
+    def begin(self, record: Record, word: GivenLabel, now: float) -> Message:
         """Contest or learn the label that came with a new event."""
         return self._weigh(record, CELLS["unknown", "event+"], word, now)
 
@@ -185,7 +185,7 @@ class Moderator:
         record.state = cell.get("#", cell[""]).next
         return expired
 
-    def _weigh(self, record: Record, cell: Cell, word: Word | None, now: float) -> Message:
+    def _weigh(self, record: Record, cell: Cell, word: GivenLabel | None, now: float) -> Message:
         """Contest a first label, or learn the final one; without a word that is the standing one.
 
         The state of the record is still the one that the cell is about.
@@ -303,7 +303,7 @@ def _reason(record: Record, answer: Answer) -> str:
     return f"event {record.event.event_id!r} has its label; supersede the answer that gave it"
 
 
-def _word(record: Record, answer: Answer, given: Input) -> Word:
+def _word(record: Record, answer: Answer, given: Input) -> GivenLabel:
     """Read an answer as the label of an event whose state has not changed yet."""
     before = record.word
     contested = before if record.open_request is not None else None
@@ -320,7 +320,7 @@ def _word(record: Record, answer: Answer, given: Input) -> Word:
     if privileged is None and before is not None:
         # Of a corrected label nothing else is known than of the one before it.
         privileged = before.privileged
-    return Word(
+    return GivenLabel(
         y=as_label(answer.y),
         origin=origin,
         answer_id=answer.answer_id,

@@ -13,7 +13,7 @@ from typing import Any
 
 from streamgp.base import Example, Label, State
 from streamgp.common.label_context import AcceptedOptions, LabelContext
-from streamgp.interactive.conversation_record import Record, Word
+from streamgp.interactive.conversation_record import GivenLabel, Record
 from streamgp.interactive.learner import SkepticalLearner, guess
 from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import Event, LabelledExample
@@ -341,7 +341,7 @@ def _record(lines: list[LabelledExample]) -> Record:
     if last.origin == "volunteered":
         record.standing = last.event_id  # as if it had come with the event
     record.state = "learned"
-    record.word = Word(
+    record.word = GivenLabel(
         y=last.y,
         origin=last.origin,
         answer_id=record.standing or "",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamgp.interactive.event_store import Memory
+from streamgp.interactive.event_store import EventStore
 from streamgp.interactive.learner import AskingBackLearner, ReviewingLearner
 from streamgp.interactive.messages import Challenge, LabelRequest
 from streamgp.interactive.moderator import Moderator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def look_through(
     model: ReviewingLearner,
     rollback: Rollback,
-    memory: Memory,
+    memory: EventStore,
     moderator: Moderator,
     now: float,
 ) -> tuple[Record, Challenge] | None:
@@ -60,7 +60,7 @@ def look_through(
 def ask_back(
     model: AskingBackLearner,
     rollback: Rollback,
-    memory: Memory,
+    memory: EventStore,
     moderator: Moderator,
     now: float,
 ) -> tuple[Record, LabelRequest] | None:

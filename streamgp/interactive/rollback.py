@@ -21,7 +21,7 @@ from streamgp.interactive.messages import Stage
 
 if TYPE_CHECKING:
     from streamgp.base import Example, State
-    from streamgp.interactive.event_store import Memory
+    from streamgp.interactive.event_store import EventStore
     from streamgp.interactive.moderator import Moderator
 
 P = ParamSpec("P")
@@ -235,7 +235,7 @@ class Rollback:
         "call",
     )
 
-    def __init__(self, journal: CallJournal, memory: Memory, moderator: Moderator) -> None:
+    def __init__(self, journal: CallJournal, memory: EventStore, moderator: Moderator) -> None:
         self._journal = journal
         self.call = journal.call
         self._memory = memory

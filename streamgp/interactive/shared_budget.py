@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from streamgp.base import Decision, State
 
 
-class TotalBudget:
+class SharedBudget:
     """A copy of a budget, which counts for all loops that share it.
 
     Parameters

@@ -20,7 +20,7 @@ from streamgp.common.counter_rng import check_seed
 from streamgp.common.validation import check_number, check_whole
 from streamgp.features import ColumnsWithGaps
 from streamgp.learners.river_adapters import Unretained, feature_rows, frame_like, series_like
-from streamgp.trees.forest import Grove
+from streamgp.trees.forest import Forest
 from streamgp.trees.storage import Limits
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ class Forests:
     def _begin(self, seed: int) -> None:
         self.seed = seed
         own = [seed] if self._n is None else [member_seed(seed, m) for m in range(self._n)]
-        self._grove = Grove(int(self._settings.n_models), self._settings.limits, own)
+        self._grove = Forest(int(self._settings.n_models), self._settings.limits, own)
 
 
 class OnlineForestClassifier(Unretained, base.MiniBatchClassifier):

@@ -17,7 +17,7 @@ class ConversationMetric(Metric):
     ----------
     found_in
         Where the same number stands when streamgp counts: in the result of `interactive_val_score`
-        or in a `Tally`.
+        or in a `RunStatistics`.
 
     """
 

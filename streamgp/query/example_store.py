@@ -95,11 +95,11 @@ class TellingNoise(Protocol):
         """Return the noise variance expected of a label; None stands for any label."""
 
 
-class TaughtLearner(ABC, Generic[B]):
+class ExampleStore(ABC, Generic[B]):
     """A River estimator with a memory of what it was taught, behind a scaling.
 
-    What it believes of an event, a `B`, depends on the kind of target: see `TaughtClasses` and
-    `TaughtNumbers`. A `RestorableLearner` changes nothing when it refuses
+    What it believes of an event, a `B`, depends on the kind of target: see `ClassExampleStore` and
+    `NumberExampleStore`. A `RestorableLearner` changes nothing when it refuses
     an example, unless its `refuses_whole` says otherwise, and its `state` is what it knows beside
     its examples. Any other is taught anew where that matters.
 
@@ -459,7 +459,7 @@ def _comparable(x: Features) -> Features:
 # --- A learner of classes, the raw examples that it was taught, and the scaling between the two.
 
 
-class TaughtClasses(TaughtLearner[Belief]):
+class ClassExampleStore(ExampleStore[Belief]):
     """A River classifier with a memory of what it was taught, behind a scaling."""
 
     _question = "predict_proba_one"
@@ -528,7 +528,7 @@ class TaughtClasses(TaughtLearner[Belief]):
 _NOTHING_KNOWN = Normal(mu=0.0, sigma=1.0)
 
 
-class TaughtNumbers(TaughtLearner[Distribution]):
+class NumberExampleStore(ExampleStore[Distribution]):
     """A River regressor with a memory of what it was taught, behind a scaling.
 
     One that gives no distribution with its predictions is taken to be off by as much as it was

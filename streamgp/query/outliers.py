@@ -74,7 +74,7 @@ def answer_expected(
     Its variance is `scatter · (sigma² + std²)`: `sigma` is that of an observation as the learner
     sees it, `std` the uncertainty stated with the answer, and `scatter` says how much more, or
     less, this annotator's answers have varied so far
-    (`streamgp.common.annotator_error.NumberTrust`). A learner knows the scale of its targets from
+    (`streamgp.common.annotator_error.ErrorScale`). A learner knows the scale of its targets from
     as many as it was taught: the degrees of freedom are one less than their number.
 
     Parameters

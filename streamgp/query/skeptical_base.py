@@ -37,7 +37,7 @@ from streamgp.learners.river_adapters import split as split
 from streamgp.query.acquisition import HavingExperts
 from streamgp.query.budgets import Unlimited
 from streamgp.query.equal_error import EqualErrorRounds
-from streamgp.query.example_store import RestorableLearner, TaughtLearner
+from streamgp.query.example_store import ExampleStore, RestorableLearner
 from streamgp.query.pipeline_scaling import PipelineScaling
 from streamgp.query.registry import compares_experts
 from streamgp.query.retrospective import BelievingJointly, LeavingOneOut, ReservoirAsk
@@ -183,7 +183,7 @@ class Skeptical(ABC, Generic[B, T]):
     budget: Budget | None
     warm_up: int
     seed: int | None
-    _taught: TaughtLearner[B]
+    _taught: ExampleStore[B]
     _query_rule: Any
     _challenge_rule: Any
     _trust_type: type[T]

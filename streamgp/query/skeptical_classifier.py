@@ -31,7 +31,7 @@ from streamgp.base import (
 from streamgp.common.annotator_error import ErrorRate
 from streamgp.common.budget_account import state_of
 from streamgp.query import criteria
-from streamgp.query.example_store import TaughtClasses
+from streamgp.query.example_store import ClassExampleStore
 from streamgp.query.registry import classes_for
 from streamgp.query.retrospective import Reservoir, ReservoirAsk, Review
 from streamgp.query.skeptical_base import (
@@ -65,14 +65,14 @@ __all__ = [
 # somebody keeps the conversation: in `streamgp.interactive`.
 
 
-class LookingBack(Skeptical[Belief, ErrorRate]):
+class RetrospectiveQueries(Skeptical[Belief, ErrorRate]):
     """A skeptical classifier, but for what it makes of the present."""
 
     # _reviewer   looks through the labels learned, None for nobody
     # _reservoir  looks through the latest events, None for nobody
     review: Review | None
     reservoir: ReservoirAsk | None
-    _taught: TaughtClasses
+    _taught: ClassExampleStore
 
     def _set_up_looks(
         self,
@@ -201,7 +201,7 @@ class LookingBack(Skeptical[Belief, ErrorRate]):
         return super()._configuration() + [rule for rule in rules if rule is not None]
 
 
-class SkepticalClassifier(LookingBack, ActiveLearningClassifier):
+class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
     """Any River classifier, made to ask for labels when unsure and to challenge suspicious ones.
 
     Under River's `evaluate.progressive_val_score` it is an active learner: it learns only what it
@@ -265,7 +265,7 @@ class SkepticalClassifier(LookingBack, ActiveLearningClassifier):
 
     # _hears  whether the rule for asking learns from the answers
     _trust_type = ErrorRate
-    _taught: TaughtClasses
+    _taught: ClassExampleStore
 
     def __init__(
         self,
@@ -299,7 +299,7 @@ class SkepticalClassifier(LookingBack, ActiveLearningClassifier):
         self._set_up_looks(review, reservoir, learner)
         self.seed = seed
         self._set_up()
-        self._taught = TaughtClasses(learner, scaling_for(transformers, warm_up))
+        self._taught = ClassExampleStore(learner, scaling_for(transformers, warm_up))
         # A rule that learns is a template, as the budget and the model are.
         self._hears = isinstance(query, LearningAskRule)
         rule = copy.deepcopy(query) if self._hears else query

@@ -12,11 +12,11 @@ from typing import Any, Literal, Protocol, overload
 from river import base
 
 from streamgp.base import Budget, Decision, Distribution, Features, Label
-from streamgp.common.annotator_error import NumberTrust
+from streamgp.common.annotator_error import ErrorScale
 from streamgp.common.feature_values import is_number
 from streamgp.query.acquisition import Variance
 from streamgp.query.equal_error import EqualErrorRounds
-from streamgp.query.example_store import TaughtNumbers
+from streamgp.query.example_store import NumberExampleStore
 from streamgp.query.outliers import OutsideInterval, StudentT, answer_expected, probability_outlier
 from streamgp.query.registry import classes_for
 from streamgp.query.skeptical_base import (
@@ -50,7 +50,7 @@ class NumberChallengeRule(Protocol):
 
 
 class SkepticalRegressor(
-    Skeptical[Distribution, NumberTrust], base.Wrapper[base.Regressor], base.Regressor
+    Skeptical[Distribution, ErrorScale], base.Wrapper[base.Regressor], base.Regressor
 ):
     """Any River regressor, made to ask for targets when unsure and to challenge suspicious ones.
 
@@ -103,7 +103,7 @@ class SkepticalRegressor(
 
     """
 
-    _trust_type = NumberTrust
+    _trust_type = ErrorScale
 
     def __init__(
         self,
@@ -141,7 +141,9 @@ class SkepticalRegressor(
         self.warm_up = warm_up
         self.seed = seed
         self._set_up()
-        self._taught: TaughtNumbers = TaughtNumbers(learner, scaling_for(transformers, warm_up))
+        self._taught: NumberExampleStore = NumberExampleStore(
+            learner, scaling_for(transformers, warm_up)
+        )
         self._query_rule = Variance() if query is None else query
         self._challenge_rule = OutsideInterval() if challenge is None else challenge
 

@@ -43,7 +43,7 @@ def fastest() -> ModuleType:
         return import_module("streamgp.trees.numpy_backend")
 
 
-class Grove:
+class Forest:
     """Several forests of random trees that learn the same examples, each with its own weights.
 
     A leaf remembers the examples that it has learned. Once their weight reaches `min_weight` it
@@ -77,7 +77,7 @@ class Grove:
 
     Examples
     --------
-    >>> grove = Grove(5, Limits(n_tests=10, min_weight=8, max_nodes=99, inherit=1), seeds=[1, 2])
+    >>> grove = Forest(5, Limits(n_tests=10, min_weight=8, max_nodes=99, inherit=1), seeds=[1, 2])
     >>> grove.widen([False])
     >>> grove.add_class()
     >>> grove.add_class()

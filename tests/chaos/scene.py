@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from connectors.kafka.client import Connection
-from connectors.topics import ALL_TOPICS, LinkError
+from connectors.topics import ALL_TOPICS, BrokerError
 from streamgp.apps.console import LOST_BROKER
 
 from .learners import StateOfTopics
@@ -291,7 +291,7 @@ class Scene:
 
     def _lag(self) -> int | None:
         """Return how many events and answers wait, None if the broker does not say."""
-        with suppress(LinkError):
+        with suppress(BrokerError):
             lags = self._topics.lags(GROUP).items()
             return sum(n for (topic, _), n in lags if topic in ("events", "answers"))
         return None

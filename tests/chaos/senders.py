@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from connectors.kafka.topics import KafkaTopics, Timeouts
-from connectors.topics import LinkError, Outgoing, Reader, Record, Writer
+from connectors.topics import BrokerError, Outgoing, Reader, Record, Writer
 from streamgp.common.counter_rng import uniform
 
 from .traffic import CLASSES, MARK, Traffic
@@ -72,10 +72,10 @@ class Sender:
             else:
                 write(self._writer)
                 return True
-        except LinkError as error:
+        except BrokerError as error:
             print(f"once more, {error}", file=sys.stderr, flush=True)
             if self._writer is not None:
-                with suppress(LinkError):
+                with suppress(BrokerError):
                     self._writer.close()
             self._writer = None
             time.sleep(_RETRY_S)
@@ -184,7 +184,7 @@ def meddle(servers: str, seed: int, should_stop: Callable[[], bool]) -> None:
             if reader is None:
                 reader = topics.reader(["requests", "answers"])
             records = reader.poll(_FLUSH_S)
-        except LinkError as error:
+        except BrokerError as error:
             print(f"once more, {error}", file=sys.stderr, flush=True)
             reader = None
             time.sleep(_RETRY_S)

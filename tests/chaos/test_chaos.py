@@ -15,7 +15,7 @@ from connectors.memory import MemoryTopics
 from connectors.storage.snapshots import StateDirectory
 from connectors.topics import ALL_TOPICS, Outgoing
 from connectors.wire.codec import decode
-from connectors.wire.outbound import Outbox
+from connectors.wire.outbound import Outbound
 from connectors.worker.early_answers import PATIENCE_S
 from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Worker, WorkerSettings
@@ -127,7 +127,7 @@ class Run(Stage):
         if not isinstance(request, LabelRequest | Challenge) or request.event_id[-1] in "13579":
             return []
         answer = self.annotator.answer(request, "hall", self.now)
-        return [Outbox("/streamgp/annotate", keyed=True).message(answer, record.partition)]
+        return [Outbound("/streamgp/annotate", keyed=True).message(answer, record.partition)]
 
 
 @pytest.fixture(scope="module")

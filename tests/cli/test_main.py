@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import streamgp
-from connectors.topics import LinkError
+from connectors.topics import BrokerError
 from streamgp.cli.main import cli
 
 MAIN = "from streamgp.cli.main import main; main()"
@@ -119,7 +119,7 @@ def test_broker_that_cannot_be_reached_ends_any_command_with_75(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def unreachable(_context: object) -> None:
-        raise LinkError("host:9092 cannot be reached:\nname is not known")
+        raise BrokerError("host:9092 cannot be reached:\nname is not known")
 
     monkeypatch.setattr(cli.commands["init"], "invoke", unreachable)
     result = CliRunner().invoke(cli, ["init"])

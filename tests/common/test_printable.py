@@ -15,7 +15,7 @@ from streamgp.apps.annotate.choices import shown_label
 from streamgp.apps.replay.engine import row_of
 from streamgp.apps.worker.logging import TextLines
 from streamgp.common.printable import JOINERS, HiddenLabels, hidden_characters, printable
-from streamgp.interactive import Tally
+from streamgp.interactive import RunStatistics
 from streamgp.report import table
 from streamgp.report.html import foreign
 
@@ -123,7 +123,9 @@ def test_a_label_is_warned_of_once_and_no_more_than_a_hundred_are() -> None:
 
 FACES = {
     "a label of annotate": shown_label,
-    "the name of a row in a table": lambda text: table([row_of(text, Tally(), None)], first=text),
+    "the name of a row in a table": lambda text: table(
+        [row_of(text, RunStatistics(), None)], first=text
+    ),
     "a line of the log": lambda text: TextLines().format(
         logging.makeLogRecord({"msg": "batch", "fields": {"reason": text, "more": [text]}})
     ),

@@ -6,7 +6,7 @@ import pytest
 
 from connectors.broker import TOPICS, MemoryBroker, TopicsBroker
 from connectors.runner import run
-from connectors.topics import LinkError, Outgoing
+from connectors.topics import BrokerError, Outgoing
 from connectors.wire.codec import decode, encode
 from streamgp.base import Decision
 from streamgp.interactive.messages import (
@@ -54,7 +54,7 @@ class Closing:
 
     def close_all(self):
         for each in self.made:
-            with suppress(LinkError):
+            with suppress(BrokerError):
                 each.close()
         self.broker.close()
 

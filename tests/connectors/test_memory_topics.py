@@ -3,7 +3,7 @@ from threading import Thread
 import pytest
 
 from connectors.memory import MemoryTopics
-from connectors.topics import FencedError, LinkError, Outgoing
+from connectors.topics import BrokerError, FencedError, Outgoing
 
 KEYS = [b"tom", b"sam", b"ann"]  # of three partitions, the first, second and last
 
@@ -99,7 +99,9 @@ def test_a_worker_that_lost_a_partition_commits_nothing_polled_or_not():
     write(topics, event(0))
     a.poll(0.0)
     join(topics, "b")
-    with pytest.raises(LinkError, match=r"^partition 2 was given to another worker; start again$"):
+    with pytest.raises(
+        BrokerError, match=r"^partition 2 was given to another worker; start again$"
+    ):
         a.commit([prediction(0)])
     assert topics.reader(["predictions"]).poll(0.0) == []
     assert topics.lags("g")["events", 0] == 1
@@ -114,7 +116,7 @@ def test_a_worker_that_lost_a_partition_and_has_it_again_commits_nothing():
     b.poll(0.0)
     b.commit([prediction(1)])
     b.close()
-    with pytest.raises(LinkError, match="partition 1 was given to another worker"):
+    with pytest.raises(BrokerError, match="partition 1 was given to another worker"):
         a.commit([prediction(1)])
 
 
@@ -171,7 +173,7 @@ def test_who_waits_is_told_that_the_topics_are_closed():
         lambda: topics.reader(["events"]),
         lambda: join(topics, "b"),
     ):
-        with pytest.raises(LinkError, match=r"^topics are closed"):
+        with pytest.raises(BrokerError, match=r"^topics are closed"):
             call()
         closer.join()
     link.close()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.memory import MemoryTopics
-from connectors.topics import ALL_TOPICS, FencedError, LinkError, Outgoing
+from connectors.topics import ALL_TOPICS, BrokerError, FencedError, Outgoing
 from tests.helpers.kafka_cases import QUICK
 
 
@@ -515,7 +515,7 @@ class Counting:
         """Return whether it was possible."""
         try:
             self.link.commit(self.out)
-        except LinkError:
+        except BrokerError:
             return False
         self.out.clear()
         return True

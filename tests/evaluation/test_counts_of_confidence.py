@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from streamgp.base import Decision
 from streamgp.evaluation.counts import N_BINS, N_STEPS, Calibration
-from streamgp.interactive import Event, Prediction, Tally
+from streamgp.interactive import Event, Prediction, RunStatistics
 from streamgp.metrics import (
     Brier,
     CalibrationError,
@@ -97,7 +97,7 @@ def test_it_survives_a_restart_as_text(before, after):
 
 
 def test_a_tally_counts_predictions_with_a_truth_and_takes_over_states_from_before():
-    tally, old = Tally(), Tally()
+    tally, old = RunStatistics(), RunStatistics()
     for n, (truth, p) in enumerate([("hall", {"hall": 0.8, "den": 0.2}), (None, {"hall": 1.0})]):
         tally.event(Event(event_id=str(n), x={}, occurred_at=n, truth=truth))
         decision = Decision.of(0.0, 1.0, "NeverAsk")
@@ -108,7 +108,7 @@ def test_a_tally_counts_predictions_with_a_truth_and_takes_over_states_from_befo
     assert tally.calibration.underconfidence == 0.25
     old.load_state({k: v for k, v in tally.state().items() if k != "calibration"})
     assert (old.n_scored, old.calibration.n) == (1, 0)
-    part = Tally()
+    part = RunStatistics()
     part.load_state(tally.state())
     tally.remove(part)
     assert tally.calibration.n == 0

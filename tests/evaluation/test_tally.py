@@ -17,7 +17,7 @@ from streamgp.interactive import (
     LabelRequest,
     Prediction,
     Rejected,
-    Tally,
+    RunStatistics,
 )
 
 NO = Decision.of(0.0, 1.0, "NeverAsk")
@@ -60,7 +60,7 @@ def example(event_id, y, origin="asked", revision=0, annotator=None, w=0.5):
 
 
 def tally_of(truths, *messages):
-    tally = Tally()
+    tally = RunStatistics()
     for event_id, truth in truths.items():
         tally.event(event(event_id, truth))
     for message in messages:
@@ -76,7 +76,7 @@ def tally_of(truths, *messages):
     )
 )
 def test_scores_equal_those_of_river(pairs):
-    tally, accuracy, macro_f1 = Tally(), metrics.Accuracy(), metrics.MacroF1()
+    tally, accuracy, macro_f1 = RunStatistics(), metrics.Accuracy(), metrics.MacroF1()
     for n, (truth, guess) in enumerate(pairs):
         tally.event(event(str(n), truth))
         tally.message(prediction(str(n), guess))
@@ -93,7 +93,7 @@ def test_scores_equal_those_of_river(pairs):
 
 
 def test_every_kind_of_message_is_counted():
-    tally = Tally()
+    tally = RunStatistics()
     tally.event(event("e", "a"))
     tally.answer(Answer(answer_id="1", event_id="e", y="a", answered_at=0.0))
     tally.answer(Answer(answer_id="2", event_id="e", declined=True, answered_at=0.0))
@@ -203,7 +203,7 @@ def test_label_without_known_truth_is_learned_and_not_judged():
 
 
 def test_keys_are_kept_apart():
-    tally = Tally()
+    tally = RunStatistics()
     for key, truth in (("ann", "a"), ("bob", "b")):
         tally.event(event("e", truth, key))
     for key in ("ann", "bob"):
@@ -218,7 +218,7 @@ def test_false_is_a_truth_and_a_label():
 
 
 def test_summary_is_plain_json_in_a_fixed_order():
-    assert list(Tally().summary()) == [
+    assert list(RunStatistics().summary()) == [
         "n_events",
         "n_scored",
         "accuracy",
@@ -238,7 +238,7 @@ def test_summary_is_plain_json_in_a_fixed_order():
         "wrong_kept",
         "label_rate",
     ]
-    empty = json.dumps(Tally().summary(), allow_nan=False)
+    empty = json.dumps(RunStatistics().summary(), allow_nan=False)
     assert '"accuracy": null' in empty
     full = tally_of({"e": "a"}, prediction("e", "a"), challenge("e", "b"), example("e", "a"))
     assert json.loads(json.dumps(full.summary(), allow_nan=False)) == full.summary()
@@ -294,7 +294,7 @@ def test_first_answers_are_judged_as_by_hand(answers):
 
 
 def test_estimate_is_that_of_the_learner():
-    rate, tally = ErrorRate(), Tally()
+    rate, tally = ErrorRate(), RunStatistics()
     for n, w in enumerate((0.1, 1.0, 0.0, 0.7)):
         rate.note(w)
         tally.message(example(str(n), "a", w=w))
@@ -343,7 +343,7 @@ def everything(tally):
 
 @given(INPUTS, st.integers(0, 60), st.booleans())
 def test_cut_anywhere_counts_the_same(inputs, cut, see_first):
-    whole, first, second = Tally(), Tally(), Tally()
+    whole, first, second = RunStatistics(), RunStatistics(), RunStatistics()
     for message in inputs:
         tell(whole, message)
     for message in inputs[:cut]:

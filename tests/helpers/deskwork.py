@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from connectors.memory import MemoryTopics
-from connectors.topics import LinkError, Outgoing, Reader, Record, TopicName, Writer
+from connectors.topics import BrokerError, Outgoing, Reader, Record, TopicName, Writer
 from connectors.wire.codec import decode
-from connectors.wire.outbound import Outbox
+from connectors.wire.outbound import Outbound
 from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Worker, WorkerSettings
 from streamgp.cli.annotate import annotate
@@ -68,7 +68,7 @@ class Town:
             WorkerSettings(group=GROUP, instance="one"),
             clock=self.clock,
         )
-        self._outbox = Outbox("/streamgp/test", keyed=keyed)
+        self._outbox = Outbound("/streamgp/test", keyed=keyed)
 
     def put(self, *messages: Event | Answer) -> None:
         """Write events and answers."""
@@ -100,7 +100,7 @@ class Broken:
 
     def __init__(self, topics: MemoryTopics) -> None:
         self.topics = topics
-        self.error: type[LinkError] = LinkError
+        self.error: type[BrokerError] = BrokerError
         self.reads_fail = False
         self.writes_fail = False
         self.n_flushes = 0

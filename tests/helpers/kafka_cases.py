@@ -7,7 +7,7 @@ import threading
 from contextlib import contextmanager, suppress
 from time import monotonic, sleep
 
-from connectors.topics import ALL_TOPICS, LinkError, Outgoing
+from connectors.topics import ALL_TOPICS, BrokerError, Outgoing
 
 QUICK = {
     "connect_s": 8.0,
@@ -144,7 +144,7 @@ def error_of(call):
     start = monotonic()
     try:
         call()
-    except LinkError as error:
+    except BrokerError as error:
         return error, monotonic() - start
     raise AssertionError("no error")
 

@@ -11,7 +11,7 @@ import sys
 from time import monotonic
 
 from connectors.kafka import producer
-from connectors.topics import FencedError, LinkError
+from connectors.topics import BrokerError, FencedError
 from tests.helpers import kafka_cases
 
 
@@ -48,6 +48,6 @@ if __name__ == "__main__":
     except FencedError as error:
         print(error)
         sys.exit(76)
-    except LinkError as error:
+    except BrokerError as error:
         print(error)
         sys.exit(75)

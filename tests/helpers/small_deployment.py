@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from connectors.memory import MemoryTopics
 from connectors.storage.snapshots import StateDirectory
-from connectors.topics import LinkError, Outgoing, Record, TopicName, Writer
+from connectors.topics import BrokerError, Outgoing, Record, TopicName, Writer
 from connectors.wire.codec import DecodeError, decode, encode
 from connectors.worker import worker
 from connectors.worker.worker import Worker, WorkerSettings
@@ -77,7 +77,7 @@ class _CutWriter:
 
     def send(self, record: Outgoing) -> None:
         if self.cut.n_left == 0:
-            raise LinkError("broker is gone")
+            raise BrokerError("broker is gone")
         self.cut.n_left -= 1
         self.inner.send(record)
         self.inner.flush()

@@ -1,7 +1,7 @@
 """A worker over topics in memory: what it is given, run by hand, and what it has written."""
 
 from connectors.memory import MemoryTopics
-from connectors.topics import LinkError, Outgoing
+from connectors.topics import BrokerError, Outgoing
 from connectors.wire.codec import decode, encode
 from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Worker, WorkerSettings
@@ -100,10 +100,10 @@ class Failing(MemoryTopics):
         def failing(outgoing):
             fails = self.fails.pop(0) if self.fails else None
             if fails == "before":
-                raise LinkError("broker is gone")
+                raise BrokerError("broker is gone")
             ends = commit(outgoing)
             if fails == "after":
-                raise LinkError("broker is gone")
+                raise BrokerError("broker is gone")
             return ends
 
         link.commit = failing

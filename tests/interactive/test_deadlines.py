@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgp.interactive.deadlines import Alarms
+from streamgp.interactive.deadlines import DeadlineQueue
 
 STEPS = st.lists(
     st.one_of(
@@ -16,7 +16,7 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_alarms_agree_with_a_sorted_list(steps):
-    alarms, slow, number = Alarms(), {}, 0
+    alarms, slow, number = DeadlineQueue(), {}, 0
     for step, name, at in steps:
         if step == "set":
             number += 1
@@ -36,11 +36,11 @@ def test_alarms_agree_with_a_sorted_list(steps):
 
 def test_nothing_can_be_popped_from_an_empty_set():
     with pytest.raises(IndexError, match="no alarm is set"):
-        Alarms().pop()
+        DeadlineQueue().pop()
 
 
 def test_cleared_alarms_do_not_pile_up():
-    alarms = Alarms()
+    alarms = DeadlineQueue()
     for n in range(10_000):
         alarms.set(str(n), 1e9)
         alarms.clear(str(n))

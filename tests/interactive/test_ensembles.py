@@ -17,7 +17,7 @@ from streamgp import (
 from streamgp.interactive import InteractiveLoop, KeyedLoops
 from streamgp.query import KL, AdaptiveThreshold, Deterministic, RateBudget, Variance
 from tests.interactive.stories import Story, told
-from tests.interactive.test_state_parts import Published
+from tests.interactive.test_state_parts import StateChangelog
 
 SPANS = {"expires_after_s": 5.0, "answer_horizon_s": 60.0}
 CLASSES = ("hall", "bath", "attic")
@@ -87,7 +87,7 @@ def test_cutting_by_snapshot_and_restore_changes_no_message(labels, model, seed,
 @settings(max_examples=2, deadline=None)
 @given(seed=seeds)
 def test_what_was_published_last_makes_the_loop_again(labels, model, seed):
-    published = Published(model, seed)
+    published = StateChangelog(model, seed)
     published.story = Story(seed, labels=labels)
     for _ in range(90):
         published.step()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from streamgp.interactive import Event, event_store
 from streamgp.interactive.conversation_record import Record
-from streamgp.interactive.event_store import Pages
+from streamgp.interactive.event_store import StateSegments
 from tests.interactive.topics import pages_of
 
 
@@ -28,7 +28,7 @@ def names(published):
 
 
 def test_what_comes_between_two_publications_shares_a_page():
-    book = Pages()
+    book = StateSegments()
     assert names(publish(book, [record("a"), record("b")])) == {1: ["a", "b"]}
     book.settle()
     assert names(publish(book, [record("c")])) == {2: ["c"]}
@@ -37,7 +37,7 @@ def test_what_comes_between_two_publications_shares_a_page():
 
 
 def test_a_page_is_published_again_when_one_of_its_conversations_changes():
-    book, records = Pages(), [record(name) for name in "abc"]
+    book, records = StateSegments(), [record(name) for name in "abc"]
     publish(book, records[:2])
     publish(book, records[2:])
     book.settle()
@@ -47,7 +47,7 @@ def test_a_page_is_published_again_when_one_of_its_conversations_changes():
 
 
 def test_a_page_whose_conversations_are_all_forgotten_is_gone_and_its_number_is_not_used_again():
-    book, records = Pages(), [record(name) for name in "ab"]
+    book, records = StateSegments(), [record(name) for name in "ab"]
     publish(book, records)
     book.settle()
     book.remove(records[0])
@@ -58,19 +58,19 @@ def test_a_page_whose_conversations_are_all_forgotten_is_gone_and_its_number_is_
 
 
 def test_what_was_published_counts_as_changed_until_it_is_settled():
-    book = Pages()
+    book = StateSegments()
     assert publish(book, [record("a")]) == publish(book, []) != {}
 
 
 def test_a_conversation_that_was_never_published_can_be_forgotten_without_a_trace():
-    book, a = Pages(), record("a")
+    book, a = StateSegments(), record("a")
     book.note(a)
     book.remove(a)
     assert publish(book, []) == {}
 
 
 def test_a_failure_leaves_everything_to_be_published_once_more():
-    book, a, b = Pages(), record("a"), record("b")
+    book, a, b = StateSegments(), record("a"), record("b")
     publish(book, [a])
     book.settle()
     book.note(a)
@@ -86,7 +86,7 @@ def test_a_failure_leaves_everything_to_be_published_once_more():
 
 @given(st.lists(st.integers(0, 400), max_size=30))
 def test_no_page_begins_with_more_bytes_than_allowed_unless_with_one_conversation(sizes):
-    book = Pages()
+    book = StateSegments()
     records = [record(str(n), size) for n, size in enumerate(sizes)]
     with pages_of(500):
         published = publish(book, records)
@@ -101,7 +101,7 @@ def test_no_page_begins_with_more_bytes_than_allowed_unless_with_one_conversatio
 
 
 def test_a_page_that_has_grown_too_large_is_divided():
-    book, records = Pages(), [record(name, 100) for name in "abcd"]
+    book, records = StateSegments(), [record(name, 100) for name in "abcd"]
     with pages_of(600):
         assert names(publish(book, records)) == {1: ["a", "b", "c", "d"]}
         book.settle()
@@ -115,7 +115,7 @@ def test_a_page_that_has_grown_too_large_is_divided():
 
 
 def test_a_page_of_one_conversation_is_never_divided():
-    book, a = Pages(), record("a", 10)
+    book, a = StateSegments(), record("a", 10)
     with pages_of(50):
         publish(book, [a])
         book.settle()
@@ -130,7 +130,7 @@ def test_pages_may_grow_before_they_are_divided():
 
 @pytest.mark.parametrize("number", [0, 4, -1])
 def test_a_page_that_never_was_is_refused(number):
-    book = Pages()
+    book = StateSegments()
     book.n = 3
     with pytest.raises(ValueError, match=rf"page {number} was never published, expected 1 to 3"):
         book.put(record("a"), number)

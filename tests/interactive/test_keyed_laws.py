@@ -9,7 +9,7 @@ from river import forest
 
 from streamgp import GPClassifier, SkepticalClassifier, isgp
 from streamgp.interactive import Event, KeyedLoops, SnapshotError
-from streamgp.interactive.loop_cache import MemoryShelf, PassedTimes
+from streamgp.interactive.loop_cache import MemoryStore, PassedTimes
 from streamgp.query import LeaveOneOutReview
 from tests.interactive.stories import Story, told
 
@@ -138,7 +138,7 @@ def test_a_forgotten_key_is_new_and_the_others_notice_nothing(seed, max_keys):
 
 
 def test_the_least_recently_used_loop_is_put_away():
-    shelf = MemoryShelf()
+    shelf = MemoryStore()
     loops = KeyedLoops(isgp(seed=1), max_keys=2, shelf=shelf)
     for n, key in enumerate(["a", "b", "a", "c"]):
         loops.on_event(Event(event_id=str(n), key=key, x={"f": 1.0}, occurred_at=0.0), now=0.0)
@@ -151,7 +151,7 @@ def test_what_cannot_be_is_refused():
     with pytest.raises(ValueError, match="max_keys must be a whole number of at least 1, got 0"):
         KeyedLoops(isgp(seed=1), max_keys=0)
     with pytest.raises(ValueError, match="a shelf is of use with max_keys only"):
-        KeyedLoops(isgp(seed=1), shelf=MemoryShelf())
+        KeyedLoops(isgp(seed=1), shelf=MemoryStore())
 
 
 def test_a_snapshot_needs_the_shelf_it_was_taken_with():
@@ -190,7 +190,7 @@ def test_what_could_not_be_put_away_is_rejected_at_once_and_nothing_is_lost():
 
 
 def test_a_shelf_that_fails_loses_no_loop():
-    class Full(MemoryShelf):
+    class Full(MemoryStore):
         def put(self, key, data):  # noqa: ARG002
             raise OSError("no space left")
 
@@ -210,7 +210,7 @@ def test_a_model_that_could_not_be_put_away_is_refused_at_the_start():
 
 def test_a_shelf_used_before_is_empty_for_loops_that_had_none():
     data = KeyedLoops(isgp(seed=1)).snapshot()
-    shelf = MemoryShelf()
+    shelf = MemoryStore()
     shelf.put("old", b"of somebody else")
     loops = KeyedLoops.restore(data, isgp(seed=1), max_keys=1, shelf=shelf)
     assert (loops.n_keys, len(shelf)) == (0, 0)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from streamgp import GPClassifier, SkepticalClassifier, isgp, query
 from streamgp.interactive import Answer, Event, InteractiveLoop, KeyedLoops, SnapshotError
-from streamgp.interactive.loop_cache import MemoryShelf
+from streamgp.interactive.loop_cache import MemoryStore
 from tests.interactive.scripted import ScriptedLearner
 from tests.interactive.stories import Story, told
 from tests.interactive.topics import PublishedState, pages_of
@@ -32,7 +32,7 @@ def as_they_are(loops):
     return {key: residents.look_up(key).snapshot() for key in keys}
 
 
-class Published:
+class StateChangelog:
     """Keyed loops in the stories of several keys, now and then published and snapshot."""
 
     def __init__(self, seed, max_keys):
@@ -117,7 +117,7 @@ class Published:
     every=st.integers(10, 80),
 )
 def test_what_was_published_last_makes_all_loops_again(seed, max_keys, recent, every):
-    published = Published(seed, max_keys)
+    published = StateChangelog(seed, max_keys)
     with pages_of(700, recent=recent):
         for n in range(1, 161):
             published.step()
@@ -132,7 +132,7 @@ def test_what_was_published_last_makes_all_loops_again(seed, max_keys, recent, e
 @settings(max_examples=12, deadline=None)
 @given(seed=seeds, max_keys=st.sampled_from([1, 2, 3, None]))
 def test_loops_made_again_say_the_same_from_then_on(seed, max_keys):
-    published = Published(seed, max_keys)
+    published = StateChangelog(seed, max_keys)
     for _ in range(80):
         published.step()
     every = [published.loops, *published.cut()]
@@ -262,7 +262,7 @@ def test_of_a_part_that_changed_before_and_after_it_was_on_the_shelf_the_last_va
 
 
 def test_changes_of_a_loop_that_the_shelf_refuses_are_kept():
-    class Full(MemoryShelf):
+    class Full(MemoryStore):
         def put(self, key, data):  # noqa: ARG002
             raise OSError("no space left")
 

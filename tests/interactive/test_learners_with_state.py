@@ -11,7 +11,7 @@ from streamgp.interactive import InteractiveLoop
 from streamgp.learners import gp_classifier, gp_tuning
 from tests.helpers.forgetful import ARD, FORGETFUL, JumpyWatch
 from tests.interactive.stories import told
-from tests.interactive.test_state_parts import LABELS, Published
+from tests.interactive.test_state_parts import LABELS, StateChangelog
 from tests.interactive.test_text_features import TextStory
 
 MODELS = {
@@ -57,7 +57,7 @@ def test_cutting_by_snapshot_and_restore_changes_no_message(learner, seed, every
 @settings(max_examples=3, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_what_was_published_last_makes_the_loop_again(learner, seed):
-    published = Published(lambda: skeptical(learner), seed)
+    published = StateChangelog(lambda: skeptical(learner), seed)
     published.story = TextStory(seed, labels=LABELS)
     for _ in range(120):
         published.step()

@@ -18,7 +18,7 @@ from streamgp.interactive import (
     LabelRequest,
     Prediction,
     Rejected,
-    Tally,
+    RunStatistics,
 )
 from streamgp.interactive.rebuild import teach
 from streamgp.query import NeverAsk, RateBudget
@@ -40,7 +40,7 @@ def log(n, seed=1):
 def converse(loop, n=150, annotator=None, cut=None):
     """Play a log; with `cut`, the loop is saved and restored before every `cut`-th event."""
     queue = AnswerQueue(annotator or SimulatedMeasurer(0.15, noise=0.5, delay=3.0, seed=2))
-    tally, said = Tally("number"), []
+    tally, said = RunStatistics("number"), []
 
     def hear(messages, now):
         for message in messages:
@@ -221,7 +221,7 @@ def test_every_key_has_a_learner_of_numbers_of_its_own():
 
 def test_a_tally_of_numbers_survives_a_restart():
     _, tally, _ = converse(InteractiveLoop(model()), n=80)
-    again = Tally("number")
+    again = RunStatistics("number")
     again.load_state(json.loads(json.dumps(tally.state())))
     for event in log(80):
         again.see(event)

@@ -32,7 +32,7 @@ from streamgp.interactive.state.snapshot import Snapshot
 from streamgp.learners import privileged_core, privileged_tuning
 from streamgp.query import AlwaysAsk, SkepticalChallenge
 from tests.interactive.stories import Story, told
-from tests.interactive.test_state_parts import LABELS, Published
+from tests.interactive.test_state_parts import LABELS, StateChangelog
 
 MODELS = {
     "all points": lambda: PrivilegedGPClassifier(max_points=None),
@@ -100,7 +100,7 @@ def test_cutting_by_snapshot_and_restore_changes_no_message(learner, seed, every
 @settings(max_examples=2, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_what_was_published_last_makes_the_loop_again(learner, seed):
-    published = Published(lambda: skeptical(learner), seed)
+    published = StateChangelog(lambda: skeptical(learner), seed)
     published.story = PrivilegedStory(seed, labels=LABELS)
     for _ in range(80):
         published.step()

@@ -11,7 +11,7 @@ from streamgp import GPClassifier, SkepticalClassifier, StagedSkepticalClassifie
 from streamgp.interactive import InteractiveLoop
 from streamgp.query import EqualErrorAsk
 from tests.interactive.stories import Story, told
-from tests.interactive.test_state_parts import LABELS, Published
+from tests.interactive.test_state_parts import LABELS, StateChangelog
 from tests.interactive.test_text_features import TextStory
 
 LEARNERS = {
@@ -59,7 +59,7 @@ def test_a_restart_repeats_every_decision(build, seed, every):
 @settings(max_examples=3, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_what_was_published_last_makes_the_loop_again(build, seed):
-    published = Published(build, seed)
+    published = StateChangelog(build, seed)
     published.story = TextStory(seed, labels=LABELS)
     for _ in range(120):
         published.step()

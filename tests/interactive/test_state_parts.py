@@ -52,7 +52,7 @@ LABELS = ("a", "b", 2, 2.5)
 seeds = st.integers(0, 10**6)
 
 
-class Published:
+class StateChangelog:
     """A loop in a story, now and then published and snapshot, and sometimes told to withdraw."""
 
     def __init__(self, model, seed, spans=SPANS):
@@ -111,7 +111,7 @@ class Published:
     every=st.integers(5, 60),
 )
 def test_what_was_published_last_makes_the_loop_again(model, seed, n_bytes, recent, every):
-    published = Published(model, seed)
+    published = StateChangelog(model, seed)
     with pages_of(n_bytes, recent=recent):
         for n in range(1, 121):
             published.step()
@@ -127,7 +127,7 @@ def test_what_was_published_last_makes_the_loop_again(model, seed, n_bytes, rece
 @settings(max_examples=8, deadline=None)
 @given(seed=seeds)
 def test_loops_made_again_say_the_same_from_then_on(seed):
-    published = Published(MODELS["short warm-up"], seed)
+    published = StateChangelog(MODELS["short warm-up"], seed)
     for _ in range(60):
         published.step()
     loops = [published.loop, *published.cut()]
@@ -623,7 +623,7 @@ def test_parts_that_do_not_fit_together_are_refused(learned, parts, match):
 
 def test_parts_with_anything_wrong_in_them_are_refused_in_words_or_do_no_harm():
     rng = random.Random(1)
-    published = Published(MODELS["default"], 7)
+    published = StateChangelog(MODELS["default"], 7)
     for _ in range(60):
         published.step()
     data = msgspec.json.encode(published.loop.parts())

@@ -19,7 +19,7 @@ from streamgp.kernels import (
     White,
 )
 from tests.interactive.stories import Story, told
-from tests.interactive.test_state_parts import LABELS, Published
+from tests.interactive.test_state_parts import LABELS, StateChangelog
 
 MODELS = {
     "default": lambda: isgp(seed=3),
@@ -77,7 +77,7 @@ def test_cutting_by_snapshot_and_restore_changes_no_message(model, seed, every):
 @settings(max_examples=4, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_what_was_published_last_makes_the_loop_again(model, seed):
-    published = Published(model, seed)
+    published = StateChangelog(model, seed)
     published.story = TextStory(seed, labels=LABELS)
     for _ in range(120):
         published.step()

@@ -13,7 +13,7 @@ from streamgp.gp.latent_noise.model import LabelModel
 from streamgp.kernels import Matern52, SquaredExponential
 from streamgp.learners import privileged_tuning
 from streamgp.learners.privileged_core import WARM_UP
-from streamgp.query.example_store import TaughtClasses
+from streamgp.query.example_store import ClassExampleStore
 from streamgp.scaling import NoScaling
 
 
@@ -223,7 +223,7 @@ def test_a_state_is_plain_json():
 def test_in_a_wrapper_too_where_most_examples_are_given_up(labels, change):
     """Some classes are met late, after examples were given up."""
     options = {"max_points": 25}
-    taught = TaughtClasses(PrivilegedGPClassifier(**options), NoScaling())
+    taught = ClassExampleStore(PrivilegedGPClassifier(**options), NoScaling())
     for i, (x, y, _) in enumerate(answers(140, labels=labels)):
         late = y in labels[2:] and i < 20 * labels.index(y)
         taught.teach(x, labels[0] if late else y, str(i))
@@ -231,7 +231,7 @@ def test_in_a_wrapper_too_where_most_examples_are_given_up(labels, change):
         taught.relabel("139", labels[1])
     elif change == "forget":
         taught.forget("17")
-    again = TaughtClasses(PrivilegedGPClassifier(**options), NoScaling())
+    again = ClassExampleStore(PrivilegedGPClassifier(**options), NoScaling())
     again.load_state(taught.state(), taught.examples())
     for x, _, _ in answers(10, 4):
         assert again.belief(x) == taught.belief(x)

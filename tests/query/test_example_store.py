@@ -12,7 +12,7 @@ from streamgp import GPClassifier, NotPositiveDefiniteError, SkepticalClassifier
 from streamgp.kernels import SquaredExponential
 from streamgp.learners import gp_classifier, gp_tuning
 from streamgp.query import NeverAsk, NeverChallenge
-from streamgp.query.example_store import TaughtClasses
+from streamgp.query.example_store import ClassExampleStore
 from streamgp.query.pipeline_scaling import PipelineScaling
 from streamgp.scaling import NoScaling, StandardScaling
 from tests.helpers.forgetful import FORGETFUL, JumpyWatch
@@ -20,14 +20,14 @@ from tests.helpers.forgetful import FORGETFUL, JumpyWatch
 
 @pytest.mark.parametrize("template", [GPClassifier(), naive_bayes.GaussianNB()])
 def test_the_template_stays_unlearned(template):
-    taught = TaughtClasses(template, NoScaling())
+    taught = ClassExampleStore(template, NoScaling())
     taught.teach({"a": 1.0}, "p", "e1")
     assert not template.predict_proba_one({"a": 1.0})
     assert len(taught) == taught.n_taught == 1
 
 
 def test_a_belief_is_asked_for_once_and_forgotten_after_any_change():
-    taught = TaughtClasses(GPClassifier(), NoScaling())
+    taught = ClassExampleStore(GPClassifier(), NoScaling())
     taught.teach({"a": 1.0}, "p", "e1")
     x = {"a": 1.0}
     belief = taught.belief(x)
@@ -101,7 +101,7 @@ def test_features_that_make_no_finite_probabilities_are_refused_in_words():
 
 
 def test_a_remembered_belief_is_no_state():
-    taught = TaughtClasses(GPClassifier(), NoScaling())
+    taught = ClassExampleStore(GPClassifier(), NoScaling())
     taught.teach({"a": 1.0}, "p", None)
     before = pickle.dumps(taught)
     taught.belief({"a": 3.0})
@@ -109,7 +109,7 @@ def test_a_remembered_belief_is_no_state():
 
 
 def test_a_belief_does_not_follow_features_that_change_in_the_hands_of_the_caller():
-    taught = TaughtClasses(GPClassifier(), NoScaling())
+    taught = ClassExampleStore(GPClassifier(), NoScaling())
     taught.teach({"a": 0.0}, "p", None)
     x = {"a": 0.0}
     near = taught.belief(x).variance
@@ -118,7 +118,7 @@ def test_a_belief_does_not_follow_features_that_change_in_the_hands_of_the_calle
 
 
 def test_new_statistics_rebuild_the_learner_from_the_raw_examples():
-    taught = TaughtClasses(GPClassifier(SquaredExponential()), StandardScaling(warm_up=2))
+    taught = ClassExampleStore(GPClassifier(SquaredExponential()), StandardScaling(warm_up=2))
     taught.observe({"a": 0.0})
     taught.teach({"a": 0.0}, "p", "e1")
     first = taught.learner
@@ -131,7 +131,7 @@ def test_new_statistics_rebuild_the_learner_from_the_raw_examples():
 
 @pytest.mark.parametrize("template", [GPClassifier(), naive_bayes.GaussianNB()])
 def test_a_forgotten_example_leaves_the_learner_as_if_never_taught(template):
-    taught, other = (TaughtClasses(template, NoScaling()) for _ in range(2))
+    taught, other = (ClassExampleStore(template, NoScaling()) for _ in range(2))
     for learner in (taught, other):
         learner.teach({"a": 1.0}, "p", "e1")
     taught.teach({"a": 2.0}, "p", "e2")
@@ -141,7 +141,7 @@ def test_a_forgotten_example_leaves_the_learner_as_if_never_taught(template):
 
 def test_a_refused_example_is_not_on_record():
     kernel = SquaredExponential()
-    taught = TaughtClasses(GPClassifier(kernel, noise_variance=0.0), StandardScaling(warm_up=2))
+    taught = ClassExampleStore(GPClassifier(kernel, noise_variance=0.0), StandardScaling(warm_up=2))
     taught.observe({"a": 1.0})
     taught.teach({"a": 1.0, "late": 1.0}, "p", "e1")
     with pytest.raises(ValueError, match="residual variance"):
@@ -163,7 +163,7 @@ def temperature(x):
 
 
 def test_a_classifier_of_two_classes_says_so_at_the_first_other_label():
-    taught = TaughtClasses(linear_model.LogisticRegression(), NoScaling())
+    taught = ClassExampleStore(linear_model.LogisticRegression(), NoScaling())
     taught.teach({"a": 1.0}, True, None)
     with pytest.raises(
         ValueError, match=r"LogisticRegression knows the labels False and True only"
@@ -175,7 +175,7 @@ def test_a_classifier_of_two_classes_says_so_at_the_first_other_label():
 def test_a_refused_label_reaches_no_transformer():
     transformer = feature_extraction.TargetAgg(by="g", how=stats.Mean())
     scaling = PipelineScaling([transformer], warm_up=10)
-    taught = TaughtClasses(GPClassifier(noise_variance=0.0), scaling)
+    taught = ClassExampleStore(GPClassifier(noise_variance=0.0), scaling)
     taught.observe({"g": "x"})
     taught.teach({"g": "x"}, 1, None)
     before = pickle.dumps(taught)
@@ -185,7 +185,7 @@ def test_a_refused_label_reaches_no_transformer():
 
 
 def test_a_label_that_cannot_be_learned_cannot_replace_another_either():
-    taught = TaughtClasses(linear_model.LogisticRegression(), NoScaling())
+    taught = ClassExampleStore(linear_model.LogisticRegression(), NoScaling())
     taught.teach({"a": 1.0}, True, "e1")
     before = pickle.dumps(taught)
     with pytest.raises(ValueError, match="knows the labels False and True only"):
@@ -215,7 +215,7 @@ def early(monkeypatch):
 @settings(max_examples=25, deadline=None)
 @given(changes=st.lists(_CHANGES, min_size=12, max_size=50))
 def test_one_that_forgets_is_what_its_examples_make_it_whatever_was_revised(template, changes):
-    taught = TaughtClasses(template(), StandardScaling(warm_up=16))
+    taught = ClassExampleStore(template(), StandardScaling(warm_up=16))
     for n, (change, k, y, x) in enumerate(changes):
         ids = [example.event_id for example in taught.examples()]
         if change == "teach" or not ids:
@@ -225,7 +225,7 @@ def test_one_that_forgets_is_what_its_examples_make_it_whatever_was_revised(temp
             taught.relabel(ids[k % len(ids)], y)
         else:
             taught.forget(ids[k % len(ids)])
-    again = TaughtClasses(template(), StandardScaling(warm_up=16))
+    again = ClassExampleStore(template(), StandardScaling(warm_up=16))
     again.load_state(json.loads(json.dumps(taught.state())), taught.examples())
     assert again.learner.n_drifts == taught.learner.n_drifts
     assert repr(again.leave_one_out()) == repr(taught.leave_one_out())

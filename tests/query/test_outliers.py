@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from streamgp.common.annotator_error import NumberTrust
+from streamgp.common.annotator_error import ErrorScale
 from streamgp.common.running_stats import Moments
 from streamgp.learners.predictive import Normal
 from streamgp.query import OutsideInterval
@@ -104,29 +104,29 @@ def test_a_level_is_a_probability(level):
 @settings(max_examples=20)
 @given(st.floats(0.2, 5.0), st.integers(0, 10_000))
 def test_the_scatter_of_honest_answers_is_found(true, seed):
-    rng, trust = random.Random(seed), NumberTrust()
+    rng, trust = random.Random(seed), ErrorScale()
     for _ in range(3000):
         trust.note_deviation(rng.gauss(0.0, math.sqrt(true)) ** 2, w=0.0)
     assert trust.scatter == pytest.approx(true, rel=0.12)
 
 
 def test_one_answer_that_was_insisted_on_counts_for_no_more_than_nine():
-    trust = NumberTrust()
+    trust = ErrorScale()
     trust.note_deviation(1e12, w=0.0)
     assert trust.scatter == pytest.approx((5 + 9) / 6)
 
 
 def test_an_answer_that_was_wrong_says_nothing_of_the_scatter():
-    trust = NumberTrust()
+    trust = ErrorScale()
     trust.note_deviation(50.0, w=1.0)
     assert trust.scatter == 1.0
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 1)), max_size=10))
 def test_trust_in_numbers_survives_a_restart(notes):
-    trust = NumberTrust()
+    trust = ErrorScale()
     for z2, w in notes:
         trust.note(w)
         trust.note_deviation(z2, w)
-    again = NumberTrust.of(trust.numbers())
+    again = ErrorScale.of(trust.numbers())
     assert (again.scatter, again.estimate, again.n) == (trust.scatter, trust.estimate, trust.n)

@@ -26,7 +26,7 @@ from streamgp.query.criteria import (
     flip_probability,
     probability_wrong,
 )
-from streamgp.query.example_store import TaughtClasses
+from streamgp.query.example_store import ClassExampleStore
 from streamgp.scaling import NoScaling
 
 UNUSABLE = [
@@ -256,9 +256,9 @@ def test_any_learner_that_takes_them_is_told_also_when_it_is_taught_anew():
 
 
 def test_a_learner_that_does_not_take_them_is_restored_without_them():
-    taught = TaughtClasses(GPClassifier(), NoScaling())
+    taught = ClassExampleStore(GPClassifier(), NoScaling())
     taught.teach({"a": 1.0}, "p", "e", privileged={"s": [1]})
-    fresh = TaughtClasses(GPClassifier(), NoScaling())
+    fresh = ClassExampleStore(GPClassifier(), NoScaling())
     held = Example(event_id="e", x={"a": 1.0}, y="p", privileged={"s": [1]})
     fresh.load_state(taught.state(), [held])
     assert fresh.examples() == taught.examples() == [Example(event_id="e", x={"a": 1.0}, y="p")]

@@ -14,8 +14,8 @@ from streamgp.interactive import (
     Event,
     InteractiveLoop,
     LabelRequest,
+    RunStatistics,
     SimulatedAnnotator,
-    Tally,
     TiredAnnotator,
 )
 from streamgp.query import AlwaysAsk
@@ -204,7 +204,7 @@ def played():
     )
     rows = list(datasets.WiFiRooms())
     model = SkepticalClassifier(GPClassifier(), AlwaysAsk(), seed=1)
-    loop, queue, tally = InteractiveLoop(model), AnswerQueue(panel), Tally()
+    loop, queue, tally = InteractiveLoop(model), AnswerQueue(panel), RunStatistics()
 
     def follow(messages, now):
         for message in messages:

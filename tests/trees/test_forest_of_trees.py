@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from streamgp.trees import forest as home
-from streamgp.trees.forest import Grove
+from streamgp.trees.forest import Forest
 from streamgp.trees.numpy_backend import probabilities
 from streamgp.trees.storage import Limits, bag, draw
 from tests.trees import brute_forest
@@ -44,7 +44,7 @@ IS_TEXT = [False, False, True, False, False]
 
 
 def planted(own_limits, kernels, of=(5,), n_trees=3, n_classes=4):
-    grove = Grove(n_trees, own_limits, of, kernels)
+    grove = Forest(n_trees, own_limits, of, kernels)
     grove.widen(IS_TEXT)
     for _ in range(n_classes):
         grove.add_class()
@@ -181,7 +181,7 @@ def test_a_class_that_is_known_changes_no_tree(kernels):
 
 def test_columns_may_come_later(kernels):
     """What was learned before has none of them."""
-    early, late = planted(SMALL, kernels), Grove(3, SMALL, [5], kernels)
+    early, late = planted(SMALL, kernels), Forest(3, SMALL, [5], kernels)
     late.widen(IS_TEXT[:2])
     for _ in range(4):
         late.add_class()
@@ -245,7 +245,7 @@ def test_examples_are_given_up_with_the_last_leaf_that_remembers_them(kernels):
 
 
 def test_room_is_made_for_many_classes_and_columns(kernels):
-    grove = Grove(2, SMALL, [1], kernels)
+    grove = Forest(2, SMALL, [1], kernels)
     for i in range(70):
         grove.widen([i % 3 == 0])
         grove.add_class()
@@ -266,7 +266,7 @@ def test_of_no_events_there_are_no_probabilities(kernels):
 
 
 def test_before_the_first_class_there_is_no_probability(kernels):
-    grove = Grove(2, SMALL, [1, 2], kernels)
+    grove = Forest(2, SMALL, [1, 2], kernels)
     assert grove.predict(np.zeros((3, 0))).shape == (3, 2, 0)
 
 

@@ -32,15 +32,15 @@ Results = Mapping[Cell, Sequence[Run]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
+class StateChangelog:
     """What the paper has for a cell: Tables I and II, means of 100 runs."""
 
     overconfidence: float
     error: float
 
 
-PAPER: Mapping[tuple[str, str, str], Published] = {
-    (problem, method, way): Published(overconfidence=over, error=error)
+PAPER: Mapping[tuple[str, str, str], StateChangelog] = {
+    (problem, method, way): StateChangelog(overconfidence=over, error=error)
     for problem, numbers in {
         "USPS": ((0.1978, 0.1536), (0.1653, 0.1123), (0.1624, 0.0898), (0.1515, 0.0726)),
         "Letter": ((0.1854, 0.2628), (0.1395, 0.1876), (0.1416, 0.1161), (0.1338, 0.0840)),

@@ -57,7 +57,7 @@ from benchmarks.performance.kafka.loops import (
 from connectors.topics import Outgoing, Record
 from connectors.wire.codec import decode
 from connectors.wire.inbound import posix_seconds
-from connectors.wire.outbound import Outbox
+from connectors.wire.outbound import Outbound
 from connectors.worker.worker import Worker, WorkerSettings
 from streamgp.apps.worker.process import collect_seldom
 from streamgp.interactive.messages import Answer, LabelledExample, LabelRequest
@@ -170,7 +170,7 @@ class _Annotator(threading.Thread):
         super().__init__()
         self.given_at: dict[tuple[str | None, str], float] = {}
         self.ends = False
-        self._outbox = Outbox("/streamgp/annotator", keyed=True)
+        self._outbox = Outbound("/streamgp/annotator", keyed=True)
         self._writer = topics.writer("annotator")
         self._rng = np.random.default_rng(4)
         self._asked: list[tuple[float, str | None, str, LabelRequest, int]] = []
@@ -222,7 +222,7 @@ def _wait_for_worker(topics: Any, group: str) -> None:
 
 def _send(servers: str, prefix: str, rate: float, n_events: int, ready: Any, go: Any) -> None:
     """Send each event when it is due; all are made before, as the cores are the worker's too."""
-    rng, outbox = np.random.default_rng(3), Outbox("/streamgp/feeder", keyed=True)
+    rng, outbox = np.random.default_rng(3), Outbound("/streamgp/feeder", keyed=True)
     records = [
         _undated(outbox.message(event(number, rng, at=0.0), number % N_KEYS % N_PARTITIONS))
         for number in range(n_events)

@@ -19,7 +19,7 @@ from connectors.topics import ALL_TOPICS, TopicName
 from connectors.wire import state_records
 from connectors.wire.codec import encode
 from connectors.wire.inbound import headers
-from connectors.wire.outbound import Outbox
+from connectors.wire.outbound import Outbound
 from connectors.worker.worker import LoopSettings, Worker, WorkerSettings
 from streamgp import isgp
 from streamgp.base import Decision
@@ -66,7 +66,7 @@ def topics_of(
 
 def feed(topics: KafkaTopics, n_events: int) -> None:
     """Write events."""
-    rng, outbox = np.random.default_rng(1), Outbox("/streamgp/feeder", keyed=True)
+    rng, outbox = np.random.default_rng(1), Outbound("/streamgp/feeder", keyed=True)
     writer = topics.writer("feeder")
     for number in range(n_events):
         one = event(number, rng, at=_LONG_AGO + number)
@@ -241,7 +241,7 @@ def _write_history(
     topics: KafkaTopics, n_keys: int, n_seen: int, partition_of: Callable[[int], int]
 ) -> None:
     """Write what workers would have written of keys that saw events, the first ones labelled."""
-    rng, outbox = np.random.default_rng(2), Outbox("/streamgp/feeder", keyed=True)
+    rng, outbox = np.random.default_rng(2), Outbound("/streamgp/feeder", keyed=True)
     loops = KeyedLoops(isgp(seed=1), answer_horizon_s=3600.0, keep_changes=True)
     writer = topics.writer("feeder")
     partitions: dict[str, int] = {}

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from connectors.annotation.inbox import Desk, Question
-from connectors.topics import LinkError, Outgoing, Writer
-from connectors.wire.outbound import Outbox
+from connectors.annotation.inbox import AnnotationInbox, Question
+from connectors.topics import BrokerError, Outgoing, Writer
+from connectors.wire.outbound import Outbound
 from streamgp.interactive.messages import Answer, Challenge
 
 PAUSE_S = 1.0
@@ -20,7 +20,7 @@ PROGRAM = "annotate"
 """How answers are marked as coming from here."""
 
 
-class Courier:
+class AnswerSender:
     """Writes records in their order, and writes them again if it is not certain that they are safe.
 
     A record may be written twice; what is sent here has an id that counts once.
@@ -111,13 +111,13 @@ class Courier:
             writer = self._open_writer()
             while self._wait():
                 self._send_all(writer)
-        except LinkError as error:
+        except BrokerError as error:
             with self._news:
                 self._trouble = str(error)
                 self._news.wait_for(lambda: self._gives_up, self._pause_s)
         finally:
             if writer is not None:
-                with suppress(LinkError):
+                with suppress(BrokerError):
                     writer.close()
 
     def _send_all(self, writer: Writer) -> None:
@@ -180,7 +180,7 @@ class UnderWay:
     # _unsure   answers of which it is not certain that they are safe, with their partition
     def __init__(self, *, keyed: bool) -> None:
         self.counts = Counts()
-        self._outbox = Outbox(SOURCE, keyed=keyed)
+        self._outbox = Outbound(SOURCE, keyed=keyed)
         self._waiting: list[tuple[float, int, Question, Answer]] = []
         self._unsure: list[tuple[Answer, int | None]] = []
         self._n_added = 0
@@ -199,13 +199,13 @@ class UnderWay:
         self._n_added += 1
         heapq.heappush(self._waiting, (answer.answered_at, self._n_added, question, answer))
 
-    def start_over(self, desk: Desk) -> None:
+    def start_over(self, desk: AnnotationInbox) -> None:
         """Forget what waits: it will be thought of anew. What may have been sent, a desk knows."""
         self._waiting.clear()
         for answer, partition in self._unsure:
             desk.take(answer, partition=partition, at=answer.answered_at)
 
-    def send(self, writer: Writer, desk: Desk, now: float) -> int:
+    def send(self, writer: Writer, desk: AnnotationInbox, now: float) -> int:
         """Send what is due; return how many answers that were.
 
         Raises

@@ -15,13 +15,13 @@ from msgspec.structs import replace
 
 from connectors.annotation.inbox import CannotUndoError, Question
 from connectors.topics import RefusedError, Topics
-from connectors.wire.outbound import Outbox
+from connectors.wire.outbound import Outbound
 from streamgp.apps.annotate.choices import GIVEN, SUGGESTED, Choice, Choices, shown_label
 from streamgp.apps.annotate.commands import Command, Face, UnclearLineError, said
 from streamgp.apps.annotate.question_view import View
-from streamgp.apps.annotate.sender import PROGRAM, SOURCE, Courier
+from streamgp.apps.annotate.sender import PROGRAM, SOURCE, AnswerSender
 from streamgp.apps.annotate.simulated import Simulation, Truths, read_truths
-from streamgp.apps.annotate.subscription import LOOK_S, LiveDesk, Sitting
+from streamgp.apps.annotate.subscription import LOOK_S, Sitting, Subscription
 from streamgp.apps.console import (
     DONE,
     INTERRUPTED,
@@ -83,7 +83,7 @@ class Answering:
         topics: Topics,
         sitting: Sitting,
         face: Face,
-        courier: Courier,
+        courier: AnswerSender,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -93,14 +93,14 @@ class Answering:
         self._face = face
         self._courier = courier
         self._clock = clock
-        self._outbox = Outbox(SOURCE, keyed=sitting.keyed)
+        self._outbox = Outbound(SOURCE, keyed=sitting.keyed)
         self._choices = Choices()
         self._hidden = HiddenLabels()
         self._question: Question | None = None
         self._note: str | None = None
         self._is_empty = True
         self._idle_at = clock()
-        self._live = LiveDesk(topics, sitting, clock)
+        self._live = Subscription(topics, sitting, clock)
 
     def run(self, should_stop: Callable[[], bool]) -> None:
         """Ask until the annotator leaves, or something else wants an end.
@@ -334,7 +334,7 @@ def by_hand(
             asks_confidence=asks_confidence,
             notes_response_time=notes_response_time,
         )
-        courier = Courier(lambda: topics.writer(PROGRAM))
+        courier = AnswerSender(lambda: topics.writer(PROGRAM))
         face = open_face()
         refusal: str | None = None
         with closing(courier), _Stop(face) as stop:

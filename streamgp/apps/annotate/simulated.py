@@ -15,11 +15,11 @@ from typing import Any, TypeAlias
 
 import click
 
-from connectors.annotation.inbox import Desk, Question
+from connectors.annotation.inbox import AnnotationInbox, Question
 from connectors.tables.cells import is_integer_text, is_missing, key_of, label_of, target_of
 from connectors.tables.compression import TableError
 from connectors.tables.readers import Row, open_table
-from connectors.topics import LinkError, Reader, RefusedError, Topics, Writer
+from connectors.topics import BrokerError, Reader, RefusedError, Topics, Writer
 from connectors.wire.inbound import TakenBack
 from streamgp.apps.annotate.sender import PROGRAM, Counts, UnderWay
 from streamgp.apps.annotate.subscription import DeskFeed, Told, understood
@@ -282,7 +282,7 @@ class Simulation:
             is_moved = self._read(timeout_s) + self._find_truths() + self._send()
         except RefusedError:
             raise
-        except LinkError as error:
+        except BrokerError as error:
             self.trouble = " ".join(str(error).split())
             self._retry_at = self._clock() + RETRY_S
             self._let_go()
@@ -300,7 +300,7 @@ class Simulation:
         self._feed: DeskFeed | None = None
         self._events: Reader | None = None
         self._writer: Writer | None = None
-        self._desk = Desk()
+        self._desk = AnnotationInbox()
         self._untold: dict[_EventKey, list[Question]] = {}
         self._is_ready = False
         try:
@@ -310,7 +310,7 @@ class Simulation:
             self._feed = DeskFeed(
                 self._topics, self._desk, keyed=self._keyed, only_key=self._only_key
             )
-        except LinkError:
+        except BrokerError:
             self._let_go()
             raise
         self._under_way.start_over(self._desk)
@@ -318,7 +318,7 @@ class Simulation:
     def _let_go(self) -> None:
         for end in (self._feed, self._events, self._writer):
             if end is not None:
-                with suppress(LinkError):
+                with suppress(BrokerError):
                     end.close()
         self._feed = self._events = self._writer = None
 

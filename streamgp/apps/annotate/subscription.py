@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from connectors.annotation.inbox import Desk
-from connectors.topics import LinkError, Reader, Record, RefusedError, TopicName, Topics
+from connectors.annotation.inbox import AnnotationInbox
+from connectors.topics import BrokerError, Reader, Record, RefusedError, TopicName, Topics
 from connectors.wire.codec import DecodeError, decode
 from connectors.wire.inbound import TakenBack, read
 from streamgp.apps.annotate.feature_table import Averages
@@ -58,7 +58,7 @@ class DeskFeed:
     def __init__(
         self,
         topics: Topics,
-        desk: Desk,
+        desk: AnnotationInbox,
         *,
         keyed: bool,
         only_key: str | None = None,
@@ -180,7 +180,7 @@ class Sitting:
     notes_response_time: bool = True
 
 
-class LiveDesk:
+class Subscription:
     """The desk of one annotator, as the topics fill it.
 
     Parameters
@@ -250,7 +250,7 @@ class LiveDesk:
             self._read(timeout_s)
         except RefusedError:
             raise
-        except LinkError as error:
+        except BrokerError as error:
             self.trouble = " ".join(str(error).split())
             self._retry_at = self._clock() + _RETRY_S
             self.close()
@@ -264,14 +264,14 @@ class LiveDesk:
     def close(self) -> None:
         """Let go of the topics."""
         if self._feed is not None:
-            with suppress(LinkError):
+            with suppress(BrokerError):
                 self._feed.close()
             self._feed = None
 
     def _begin(self) -> None:
         """Set the desk up, to be filled from the start of the topics."""
         sitting = self._sitting
-        self.desk = Desk(
+        self.desk = AnnotationInbox(
             sitting.annotator,
             answer_horizon_s=sitting.answer_horizon_s,
             with_classes=not sitting.of_numbers,

@@ -19,7 +19,7 @@ import click
 
 from connectors.topics import Outgoing, Record
 from connectors.wire import state_records
-from connectors.wire.outbound import Outbox
+from connectors.wire.outbound import Outbound
 from connectors.wire.state_records import EARLY, History, HistoryError
 from connectors.worker.compatibility import (
     BEING_RECOVERED,
@@ -203,7 +203,7 @@ def _flaw(loops: LoopSettings, loop: Learned, history: History) -> str | None:
 def _recovered(histories: Mapping[int, History], loops: LoopSettings, group: str) -> Recovered:
     """Make the state of all learners anew that have lost theirs."""
     out: list[Outgoing] = []
-    outbox = Outbox(source_of(group), keyed=loops.keyed)
+    outbox = Outbound(source_of(group), keyed=loops.keyed)
     n_learners = n_kept = n_examples = n_renumbered = 0
     with progress() as show:
         for loop in loops_in(histories, keyed=loops.keyed):

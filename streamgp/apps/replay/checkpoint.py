@@ -21,7 +21,7 @@ import click
 import msgspec
 
 from connectors.storage.snapshots import StateDirectory, StateError
-from connectors.storage.sqlite import SqliteShelf
+from connectors.storage.sqlite import SqliteStore
 from streamgp import __version__
 from streamgp.apps.console import tell
 from streamgp.base import State
@@ -234,7 +234,7 @@ class Keeper:
         self._next = perf_counter() + _SHORTEST_PAUSE_S
         self._directory = StateDirectory(directory)
 
-    def shelf(self) -> SqliteShelf | None:
+    def shelf(self) -> SqliteStore | None:
         """Open the shelf for loops that are not held ready, if there can be any."""
         return open_shelf(self._directory, self._config)
 
@@ -289,7 +289,7 @@ def check_log(log: Path) -> None:
         )
 
 
-def open_shelf(directory: StateDirectory, config: Config) -> SqliteShelf | None:
+def open_shelf(directory: StateDirectory, config: Config) -> SqliteStore | None:
     """Open the shelf for loops that are not held ready, if there can be any.
 
     Raises
@@ -303,7 +303,7 @@ def open_shelf(directory: StateDirectory, config: Config) -> SqliteShelf | None:
     path = directory.file(LOOPS)
     if directory.file(REPLAY).exists() and not path.exists():
         raise StateError(f"{path} is gone; bring it back, or delete {directory.path} to begin anew")
-    return SqliteShelf(path)
+    return SqliteStore(path)
 
 
 def read(directory: StateDirectory) -> tuple[State, Cut] | None:

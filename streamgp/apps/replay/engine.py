@@ -16,8 +16,8 @@ from connectors.broker import Received, Sink, Source
 from connectors.runner import RunResult, run
 from connectors.tables.log_source import AnnotatedLog
 from streamgp.base import State
-from streamgp.evaluation import Tally
-from streamgp.evaluation.tally import SCORES, Target
+from streamgp.evaluation import RunStatistics
+from streamgp.evaluation.run_statistics import SCORES, Target
 from streamgp.interactive.messages import Answer, Event, Input, Message, Prediction, Rejected
 from streamgp.report import Curve, Row
 from streamgp.simulation import AnswerQueue
@@ -36,7 +36,7 @@ class Points:
     Examples
     --------
     >>> from streamgp.interactive import Event
-    >>> tally, points = Tally(), Points(n_points=2)
+    >>> tally, points = RunStatistics(), Points(n_points=2)
     >>> for n in range(5):
     ...     tally.event(Event(event_id=str(n), x={}, occurred_at=0.0))
     ...     points.note(tally)
@@ -55,7 +55,7 @@ class Points:
         self._every = 1
         self._kept: list[list[Any]] = []
 
-    def note(self, tally: Tally) -> None:
+    def note(self, tally: RunStatistics) -> None:
         """Take note of the counts after an event, if it is the turn of this one."""
         if tally.n_events % self._every:
             return
@@ -64,7 +64,7 @@ class Points:
             self._every *= 2
             self._kept = [point for point in self._kept if point[0] % self._every == 0]
 
-    def cut_back(self, tally: Tally) -> None:
+    def cut_back(self, tally: RunStatistics) -> None:
         """Leave out the points that tell of more than is left after counts were taken away.
 
         Counts never fall along a curve: the points that stay tell how it was, those to come how it
@@ -129,8 +129,8 @@ class CountingSink:
     def __init__(self, sink: Sink | None = None, target: Target = "label") -> None:
         self._sink = sink
         self._target = target
-        self.tally = Tally(target)
-        self.by_key: dict[str | None, Tally] = {}
+        self.tally = RunStatistics(target)
+        self.by_key: dict[str | None, RunStatistics] = {}
         self.points = Points(target=target)
 
     def event(self, event: Event) -> None:
@@ -145,7 +145,7 @@ class CountingSink:
             own.see(event)
             self.tally.see(event)
 
-    def forget(self, key: str | None) -> Tally | None:
+    def forget(self, key: str | None) -> RunStatistics | None:
         """Take a key out of all counts, as if nobody had heard of it; return what it had."""
         own = self.by_key.pop(key, None)
         if own is not None:
@@ -166,7 +166,7 @@ class CountingSink:
             self._sink.send(message, cause=cause)
 
     def state(self) -> State:
-        """Return all counts; not the truths of the events, see `Tally.state`."""
+        """Return all counts; not the truths of the events, see `RunStatistics.state`."""
         return {
             "tally": self.tally.state(),
             "by_key": [[key, tally.state()] for key, tally in self.by_key.items()],
@@ -180,15 +180,17 @@ class CountingSink:
             self._of(key).load_state(tally)
         self.points.load_state(state["points"])
 
-    def _tallies(self, message: Input | Message) -> tuple[Tally, ...]:
+    def _tallies(self, message: Input | Message) -> tuple[RunStatistics, ...]:
         if isinstance(message, Rejected) and message.key is not None:
-            own: Tally | None = self._of(message.key)  # a row of its may be the first of the key
+            own: RunStatistics | None = self._of(
+                message.key
+            )  # a row of its may be the first of the key
         else:
             own = self.by_key.get(message.key)  # none for a row whose key could not be read
         return (self.tally,) if own is None else (self.tally, own)
 
-    def _of(self, key: str | None) -> Tally:
-        return self.by_key.setdefault(key, Tally(self._target))
+    def _of(self, key: str | None) -> RunStatistics:
+        return self.by_key.setdefault(key, RunStatistics(self._target))
 
     def flush(self) -> None:
         """Flush the other sink."""
@@ -218,8 +220,8 @@ class Played:
 
     """
 
-    tally: Tally
-    by_key: dict[str | None, Tally]
+    tally: RunStatistics
+    by_key: dict[str | None, RunStatistics]
     result: RunResult
     points: Points
 
@@ -228,7 +230,7 @@ class Played:
         return row_of(name, self.tally, self.result.microseconds_per_event)
 
 
-def row_of(name: str, tally: Tally, microseconds: float | None) -> Row:
+def row_of(name: str, tally: RunStatistics, microseconds: float | None) -> Row:
     """Return the line of the table for one tally."""
     return Row(
         name=name,

@@ -29,7 +29,7 @@ from streamgp.apps.replay.run import ReplaySink, be_alone_in
 from streamgp.base import State
 from streamgp.common.printable import printable
 from streamgp.config.build import build_loop
-from streamgp.evaluation.tally import Target
+from streamgp.evaluation.run_statistics import Target
 from streamgp.interactive import KeyedLoops
 
 _NOT_TOUCHED = "the log itself and pages made by --report are not touched"

@@ -24,7 +24,7 @@ from streamgp import __version__
 from streamgp.apps.replay.engine import Played, Points, row_of
 from streamgp.common.printable import printable
 from streamgp.config.settings import Config, resolved
-from streamgp.evaluation import Tally
+from streamgp.evaluation import RunStatistics
 from streamgp.interactive.messages import (
     Answer,
     Challenge,
@@ -58,11 +58,11 @@ class Counted(Protocol):
     """Whatever holds the counts of a replay: `Played`, or the `CountingSink` on the way there."""
 
     @property
-    def tally(self) -> Tally:
+    def tally(self) -> RunStatistics:
         """Counts over all events."""
 
     @property
-    def by_key(self) -> dict[str | None, Tally]:
+    def by_key(self) -> dict[str | None, RunStatistics]:
         """The same for each key."""
 
     @property
@@ -204,7 +204,7 @@ def _counts(played: Played) -> str:
     )
 
 
-def _what_challenges_did(tally: Tally) -> str:
+def _what_challenges_did(tally: RunStatistics) -> str:
     if not tally.n_challenges:
         return "none was challenged"
     if not tally.is_judged:
@@ -215,7 +215,7 @@ def _what_challenges_did(tally: Tally) -> str:
     )
 
 
-def _unmeasured(tally: Tally) -> str:
+def _unmeasured(tally: RunStatistics) -> str:
     """Say what the measures are of, where that is not all events."""
     measures = "accuracy and F1" if tally.target == "label" else "the errors"
     if tally.n_known == tally.n_events:

@@ -24,7 +24,7 @@ from streamgp.gp.hyperparameters import predicted_before_learned
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.learners.gp_core import Settings
 from streamgp.query.criteria import probabilities
-from streamgp.query.example_store import TaughtClasses
+from streamgp.query.example_store import ClassExampleStore
 from streamgp.query.skeptical_base import scaling_for
 from streamgp.query.strategies import AskRule
 
@@ -298,7 +298,7 @@ def judge_one_by_one(
 
     """
     start = perf_counter()
-    taught = TaughtClasses(learner, scaling_for([], warm_up))
+    taught = ClassExampleStore(learner, scaling_for([], warm_up))
     for event in events:
         on_event()
         taught.observe(event.x)

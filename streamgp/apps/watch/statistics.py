@@ -11,7 +11,7 @@ from collections import Counter, OrderedDict, deque
 from dataclasses import replace
 from typing import TypeAlias
 
-from connectors.annotation.inbox import Desk
+from connectors.annotation.inbox import AnnotationInbox
 from connectors.topics import WORKER_INPUTS, Record, TopicName
 from connectors.wire.codec import DecodeError, decode
 from connectors.wire.inbound import TakenBack, read
@@ -19,7 +19,7 @@ from connectors.wire.outbound import Letter, letter_of
 from streamgp.base import Label
 from streamgp.common.feature_values import is_number
 from streamgp.evaluation.counts import NumberErrors, Tolerances, is_off
-from streamgp.evaluation.tally import Target
+from streamgp.evaluation.run_statistics import Target
 from streamgp.interactive.messages import (
     Answer,
     Cancel,
@@ -349,7 +349,9 @@ class Watching(Joined):
         super().__init__(n_remembered, target)
         self.since = since
         self.is_whole = is_whole
-        self.desk = Desk(answer_horizon_s=answer_horizon_s, with_classes=target == "label")
+        self.desk = AnnotationInbox(
+            answer_horizon_s=answer_horizon_s, with_classes=target == "label"
+        )
         self.flow = Flow(since)
         self.n_predictions = 0
         self.n_asked = 0

@@ -15,7 +15,7 @@ import click
 
 from connectors.stalls import STALL_S
 from connectors.storage.snapshots import state_error
-from connectors.topics import LinkError, Topics
+from connectors.topics import BrokerError, Topics
 from connectors.wire.state_records import History, HistoryError
 from connectors.worker.compatibility import (
     BEING_RECOVERED,
@@ -100,7 +100,7 @@ def findings(
     yield from _of_security(config)
     try:
         topics = open_topics(config)
-    except (ConfigError, LinkError) as error:
+    except (ConfigError, BrokerError) as error:
         yield Finding("wrong", "broker", str(error))
         return
     try:
@@ -108,7 +108,7 @@ def findings(
             check_creation(config)
             yield from (Finding("ok", "created", done) for done in topics.create())
         yield from _of_topics(topics, config, loops, timeout_s)
-    except (ConfigError, LinkError) as error:
+    except (ConfigError, BrokerError) as error:
         yield Finding("wrong", "broker", str(error))
     except HistoryError as error:
         yield Finding("wrong", "learned", damage(error, config))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from connectors.storage.snapshots import InUseError, StateDirectory
-from connectors.topics import FencedError, LinkError, RefusedError, Topics
+from connectors.topics import BrokerError, FencedError, RefusedError, Topics
 from connectors.wire.state_records import HistoryError
 from connectors.worker.compatibility import UnfitTopicsError
 from connectors.worker.worker import TooManyBadError, Worker, WorkerSettings
@@ -227,7 +227,7 @@ def reason_of(error: Exception) -> tuple[int, dict[str, str]]:
 
     Examples
     --------
-    >>> reason_of(LinkError("broker does not answer"))
+    >>> reason_of(BrokerError("broker does not answer"))
     (75, {'reason': 'broker does not answer', 'advice': 'nothing is lost; start again'})
 
     """
@@ -244,7 +244,7 @@ def reason_of(error: Exception) -> tuple[int, dict[str, str]]:
             }
         case RefusedError():
             return console.WRONG_USE, {"reason": reason}
-        case LinkError():
+        case BrokerError():
             return console.LOST_BROKER, {
                 "reason": reason,
                 "advice": "nothing is lost; start again",

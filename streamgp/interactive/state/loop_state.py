@@ -12,16 +12,16 @@ from typing import Any, Self
 from streamgp.base import Example
 from streamgp.common.environment import environment, warn_if_different
 from streamgp.interactive.conversation_record import Record
-from streamgp.interactive.event_store import Memory
+from streamgp.interactive.event_store import EventStore
 from streamgp.interactive.learner import SkepticalLearner, as_asking_back, as_reviewer
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.moderator import Moderator
 from streamgp.interactive.rollback import CallJournal, Rollback
-from streamgp.interactive.shared_budget import TotalBudget
+from streamgp.interactive.shared_budget import SharedBudget
 from streamgp.interactive.state.serialize import (
     HEAD,
     KIND,
-    Published,
+    StateChangelog,
     check_resumable,
     load,
     save,
@@ -60,17 +60,17 @@ class LoopState:
         self.model = model
         self.expires_after_s = expires_after_s
         self.answer_horizon_s = answer_horizon_s
-        self._memory = Memory(answer_horizon_s)
+        self._memory = EventStore(answer_horizon_s)
         journal = CallJournal(model)
         self._moderator = Moderator(model, journal, self._memory, expires_after_s)
         self._rollback = Rollback(journal, self._memory, self._moderator)
-        self._published = Published(model, self._memory, self._moderator)
+        self._published = StateChangelog(model, self._memory, self._moderator)
         self._changed = False
         self._last: Any = None
         self._reviewer = as_reviewer(model)
         self._asking_back = as_asking_back(model)
 
-    def share(self, total: TotalBudget | None) -> Self:
+    def share(self, total: SharedBudget | None) -> Self:
         """Ask only what a budget allows that is shared with other loops; return this loop.
 
         Whoever owns the budget saves it; it is no part of the loop.

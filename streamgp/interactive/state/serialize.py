@@ -16,8 +16,8 @@ import msgspec
 
 from streamgp.base import Example, Features, State
 from streamgp.common.feature_values import features_of, plain_features
-from streamgp.interactive.conversation_record import Question, Record, Word
-from streamgp.interactive.event_store import Memory, PlainRecord
+from streamgp.interactive.conversation_record import GivenLabel, Question, Record
+from streamgp.interactive.event_store import EventStore, PlainRecord
 from streamgp.interactive.learner import SkepticalLearner
 from streamgp.interactive.messages import Event, LabelledExample
 from streamgp.interactive.moderator import Moderator
@@ -25,7 +25,7 @@ from streamgp.interactive.rollback import FULL_CREDIT
 from streamgp.interactive.state.snapshot import Snapshot
 
 
-def head_of(model: Any, memory: Memory, moderator: Moderator) -> State:
+def head_of(model: Any, memory: EventStore, moderator: Moderator) -> State:
     """Return the state of the model beside its examples, and how far everything is counted."""
     return {
         "sequence": moderator.consensus.sequence,
@@ -45,7 +45,7 @@ def resume(
     records: Iterable[tuple[int | None, Record, int | None]],
     examples: Sequence[Example],
     model: Any,
-    memory: Memory,
+    memory: EventStore,
     moderator: Moderator,
 ) -> None:
     """Make a new loop what plain values were taken from.
@@ -190,7 +190,7 @@ def record_of(
         record.request = Question(request_id=request_id, expires_at=expires_at)
     if word is not None:
         y, origin, answer_id, annotator, late, privileged, *std = word
-        record.word = Word(
+        record.word = GivenLabel(
             y=y,
             origin=origin,
             answer_id=answer_id,
@@ -229,7 +229,7 @@ class Resumable(SkepticalLearner, Protocol):
 
 def save(
     model: Any,
-    memory: Memory,
+    memory: EventStore,
     moderator: Moderator,
     spans: State,
     fingerprint: str,
@@ -270,7 +270,7 @@ def save(
     ).to_bytes()
 
 
-def load(snapshot: Snapshot, model: Any, memory: Memory, moderator: Moderator) -> None:
+def load(snapshot: Snapshot, model: Any, memory: EventStore, moderator: Moderator) -> None:
     """Make a new loop what a snapshot was taken from."""
     body = snapshot.body
     examples = examples_of(body["examples"], *snapshot.blobs)
@@ -383,7 +383,7 @@ RECENT_BYTES = 1 << 10
 _encode = msgspec.json.Encoder().encode
 
 
-class Published:
+class StateChangelog:
     """The parts of one loop.
 
     Parameters
@@ -396,7 +396,7 @@ class Published:
     # _fingerprint  that of the model, once it was needed: it never changes
     __slots__ = ("_fingerprint", "_memory", "_model", "_moderator")
 
-    def __init__(self, model: Any, memory: Memory, moderator: Moderator) -> None:
+    def __init__(self, model: Any, memory: EventStore, moderator: Moderator) -> None:
         self._model = model
         self._memory = memory
         self._moderator = moderator
@@ -450,7 +450,7 @@ def take_up(
     parts: Mapping[str, Any],
     log: Iterable[LabelledExample],
     model: Any,
-    memory: Memory,
+    memory: EventStore,
     moderator: Moderator,
     *,
     after: tuple[int, Sequence[Example]] | None = None,

@@ -10,7 +10,7 @@ import pytest
 from connectors.topics import Outgoing
 from streamgp.apps.annotate.commands import Command
 from streamgp.apps.annotate.question_view import View
-from streamgp.apps.annotate.sender import Courier
+from streamgp.apps.annotate.sender import AnswerSender
 from streamgp.apps.annotate.session import Answering
 from streamgp.apps.annotate.subscription import Sitting
 from streamgp.interactive import Answer, LabelledExample
@@ -106,7 +106,7 @@ def sit(town: Town, person: Person, topics: Any = None, **options: Any) -> Answe
     found = town.topics if topics is None else topics
     courier: Any = Straight(town.topics)
     if topics is not None:
-        courier = Courier(lambda: found.writer("annotate"), pause_s=0.0)
+        courier = AnswerSender(lambda: found.writer("annotate"), pause_s=0.0)
     sitting = Sitting(**{"annotator": "ann", "keyed": town.keyed, **options})
     answering = Answering(found, sitting, person, courier, clock=town.clock)
     answering.run(lambda: False)
@@ -368,12 +368,12 @@ def test_topics_that_cannot_be_read_any_more_are_read_anew_from_the_start() -> N
 
 
 def test_broker_that_is_not_there_at_the_beginning_is_an_error() -> None:
-    from connectors.topics import LinkError
+    from connectors.topics import BrokerError
 
     town = town_with_events(1)
     broken = Broken(town.topics)
     broken.reads_fail = True
-    with pytest.raises(LinkError, match="does not answer"):
+    with pytest.raises(BrokerError, match="does not answer"):
         sit(town, Person(), topics=broken)
 
 
@@ -407,7 +407,7 @@ def test_terminal_is_given_back_whatever_goes_wrong() -> None:
 
 def test_what_is_asked_to_stop_stops() -> None:
     town = town_with_events(1)
-    courier = Courier(lambda: town.topics.writer("annotate"))
+    courier = AnswerSender(lambda: town.topics.writer("annotate"))
     answering = Answering(town.topics, Sitting(annotator="ann"), Person(), courier)
     answering.run(lambda: True)
     assert answering.finish(20.0) == 0

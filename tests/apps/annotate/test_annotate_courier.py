@@ -6,7 +6,7 @@ import pytest
 
 from connectors.memory import MemoryTopics
 from connectors.topics import Outgoing
-from streamgp.apps.annotate.sender import Courier
+from streamgp.apps.annotate.sender import AnswerSender
 from tests.helpers.deskwork import Broken, until
 
 
@@ -20,7 +20,7 @@ def values(topics: MemoryTopics) -> list[bytes | None]:
 
 def test_records_are_sent_in_their_order() -> None:
     topics = MemoryTopics()
-    courier = Courier(lambda: topics.writer("annotate"))
+    courier = AnswerSender(lambda: topics.writer("annotate"))
     for n in range(5):
         courier.send(outgoing(n))
     assert courier.finish(20.0) == 0
@@ -31,12 +31,12 @@ def test_courier_without_records_opens_no_writer() -> None:
     def never() -> None:
         raise AssertionError
 
-    assert Courier(never).finish(20.0) == 0  # type: ignore[arg-type]
+    assert AnswerSender(never).finish(20.0) == 0  # type: ignore[arg-type]
 
 
 def test_records_wait_while_the_broker_is_away_and_go_when_it_is_back() -> None:
     topics = Broken(MemoryTopics())
-    courier = Courier(lambda: topics.writer("annotate"), pause_s=0.0)
+    courier = AnswerSender(lambda: topics.writer("annotate"), pause_s=0.0)
     topics.writes_fail = True
     courier.send(outgoing(0))
     until(lambda: courier.trouble is not None)
@@ -52,7 +52,7 @@ def test_records_wait_while_the_broker_is_away_and_go_when_it_is_back() -> None:
 
 def test_writer_that_fails_on_the_way_is_replaced() -> None:
     topics = Broken(MemoryTopics())
-    courier = Courier(lambda: topics.writer("annotate"), pause_s=0.0)
+    courier = AnswerSender(lambda: topics.writer("annotate"), pause_s=0.0)
     courier.send(outgoing(0))
     until(lambda: courier.n_unsent == 0)
     topics.writes_fail = True
@@ -67,7 +67,7 @@ def test_writer_that_fails_on_the_way_is_replaced() -> None:
 def test_what_cannot_be_sent_in_time_is_counted() -> None:
     topics = Broken(MemoryTopics())
     topics.writes_fail = True
-    courier = Courier(lambda: topics.writer("annotate"), pause_s=60.0)
+    courier = AnswerSender(lambda: topics.writer("annotate"), pause_s=60.0)
     for n in range(3):
         courier.send(outgoing(n))
     until(lambda: courier.trouble is not None)
@@ -81,7 +81,7 @@ def test_error_of_our_own_is_raised_where_it_is_seen() -> None:
     def broken() -> None:
         raise TypeError("no writer at all")
 
-    courier = Courier(broken)  # type: ignore[arg-type]
+    courier = AnswerSender(broken)  # type: ignore[arg-type]
     courier.send(outgoing(0))
     with pytest.raises(TypeError, match="no writer at all"):
         until(lambda: courier.n_unsent == 0)

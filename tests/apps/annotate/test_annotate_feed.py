@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from connectors.annotation.inbox import Desk
+from connectors.annotation.inbox import AnnotationInbox
 from connectors.topics import Outgoing
 from connectors.wire.inbound import TakenBack
-from connectors.wire.outbound import Outbox
+from connectors.wire.outbound import Outbound
 from streamgp.apps.annotate.subscription import TURN_S, DeskFeed
 from streamgp.interactive import Answer, LabelledExample
 from tests.helpers.deskwork import Clock, Town, label_request
@@ -14,7 +14,7 @@ from tests.helpers.deskwork import Clock, Town, label_request
 def write(town: Town, *messages: object, at: float | None = None) -> None:
     """Write what a worker, an annotator or a vandal writes."""
     town.clock.now = town.clock.now if at is None else at
-    outbox = Outbox("/streamgp/test", keyed=True)
+    outbox = Outbound("/streamgp/test", keyed=True)
     writer = town.topics.writer("test")
     for message in messages:
         record = message if isinstance(message, Outgoing) else outbox.message(message, None)  # type: ignore[arg-type]
@@ -33,8 +33,8 @@ def answer(event_id: str = "e1") -> Answer:
     )
 
 
-def read(town: Town, **options: object) -> tuple[Desk, list[object]]:
-    desk = Desk("ann")
+def read(town: Town, **options: object) -> tuple[AnnotationInbox, list[object]]:
+    desk = AnnotationInbox("ann")
     feed = DeskFeed(town.topics, desk, keyed=True, **options)  # type: ignore[arg-type]
     told: list[object] = []
     while not feed.caught_up:
@@ -43,7 +43,7 @@ def read(town: Town, **options: object) -> tuple[Desk, list[object]]:
     return desk, told
 
 
-def open_ids(desk: Desk) -> list[str]:
+def open_ids(desk: AnnotationInbox) -> list[str]:
     return [question.request.request_id for question in desk.questions(1000.0)]
 
 
@@ -102,7 +102,7 @@ def test_messages_of_other_keys_are_left_out_where_one_is_wanted() -> None:
 
 
 def test_what_is_settled_is_forgotten_minute_by_minute_once_all_is_read() -> None:
-    town, clock, desk = Town(), Clock(), Desk()
+    town, clock, desk = Town(), Clock(), AnnotationInbox()
     feed = DeskFeed(town.topics, desk, keyed=True, clock=clock)
     write(town, answer())
     turns = []

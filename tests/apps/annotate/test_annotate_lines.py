@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from connectors.topics import LinkError, RefusedError
+from connectors.topics import BrokerError, RefusedError
 from streamgp.apps.annotate.line_ui import LineFace, Lines
 from streamgp.cli.annotate import login_name
 from streamgp.common.printable import printable
@@ -120,10 +120,10 @@ def test_end_of_the_input_ends_it(town: Town) -> None:
 
 @pytest.mark.parametrize(
     ("error", "options", "status"),
-    [(LinkError, ("--stop-when-idle", "0"), 75), (RefusedError, (), 2)],
+    [(BrokerError, ("--stop-when-idle", "0"), 75), (RefusedError, (), 2)],
 )
 def test_topics_that_are_gone_end_it_although_lines_wait(
-    error: type[LinkError],
+    error: type[BrokerError],
     options: tuple[str, ...],
     status: int,
     town: Town,

@@ -24,7 +24,7 @@ from rich.console import Console
 from connectors.annotation.inbox import Question
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.wire.codec import decode
-from connectors.wire.outbound import Outbox
+from connectors.wire.outbound import Outbound
 from streamgp.apps.annotate import session
 from streamgp.apps.annotate.choices import Choices
 from streamgp.apps.annotate.commands import Command
@@ -118,7 +118,7 @@ def directory(tmp_path: Path) -> Path:
 
 def ask(directory: Path, *requests: Any) -> None:
     """Write requests, as a worker does."""
-    outbox = Outbox("/streamgp/test", keyed=True)
+    outbox = Outbound("/streamgp/test", keyed=True)
     topics = EmbeddedTopics(directory / "topics")
     link = topics.link(group="streamgp", instance="test", max_records=10)
     link.poll(0.0)

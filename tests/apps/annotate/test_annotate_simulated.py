@@ -11,8 +11,8 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from connectors.topics import LinkError, RefusedError
-from connectors.wire.outbound import Outbox
+from connectors.topics import BrokerError, RefusedError
+from connectors.wire.outbound import Outbound
 from streamgp.apps.annotate.session import progress_of
 from streamgp.apps.annotate.simulated import Simulation, Truths, read_truths
 from streamgp.apps.console import StatusLine
@@ -185,7 +185,7 @@ def test_label_that_came_along_counts_as_true_where_there_is_no_other() -> None:
 
 def test_question_waits_for_its_event_and_goes_when_it_ends() -> None:
     town = Town()
-    outbox = Outbox("/streamgp/test", keyed=True)
+    outbox = Outbound("/streamgp/test", keyed=True)
     writer = town.topics.writer("test")
     writer.send(outbox.message(label_request("e1", expires_at=town.clock.now + 60.0), None))
     writer.send(outbox.message(challenge("e2"), None))
@@ -292,7 +292,7 @@ def test_broker_that_is_away_costs_nothing_but_time() -> None:
 def test_broker_that_is_not_there_at_the_beginning_is_an_error() -> None:
     broken = Broken(Town().topics)
     broken.reads_fail = True
-    with pytest.raises(LinkError):
+    with pytest.raises(BrokerError):
         simulation(Town(), topics=broken)
 
 
@@ -301,7 +301,7 @@ def test_key_that_is_forgotten_is_not_waited_for() -> None:
 
     town = Town()
     writer = town.topics.writer("test")
-    writer.send(Outbox("/streamgp/test", keyed=True).message(label_request("e1"), None))
+    writer.send(Outbound("/streamgp/test", keyed=True).message(label_request("e1"), None))
     writer.flush()
     one = simulation(town)
     settle(one)
@@ -474,12 +474,17 @@ def test_broker_that_is_away_at_the_beginning_is_told_with_its_status(
 @pytest.mark.parametrize(
     ("error", "options", "status", "said"),
     [
-        (LinkError, ("--simulate", "delay=100"), 75, ["the broker does not answer; trying again"]),
+        (
+            BrokerError,
+            ("--simulate", "delay=100"),
+            75,
+            ["the broker does not answer; trying again"],
+        ),
         (RefusedError, ("--simulate", ""), 2, []),
     ],
 )
 def test_broker_that_stays_away_or_refuses_is_not_waited_for_for_ever(
-    error: type[LinkError],
+    error: type[BrokerError],
     options: tuple[str, ...],
     status: int,
     said: list[str],

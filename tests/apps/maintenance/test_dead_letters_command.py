@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from connectors.topics import ALL_TOPICS, Outgoing, Record
-from connectors.wire.outbound import Outbox
+from connectors.wire.outbound import Outbound
 from streamgp.apps.maintenance.dead_letters import moment_of
 from streamgp.interactive.messages import Answer, LabelledExample, Rejected
 from tests.helpers.small_deployment import Small
@@ -228,7 +228,7 @@ def test_nothing_is_sent_unless_somebody_agrees(small: Small) -> None:
 
 def put_timer(small: Small) -> None:
     why = Rejected(subject="e1", key="ann", fault="unlearnable", reason="repeated", at=10.0)
-    out = Outbox("/streamgp/test", keyed=True).dead_letter(why, None, 0)
+    out = Outbound("/streamgp/test", keyed=True).dead_letter(why, None, 0)
     small.put_bytes("dead-letters", "ann", out.value, tuple(out.headers))
 
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp.apps.replay.engine import N_POINTS, Points
-from streamgp.interactive import Event, Tally
+from streamgp.interactive import Event, RunStatistics
 
 
-def run(points: Points, tally: Tally, n: int) -> None:
+def run(points: Points, tally: RunStatistics, n: int) -> None:
     for _ in range(n):
         tally.event(Event(event_id=str(tally.n_events), x={}, occurred_at=0.0))
         points.note(tally)
@@ -23,7 +23,7 @@ def test_points_stand_at_every_kth_event_with_the_smallest_power_of_two_that_fit
     n_events: int, n_points: int
 ) -> None:
     points = Points(n_points)
-    run(points, Tally(), n_events)
+    run(points, RunStatistics(), n_events)
     k = 1
     while n_events // k > n_points:
         k *= 2
@@ -32,14 +32,14 @@ def test_points_stand_at_every_kth_event_with_the_smallest_power_of_two_that_fit
 
 def test_a_long_run_has_at_most_400_points() -> None:
     points = Points()
-    run(points, Tally(), 2000)
+    run(points, RunStatistics(), 2000)
     assert N_POINTS == 400
     assert len(points.summary()["n_events"]) == 250
 
 
 def test_accuracy_is_null_before_anything_could_be_scored() -> None:
     points = Points()
-    run(points, Tally(), 2)
+    run(points, RunStatistics(), 2)
     assert points.summary() == {
         "n_events": [1, 2],
         "accuracy": [None, None],
@@ -53,13 +53,13 @@ def test_accuracy_is_null_before_anything_could_be_scored() -> None:
 
 @given(st.integers(0, 60), st.integers(0, 60))
 def test_cut_anywhere_keeps_the_same_points(before: int, after: int) -> None:
-    tally, whole, first, second = Tally(), Points(8), Points(8), Points(8)
+    tally, whole, first, second = RunStatistics(), Points(8), Points(8), Points(8)
     for points in (whole, first):
-        run(points, Tally(), before)
+        run(points, RunStatistics(), before)
     tally.n_events = before
     second.load_state(json.loads(json.dumps(first.state())))
     run(second, tally, after)
-    other = Tally()
+    other = RunStatistics()
     other.n_events = before
     run(whole, other, after)
     assert second.summary() == whole.summary()

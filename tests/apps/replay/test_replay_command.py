@@ -26,7 +26,7 @@ from streamgp.cli.main import cli
 from streamgp.common.printable import printable
 from streamgp.config.load import load, with_options
 from streamgp.config.settings import Annotator, Config, Log
-from streamgp.interactive import Challenge, Event, LabelledExample, Tally
+from streamgp.interactive import Challenge, Event, LabelledExample, RunStatistics
 
 NAMES = {
     "predictions.jsonl",
@@ -691,7 +691,7 @@ def test_with_some_labels_it_is_said_how_many_the_measures_are_of(tmp_path: Path
 
 
 def test_what_challenges_did_to_labels_of_unknown_truth_is_unknown() -> None:
-    tally = Tally()
+    tally = RunStatistics()
     tally.event(Event(event_id="e1", x={}, occurred_at=0.0))
     assert tally.summary()["n_repaired"] == 0
     tally.message(

@@ -23,7 +23,7 @@ import pytest
 from click import ClickException
 from click.testing import CliRunner, Result
 
-from connectors.storage.sqlite import SqliteShelf
+from connectors.storage.sqlite import SqliteStore
 from connectors.tables.log_source import LogSource
 from streamgp.apps.replay import checkpoint
 from streamgp.apps.replay.checkpoint import check_same, origin_of
@@ -430,7 +430,7 @@ def test_a_shelf_of_another_time_is_refused(
 ) -> None:
     path = tmp_path / "state" / checkpoint.LOOPS
     path.unlink()
-    SqliteShelf(path).close()
+    SqliteStore(path).close()
     assert wrong(log, *kept) == (
         f"{path} cannot go back to the snapshot that is restored: one of the two was replaced; "
         "bring both back, or delete both and begin anew"

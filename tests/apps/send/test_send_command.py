@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from connectors.memory import MemoryTopics
-from connectors.topics import LinkError, Outgoing
+from connectors.topics import BrokerError, Outgoing
 from connectors.wire.codec import decode
 from streamgp.apps.send import MOST_IN_FLIGHT, Feeder, Pace, RowRead
 from streamgp.interactive import Event, Rejected
@@ -281,7 +281,7 @@ class Writer:
 
     def flush(self) -> None:
         if self.fails:
-            raise LinkError("gone")
+            raise BrokerError("gone")
         self.flushed.append(len(self.sent))
 
     def close(self) -> None:
@@ -350,7 +350,7 @@ def test_asked_to_stop_it_stops_before_the_next_row_with_all_safe() -> None:
 def test_what_is_not_safe_is_not_said_to_be() -> None:
     one, writer, _ = feeder(Pace())
     writer.fails = True
-    with pytest.raises(LinkError):
+    with pytest.raises(BrokerError):
         run(one, rows(1.0, 2.0))
     assert (one.last, one.safe) == (2, 0)
 

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from connectors.embedded.topics import EmbeddedTopics
-from connectors.topics import LinkError
+from connectors.topics import BrokerError
 from streamgp.apps.console import span
 from streamgp.apps.deployment import deployment as visiting
 from streamgp.apps.deployment.deployment import Deployment, visit
@@ -272,7 +272,7 @@ def test_broker_that_is_gone_ends_it_with_its_own_status(
     small: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def gone(_group: str) -> int:
-        raise LinkError("broker does not answer")
+        raise BrokerError("broker does not answer")
 
     monkeypatch.setattr(small.topics, "n_members", gone)
     result = small.call("watch", "--once")

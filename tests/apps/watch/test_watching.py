@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from connectors.topics import Outgoing, Record, TopicName
 from connectors.wire.inbound import MAX_NAME
-from connectors.wire.outbound import Outbox
+from connectors.wire.outbound import Outbound
 from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.apps.watch.statistics import N_LAST, N_LETTERS, Flow, Joined, Watching
 from streamgp.base import Decision
 from streamgp.datasets import WiFiRooms
-from streamgp.interactive import AnswerQueue, InteractiveLoop, SimulatedAnnotator, Tally
+from streamgp.interactive import AnswerQueue, InteractiveLoop, RunStatistics, SimulatedAnnotator
 from streamgp.interactive.messages import (
     Answer,
     Cancel,
@@ -34,7 +34,7 @@ from streamgp.interactive.messages import (
 )
 from streamgp.query import AlwaysAsk
 
-OUTBOX = Outbox("/streamgp/test", keyed=True)
+OUTBOX = Outbound("/streamgp/test", keyed=True)
 NOW = 1_000.0
 
 
@@ -195,10 +195,10 @@ def test_label_rate_is_questions_for_each_prediction() -> None:
 
 
 @lru_cache(maxsize=1)
-def a_run() -> tuple[dict[TopicName, list[Outgoing]], Tally]:
+def a_run() -> tuple[dict[TopicName, list[Outgoing]], RunStatistics]:
     """Return what a run with an annotator who errs leaves in the topics, and its counts."""
     topics: dict[TopicName, list[Outgoing]] = {}
-    tally = Tally()
+    tally = RunStatistics()
     model = SkepticalClassifier(
         GPClassifier(noise_variance=0.5), query=AlwaysAsk(), warm_up=20, seed=1
     )

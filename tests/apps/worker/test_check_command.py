@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.memory import MemoryTopics
-from connectors.topics import Backlog, LinkError, Record, TopicName
+from connectors.topics import Backlog, BrokerError, Record, TopicName
 from connectors.wire import state_records
 from streamgp.apps.console import NEEDS_OPERATOR
 from streamgp.apps.worker import check as checking
@@ -27,7 +27,7 @@ class FakeTopics(MemoryTopics):
 
     said: Sequence[str] = ()
     warned: Sequence[str] = ()
-    error: LinkError | None = None
+    error: BrokerError | None = None
 
     def problems(self) -> list[str]:
         if self.error is not None:
@@ -236,7 +236,7 @@ def test_state_that_can_be_kept_is_not_made_yet(
 
 
 def test_broker_that_cannot_be_reached_is_one_line(config: Path, topics: FakeTopics) -> None:
-    topics.error = LinkError("a:9092 cannot be reached:\nname is not known")
+    topics.error = BrokerError("a:9092 cannot be reached:\nname is not known")
     status, found = checked(config)
     assert status == 2
     assert found["broker"] == ("wrong", "a:9092 cannot be reached: name is not known")

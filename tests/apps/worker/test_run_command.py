@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 
 from connectors.memory import MemoryTopics
 from connectors.storage.snapshots import StateDirectory
-from connectors.topics import FencedError, LinkError
+from connectors.topics import BrokerError, FencedError
 from connectors.wire.state_records import HistoryError
 from connectors.worker.compatibility import ChangedConfigurationError, UnfitTopicsError
 from connectors.worker.settings import LoopSettings
@@ -283,7 +283,7 @@ ENDS = [
         "partition 0 was worked on",
     ),
     (TooManyBadError("600 of 1000"), console.TOO_MANY_BAD, "600 of 1000"),
-    (LinkError("broker is gone"), console.LOST_BROKER, "broker is gone"),
+    (BrokerError("broker is gone"), console.LOST_BROKER, "broker is gone"),
     (FencedError("another worker"), console.FENCED, "another worker"),
     (ZeroDivisionError("by\nzero"), console.INTERNAL_ERROR, "ZeroDivisionError: by zero"),
     (OSError(5, "Input/output error"), console.INTERNAL_ERROR, "OSError: [Errno 5] Input"),
@@ -342,7 +342,7 @@ def test_broker_that_cannot_be_reached_is_one_line_and_status_75(
     config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def nobody(_config: object) -> None:
-        raise LinkError("nowhere:9092 cannot be reached: name is not known")
+        raise BrokerError("nowhere:9092 cannot be reached: name is not known")
 
     monkeypatch.setattr(running, "open_topics", nobody)
     result = started(config)
@@ -353,7 +353,7 @@ def test_broker_that_cannot_be_reached_is_one_line_and_status_75(
 def test_what_ends_with_an_error_does_not_wait_for_the_broker(
     config: Path, topics: FakeTopics, worker: type[FakeWorker]
 ) -> None:
-    worker.error = LinkError("broker is gone")
+    worker.error = BrokerError("broker is gone")
     started(config)
     assert not topics.is_closed
 
@@ -539,7 +539,7 @@ def test_second_signal_ends_it_at_once(number: signal.Signals, status: int, conf
 
 STUCK = """
 import atexit, threading, time
-from connectors.topics import LinkError
+from connectors.topics import BrokerError
 from connectors.worker.worker import Worker
 def lost(self, should_stop):
     threading.Thread(target=time.sleep, args=(600.0,)).start()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.annotation.inbox import CannotUndoError, Desk, Question
+from connectors.annotation.inbox import AnnotationInbox, CannotUndoError, Question
 from connectors.annotation.own_answers import N_KEPT, OwnAnswers
 from streamgp.base import Neighbour
 from streamgp.interactive import (
@@ -78,18 +78,18 @@ def line(event_id: str = "e1", y: Any = "hall", *, at: float = 110.0, **fields: 
     )
 
 
-def desk_with(*messages: Any, annotator: str | None = "ann", **options: Any) -> Desk:
-    desk = Desk(annotator, **options)
+def desk_with(*messages: Any, annotator: str | None = "ann", **options: Any) -> AnnotationInbox:
+    desk = AnnotationInbox(annotator, **options)
     for message in messages:
         desk.take(message)
     return desk
 
 
-def ids(desk: Desk, now: float = 120.0) -> list[str]:
+def ids(desk: AnnotationInbox, now: float = 120.0) -> list[str]:
     return [question.request.request_id for question in desk.questions(now)]
 
 
-def said(desk: Desk, y: Any, now: float) -> Answer:
+def said(desk: AnnotationInbox, y: Any, now: float) -> Answer:
     """Answer the next question, which has to lead to a message."""
     question = desk.next(now)
     assert question is not None
@@ -140,7 +140,7 @@ class Town:
         if self.n_worked == len(answers):
             self.put(self.loop.on_time(self.now))
 
-    def read(self, desk: Desk, topic: str, n: int | None = None) -> None:
+    def read(self, desk: AnnotationInbox, topic: str, n: int | None = None) -> None:
         place = (id(desk), topic)
         start = self.n_read.get(place, 0)
         fresh = self.topics[topic][start:][: len(self.topics[topic]) if n is None else n]
@@ -148,7 +148,7 @@ class Town:
             desk.take(message)
         self.n_read[place] = start + len(fresh)
 
-    def read_all(self, desk: Desk) -> Desk:
+    def read_all(self, desk: AnnotationInbox) -> AnnotationInbox:
         for topic in TOPICS:
             self.read(desk, topic)
         return desk
@@ -171,7 +171,9 @@ class Town:
 LABELS = ("den", "hall", None)
 
 
-def play(town: Town, desks: list[Desk], rng: random.Random, steps: str = "eearrawwusc") -> None:
+def play(
+    town: Town, desks: list[AnnotationInbox], rng: random.Random, steps: str = "eearrawwusc"
+) -> None:
     """Let things happen: events, answers, undoing, reading, working, cancelling, time passing."""
     for _ in range(rng.randint(1, 60)):
         town.now += rng.choice([0.0, 1.0, 1.0, 20.0])
@@ -213,7 +215,7 @@ seeds = st.integers(0, 2**32 - 1)
 @given(seeds)
 def test_any_interleaving_of_the_topics_leaves_open_what_waits_in_the_loop(seed: int) -> None:
     rng, town = random.Random(seed), Town()
-    play(town, [Desk("ann")], rng)
+    play(town, [AnnotationInbox("ann")], rng)
     for annotator in (None, "joe"):
         onlooker = desk_with(*shuffled(town, rng), annotator=annotator)
         assert set(ids(onlooker, town.now)) == town.waiting()
@@ -222,13 +224,13 @@ def test_any_interleaving_of_the_topics_leaves_open_what_waits_in_the_loop(seed:
 @given(seeds)
 def test_one_annotator_never_causes_a_rejection(seed: int) -> None:
     rng, town = random.Random(seed), Town(expires_after_s=None)
-    play(town, [Desk("ann")], rng, steps="eearrawwus")
+    play(town, [AnnotationInbox("ann")], rng, steps="eearrawwus")
     assert town.rejected == []
 
 
 @given(seeds)
 def test_desk_that_was_there_all_the_time_shows_what_one_that_comes_later_shows(seed: int) -> None:
-    rng, town, ann = random.Random(seed), Town(), Desk("ann")
+    rng, town, ann = random.Random(seed), Town(), AnnotationInbox("ann")
     play(town, [ann], rng)
     town.read_all(ann)
     later = desk_with(*shuffled(town, rng))
@@ -252,9 +254,9 @@ def is_told_to_nobody(question: Question, town: Town) -> bool:
 @given(seeds)
 def test_two_annotators_end_with_the_same_open_questions(seed: int) -> None:
     rng, town = random.Random(seed), Town()
-    desks = [Desk("ann"), Desk("bob")]
+    desks = [AnnotationInbox("ann"), AnnotationInbox("bob")]
     play(town, desks, rng)
-    onlooker = set(ids(town.read_all(Desk()), town.now))
+    onlooker = set(ids(town.read_all(AnnotationInbox()), town.now))
     for desk in desks:
         questions = town.read_all(desk).questions(town.now)
         assert {q.request.request_id for q in questions if q.supersedes is None} == onlooker
@@ -264,7 +266,7 @@ def test_two_annotators_end_with_the_same_open_questions(seed: int) -> None:
 @given(seeds)
 def test_what_is_read_twice_changes_nothing(seed: int) -> None:
     rng, town = random.Random(seed), Town()
-    play(town, [Desk("ann")], rng)
+    play(town, [AnnotationInbox("ann")], rng)
     messages = shuffled(town, rng)
     desk = desk_with(*messages)
     shown = desk.questions(town.now)
@@ -294,7 +296,7 @@ def test_skipped_questions_come_last_in_the_order_of_skipping() -> None:
 
 
 def test_question_carries_the_partition_that_the_answer_belongs_into() -> None:
-    desk = Desk("ann")
+    desk = AnnotationInbox("ann")
     desk.take(request(key="k"), partition=3)
     question = desk.next(120.0)
     assert question is not None
@@ -376,7 +378,7 @@ def test_settled_events_are_limited_in_number(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_settled_questions_leave_nothing_behind() -> None:
-    desk = Desk("ann")
+    desk = AnnotationInbox("ann")
     for i in range(100):
         desk.take(request(f"e{i}"))
         desk.take(line(f"e{i}"))
@@ -580,7 +582,7 @@ def test_labels_of_different_types_are_different_labels() -> None:
 
 @pytest.mark.parametrize("is_read_first", [False, True])
 def test_forgotten_key_leaves_nothing_until_it_comes_again(is_read_first: bool) -> None:
-    desk = Desk("ann")
+    desk = AnnotationInbox("ann")
     before = [request(key="k"), line(y="den", key="k"), request("e5", key="other")]
     if is_read_first:
         desk.forget("k", at=50.0)
@@ -595,7 +597,7 @@ def test_forgotten_key_leaves_nothing_until_it_comes_again(is_read_first: bool) 
 
 
 def test_answers_about_a_forgotten_key_cannot_be_undone() -> None:
-    desk = Desk("ann")
+    desk = AnnotationInbox("ann")
     desk.take(request(key="k"), at=10.0)
     said(desk, "hall", 20.0)
     desk.forget("k", at=50.0)
@@ -604,7 +606,7 @@ def test_answers_about_a_forgotten_key_cannot_be_undone() -> None:
 
 
 def test_a_question_that_was_written_late_can_be_answered_as_much_longer():
-    desk = Desk("ann", answer_horizon_s=100.0)
+    desk = AnnotationInbox("ann", answer_horizon_s=100.0)
     late = LabelRequest(
         request_id="e9/label",
         event_id="e9",

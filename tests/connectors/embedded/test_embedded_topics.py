@@ -24,7 +24,7 @@ from connectors.embedded.database import Database
 from connectors.embedded.directory import network_flaw
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.jsonl import alone_in
-from connectors.topics import LinkError, Outgoing, RefusedError
+from connectors.topics import BrokerError, Outgoing, RefusedError
 from connectors.wire.codec import MAX_BYTES, MAX_INPUT_BYTES
 from tests.connectors.test_topics_contract import IN_MEMORY, KEYS, STEPS, KilledError, check, fold
 
@@ -253,7 +253,7 @@ def test_a_directory_serves_one_worker_and_readers_and_writers_beside_it(topics,
             r"topics is in use by another worker, and serves only one; stop that one, or use "
             r"another broker$"
         )
-        with pytest.raises(LinkError, match=match):
+        with pytest.raises(BrokerError, match=match):
             join(topics)
         assert topics.n_members("g") == 1
         put(topics, event(1))
@@ -303,10 +303,10 @@ def test_a_writer_that_is_waited_for_too_long_is_told(topics, path, monkeypatch)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         match = r"topics\.db is busy: another program has written to it for over 0\.05 s; stop it, "
-        with pytest.raises(LinkError, match=match) as raised:
+        with pytest.raises(BrokerError, match=match) as raised:
             client.commit([prediction(1)])
         assert not isinstance(raised.value, RefusedError)
-        with pytest.raises(LinkError, match=r"^link has failed \(.*\); start again$"):
+        with pytest.raises(BrokerError, match=r"^link has failed \(.*\); start again$"):
             client.poll(0.0)
 
 
@@ -326,12 +326,14 @@ def test_what_is_missing_is_named(tmp_path, topics, path):
     other = tmp_path / "other"
     assert EmbeddedTopics(other).problems() == [f"{other} is not there; {advice}"]
     for call in (lambda: join(EmbeddedTopics(other)), lambda: EmbeddedTopics(other).n_members("")):
-        with pytest.raises(LinkError, match=r"^cannot use .*other: No such file or directory; cre"):
+        with pytest.raises(
+            BrokerError, match=r"^cannot use .*other: No such file or directory; cre"
+        ):
             call()
     other.touch()
     assert EmbeddedTopics(other).problems() == [f"{other} is not a directory; {advice}"]
     match = r"^cannot make topics in .*other: File exists; name another place$"
-    with pytest.raises(LinkError, match=match):
+    with pytest.raises(BrokerError, match=match):
         EmbeddedTopics(other).create()
     path.unlink()
     assert topics.problems() == [f"{path} is not there; {advice}"]
@@ -351,7 +353,7 @@ def test_a_database_that_held_something_is_to_be_brought_back_not_made_anew(topi
     with pytest.raises(RefusedError, match=match):
         topics.create()  # which would take what is in -wal for its own
     path.write_bytes(kept)
-    with pytest.raises(LinkError, match="another file is in its place"):
+    with pytest.raises(BrokerError, match="another file is in its place"):
         put(topics, event(1)), client._database.writing().__enter__()
 
 
@@ -417,7 +419,7 @@ def test_a_position_behind_the_end_is_named(topics, path):
 def test_state_of_other_topics_is_named(topics):
     client = join(topics)
     match = r"state in .*topics\.db ends at offset 0, but is known up to 7: it was made anew, or "
-    with pytest.raises(LinkError, match=match):
+    with pytest.raises(BrokerError, match=match):
         client.history({0: {"state": 7}})
 
 
@@ -496,10 +498,10 @@ def test_what_a_full_disk_did_not_take_was_not_committed(topics):
     client._database._execute(f"PRAGMA max_page_count = {pages}")
     large = Outgoing(topic="predictions", key=b"ann", value=b"." * 100_000)
     match = r"^cannot write .*topics\.db: database or disk is full; free some space$"
-    with pytest.raises(LinkError, match=match) as raised:
+    with pytest.raises(BrokerError, match=match) as raised:
         client.commit([large, state("head", 3)])
     assert not isinstance(raised.value, RefusedError)
-    with pytest.raises(LinkError, match=r"^link has failed \(.*free some space\); start again$"):
+    with pytest.raises(BrokerError, match=r"^link has failed \(.*free some space\); start again$"):
         client.poll(0.0)
     client.close()
     assert reader.poll(0.0) == []
@@ -560,7 +562,7 @@ def test_a_database_with_other_bytes_is_noticed_or_as_it_was(flips, cut):
         path.write_bytes(_torn(path.read_bytes(), flips, cut))
         try:
             found = _everything(topics)
-        except LinkError as error:
+        except BrokerError as error:
             found = str(error)
         assert found == expected or re.search(
             "was changed: |belongs to another program|disk I/O error|has version", found

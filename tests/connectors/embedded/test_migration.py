@@ -14,7 +14,7 @@ from connectors.embedded import migration
 from connectors.embedded.directory import hold
 from connectors.embedded.migration import migrate
 from connectors.embedded.topics import EmbeddedTopics
-from connectors.topics import LinkError, Outgoing, RefusedError
+from connectors.topics import BrokerError, Outgoing, RefusedError
 from connectors.wire.record_lines import to_line
 
 IDENTITY = "5afc27c6bc4e271f"
@@ -281,7 +281,7 @@ def test_a_full_disk_leaves_the_files(directory, monkeypatch):
     monkeypatch.setattr(migration, "sync_directory", lambda _: None)
     monkeypatch.setattr(os, "replace", refuse)
     with pytest.raises(
-        LinkError, match=r"^cannot write .*topics\.db: No space left on device; fre"
+        BrokerError, match=r"^cannot write .*topics\.db: No space left on device; fre"
     ):
         migrate(directory)
     assert {path.name for path in directory.iterdir()} == {*FILES, "position.json"}

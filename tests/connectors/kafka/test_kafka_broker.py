@@ -5,7 +5,7 @@ import pytest
 from connectors import open_broker
 from connectors.broker import TopicsBroker
 from connectors.kafka.topics import KafkaTopics
-from connectors.topics import LinkError
+from connectors.topics import BrokerError
 from streamgp.interactive.messages import Event, LabelledExample, Rejected
 from tests.helpers.kafka_cases import opened, out, read_records, write
 
@@ -72,6 +72,6 @@ def test_a_worker_s_dead_letter_says_what_was_wrong(broker, topics):
 
 def test_topics_that_are_missing_are_named(kafka, kafka_prefix):
     broker = TopicsBroker(KafkaTopics(kafka, names={"events": kafka_prefix + "events"}))
-    with pytest.raises(LinkError, match=f"^topic {kafka_prefix}events is missing"):
+    with pytest.raises(BrokerError, match=f"^topic {kafka_prefix}events is missing"):
         broker.source(["events"])
     broker.close()

@@ -8,7 +8,7 @@ import pytest
 from connectors.kafka.admin import Administration
 from connectors.kafka.client import Connection, TopicPartition
 from connectors.kafka.topic_identity import Shape, check_mark, check_same, shape_of
-from connectors.topics import ALL_TOPICS, Begun, LinkError, RefusedError
+from connectors.topics import ALL_TOPICS, Begun, BrokerError, RefusedError
 from tests.helpers.kafka_cases import (
     QUICK,
     copy_all,
@@ -65,7 +65,7 @@ def made_again(admin, topics, name, timeout_s=10.0):
         try:
             if topics.create():
                 return
-        except LinkError:
+        except BrokerError:
             pass  # it is about to be deleted
         time.sleep(0.05)
     raise AssertionError(f"{name} could not be made again")
@@ -77,7 +77,7 @@ def polled_to_its_end(link, timeout_s=10.0):
     while time.monotonic() < until:
         try:
             link.poll(0.1)
-        except LinkError as error:
+        except BrokerError as error:
             return error
     raise AssertionError("the link goes on")
 
@@ -90,7 +90,7 @@ def test_a_topic_that_is_deleted_ends_an_idle_worker(topics, group, admin, kafka
     with linked(topics, group) as link:
         delete(admin, kafka_prefix + name)
         error = polled_to_its_end(link)
-    assert type(error) is LinkError
+    assert type(error) is BrokerError
     assert str(error) == f"topic {kafka_prefix}{name} was deleted while this worker was at work"
 
 
@@ -112,7 +112,7 @@ def test_a_topic_that_is_made_anew_ends_an_idle_worker(topics, group, admin, kaf
     with linked(topics, group) as link:
         made_again(admin, topics, kafka_prefix + name)
         error = polled_to_its_end(link)
-    assert type(error) is LinkError
+    assert type(error) is BrokerError
     assert "was deleted" in str(error)
 
 
@@ -252,7 +252,7 @@ def test_a_position_without_an_id_belongs_to_the_topic_that_is_there(mark):
 # --- a client that fails while topics are watched
 
 
-@pytest.mark.parametrize("error", [RuntimeError("no"), ValueError("no"), LinkError("no")])
+@pytest.mark.parametrize("error", [RuntimeError("no"), ValueError("no"), BrokerError("no")])
 def test_topics_are_watched_on_after_an_error_of_the_client(
     topics, group, admin, kafka_prefix, monkeypatch, error
 ):
@@ -267,7 +267,7 @@ def test_topics_that_cannot_be_watched_end_a_worker(topics, group, monkeypatch):
     with linked(topics, group) as link:
         fail_once(monkeypatch, KeyError("controller"))
         error = polled_to_its_end(link)
-    assert type(error) is LinkError
+    assert type(error) is BrokerError
     assert "failed to describe topics: " in str(error)
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.kafka.consumer import Inputs
+from connectors.kafka.consumer import Prefetch
 from connectors.topics import Record
 
 
@@ -12,7 +12,7 @@ def record(topic, offset, partition=0, value=b""):
 
 
 def inputs(*records, max_records=10, partitions=(0,)):
-    made = Inputs(max_records)
+    made = Prefetch(max_records)
     made.assign(partitions, now=0.0)
     made.put(records, now=0.0)
     return made

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from connectors.kafka import producer
-from connectors.topics import FencedError, LinkError
+from connectors.topics import BrokerError, FencedError
 from tests.helpers.kafka_cases import (
     QUICK,
     Proxy,
@@ -214,7 +214,7 @@ def test_a_writer_on_a_wire_that_stalls_says_so_in_time(proxied, kafka_prefix):
         proxy.stall()
         writer.send(out("events", b"2"))
         error, took_s = error_of(writer.flush)
-        assert type(error) is LinkError
+        assert type(error) is BrokerError
         assert took_s < QUICK["delivery_s"] + QUICK["request_s"] + 1.0
         start = time.monotonic()
         writer.close()
@@ -294,7 +294,7 @@ class Supervised(threading.Thread):
                     link.commit([out("predictions", r.value, r.partition, r.key) for r in records])
                     if records:
                         self.n_done = int(records[-1].value) + 1
-            except LinkError as error:
+            except BrokerError as error:
                 self.errors.append(error)
             finally:
                 if link is not None:
@@ -317,13 +317,13 @@ def test_without_a_broker_a_commit_fails_and_a_link_closes_in_time(mortal, kafka
         try:
             assert link.poll(0.3) == []
             error, took_s = error_of(lambda: link.commit([out("predictions", b"x")]))
-            assert type(error) is LinkError
+            assert type(error) is BrokerError
             assert took_s < COMMIT_S + 1.0
             start = time.monotonic()
             link.close()
             assert time.monotonic() - start < QUICK["close_s"] + 1.0
         finally:
             mortal.start()
-        with suppress(LinkError), linked(topics, kafka_prefix + "g") as again:
+        with suppress(BrokerError), linked(topics, kafka_prefix + "g") as again:
             copy_all(again, 10)
         assert read(topics, "predictions") == [b"%d" % i for i in range(10)]

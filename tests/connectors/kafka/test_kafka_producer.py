@@ -7,7 +7,7 @@ import pytest
 from connectors.kafka import producer as transaction
 from connectors.kafka.client import TopicPartition, within
 from connectors.kafka.producer import check_sizes, transact
-from connectors.topics import LinkError
+from connectors.topics import BrokerError
 from tests.helpers.kafka_cases import out
 
 NAMES = {"predictions": "p", "state": "s"}
@@ -105,14 +105,14 @@ def test_after_a_step_that_fails_none_follows(step):
 @pytest.mark.parametrize("step", ["positions done", "commit done"])
 def test_a_broker_that_does_not_answer_is_told_and_nothing_follows(step):
     producer = Producer(silent_at=step)
-    with pytest.raises(LinkError, match=r"^broker did not answer in time to commit$"):
+    with pytest.raises(BrokerError, match=r"^broker did not answer in time to commit$"):
         run(producer)
     assert producer.steps == STEPS[: STEPS.index(step) + 1]
 
 
 @pytest.mark.parametrize("step", STEPS[:-1])
 def test_a_commit_that_succeeds_after_the_broker_has_ended_the_transaction_is_none(step):
-    with pytest.raises(LinkError, match=r"^broker has ended the transaction of its own accord$"):
+    with pytest.raises(BrokerError, match=r"^broker has ended the transaction of its own accord$"):
         run(Producer(ended_at=step))
 
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from connectors.topics import LinkError, RefusedError
+from connectors.topics import BrokerError, RefusedError
 from tests.helpers.kafka_cases import linked, numbered, opened, out, read, read_records, write
 
 
@@ -34,7 +34,7 @@ def test_closing_a_writer_flushes(topics):
     writer.close()
     writer.close()
     assert read(topics, "events") == [b"1"]
-    with pytest.raises(LinkError, match=r"^writer is closed; open a new one$"):
+    with pytest.raises(BrokerError, match=r"^writer is closed; open a new one$"):
         writer.send(out("events", b"2"))
 
 
@@ -49,7 +49,7 @@ def test_a_reader_reads_on_after_it_has_caught_up(topics):
     assert [(r.topic, r.value) for r in reader.poll(10.0)] == [("answers", b"2")]
     reader.close()
     reader.close()
-    with pytest.raises(LinkError, match=r"^reader is closed; open a new one$"):
+    with pytest.raises(BrokerError, match=r"^reader is closed; open a new one$"):
         reader.poll(0.0)
 
 
@@ -100,7 +100,7 @@ def test_a_record_that_the_broker_does_not_take_breaks_the_writer(topics):
     writer.send(out("events", b"x" * 2_000_000))
     with pytest.raises(RefusedError, match=r" refused to take records: a record is larger than "):
         writer.flush()
-    with pytest.raises(LinkError, match=r"^writer is broken \(.*max.message.bytes.*; open a n"):
+    with pytest.raises(BrokerError, match=r"^writer is broken \(.*max.message.bytes.*; open a n"):
         writer.send(out("events", b"1"))
     writer.close()
 
@@ -114,7 +114,7 @@ def test_a_record_that_no_topic_takes_is_refused(topics):
 
 def test_a_partition_that_is_not_there_is_named(topics):
     writer = topics.writer("feeder")
-    with pytest.raises(LinkError, match="Unrecognized partition 9 for topic"):
+    with pytest.raises(BrokerError, match="Unrecognized partition 9 for topic"):
         writer.send(out("events", b"1", 9))
     writer.close()
 

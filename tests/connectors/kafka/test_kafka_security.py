@@ -6,7 +6,7 @@ import time
 import pytest
 
 from connectors.kafka.settings import Security
-from connectors.topics import ALL_TOPICS, LinkError
+from connectors.topics import ALL_TOPICS, BrokerError
 from tests.helpers.kafka_cases import copy_all, error_of, linked, numbered, opened, read, write
 from tests.kafka_broker import USERS
 
@@ -140,7 +140,7 @@ def told(topics):
     """Return what is wrong: a line where the broker refuses, an error where it may come back."""
     try:
         [problem] = topics.problems()
-    except LinkError as error:
+    except BrokerError as error:
         return str(error)
     return problem
 

@@ -11,7 +11,7 @@ import pytest
 from connectors.kafka.client_import import TopicPartition, kafka_errors
 from connectors.kafka.record_codec import _Fetched
 from connectors.storage.snapshots import StateDirectory
-from connectors.topics import LinkError
+from connectors.topics import BrokerError
 from connectors.wire.outbound import letter_of, resend
 from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Worker, WorkerSettings
@@ -211,9 +211,9 @@ def test_who_fails_before_it_has_a_place_is_not_told_that_it_was_replaced(topics
         raise kafka_errors.UnknownError
 
     link._member.fetch = fail
-    with pytest.raises(LinkError, match=" failed to read: ") as caught:
+    with pytest.raises(BrokerError, match=" failed to read: ") as caught:
         link.poll(5.0)
-    assert type(caught.value) is LinkError
+    assert type(caught.value) is BrokerError
     link.close()
 
 
@@ -234,16 +234,16 @@ def test_a_damaged_record_is_told_by_its_place_to_all_who_read(spoiled, kafka_pr
         for topic in ("events", "state"):
             damage(spoiled, topics._names[topic], 2, how)
         place = f"^topic {kafka_prefix}%s is damaged at offset 2 in partition 0 [(]{why}[)]; bring "
-        with pytest.raises(LinkError, match=place % "events"):
+        with pytest.raises(BrokerError, match=place % "events"):
             read(topics, "events")
         link = topics.link(group=kafka_prefix + "g", instance="a", max_records=1)
-        with pytest.raises(LinkError, match=place % "events") as caught:
+        with pytest.raises(BrokerError, match=place % "events") as caught:
             poll(link, 4)
-        assert type(caught.value) is LinkError  # starting again may help, so 75
+        assert type(caught.value) is BrokerError  # starting again may help, so 75
         link.close()
         with (
             linked(topics, kafka_prefix + "h", wait=False) as link,
-            pytest.raises(LinkError, match=place % "state"),
+            pytest.raises(BrokerError, match=place % "state"),
         ):
             list(link.history({0: {}}))
         if how == "bytes":  # the broker finds the next one

@@ -3,7 +3,7 @@
 import pytest
 
 from connectors.kafka.topics import KafkaTopics
-from connectors.topics import ALL_TOPICS, LinkError
+from connectors.topics import ALL_TOPICS, BrokerError
 from tests.helpers.kafka_cases import copy_all, eventually, linked, numbered, opened, out, write
 
 
@@ -81,7 +81,7 @@ def test_topics_with_different_numbers_of_partitions_are_a_problem(kafka, kafka_
         assert topics.problems() == [
             f"topics must have the same number of partitions, found {others}"
         ]
-        with pytest.raises(LinkError, match=r"^inputs must have the same partitions, found .*"):
+        with pytest.raises(BrokerError, match=r"^inputs must have the same partitions, found .*"):
             topics.link(group=kafka_prefix + "g", instance="a", max_records=1)
 
 
@@ -124,7 +124,7 @@ def test_a_topic_that_cannot_be_made_is_named(kafka, kafka_prefix):
     with (
         opened(kafka, kafka_prefix, create=False, replication=3) as topics,
         pytest.raises(
-            LinkError, match=rf"^topic {kafka_prefix}events cannot be created: .*replicat"
+            BrokerError, match=rf"^topic {kafka_prefix}events cannot be created: .*replicat"
         ),
     ):
         topics.create()
@@ -133,13 +133,13 @@ def test_a_topic_that_cannot_be_made_is_named(kafka, kafka_prefix):
 def test_without_its_topics_nothing_is_read_and_nobody_counts(kafka, kafka_prefix):
     missing = rf"^topic {kafka_prefix}%s is missing; --create-topics makes it$"
     with opened(kafka, kafka_prefix, create=False) as topics:
-        with pytest.raises(LinkError, match=missing % "events"):
+        with pytest.raises(BrokerError, match=missing % "events"):
             topics.n_partitions()
-        with pytest.raises(LinkError, match=missing % "answers"):
+        with pytest.raises(BrokerError, match=missing % "answers"):
             topics.lags("nobody")
-        with pytest.raises(LinkError, match=missing % "state"):
+        with pytest.raises(BrokerError, match=missing % "state"):
             topics.reader(["state"])
-        with pytest.raises(LinkError, match=missing % "events"):
+        with pytest.raises(BrokerError, match=missing % "events"):
             topics.link(group="g", instance="a", max_records=1)
 
 

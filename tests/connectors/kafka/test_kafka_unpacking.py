@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from connectors.kafka.client_import import DefaultRecordBatch, Fetcher, TopicPartition, kafka_errors
 from connectors.kafka.record_codec import _Fetched
 from connectors.kafka.record_codec import unpacked as unpacked_of
-from connectors.topics import LinkError, Misnamed, Record, RefusedError
+from connectors.topics import BrokerError, Misnamed, Record, RefusedError
 from tests.helpers.kafka_cases import Raw
 
 PLACE = TopicPartition("events", 3)
@@ -117,7 +117,7 @@ def test_a_batch_with_more_or_fewer_records_than_it_says_is_damaged():
     ):
         data = bytearray(batch_of((b"1", []), (b"2", [])))
         struct.pack_into(">i", data, 57, number)
-        with pytest.raises(LinkError, match=f"offset 0 in partition 3 [(]{why}[)]"):
+        with pytest.raises(BrokerError, match=f"offset 0 in partition 3 [(]{why}[)]"):
             fetched(with_checksum(data)).take()
 
 
@@ -141,7 +141,7 @@ def test_another_checksum_is_told(magic):
     builder.close()
     data = bytearray(builder.buffer())
     data[-1] ^= 0xFF
-    with pytest.raises(LinkError, match=r"offset 0 in partition 3 \(its checksum is another\)"):
+    with pytest.raises(BrokerError, match=r"offset 0 in partition 3 \(its checksum is another\)"):
         fetched(bytes(data)).take()
 
 

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from connectors.topics import FencedError, LinkError, ShortTopicError
+from connectors.topics import BrokerError, FencedError, ShortTopicError
 from tests.helpers.kafka_cases import (
     copy_all,
     error_of,
@@ -249,7 +249,7 @@ def test_of_a_batch_that_fails_nothing_is_visible(topics, group):
     write(topics, *numbered("events", 3))
     with linked(topics, group) as link:
         poll(link, 3)
-        with pytest.raises(LinkError, match="Unrecognized partition 7 for topic"):
+        with pytest.raises(BrokerError, match="Unrecognized partition 7 for topic"):
             link.commit([out("predictions", b"x"), out("state", b"y", 7)])
     assert read(topics, "predictions", "state") == []
     assert topics.lags(group)["events", 0] == 3
@@ -264,10 +264,12 @@ def test_a_link_that_has_failed_or_was_closed_refuses_everything(topics, group):
             link.lag,
             lambda: link.history({}),
         ):
-            with pytest.raises(LinkError, match=r"^link is broken \(.*; open a new one$") as caught:
+            with pytest.raises(
+                BrokerError, match=r"^link is broken \(.*; open a new one$"
+            ) as caught:
                 use()
             assert str(failed) in str(caught.value)
-    with pytest.raises(LinkError, match=r"^link is closed; open a new one$"):
+    with pytest.raises(BrokerError, match=r"^link is closed; open a new one$"):
         link.poll(0.0)
     link.close()
 
@@ -414,7 +416,7 @@ def test_partitions_given_anew_between_poll_and_commit_end_the_link(topics, grou
         poll(first, 3)
         thread = threading.Thread(target=settle, args=(second,))
         thread.start()
-        with pytest.raises(LinkError, match="partitions were given anew before what was polled"):
+        with pytest.raises(BrokerError, match="partitions were given anew before what was polled"):
             keep_polling(first)
         first.close()
         thread.join(20.0)
@@ -511,7 +513,7 @@ def test_a_transaction_that_the_broker_ended_is_no_fencing(topics, group):
         poll(link, 3)
         end_transactions_of(topics, group, "a")
         error, _ = error_of(lambda: link.commit([out("predictions", b"x")]))
-        assert type(error) is LinkError
+        assert type(error) is BrokerError
     assert read(topics, "predictions") == []
     with linked(topics, group) as link:
         copy_all(link, 3)
@@ -538,7 +540,9 @@ def test_positions_that_an_open_transaction_holds_back_are_waited_for_but_not_fo
             send_offset(producer, topics, group, 2)
             with (
                 linked(topics, group, "b", wait=False) as link,
-                pytest.raises(LinkError, match=r"not said for 2 s where to read on.*events partit"),
+                pytest.raises(
+                    BrokerError, match=r"not said for 2 s where to read on.*events partit"
+                ),
             ):
                 keep_polling(link)
 
@@ -613,7 +617,7 @@ def test_history_that_gets_no_further_says_so(kafka, kafka_prefix, group):
         opened(kafka, kafka_prefix, timeouts={"stall_s": 1.0}) as topics,
         open_transaction(topics, "state"),
         linked(topics, group) as link,
-        pytest.raises(LinkError, match=r"nothing could be read for 1 s, is a transaction left"),
+        pytest.raises(BrokerError, match=r"nothing could be read for 1 s, is a transaction left"),
     ):
         list(link.history({0: {}}))
 

@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 )
 
 from connectors.storage.snapshots import StateError
-from connectors.storage.sqlite import SqliteShelf
+from connectors.storage.sqlite import SqliteStore
 
 # Where to sync costs nothing: what a killed process leaves behind is the same there.
 FAST = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
@@ -64,7 +64,7 @@ def run_script(script, *arguments):
 
 def test_keys_are_told_apart_exactly(path):
     keys = ["", "ann", "Ann", "ann ", "ann\0", "\0", "1", "-1", "é", "e\u0301", "\U0001f600", None]
-    with SqliteShelf(path) as shelf:
+    with SqliteStore(path) as shelf:
         for i, key in enumerate(keys):
             shelf.put(key, b"%d" % i)
         assert [shelf.get(key) for key in keys] == [b"%d" % i for i in range(len(keys))]
@@ -74,16 +74,16 @@ def test_keys_are_told_apart_exactly(path):
 
 @pytest.mark.parametrize("data", [b"", b"\0", bytes(range(256)) * 40_000])
 def test_any_bytes_come_back(path, data):
-    with SqliteShelf(path) as shelf:
+    with SqliteStore(path) as shelf:
         shelf.put("ann", data)
         mark = shelf.mark()
-    with SqliteShelf(path) as shelf:
+    with SqliteStore(path) as shelf:
         shelf.reset(mark)
         assert shelf.get("ann") == data
 
 
 def test_keys_may_be_put_and_discarded_while_they_are_listed(path):
-    with SqliteShelf(path) as shelf:
+    with SqliteStore(path) as shelf:
         for i in range(3000):
             shelf.put(str(i), b"1")
         seen = []
@@ -96,27 +96,27 @@ def test_keys_may_be_put_and_discarded_while_they_are_listed(path):
 
 
 def test_both_of_the_last_two_marks_can_be_gone_back_to_in_another_process(path):
-    with SqliteShelf(path) as shelf:
+    with SqliteStore(path) as shelf:
         marks = []
         for data in (b"1", b"2", b"3"):
             shelf.put("ann", data)
             marks.append(shelf.mark())
     for mark, data in [(marks[2], b"3"), (marks[1], b"2")]:
-        with SqliteShelf(path) as shelf:
+        with SqliteStore(path) as shelf:
             shelf.reset(mark)
             assert shelf.get("ann") == data
 
 
 def test_a_shelf_without_reset_begins_empty_and_its_first_change_erases_the_file(path):
-    with SqliteShelf(path) as shelf:
+    with SqliteStore(path) as shelf:
         shelf.put("ann", b"what ann said")
         mark = shelf.mark()
-    with SqliteShelf(path) as shelf:
+    with SqliteStore(path) as shelf:
         assert (shelf.get("ann"), len(shelf), list(shelf.keys())) == (None, 0, [])
-    with SqliteShelf(path) as shelf:
+    with SqliteStore(path) as shelf:
         shelf.reset(mark)
         assert shelf.get("ann") == b"what ann said"
-    with SqliteShelf(path) as shelf:
+    with SqliteStore(path) as shelf:
         shelf.put("bob", b"1")
         assert contents(shelf) == {"bob": b"1"}
         with pytest.raises(StateError, match=r"cannot go back to .*: one of the two was"):
@@ -126,9 +126,9 @@ def test_a_shelf_without_reset_begins_empty_and_its_first_change_erases_the_file
 
 
 def test_only_marks_of_the_last_two_moments_of_this_file_are_taken(path, tmp_path):
-    with SqliteShelf(tmp_path / "other") as other:
+    with SqliteStore(tmp_path / "other") as other:
         foreign = [other.mark() for _ in range(3)]
-    with SqliteShelf(path) as shelf:
+    with SqliteStore(path) as shelf:
         first, second, third = (shelf.mark() for _ in range(3))
         shelf.put("ann", b"1")
         unknown = {**third, "generation": 99}
@@ -144,7 +144,7 @@ def test_only_marks_of_the_last_two_moments_of_this_file_are_taken(path, tmp_pat
 
 
 def test_a_mark_of_an_abandoned_future_is_not_taken_for_a_new_one(path):
-    with SqliteShelf(path) as shelf:
+    with SqliteStore(path) as shelf:
         past = shelf.mark()
         abandoned = shelf.mark()
         shelf.reset(past)
@@ -152,7 +152,7 @@ def test_a_mark_of_an_abandoned_future_is_not_taken_for_a_new_one(path):
 
 
 def test_a_key_takes_the_place_of_at_most_three_versions(path):
-    with SqliteShelf(path) as shelf:
+    with SqliteStore(path) as shelf:
         counts = []
         for n in range(6):
             for data in (b"a", b"b"):
@@ -163,7 +163,7 @@ def test_a_key_takes_the_place_of_at_most_three_versions(path):
 
 
 def test_the_file_does_not_grow_with_the_number_of_puts(path):
-    with SqliteShelf(path) as shelf:
+    with SqliteStore(path) as shelf:
         sizes = []
         for _ in range(12):
             for i in range(200):
@@ -175,7 +175,7 @@ def test_the_file_does_not_grow_with_the_number_of_puts(path):
 
 
 def test_the_log_is_empty_after_a_mark_and_gone_after_close(path):
-    with SqliteShelf(path) as shelf:
+    with SqliteStore(path) as shelf:
         shelf.put("ann", bytes(100_000))
         shelf.mark()
         assert sorted(p.name for p in path.parent.iterdir()) == ["loops", "loops-wal"]
@@ -184,7 +184,7 @@ def test_the_log_is_empty_after_a_mark_and_gone_after_close(path):
 
 
 def test_a_shelf_is_readable_by_its_owner_alone_also_after_it_was_written_anew(path):
-    with SqliteShelf(path) as shelf:
+    with SqliteStore(path) as shelf:
         for change in (lambda: shelf.put("ann", b"1"), lambda: shelf.discard("ann")):
             change()
             shelf.mark()
@@ -193,7 +193,7 @@ def test_a_shelf_is_readable_by_its_owner_alone_also_after_it_was_written_anew(p
 
 
 def test_to_discard_a_key_that_is_not_there_changes_nothing(path):
-    with SqliteShelf(path) as shelf:
+    with SqliteStore(path) as shelf:
         shelf.put("ann", b"1")
         inode = path.stat().st_ino
         shelf.discard("bob")
@@ -207,7 +207,7 @@ def test_a_file_written_anew_is_on_the_disk_before_it_has_the_name(path, monkeyp
     fsync, replace = os.fsync, os.replace
     monkeypatch.setattr(os, "fsync", lambda file: (steps.append("fsync"), fsync(file)))
     monkeypatch.setattr(os, "replace", lambda a, b: (steps.append("replace"), replace(a, b)))
-    with SqliteShelf(path) as shelf:
+    with SqliteStore(path) as shelf:
         shelf.put("ann", b"1")
         shelf.discard("ann")
         shelf.mark()
@@ -218,7 +218,7 @@ def test_a_file_that_cannot_be_written_anew_closes_the_shelf_and_is_kept(path, m
     def refuse(*_):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    with SqliteShelf(path) as shelf:
+    with SqliteStore(path) as shelf:
         shelf.put("ann", b"1")
         shelf.put("bob", b"2")
         mark = shelf.mark()
@@ -230,7 +230,7 @@ def test_a_file_that_cannot_be_written_anew_closes_the_shelf_and_is_kept(path, m
         with pytest.raises(ValueError, match="is closed; open it again"):
             shelf.mark()
     assert [p.name for p in path.parent.iterdir()] == ["loops"]
-    with SqliteShelf(path) as shelf:
+    with SqliteStore(path) as shelf:
         shelf.reset(mark)
         assert contents(shelf) == {"bob": b"2"}
 
@@ -243,7 +243,7 @@ def test_nothing_of_a_discarded_key_stays_in_the_file(path, size):
     def found():
         return set(re.findall(r"key\d{4}", raw(path).decode("latin-1")))
 
-    with SqliteShelf(path) as shelf:
+    with SqliteStore(path) as shelf:
         for _ in range(4):
             for _ in range(300):
                 name = f"key{rng.randrange(600):04d}"
@@ -257,13 +257,13 @@ def test_nothing_of_a_discarded_key_stays_in_the_file(path, size):
             shelf.discard(name)
         left = set(shelf.keys())
     assert found() == left
-    with SqliteShelf(path) as shelf:
+    with SqliteStore(path) as shelf:
         shelf.reset(mark)
         assert set(shelf.keys()) == left
 
 
 def test_what_a_crash_put_into_the_log_is_gone_when_the_shelf_is_opened(path, tmp_path):
-    shelf = SqliteShelf(path)
+    shelf = SqliteStore(path)
     shelf.put("ann", b"1")
     mark = shelf.mark()
     for i in range(4000):
@@ -274,7 +274,7 @@ def test_what_a_crash_put_into_the_log_is_gone_when_the_shelf_is_opened(path, tm
     for name in ("loops", "loops-wal"):
         shutil.copy(path.with_name(name), after.parent)
     shelf.close()
-    with SqliteShelf(after) as shelf:
+    with SqliteStore(after) as shelf:
         assert b"what others said" not in raw(after)
         shelf.reset(mark)
         assert contents(shelf) == {"ann": b"1"}
@@ -283,17 +283,17 @@ def test_what_a_crash_put_into_the_log_is_gone_when_the_shelf_is_opened(path, tm
 def test_a_shelf_in_use_is_refused(path):
     script = """
 import sys
-from connectors.storage.sqlite import SqliteShelf, StateError
+from connectors.storage.sqlite import SqliteStore, StateError
 try:
     SqliteShelf(sys.argv[1])
 except StateError as error:
     print(error)
 """
-    with SqliteShelf(path) as shelf:
+    with SqliteStore(path) as shelf:
         said = run_script(script, path)
         assert said == f"{path} is in use by another process; stop it, or name another file\n"
         with pytest.raises(StateError, match="is in use by another process"):
-            SqliteShelf(path)
+            SqliteStore(path)
         assert run_script(script, path) == said
         shelf.put("ann", b"1")
         shelf.mark()
@@ -320,17 +320,17 @@ def test_files_of_other_programs_are_refused_and_stay_as_they_are(path, make, ma
     make(path)
     before = path.read_bytes()
     with pytest.raises(StateError, match=match):
-        SqliteShelf(path)
+        SqliteStore(path)
     assert path.read_bytes() == before
     assert [p.name for p in path.parent.iterdir()] == ["loops"]
 
 
 def test_a_shelf_of_another_version_is_refused_and_stays_as_it_is(path):
-    SqliteShelf(path).close()
+    SqliteStore(path).close()
     sqlite_file(path, "PRAGMA user_version = 2")
     before = path.read_bytes()
     with pytest.raises(StateError, match="has version 2, expected 1; use the version of streamgp"):
-        SqliteShelf(path)
+        SqliteStore(path)
     assert path.read_bytes() == before
 
 
@@ -339,17 +339,17 @@ def test_places_where_no_shelf_can_be_are_refused_in_words(tmp_path):
     with pytest.raises(
         StateError, match=r"cannot use .*: unable to open database file; make it wr"
     ):
-        SqliteShelf(tmp_path / "directory")
+        SqliteStore(tmp_path / "directory")
     with pytest.raises(
         StateError, match=r"cannot open .*No such file or directory; create its dir"
     ):
-        SqliteShelf(tmp_path / "none" / "loops")
+        SqliteStore(tmp_path / "none" / "loops")
 
 
 def filled(path, n=40):
     """Fill a shelf and return its last mark and what is on it then."""
     rng = random.Random(1)
-    with SqliteShelf(path) as shelf:
+    with SqliteStore(path) as shelf:
         for _ in range(3):
             for i in range(n):
                 shelf.put(f"key{i}", rng.randbytes(rng.choice([10, 500, 5000])))
@@ -361,7 +361,7 @@ def test_a_file_cut_short_is_refused(path):
     filled(path)
     os.truncate(path, path.stat().st_size - 4096)
     with pytest.raises(StateError, match="is damaged: database disk image is malformed; delete it"):
-        SqliteShelf(path)
+        SqliteStore(path)
 
 
 def test_damaged_bytes_never_come_back_as_data(path):
@@ -376,7 +376,7 @@ def test_damaged_bytes_never_come_back_as_data(path):
             damaged[i] ^= 1 << rng.randrange(8)
         path.write_bytes(damaged)
         try:
-            with SqliteShelf(path) as shelf:
+            with SqliteStore(path) as shelf:
                 shelf.reset(mark)
                 found = {key: shelf.get(key) for key in expected}
         except StateError:
@@ -393,11 +393,11 @@ def test_damaged_bytes_never_come_back_as_data(path):
 
 
 def test_data_that_do_not_match_their_checksum_close_the_shelf(path):
-    with SqliteShelf(path) as shelf:
+    with SqliteStore(path) as shelf:
         shelf.put("ann", b"what ann said")
         mark = shelf.mark()
     sqlite_file(path, "UPDATE loops SET data = 'what Ann said'")
-    with SqliteShelf(path) as shelf:
+    with SqliteStore(path) as shelf:
         shelf.reset(mark)
         with pytest.raises(StateError, match="is damaged: data of key 'ann'; delete it and begin"):
             shelf.get("ann")
@@ -407,7 +407,7 @@ def test_data_that_do_not_match_their_checksum_close_the_shelf(path):
 
 @pytest.mark.parametrize("where", ["key = 'bob' AND generation = 2", "generation = 1"])
 def test_data_of_another_row_are_not_taken_for_those_of_a_key(path, where):
-    with SqliteShelf(path) as shelf:
+    with SqliteStore(path) as shelf:
         shelf.put("ann", b"1")
         shelf.mark()
         for key in ("ann", "bob"):
@@ -418,7 +418,7 @@ def test_data_of_another_row_are_not_taken_for_those_of_a_key(path, where):
         f"UPDATE loops SET (checksum, data) = (SELECT checksum, data FROM loops WHERE {where})"
         " WHERE key = 'ann' AND generation = 2",
     )
-    with SqliteShelf(path) as shelf:
+    with SqliteStore(path) as shelf:
         shelf.reset(mark)
         assert shelf.get("bob") == b"2"
         with pytest.raises(StateError, match="is damaged: data of key 'ann'"):
@@ -432,11 +432,11 @@ def test_a_list_of_marks_that_cannot_be_is_refused(path, sql):
     filled(path)
     sqlite_file(path, sql)
     with pytest.raises(StateError, match="is damaged: list of marks; delete it and begin anew"):
-        SqliteShelf(path)
+        SqliteStore(path)
 
 
 def test_a_closed_shelf_says_so(path):
-    shelf = SqliteShelf(path)
+    shelf = SqliteStore(path)
     shelf.close()
     for use in (lambda: shelf.put("ann", b""), lambda: shelf.discard("ann"), shelf.mark):
         with pytest.raises(ValueError, match="loops is closed; open it again"):
@@ -452,7 +452,7 @@ def test_another_thread_is_refused_and_does_no_harm(path):
         except sqlite3.ProgrammingError as error:
             errors.append(error)
 
-    with SqliteShelf(path) as shelf:
+    with SqliteStore(path) as shelf:
         shelf.put("ann", b"1")
         thread = threading.Thread(target=use)
         thread.start()
@@ -462,7 +462,7 @@ def test_another_thread_is_refused_and_does_no_harm(path):
 
 
 def test_a_full_disk_closes_the_shelf_and_the_last_mark_holds(path):
-    shelf = SqliteShelf(path)
+    shelf = SqliteStore(path)
     shelf.put("ann", b"1")
     mark = shelf.mark()
     ((n_pages,),) = shelf._file.rows("PRAGMA page_count")
@@ -473,7 +473,7 @@ def test_a_full_disk_closes_the_shelf_and_the_last_mark_holds(path):
     with pytest.raises(ValueError, match="is closed; open it again"):
         shelf.mark()
     shelf.close()
-    with SqliteShelf(path) as shelf:
+    with SqliteStore(path) as shelf:
         shelf.reset(mark)
         assert contents(shelf) == {"ann": b"1"}
 
@@ -484,7 +484,7 @@ def test_the_limit_on_the_size_of_files_keeps_the_last_mark(path, n):
     mark, expected = filled(path)
     script = """
 import resource, sys
-from connectors.storage.sqlite import SqliteShelf
+from connectors.storage.sqlite import SqliteStore
 from connectors.storage.snapshots import StateError
 resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
 shelf = SqliteShelf(sys.argv[1])
@@ -503,7 +503,7 @@ shelf.close()
         f"cannot use {path}: disk I/O error; free some space, raise the limit on the size of "
         "files, or name a file on another disk\n"
     )
-    with SqliteShelf(path) as shelf:
+    with SqliteStore(path) as shelf:
         shelf.reset(mark)
         assert contents(shelf) == expected
 
@@ -513,7 +513,7 @@ CRASH_AT_EVERY_LINE = """
 import os, re, sys
 from pathlib import Path
 from connectors.storage import snapshots, sqlite
-from connectors.storage.sqlite import SqliteShelf
+from connectors.storage.sqlite import SqliteStore
 path = Path(sys.argv[1])
 traced = {module.__file__ for module in (snapshots, sqlite)}
 
@@ -575,7 +575,7 @@ def test_a_crash_before_any_line_leaves_the_last_mark_and_what_was_discarded_is_
 KILL_AT_ANY_TIME = """
 import json, os, random, signal, sys, time
 from pathlib import Path
-from connectors.storage.sqlite import SqliteShelf
+from connectors.storage.sqlite import SqliteStore
 from connectors.storage.snapshots import read_snapshot, write_snapshot
 place = Path(sys.argv[1])
 rng = random.Random(1)
@@ -652,7 +652,7 @@ class ShelfAndTwin(RuleBasedStateMachine):
     def open(self, path):
         path.parent.mkdir(exist_ok=True)
         self.path = path
-        self.shelf = SqliteShelf(path)
+        self.shelf = SqliteStore(path)
         self.marks = [(mark, dict(kept)) for mark, kept in self.durable]
         self.now = {}
         self.is_claimed = False

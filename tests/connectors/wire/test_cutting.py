@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from connectors.kafka.producer import check_sizes
 from connectors.topics import Record
-from connectors.wire.outbound import CUT, DIGEST, Outbox, cut, letter_of, resend, size_of
+from connectors.wire.outbound import CUT, DIGEST, Outbound, cut, letter_of, resend, size_of
 from streamgp.interactive.messages import Rejected
 
 MIB = 2**20
@@ -22,7 +22,7 @@ def record(**changes):
 
 def letter(cause):
     """Return a dead letter as it lies in its topic, once the broker has taken it."""
-    out = Outbox("/streamgp/rooms", keyed=True).dead_letter(WHY, cause, 3)
+    out = Outbound("/streamgp/rooms", keyed=True).dead_letter(WHY, cause, 3)
     check_sizes([out])
     return record(topic="dead-letters", key=out.key, value=out.value, headers=out.headers)
 

@@ -9,13 +9,13 @@ from msgspec.structs import replace as replace_record
 
 from connectors.topics import Outgoing, Record
 from connectors.wire.codec import encode
-from connectors.wire.outbound import Letter, Outbox, is_dropped, letter_of, resend
+from connectors.wire.outbound import Letter, Outbound, is_dropped, letter_of, resend
 from streamgp.interactive import Answer, Event, Rejected
 from streamgp.interactive.messages import Fault
 
 NOW = 1_700_000_000.0
-outbox = Outbox("/streamgp/rooms", keyed=True)
-for_all = Outbox("/streamgp/rooms", keyed=False)
+outbox = Outbound("/streamgp/rooms", keyed=True)
+for_all = Outbound("/streamgp/rooms", keyed=False)
 HEADERS = [
     ("trace", b"\xff\x00"),
     ("trace", b""),
@@ -69,7 +69,7 @@ def test_a_dead_letter_can_be_read_and_sent_again_as_it_was():
 
 def test_a_dead_letter_names_its_topic_as_the_broker_does_and_its_role_beside():
     theirs = replace_record(bad, headers=[*HEADERS, ("dlq.role", b"state")])
-    of_rooms = Outbox("/streamgp/rooms", keyed=True, names={"events": "rooms.events"})
+    of_rooms = Outbound("/streamgp/rooms", keyed=True, names={"events": "rooms.events"})
     dead = of_rooms.dead_letter(malformed(), theirs, 3)
     assert dead.headers[len(HEADERS) :][:4] == [
         ("dlq.topic", b"rooms.events"),
@@ -84,7 +84,7 @@ def test_a_dead_letter_names_its_topic_as_the_broker_does_and_its_role_beside():
 
 
 def test_a_topic_that_has_the_name_of_another_role_is_read_by_its_role():
-    crossed = Outbox("/streamgp/rooms", keyed=True, names={"events": "answers"})
+    crossed = Outbound("/streamgp/rooms", keyed=True, names={"events": "answers"})
     letter = letter_of(lying(crossed.dead_letter(malformed(), bad, 3)))
     assert (letter.topic, letter.name) == ("events", "answers")
 

@@ -12,7 +12,7 @@ import pytest
 from connectors.topics import Record
 from connectors.wire.codec import MAX_INPUT_BYTES, DecodeError, decode, encode
 from connectors.wire.inbound import TakenBack, read
-from connectors.wire.outbound import Outbox, letter_of, resend
+from connectors.wire.outbound import Outbound, letter_of, resend
 from streamgp import isgp
 from streamgp.base import Decision, Neighbour
 from streamgp.interactive import (
@@ -267,7 +267,7 @@ def records(n, seed):
 
 @pytest.mark.parametrize("keyed", [True, False])
 def test_whatever_a_record_holds_it_is_read_or_becomes_a_dead_letter(keyed):
-    outbox = Outbox("/streamgp/fuzz", keyed=keyed)
+    outbox = Outbound("/streamgp/fuzz", keyed=keyed)
     said = Counter()
     for record in records(N, seed=4):
         message = read(record, keyed=keyed)

@@ -13,7 +13,7 @@ import pytest
 from connectors.topics import Record
 from connectors.wire.codec import TAGS, TYPES, decode, encode
 from connectors.wire.inbound import TakenBack, read
-from connectors.wire.outbound import Outbox, letter_of
+from connectors.wire.outbound import Outbound, letter_of
 from connectors.wire.state_records import History, state
 from streamgp.base import Decision, Neighbour
 from streamgp.interactive import (
@@ -162,8 +162,8 @@ LOOP_STATE = {"sequence": 13, "scaling": [0.5, None, True], "seed": 2**127}
 
 def written():
     """Return every kind of record that is written."""
-    keyed = Outbox("/streamgp/rooms", keyed=True)
-    for_all = Outbox("/streamgp/annotate", keyed=False)
+    keyed = Outbound("/streamgp/rooms", keyed=True)
+    for_all = Outbound("/streamgp/annotate", keyed=False)
     rejected = Rejected(subject="a1", key="ann", fault="late", reason="too late", at=NOW)
     outs = [keyed.message(m, 3) for m in MESSAGES if m.key and not isinstance(m, Rejected)]
     outs += [

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from connectors.topics import Record
 from connectors.wire.codec import encode
-from connectors.wire.outbound import Outbox
+from connectors.wire.outbound import Outbound
 from connectors.wire.state_records import History, HistoryError, consensus_key, state, states
 from streamgp.interactive import Event, LabelledExample
 
-outbox = Outbox("/streamgp/rooms", keyed=True)
-for_all = Outbox("/streamgp/rooms", keyed=False)
+outbox = Outbound("/streamgp/rooms", keyed=True)
+for_all = Outbound("/streamgp/rooms", keyed=False)
 
 
 class Log:

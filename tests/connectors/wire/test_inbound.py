@@ -15,7 +15,7 @@ from connectors.wire.inbound import (
     TakenBack,
     read,
 )
-from connectors.wire.outbound import Outbox
+from connectors.wire.outbound import Outbound
 from streamgp.interactive import Answer, Cancel, Event, Rejected
 
 NOW = 1_700_000_000.0
@@ -325,7 +325,7 @@ def test_lines_of_the_consensus_log_are_nothing(key):
 
 
 def test_a_null_of_a_worker_asks_nothing_of_anybody():
-    out = Outbox("/streamgp/rooms", keyed=True).erase(b"ann\x1fe1\x1f0", 3)
+    out = Outbound("/streamgp/rooms", keyed=True).erase(b"ann\x1fe1\x1f0", 3)
     assert (out.topic, out.partition, out.value) == ("consensus", 3, None)
     theirs = record(None, "consensus", out.key, headers=out.headers)
     assert read(theirs, keyed=True) is None

@@ -5,7 +5,7 @@ import pytest
 from connectors.topics import Record
 from connectors.wire.codec import TYPES, decode
 from connectors.wire.inbound import read, rfc3339, type_of
-from connectors.wire.outbound import Outbox
+from connectors.wire.outbound import Outbound
 from streamgp.base import Decision
 from streamgp.interactive import (
     Answer,
@@ -51,8 +51,8 @@ PLACES = [
         "e1/consensus/7",
     ),
 ]  # fmt: skip
-outbox = Outbox("/streamgp/rooms", keyed=True)
-for_all = Outbox("/streamgp/rooms", keyed=False)
+outbox = Outbound("/streamgp/rooms", keyed=True)
+for_all = Outbound("/streamgp/rooms", keyed=False)
 
 
 @pytest.mark.parametrize(("message", "topic", "name"), PLACES)

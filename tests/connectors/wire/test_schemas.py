@@ -13,7 +13,7 @@ from hypothesis import given
 from connectors.topics import Record
 from connectors.wire.codec import TAGS, TYPES, DecodeError, decode, encode
 from connectors.wire.inbound import read
-from connectors.wire.outbound import Outbox
+from connectors.wire.outbound import Outbound
 from connectors.wire.state_records import History, HistoryError, state
 from streamgp.interactive import Answer, Cancel, Event, Rejected
 
@@ -108,7 +108,7 @@ def test_every_record_that_is_written_is_accepted_with_its_headers(out):
 )
 def test_other_headers_are_refused(changed):
     rejected = Rejected(subject="e1", key="ann", fault="late", reason="r", at=NOW)
-    out = Outbox("/streamgp/rooms", keyed=True).dead_letter(rejected, None, 3)
+    out = Outbound("/streamgp/rooms", keyed=True).dead_letter(rejected, None, 3)
     headers = {name: value.decode() for name, value in out.headers}
     name = "headers" if next(iter(changed)).startswith("c") else "dead-letter-headers"
     assert VALIDATORS[name].is_valid(headers)
@@ -266,7 +266,7 @@ def rows(heading):
 
 def test_the_document_tells_the_id_of_every_message():
     told = rows("Headers")
-    outbox = Outbox("/streamgp/rooms", keyed=False)
+    outbox = Outbound("/streamgp/rooms", keyed=False)
     for message in golden.MESSAGES:
         tag = TAGS[type(message)]
         if tag == "rejected":

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from connectors.memory import MemoryTopics
 from connectors.storage.snapshots import StateDirectory
-from connectors.topics import LinkError
+from connectors.topics import BrokerError
 from connectors.wire.codec import decode
 from connectors.worker import early_answers
 from connectors.worker.early_answers import PATIENCE_S
@@ -436,7 +436,7 @@ def test_crashes_change_nothing_of_what_waits(steps, chunk, fails):
             while not idle(topics)():
                 try:
                     work(topics, batch=3, clock=lambda now=now: now)
-                except LinkError:
+                except BrokerError:
                     continue
     assert contents(rough) == contents(calm)
     assert waiting(rough) == waiting(calm)

@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from connectors.embedded.topics import EmbeddedTopics
-from connectors.memory import MemoryLink, MemoryTopics
+from connectors.memory import MemoryTopics, MemoryWorkerClient
 from connectors.storage.snapshots import StateDirectory
 from connectors.topics import Outgoing, ShortTopicError
 from connectors.wire.codec import decode
@@ -61,20 +61,20 @@ def test_only_the_partition_that_is_short_is_read_from_the_start(tmp_path, monke
         put(each, 0)
         work(each, path)
     caplog.clear()
-    history = MemoryLink.history
+    history = MemoryWorkerClient.history
 
     def short(self, starts, progress=None):
         if starts.get(1):
             raise ShortTopicError({1: "topic state ends at offset 2"})
         return history(self, starts, progress)
 
-    monkeypatch.setattr(MemoryLink, "history", short)
+    monkeypatch.setattr(MemoryWorkerClient, "history", short)
     put(topics, N)
     work(topics, tmp_path / "a")
     assert fields(caplog, "snapshot-unused") == [{"reason": "topic state ends at offset 2"}]
     [restored] = fields(caplog, "restored")
     assert (restored["partitions"], restored["from_snapshot"]) == ([0, 1], [0])
-    monkeypatch.setattr(MemoryLink, "history", history)
+    monkeypatch.setattr(MemoryWorkerClient, "history", history)
     put(untouched, N)
     work(untouched, tmp_path / "b")
     assert predictions(topics) == predictions(untouched)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from connectors.memory import MemoryTopics
 from connectors.storage.snapshots import StateDirectory, StateError
-from connectors.topics import LinkError
+from connectors.topics import BrokerError
 from connectors.wire.codec import decode
-from connectors.wire.outbound import Outbox, letter_of
+from connectors.wire.outbound import Outbound, letter_of
 from connectors.worker.compatibility import ChangedConfigurationError, UnfitTopicsError
 from connectors.worker.partition import MAX_AGE_S
 from connectors.worker.worker import TooManyBadError
@@ -233,7 +233,7 @@ def test_an_error_is_told_whatever_its_text_is_also_where_a_timer_brings_it_abou
 
 def test_an_input_whose_messages_cannot_be_written_is_undone(monkeypatch):
     topics, calm = MemoryTopics(), MemoryTopics()
-    written = Outbox.message
+    written = Outbound.message
 
     def message(self, said, partition):
         if getattr(said, "event_id", None) == "e2":
@@ -243,7 +243,7 @@ def test_an_input_whose_messages_cannot_be_written_is_undone(monkeypatch):
     put(topics, event(1), event(2), event(3))
     put(calm, event(1), event(3))
     with monkeypatch.context() as patch:
-        patch.setattr(Outbox, "message", message)
+        patch.setattr(Outbound, "message", message)
         work(topics)
     work(calm)
     [letter] = everything(topics, "dead-letters")
@@ -287,7 +287,7 @@ def play(topics, script, chunk, **kw):
         while not idle(topics)():
             try:
                 work(topics, batch=3, **kw)
-            except LinkError:
+            except BrokerError:
                 continue
 
 
@@ -437,10 +437,10 @@ def test_a_shelf_that_breaks_costs_nothing_either(tmp_path, logged, monkeypatch)
             raise StateError("cannot write: no space left on device; free some space")
         real(self, key, data)
 
-    from connectors.storage.sqlite import SqliteShelf
+    from connectors.storage.sqlite import SqliteStore
 
-    real = SqliteShelf.put
-    monkeypatch.setattr(SqliteShelf, "put", failing)
+    real = SqliteStore.put
+    monkeypatch.setattr(SqliteStore, "put", failing)
     with StateDirectory(tmp_path / "state") as state:
         work(topics, state=state, max_keys=1)
     work(calm)

@@ -9,7 +9,7 @@ from time import monotonic
 
 import pytest
 
-from connectors.annotation.inbox import Desk
+from connectors.annotation.inbox import AnnotationInbox
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.memory import MemoryTopics
 from connectors.worker.settings import LoopSettings
@@ -123,7 +123,7 @@ def test_label_requests_about_a_backlog_can_be_answered(deployed):
     assert deployed.said(Expired) == []
     deployed.now = 1050.0
     deployed.work()  # a restart: what is open is open still
-    desk = Desk("ann", answer_horizon_s=HORIZON_S)
+    desk = AnnotationInbox("ann", answer_horizon_s=HORIZON_S)
     for request in requests:
         desk.take(request, at=1000.0)
         deployed.answer(request, "hall", at=1055.0)

@@ -6,7 +6,7 @@ import pytest
 
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.memory import MemoryTopics
-from connectors.topics import LinkError
+from connectors.topics import BrokerError
 from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.interactive import Answer, Expired, LabelledExample, LabelRequest, Rejected
 from streamgp.query import AtMostPer, NeverAsk, ReservoirAsk
@@ -82,7 +82,7 @@ def test_a_commit_that_fails_asks_nobody_twice():
         for topics in (calm, stormy):
             put(topics, message)
             while any(topics.lags("streamgp").values()):
-                with suppress(LinkError):
+                with suppress(BrokerError):
                     work(topics, model=model(), **HORIZON)
     assert contents(stormy) == contents(calm)
     asked = [request.request_id for request in requests(stormy)]

@@ -46,7 +46,7 @@ Target: TypeAlias = Literal["label", "number"]
 _COUNTS = ("n_judged", "n_wrong_kept", "n_repaired", "n_spoiled")
 
 
-class Judge:
+class LabelQuality:
     """Follows the label of each event through the log.
 
     A label is wrong if it differs from the truth; a number, if it is off by more than the standard
@@ -74,7 +74,7 @@ class Judge:
     Examples
     --------
     >>> from streamgp.interactive import Event, LabelledExample
-    >>> judge = Judge()
+    >>> judge = LabelQuality()
     >>> judge.see(Event(event_id="e1", x={}, occurred_at=0.0, truth="hall"))
     >>> line = LabelledExample(
     ...     event_id="e1", sequence=1, x={}, y="den", origin="asked", annotator="ann",
@@ -285,7 +285,7 @@ _SENT = (
 )
 
 
-class Tally(Judge):
+class RunStatistics(LabelQuality):
     """Counts over events, answers and messages.
 
     Tell it every event before the messages that the loop returns for it, and every answer handed
@@ -328,9 +328,9 @@ class Tally(Judge):
     Examples
     --------
     >>> from streamgp.base import Decision
-    >>> from streamgp.evaluation import Tally
+    >>> from streamgp.evaluation import RunStatistics
     >>> from streamgp.interactive import Event, Prediction
-    >>> tally = Tally()
+    >>> tally = RunStatistics()
     >>> for n, (truth, y) in enumerate([("a", "a"), ("b", "a"), ("b", "b"), ("b", None)]):
     ...     tally.event(Event(event_id=str(n), x={}, occurred_at=n, truth=truth))
     ...     tally.message(
@@ -397,11 +397,11 @@ class Tally(Judge):
             self.calibration.count(truth, prediction.proba)
 
     def remove(self, part: Self) -> None:
-        """Take out what another tally counted of the same messages; see `Judge.remove`.
+        """Take out what another tally counted of the same messages; see `LabelQuality.remove`.
 
         Examples
         --------
-        >>> everybody, ann = Tally(), Tally()
+        >>> everybody, ann = RunStatistics(), RunStatistics()
         >>> for key in ("ann", "bob"):
         ...     event = Event(event_id="1", key=key, x={}, occurred_at=0.0, truth="hall")
         ...     for tally in (everybody, ann) if key == "ann" else (everybody,):
@@ -484,7 +484,7 @@ class Tally(Judge):
         return self.challenge_precision is not None or not self.n_challenges
 
     def state(self) -> State:
-        """Return all counts and what later ones depend on; no truths, see `Judge.state`."""
+        """Return all counts and what later ones depend on; no truths, see `LabelQuality.state`."""
         return {
             **super().state(),
             "sent": {name: getattr(self, name) for name in _SENT},
