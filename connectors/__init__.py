@@ -8,6 +8,7 @@ loop between them. Nothing here knows a learner. Names load on first use.
 from __future__ import annotations
 
 import importlib
+import warnings
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -74,7 +75,18 @@ __all__ = [
 ]
 
 
+_RENAMED = {"SqliteShelf": "SqliteStore"}
+
+
 def __getattr__(name: str) -> object:
+    if name in _RENAMED:
+        warnings.warn(
+            f"connectors.{name} is called {_RENAMED[name]} now, and the old name goes with the next "
+            "version",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        name = _RENAMED[name]
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -235,7 +235,7 @@ class WorkerClient(Protocol):
 
         Raises
         ------
-        LinkError
+        BrokerError
             If it cannot be said that both have happened.
 
         """
@@ -343,7 +343,7 @@ class Writer(Protocol):
 
         Raises
         ------
-        LinkError
+        BrokerError
             If something is not.
 
         """

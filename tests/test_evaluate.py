@@ -352,7 +352,7 @@ def test_misuse_raises():
         (ChallengePrecision(), "challenge_precision of the result"),
         (ChallengeRecall(), "challenge_recall of the result"),
         (WrongLabelsKept(), "wrong_kept of the result"),
-        (AnnotatorError(), "annotators of streamgp.interactive.Tally"),
+        (AnnotatorError(), "annotators of streamgp.evaluation.RunStatistics"),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -88,3 +88,17 @@ def test_a_star_import_of_the_datasets_brings_the_datasets():
 def test_the_kernels_the_gp_and_the_trees_know_no_river():
     program = "import streamgp.gp.exact, streamgp.kernels, streamgp.trees.forest"
     assert "river" not in loaded_by(program)
+
+
+@pytest.mark.parametrize(
+    ("package", "old", "new"),
+    [
+        ("connectors", "SqliteShelf", "SqliteStore"),
+        ("streamgp.interactive", "Tally", "RunStatistics"),
+    ],
+)
+def test_a_name_of_before_is_told_to_be_another_one_now(package, old, new):
+    module = importlib.import_module(package)
+    with pytest.warns(DeprecationWarning, match=rf"^{package}\.{old} is called {new} now"):
+        found = getattr(module, old)
+    assert found is getattr(module, new)

@@ -52,7 +52,7 @@ class EmbeddedWorkerClient:
 
     Raises
     ------
-    LinkError
+    BrokerError
         If another worker has the directory, or the database is not as a worker has left it.
 
     """
@@ -301,7 +301,7 @@ class EmbeddedWriter:
 
         Raises
         ------
-        LinkError
+        BrokerError
             If it is not; nothing was written then, and it is kept for the next attempt.
 
         """

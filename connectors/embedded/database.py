@@ -103,7 +103,7 @@ class Database:
     ------
     RefusedError
         If it is damaged, of another program or of another version, or may not be written.
-    LinkError
+    BrokerError
         If it cannot be read now.
 
     Examples
@@ -481,7 +481,7 @@ def build(path: Path, fill: Callable[[Database], None]) -> None:
 
     Raises
     ------
-    LinkError
+    BrokerError
         If it cannot be written.
 
     """

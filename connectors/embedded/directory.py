@@ -124,7 +124,7 @@ def hold(directory: Path) -> int:
 
     Raises
     ------
-    LinkError
+    BrokerError
         If a worker is in it, or it cannot be read.
 
     """

@@ -72,7 +72,7 @@ def migrate(directory: Path) -> list[str]:
 
     Raises
     ------
-    LinkError
+    BrokerError
         If a worker uses the directory, the files are damaged, or the database cannot be written.
         The files are untouched then.
 

@@ -82,7 +82,7 @@ class EmbeddedTopics:
 
         Raises
         ------
-        LinkError
+        BrokerError
             If there is another one, or the database is not as a worker has left it.
 
         """
@@ -107,7 +107,7 @@ class EmbeddedTopics:
 
         Raises
         ------
-        LinkError
+        BrokerError
             If they cannot be made, or other results are there.
 
         """

@@ -252,7 +252,7 @@ class Administration:
 
         Raises
         ------
-        LinkError
+        BrokerError
             If one is missing.
 
         """
@@ -274,7 +274,7 @@ class Administration:
 
         Raises
         ------
-        LinkError
+        BrokerError
             If the broker cannot say it, or not yet.
 
         """

@@ -190,7 +190,7 @@ def within(timeout_s: float, doing: str, call: Callable[[], _Result]) -> _Result
     2
     >>> within(0.01, "sleep", lambda: time.sleep(0.2))
     Traceback (most recent call last):
-    connectors.topics.LinkError: broker took more than 0.01 s to sleep
+    connectors.topics.BrokerError: broker took more than 0.01 s to sleep
 
     """
     results: list[_Result] = []

@@ -74,7 +74,7 @@ class GroupConsumer:
 
     Raises
     ------
-    LinkError
+    BrokerError
         If the broker cannot be reached, or lacks a topic, or if the topics have different numbers
         of partitions.
 

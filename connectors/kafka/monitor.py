@@ -60,7 +60,7 @@ class TopicMonitor:
         ------
         RefusedError
             If a topic has another number of partitions.
-        LinkError
+        BrokerError
             If one was deleted, or deleted and made again, or if the topics cannot be watched.
 
         """

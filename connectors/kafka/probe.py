@@ -74,7 +74,7 @@ def probe(
 
     Raises
     ------
-    LinkError
+    BrokerError
         If none has; the text has the reason for each.
 
     """

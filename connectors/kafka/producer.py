@@ -52,7 +52,7 @@ def transact(
 
     Raises
     ------
-    LinkError
+    BrokerError
         If the broker has ended the transaction of its own accord, or does not answer.
 
     """

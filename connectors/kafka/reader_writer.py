@@ -222,7 +222,7 @@ class KafkaWriter:
 
         Raises
         ------
-        LinkError
+        BrokerError
             If an earlier one could not leave.
         ValueError
             If it is larger than any topic takes.
@@ -243,7 +243,7 @@ class KafkaWriter:
 
         Raises
         ------
-        LinkError
+        BrokerError
             If something is not; it may be there all the same, and the writer takes no more.
 
         """
@@ -334,7 +334,7 @@ def read_history(
     ------
     ShortTopicError
         If a topic ends before the first offset asked for.
-    LinkError
+    BrokerError
         If it gets no further.
 
     """

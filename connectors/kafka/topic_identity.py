@@ -127,14 +127,14 @@ def check_same(
     ------
     RefusedError
         If keys have moved.
-    LinkError
+    BrokerError
         If a topic was deleted, or deleted and made again.
 
     Examples
     --------
     >>> check_same({"events": "rooms.events"}, {"events": Shape("a", 4)}, {"events": None})
     Traceback (most recent call last):
-    connectors.topics.LinkError: topic rooms.events was deleted while this worker was at work
+    connectors.topics.BrokerError: topic rooms.events was deleted while this worker was at work
 
     """
     for name, before in then.items():

@@ -190,7 +190,7 @@ class KafkaWorkerClient:
             If a record is larger than any topic takes.
         FencedError
             If another worker has taken over this one's name.
-        LinkError
+        BrokerError
             If it cannot be said that both have happened.
 
         """

@@ -63,7 +63,7 @@ class Restorer:
 
         Raises
         ------
-        LinkError
+        BrokerError
             If the topics cannot be read to their ends.
         UnfitTopicsError
             If they hold what does not go with this worker.

@@ -301,7 +301,7 @@ class Worker:
         ------
         FencedError
             If another worker with the same instance name has taken over.
-        LinkError
+        BrokerError
             If the broker is gone, or a transaction failed. Nothing was lost; start again.
         TooManyBadError
             If too many inputs could not be used.

@@ -148,7 +148,7 @@ class Feeder:
 
         Raises
         ------
-        LinkError
+        BrokerError
             If the broker is lost; what is safe is told by `safe`.
         TableError
             If a log is damaged; what came before is sent.
@@ -263,7 +263,7 @@ def send_logs(
 
     Raises
     ------
-    LinkError
+    BrokerError
         If the broker cannot be reached at the beginning.
 
     """

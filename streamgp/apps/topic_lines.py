@@ -47,7 +47,7 @@ def send_lines(
 
     Raises
     ------
-    LinkError
+    BrokerError
         If the broker cannot be worked with at the beginning.
 
     """

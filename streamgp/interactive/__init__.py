@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from typing import TYPE_CHECKING
 
 from streamgp.common.environment import DifferentEnvironmentWarning
@@ -80,7 +81,18 @@ __all__ = [
 ]
 
 
+_RENAMED = {"Tally": "RunStatistics"}
+
+
 def __getattr__(name: str) -> object:
+    if name in _RENAMED:
+        warnings.warn(
+            f"streamgp.interactive.{name} is called {_RENAMED[name]} now, and the old name goes with "
+            "the next version",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        name = _RENAMED[name]
     if name in _ABOVE:
         return getattr(importlib.import_module(_ABOVE[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

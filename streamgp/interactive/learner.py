@@ -218,7 +218,7 @@ def guess(model: SkepticalLearner, x: Features) -> PredictedTarget:
     >>> from streamgp import GPRegressor, SkepticalRegressor
     >>> model = SkepticalRegressor(GPRegressor(), seed=1)
     >>> guess(model, {"hour": 1.0})
-    Guess(y=None, proba={}, mean=None, std=None)
+    PredictedTarget(y=None, proba={}, mean=None, std=None)
     >>> model.learn_one({"hour": 1.0}, 12.0)
     >>> guess(model, {"hour": 1.0}).y
     12.0

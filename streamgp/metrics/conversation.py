@@ -201,7 +201,7 @@ class AnnotatorError(ConversationMetric):
 
     """
 
-    found_in = "annotators of streamgp.interactive.Tally"
+    found_in = "annotators of streamgp.evaluation.RunStatistics"
 
     # _estimate  the last estimate.
     # _observed  share of wrong answers.

@@ -210,7 +210,7 @@ class UnderWay:
 
         Raises
         ------
-        LinkError
+        BrokerError
             If the broker cannot be worked with; they are sent again the next time.
 
         """

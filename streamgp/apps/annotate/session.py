@@ -69,7 +69,7 @@ class Answering:
 
     Raises
     ------
-    LinkError
+    BrokerError
         If the broker cannot be reached at the beginning.
 
     """
@@ -318,7 +318,7 @@ def by_hand(
 
     Raises
     ------
-    LinkError
+    BrokerError
         If the broker cannot be reached at the beginning.
 
     """
@@ -405,7 +405,7 @@ def by_itself(
 
     Raises
     ------
-    LinkError
+    BrokerError
         If the broker cannot be reached at the beginning.
 
     """

@@ -84,7 +84,7 @@ class DeskFeed:
 
         Raises
         ------
-        LinkError
+        BrokerError
             If the broker cannot be worked with any longer.
 
         """
@@ -203,7 +203,7 @@ class Subscription:
 
     Raises
     ------
-    LinkError
+    BrokerError
         If the broker cannot be reached at the beginning.
 
     """

@@ -105,7 +105,7 @@ def open_topics(config: WorkerConfig) -> Topics:
     ------
     ConfigError
         If there is no broker, or what it asks for (a password, a certificate) is not there.
-    LinkError
+    BrokerError
         If the broker cannot be reached.
 
     """
@@ -258,7 +258,7 @@ def visit(config_file: Path, broker: str | None = None) -> Iterator[Deployment]:
         If the configuration is wrong.
     click.ClickException
         If topics are missing, or nobody else could see them.
-    LinkError
+    BrokerError
         If the broker cannot be worked with.
 
     """

@@ -544,7 +544,7 @@ from connectors.worker.worker import Worker
 def lost(self, should_stop):
     threading.Thread(target=time.sleep, args=(600.0,)).start()
     atexit.register(time.sleep, 600.0)
-    raise LinkError("broker is gone")
+    raise BrokerError("broker is gone")
 Worker.run = lost
 """
 

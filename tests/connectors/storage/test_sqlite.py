@@ -285,7 +285,7 @@ def test_a_shelf_in_use_is_refused(path):
 import sys
 from connectors.storage.sqlite import SqliteStore, StateError
 try:
-    SqliteShelf(sys.argv[1])
+    SqliteStore(sys.argv[1])
 except StateError as error:
     print(error)
 """
@@ -487,7 +487,7 @@ import resource, sys
 from connectors.storage.sqlite import SqliteStore
 from connectors.storage.snapshots import StateError
 resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
-shelf = SqliteShelf(sys.argv[1])
+shelf = SqliteStore(sys.argv[1])
 shelf.reset(eval(sys.argv[2]))
 try:
     for i in range(int(sys.argv[3])):
@@ -530,7 +530,7 @@ def die_before(line):
                 os._exit(1)
             return trace
         sys.settrace(trace)
-        with SqliteShelf(path) as loops:
+        with SqliteStore(path) as loops:
             loops.reset(mark)
             loops.put("ann", b"said by ann, later")
             loops.put("bob", b"said by bob, later")
@@ -539,7 +539,7 @@ def die_before(line):
         os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
-with SqliteShelf(path) as loops:
+with SqliteStore(path) as loops:
     for name in ("ann", "bob", "eve"):
         loops.put(name, b"said by " + name.encode())
     mark = loops.mark()
@@ -551,7 +551,7 @@ while not ended:
     Path(f"{path}-wal").unlink(missing_ok=True)
     ended = die_before(n_crashes)
     n_crashes += 1
-    with SqliteShelf(path) as loops:
+    with SqliteStore(path) as loops:
         assert not [name for name in os.listdir(path.parent) if name.endswith("part")]
         loops.reset(mark)
         found = {key: loops.get(key) for key in loops.keys()}
@@ -581,7 +581,7 @@ place = Path(sys.argv[1])
 rng = random.Random(1)
 
 def opened():
-    shelf, snapshot = SqliteShelf(place / "loops"), read_snapshot(place / "snapshot")
+    shelf, snapshot = SqliteStore(place / "loops"), read_snapshot(place / "snapshot")
     if snapshot is None:
         return shelf, 0
     n, mark = json.loads(snapshot)
