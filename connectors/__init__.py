@@ -81,7 +81,7 @@ _RENAMED = {"SqliteShelf": "SqliteStore"}
 def __getattr__(name: str) -> object:
     if name in _RENAMED:
         warnings.warn(
-            f"connectors.{name} is called {_RENAMED[name]} now, and the old name goes with the next "
+            f"connectors.{name} is called {_RENAMED[name]} now; the old name goes with the next "
             "version",
             DeprecationWarning,
             stacklevel=2,

@@ -201,6 +201,18 @@ def test_links_between_documents_lead_somewhere(path):
     assert missing == []
 
 
+FOR_NEWCOMERS = [DOCS / "architecture.md", DOCS.parent / "CONTRIBUTING.md"]
+
+
+@pytest.mark.parametrize("path", FOR_NEWCOMERS, ids=lambda path: path.name)
+def test_files_that_are_named_to_newcomers_are_there(path):
+    if not path.exists():
+        pytest.skip(f"{path.name} is not beside the tests")
+    named = re.findall(r"`((?:streamgp|connectors|tests|docs)/[\w/.]+)`", path.read_text("utf-8"))
+    assert len(named) > 10
+    assert [name for name in named if not (DOCS.parent / name).exists()] == []
+
+
 @pytest.mark.parametrize("path", sorted((DOCS / "decisions").glob("*.md")), ids=lambda p: p.name)
 def test_decisions_are_short(path):
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 40

@@ -87,7 +87,7 @@ _RENAMED = {"Tally": "RunStatistics"}
 def __getattr__(name: str) -> object:
     if name in _RENAMED:
         warnings.warn(
-            f"streamgp.interactive.{name} is called {_RENAMED[name]} now, and the old name goes with "
+            f"streamgp.interactive.{name} is called {_RENAMED[name]} now; the old name goes with "
             "the next version",
             DeprecationWarning,
             stacklevel=2,
