@@ -88,7 +88,7 @@ def test_an_input_that_was_sent_is_read_as_it_was(message, topic, name):  # noqa
         topic=out.topic, partition=0, offset=0, key=out.key, value=out.value, headers=out.headers,
         at=NOW,
     )  # fmt: skip
-    assert read(came, keyed=True).message == message
+    assert read(came, keyed=True) == message
 
 
 def test_where_each_key_has_a_loop_a_message_needs_a_key():
