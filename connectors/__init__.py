@@ -1,4 +1,4 @@
-"""Where streamgp meets the outside: bytes, topics, files and clocks.
+"""Connectors of streamgp to the outside: bytes, topics, files and clocks.
 
 A `Source` gives inputs, a `Sink` takes messages, a `Broker` gives both by topic, and `run` drives a
 loop between them. Nothing here knows a learner. Names load on first use.

@@ -88,7 +88,7 @@ class Received:
 
 
 class Source(Protocol):
-    """Where inputs come from."""
+    """Source of inputs."""
 
     def poll(self, timeout_s: float = 0.0) -> list[Received]:
         """Return the next records, in order; an empty list if none came within the timeout."""
@@ -109,7 +109,7 @@ class Source(Protocol):
 
 
 class Sink(Protocol):
-    """Where messages go."""
+    """Sink of messages."""
 
     def send(self, message: Input | Message, *, cause: Received | None = None) -> None:
         """Take one message; `cause` is the input that brought it about, None for a timer.

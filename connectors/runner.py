@@ -26,7 +26,7 @@ LONGEST_WAIT_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """What a run did.
+    """Counts of a run.
 
     Attributes
     ----------

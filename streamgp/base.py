@@ -67,7 +67,7 @@ def check_preset(preset: object) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Posterior:
-    """What a Gaussian process believes about one event, one latent function per class.
+    """Posterior of a Gaussian process at one event, one latent function per class.
 
     The classes share one covariance, hence one variance.
 
@@ -109,7 +109,7 @@ class LearnerFailedError(RuntimeError):
 
 
 class Distribution(Protocol):
-    """What a learner of numbers believes about one event: where an observation will be."""
+    """Predictive distribution of a number at one event."""
 
     @property
     def mu(self) -> float:

@@ -1,4 +1,4 @@
-"""How many questions are allowed: the budgets of `streamgp.query`, under a name of their own."""
+"""Budgets of `streamgp.query`, under a name of their own."""
 
 from streamgp.base import Budget
 from streamgp.query.budgets import (

@@ -25,7 +25,7 @@ _DISTANCE = 5.0
 
 
 class WiFiRooms(base.Dataset):
-    """Which of four rooms a phone is in, from the signal strength of seven WiFi stations.
+    """Room that a phone is in, one of four, from the signal strength of seven WiFi stations.
 
     2000 readings in recorded order, 500 in each room, one room after the other: new classes keep
     appearing. Signal strengths are in dBm. Licence: CC BY 4.0.

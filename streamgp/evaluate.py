@@ -43,7 +43,7 @@ Moment: TypeAlias = "str | Callable[[dict[Any, Any]], float | dt.date] | None"
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class InteractiveResult:
-    """What came out of a conversation with a simulated annotator.
+    """Result of a conversation with a simulated annotator.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ class ThresholdRule(Protocol):
 
     @property
     def threshold(self) -> float:
-        """What a score has to exceed."""
+        """Threshold that a score has to exceed."""
 
 
 # --- How a pool is played: what is known at first, how much is drawn, what is learned again.
@@ -48,7 +48,7 @@ class ThresholdRule(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How a pool is played.
+    """Plan of an experiment on a pool.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ Pair: TypeAlias = tuple[Features, Label]
 
 
 class Learner(Protocol):
-    """What is asked of a model: River's classifiers have it, and pipelines."""
+    """Protocol of a model: River's classifiers and pipelines have it."""
 
     def learn_one(self, x: Any, y: Any) -> None:
         """Learn an example."""
@@ -184,7 +184,7 @@ class Learner(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """What came out of one round, judged on the test set after its labels were learned.
+    """Result of one round, scored on the test set after its labels were learned.
 
     Parameters
     ----------

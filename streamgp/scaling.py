@@ -17,7 +17,7 @@ from streamgp.common.running_stats import Moments, Quartiles
 
 
 class Scaling(Protocol):
-    """How features reach the learner."""
+    """Transformation of features before they reach the learner."""
 
     def observe(self, x: Features) -> bool:
         """Take note of an event, once each; True if the learner must be rebuilt."""

@@ -1,4 +1,4 @@
-"""What is open for an annotator: the topics of a deployment, folded into a list of questions.
+"""Inbox of an annotator: the topics of a deployment, folded into a list of open questions.
 
 The requests, the answers and the consensus log may be read in any order among each other: an answer
 may come before its request. A question that anybody has answered is not shown again. What is
@@ -307,7 +307,7 @@ class AnnotationInbox:
 
 
 def _event_time(request: LabelRequest | Challenge) -> float:
-    """When the event was, after which it is remembered for a while."""
+    """Return the time of the event, after which it is remembered for a while."""
     return request.requested_at if request.occurred_at is None else request.occurred_at
 
 

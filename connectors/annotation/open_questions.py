@@ -1,4 +1,4 @@
-"""Which questions have been asked and not settled, whatever is read first.
+"""Open questions: asked and not settled, in whatever order topics are read.
 
 What ends a question may be read before it: then it is kept that it has ended. What is settled is
 forgotten after a while.
@@ -61,7 +61,7 @@ class _Body:
 
 
 class _Past:
-    """What has been settled about an event, for requests that are read later."""
+    """Settled requests of an event, for requests that are read later."""
 
     # answered  requests that were answered, and whether the first answer was the annotator's own
     # over      requests that ended in another way

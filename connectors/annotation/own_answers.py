@@ -1,4 +1,4 @@
-"""What one annotator has said, as far as it can be taken back.
+"""Answers of one annotator that can still be taken back.
 
 Which answer a correction supersedes follows from the table in `streamgp/interactive/loop.py`: the
 last label that was given, or, where a label request was declined, that answer.
@@ -29,7 +29,7 @@ class CannotUndoError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undone:
-    """What taking back an answer means.
+    """Effect of taking back an answer.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What every client of a Kafka broker here has in common: servers, security, settings, errors.
+"""Connection to a Kafka cluster: servers, security, settings, errors of its clients.
 
 The client's own defaults are made for other programs; those that would lose records, wait for
 minutes or fill the log are replaced here, in one place. Its lines are silenced: what there is to

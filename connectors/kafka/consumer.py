@@ -120,7 +120,7 @@ class GroupConsumer:
 
     @property
     def n_moves(self) -> int:
-        """How often partitions were given to this member, or lost."""
+        """Number of times that partitions were assigned to this member, or revoked."""
         return self._notice.count
 
     def settle(self, wait_s: float) -> bool:

@@ -29,7 +29,7 @@ _LARGEST_ANSWER = 2**20
 
 
 class Login(Protocol):
-    """What a client and a broker say to each other until the broker knows who it is."""
+    """Protocol of a login: the exchange that authenticates a client."""
 
     def auth_bytes(self) -> bytes:
         """Return what to say next."""

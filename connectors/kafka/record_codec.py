@@ -195,7 +195,7 @@ def _checked(record: Any) -> Any:
 
 
 class _Fetched(Fetcher.PartitionRecords):  # type: ignore[misc]
-    """What was fetched of one partition."""
+    """Records fetched of one partition."""
 
     def __init__(self, *arguments: Any, roles: Mapping[str, TopicName], **options: Any) -> None:
         self._roles = roles

@@ -1,4 +1,4 @@
-"""How a Kafka cluster is reached: servers, security, timeouts, and the names that it allows.
+"""Settings of a Kafka connection: servers, security, timeouts, and allowed names.
 
 Nothing here needs the client of Kafka, so a configuration is checked without loading it.
 
@@ -19,7 +19,7 @@ _NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
-    """How a broker is talked to, and who one is there; secrets are not in its repr.
+    """Encryption and authentication; secrets are not in the repr.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ class Security:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """How long things may take, in seconds.
+    """Timeouts in seconds.
 
     A dead worker holds its successor up for `transaction_s` and up to ten seconds more, or for
     `session_s`, whichever is longer.

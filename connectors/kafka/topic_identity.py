@@ -21,7 +21,7 @@ _NO_ID = str(UUID(int=0))
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What tells a topic from another of the same name.
+    """Identity of a topic: what tells it from another of the same name.
 
     Parameters
     ----------

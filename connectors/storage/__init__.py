@@ -1,1 +1,1 @@
-"""What one process keeps on its disk: snapshots, and a shelf for loops that wait."""
+"""Local storage of one process: snapshots, and a store of evicted loops."""

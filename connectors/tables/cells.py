@@ -1,4 +1,4 @@
-"""What one cell of a table means: a number, a text, a time, a label or a key.
+"""Cells of a table: numbers, texts, times, labels and keys.
 
 A missing cell (empty, null or NaN) is None; a cell that means nothing raises `ValueError` with a
 text that goes on after the column's name. Text cells come from CSV, typed ones from JSON lines and

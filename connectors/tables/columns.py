@@ -1,4 +1,4 @@
-"""Which column of a log is what, and how a row becomes an event.
+"""Columns of a log: their roles, and rows as events.
 
 What the features are is decided in `connectors.tables.columns`. In CSV the labels are integers if
 all labels of the first rows are, else text.
@@ -53,7 +53,7 @@ _POSIX = 1e9  # seconds since 1970 in 2001: times may have fractions, counters d
 
 
 class Kind(Enum):
-    """What a column holds."""
+    """Kind of the values of a column."""
 
     EMPTY = "nothing yet"
     NUMBER = "numbers"
@@ -263,7 +263,7 @@ class FeatureColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roles:
-    """What the user said about the columns."""
+    """Roles of columns, as the user gave them."""
 
     label: str | None
     time: str | None

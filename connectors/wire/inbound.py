@@ -1,4 +1,4 @@
-"""What comes in from a broker: one record becomes one input of the loop, or is rejected in words.
+"""Inbound records: each becomes one input of the loop, or is rejected with a reason.
 
 The outside is not trusted. Whatever a record holds, `read` returns; what cannot be understood comes
 as `Rejected` with the fault `malformed`, named by where it lies: `events:3:1234`.

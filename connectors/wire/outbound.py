@@ -1,4 +1,4 @@
-"""What goes out to a broker: each message becomes a record of its topic, with key and headers."""
+"""Outbound messages: each becomes a record of its topic, with key and headers."""
 
 from __future__ import annotations
 

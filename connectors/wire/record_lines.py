@@ -68,7 +68,7 @@ class _State(msgspec.Struct):
 
 
 class _Head(msgspec.Struct):
-    """What tells where an input belongs; anything else in it is for the worker to judge."""
+    """Fields that say where an input belongs; the worker checks all others."""
 
     type: Any = None
     key: Any = None
@@ -76,7 +76,7 @@ class _Head(msgspec.Struct):
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """What a line says of a record.
+    """Record that a line describes.
 
     Parameters
     ----------

@@ -179,7 +179,7 @@ def _neighbours_in(neighbours: list[Any]) -> tuple[Neighbour, ...]:
 
 
 class Shape:
-    """How the fields of one dataclass travel.
+    """Wire format of one dataclass.
 
     Parameters
     ----------

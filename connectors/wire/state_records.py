@@ -263,7 +263,7 @@ class HistoryError(ValueError):
 
 
 class History:
-    r"""What the topics `state` and `consensus` hold of one partition, the last record of each key.
+    r"""History of one partition: the last record of each key of `state` and `consensus`.
 
     Bytes are kept and decoded when asked for. A record that no worker can have written is told of
     then, if no later one has replaced it: whoever wrote it can take it away with a null.

@@ -1,4 +1,4 @@
-"""What was polled together, handed to the loops, and everything that comes of it.
+"""Batch of records: handed to the loops, with everything that comes of it.
 
 Nothing is read or written here: records go in, records come out, in their order. Of what a batch
 changed in a loop only the last state is written.
@@ -398,7 +398,7 @@ class Batch:
 
     @property
     def counts(self) -> Counter[str]:
-        """What went in and came out, by kind."""
+        """Numbers of inputs and outputs, by kind."""
         return self._results.counts
 
     @property

@@ -70,7 +70,7 @@ class EarlyAnswer:
 
     @property
     def size(self) -> int:
-        """How many bytes it has."""
+        """Size in bytes."""
         record = self.record
         in_headers = sum(len(name) + len(value) for name, value in record.headers)
         return len(record.key or b"") + len(record.value or b"") + in_headers

@@ -1,4 +1,4 @@
-"""What a worker says about itself: lines of its log, and a file that shows that it is alive."""
+"""Log lines of a worker, and the file that shows that it is alive."""
 
 from __future__ import annotations
 

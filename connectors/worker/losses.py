@@ -55,7 +55,7 @@ class LostRecordsError(UnfitTopicsError):
 
 
 class Losses:
-    r"""What is missing in one partition.
+    r"""Losses of one partition.
 
     Parameters
     ----------

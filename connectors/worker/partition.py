@@ -199,7 +199,7 @@ _KIND = "a partition"
 
 
 class Partition:
-    """What a worker holds of one partition.
+    """Loops of one partition, with what else a worker holds of it.
 
     Parameters
     ----------

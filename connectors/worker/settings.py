@@ -1,4 +1,4 @@
-"""How a worker works, and when it gives up."""
+"""Settings of a worker and of its loops."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TooManyBadError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSettings:
-    """How a worker works, whatever it learns.
+    """Settings of a worker that do not depend on its learner.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def check_share(recent: deque[bool], verdicts: Iterable[bool], max_bad_share: fl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopSettings:
-    """What the loops of every partition are made of.
+    """Settings of the loops of every partition.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class LoopSettings:
 
     @property
     def spans(self) -> dict[str, float | None]:
-        """What a snapshot must agree with, beside the model."""
+        """Settings that a snapshot must agree with, beside the model."""
         return {
             "expires_after_s": self.expires_after_s,
             "answer_horizon_s": self.answer_horizon_s,
@@ -119,7 +119,7 @@ class LoopSettings:
 
     @property
     def configuration(self) -> dict[str, Any]:
-        """What the topics must agree with: the record `configuration` of the topic `state`."""
+        """Record `configuration` of the topic `state`, which the topics must agree with."""
         return {"fingerprint": configured(self.model, self.total_budget), "keyed": self.keyed}
 
     def entity(self, key: str | None) -> str:

@@ -1,4 +1,4 @@
-"""What a long command shows while it runs.
+"""Console of the programs: progress, signals, exit codes, wording.
 
 Progress goes to stderr, and only to a terminal: a log file of a hundred bars helps nobody.
 

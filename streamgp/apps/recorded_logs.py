@@ -16,7 +16,7 @@ N_REASONS_SHOWN = 5
 
 
 class Notes:
-    """What the reader of a log has to say: shown once the work begins, as it comes from then on.
+    """Notes of the reader of a log: shown once the work begins, as they come from then on.
 
     So a command that is refused says nothing but why.
 

@@ -1,4 +1,4 @@
-"""What `streamgp send` does once its options are known: open, send, say how far it came."""
+"""Program of `streamgp send`: open, send, report."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ Say: TypeAlias = Callable[[str, float], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """When rows are sent, and when they are said to have happened.
+    """Pace of sending, and the times that rows are given.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What is known of an annotator, estimated from what became of the answers."""
+"""Estimates of an annotator's errors, from what became of the answers."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _LARGEST = 9.0
 
 
 class ErrorScale(ErrorRate):
-    """What is known of an annotator who gives numbers: how often wrong, and how exact if not.
+    """Estimates of an annotator who gives numbers: share of wrong ones, exactness of the others.
 
     `z` is the distance of a first answer from the forecast, in standard deviations of the latter.
     Were the annotator as exact as the learner expects, z² would be 1 on average; it is estimated as

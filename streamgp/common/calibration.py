@@ -130,7 +130,7 @@ def area_under_curve(cells: Sequence[Cell]) -> float | None:
 
 
 class Confidences:
-    """How often predictions of each confidence were right and wrong, in bounded memory.
+    """Counts of right and wrong predictions by confidence, in bounded memory.
 
     Cells are fine where predictions are sure: each spans a part of an octave of uncertainties, down
     to 2^-64, as those of an overconfident classifier differ by orders of magnitude.

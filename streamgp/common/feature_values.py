@@ -1,4 +1,4 @@
-"""What one value of a feature is, a number, a text or missing, and what number stands for it."""
+"""Values of features: numbers, categorical values and missing ones."""
 
 from __future__ import annotations
 

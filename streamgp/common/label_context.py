@@ -1,4 +1,4 @@
-"""What is known of a label beside its value, and which of it the methods of a learner take.
+"""Context of a label beside its value, and the parts of it that a learner's methods take.
 
 A learner of a user's own need not take all of it: what its methods take is read off their
 signatures, once, when the learner is handed over.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # A struct: two are made for each answer, and a frozen dataclass takes five times as long to make.
 class LabelContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a label beside its value; None for what is not known.
+    """Context of a label beside its value; None for what is not known.
 
     Parameters
     ----------

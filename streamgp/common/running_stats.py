@@ -44,12 +44,12 @@ class Moments:
 
     @property
     def location(self) -> float:
-        """Where the numbers are: the mean."""
+        """Mean of the numbers."""
         return self.mean
 
     @property
     def scale(self) -> float:
-        """How far they are apart: the standard deviation."""
+        """Standard deviation of the numbers."""
         return self.std
 
     @property
@@ -124,7 +124,7 @@ class Quartiles:
 
     @property
     def n(self) -> int:
-        """How many numbers there are."""
+        """Number of numbers."""
         return len(self.values)
 
     @property

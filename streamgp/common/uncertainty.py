@@ -1,4 +1,4 @@
-"""How unsure class probabilities are: functions of them with values between 0 and 1.
+"""Uncertainty of class probabilities: functions with values between 0 and 1.
 
 0 is sure, 1 knows nothing; the confidence of a prediction is `1 - uncertainty`. Learners weigh
 examples by it, rules ask by it, and metrics judge it.

@@ -53,7 +53,7 @@ class RuleSection(Section, frozen=True, kw_only=True, tag_field="rule"):
 
 
 class _AnyRule(ABC):
-    """What a setting may be that is a section of a rule, for msgspec and for `check`."""
+    """Type of a setting that is a section of a rule, for msgspec and for `check`."""
 
     kind: ClassVar[Kind]
     left_out: ClassVar[frozenset[str]] = frozenset()

@@ -94,7 +94,7 @@ class Log(Section, frozen=True, kw_only=True):
 
 
 class Loop(Section, frozen=True, kw_only=True):
-    """How long a request waits, how long an event can be answered, how many keys are ready."""
+    """Expiry of requests, answer horizon of events, number of keys in memory."""
 
     expires_after_s: Seconds | None = None
     answer_horizon_s: Seconds | None = None
@@ -221,7 +221,7 @@ Replication: TypeAlias = Annotated[int, Meta(ge=-1, le=32767)]
 
 
 class Security(Section, frozen=True, kw_only=True):
-    """How to be let in by the broker, and how to know that it is the right one."""
+    """Authentication at the broker, and verification of the broker."""
 
     protocol: Protocol = "PLAINTEXT"
     mechanism: Mechanism | None = None
@@ -236,14 +236,14 @@ class Security(Section, frozen=True, kw_only=True):
 
 
 class Broker(Section, frozen=True, kw_only=True):
-    """Where the topics are."""
+    """Address of the topics."""
 
     url: Url
     security: Security = Security()
 
 
 class Topics(Section, frozen=True, kw_only=True):
-    """What the topics are called, and how they are made."""
+    """Names of the topics, and how they are created."""
 
     prefix: Prefix = ""
     partitions: Count = 4
@@ -281,7 +281,7 @@ TOPIC_FIELDS: dict[TopicName, str] = {
 
 
 class Worker(Section, frozen=True, kw_only=True):
-    """How a worker goes about its work."""
+    """Settings of a worker."""
 
     group: Name = "streamgp"
     instance: Name | None = None

@@ -248,7 +248,7 @@ class Calibration:
 
     @property
     def _sides(self) -> tuple[int, int]:
-        """How many predictions were right, and how many wrong."""
+        """Return the numbers of right and of wrong predictions."""
         counts = self._by_confidence.counts()
         return sum(right for right, _ in counts), sum(wrong for _, wrong in counts)
 
@@ -386,7 +386,7 @@ class NumberErrors:
 
 
 class Tolerances:
-    """How far a number may be from the truth and still count as right.
+    """Largest distance from the truth at which a number still counts as right.
 
     By the standard deviation of all truths up to and including that of the event: a number that is
     further off says less than their mean does, which everybody knows without asking. As long as the

@@ -1,4 +1,4 @@
-"""What Gaussian processes with a bounded memory share: examples that are called by number.
+"""Gaussian processes with bounded memory, and their base: examples that have numbers.
 
 Which examples are retained, and what becomes of the others, is told in `sparse.py` and `window.py`.
 
@@ -199,7 +199,7 @@ class BoundedGP(ABC):
         return log_density(*self.misfits(), self.n)
 
     def misfits(self) -> tuple[Array, float]:
-        """What `ExactGP.misfits` returns, of observations each given those before it."""
+        """Return what `ExactGP.misfits` does, of observations each given those before it."""
         return self._gp.misfits()
 
     def leave_one_out(self) -> tuple[Array, Array]:
@@ -484,7 +484,7 @@ class NumberedGP:
         return self._gp.log_evidence()
 
     def misfits(self) -> tuple[Array, float]:
-        """What `ExactGP.misfits` returns."""
+        """Return what `ExactGP.misfits` does."""
         return self._gp.misfits()
 
     def leave_one_out(self) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""What a Gaussian process believes at a few points, from which it believes all else.
+"""Posterior of a Gaussian process at inducing points, which stand for all examples.
 
 Only the numbers live here, no kernel and no points: where the points lie, which examples they came
 from, and when a process begins to make do with a few of them, is told in `sparse.py`.
@@ -25,7 +25,7 @@ _HORIZON = 10.0
 
 
 class Look(NamedTuple):
-    """What one look at a point found out.
+    """Projection of one point on the inducing points.
 
     Parameters
     ----------

@@ -110,7 +110,7 @@ _SEPARABLE = 1e-6
 
 
 class ProjectedGP:
-    """What `ExactGP` is, but for a posterior that is kept at a basis of points and nowhere else.
+    """Gaussian process whose posterior is kept at inducing points alone; else like `ExactGP`.
 
     The examples behind these points are retained, in the order of their slots. The others were
     absorbed.
@@ -347,7 +347,7 @@ class ProjectedGP:
         self._last = self._means = None
 
     def misfits(self) -> tuple[Array, float]:
-        """What `ExactGP.misfits` returns, of observations each given those before it."""
+        """Return what `ExactGP.misfits` does, of observations each given those before it."""
         return self._misfits.dense(self.n_targets), self._log_det
 
     def are_separable(self) -> list[bool]:

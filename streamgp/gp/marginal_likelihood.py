@@ -1,4 +1,4 @@
-"""How well hyper-parameters explain what was learned, and in which direction they would do better.
+"""Log marginal likelihood of hyperparameters, and its gradient.
 
 Both measures are sums over all targets, which share one covariance, and come with their gradients
 by the natural logarithms of the kernel's hyper-parameters and of the noise variance.

@@ -131,7 +131,7 @@ class RandomFeatures:
         return features
 
     def _phase(self, i: int, value: float) -> Array:
-        """What a value that is a symbol adds to the phases, shape (m D,)."""
+        """Phases that a categorical value adds, shape (m D,)."""
         key = i, value
         phase = self._phases.get(key)
         if phase is None:

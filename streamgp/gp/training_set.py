@@ -1,4 +1,4 @@
-"""Where something was learned: points as they were handed over, and as a kernel stores them.
+"""Training set: points as they were handed over, and as a kernel stores them.
 
 Targets, and what follows from them, are elsewhere.
 

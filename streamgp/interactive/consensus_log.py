@@ -1,4 +1,4 @@
-"""What the model is told, and the line of the consensus log that says so.
+"""Learning of labels, and the lines of the consensus log.
 
 Every `LabelledExample` is made here, beside the one call on the model that it stands for; that
 keeps the log and the model equal. When to make it is the loop's business.

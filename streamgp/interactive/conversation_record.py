@@ -1,4 +1,4 @@
-"""What the loop remembers of one event, and how requests are named.
+"""Record of the conversation about one event, and names of its requests.
 
 The names are derived from the event: nothing has to be looked up to find the event of a request.
 
@@ -39,13 +39,13 @@ class GivenLabel:
 
     @property
     def context(self) -> LabelContext:
-        """What a learner may take of it beside the label."""
+        """Context of the label, for the learner."""
         return LabelContext(annotator=self.annotator, std=self.std, privileged=self.privileged)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is remembered of a label request or a challenge once it was sent."""
+    """Record of a label request or a challenge that was sent."""
 
     request_id: str
     expires_at: float | None

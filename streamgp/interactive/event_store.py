@@ -1,4 +1,4 @@
-"""Which events and answers the loop remembers, and whether an answer fits them.
+"""Store of the events and answers that a loop remembers.
 
 The states of the conversations are not changed here; see `conversation.py`.
 

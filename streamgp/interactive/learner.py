@@ -1,4 +1,4 @@
-"""What the loop asks of a model, and what it may ask of some."""
+"""Protocols of the models that a loop drives."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class SkepticalLearner(Protocol):
-    """What the loop asks of a model.
+    """Protocol of every model that a loop drives.
 
     The prediction and the two decisions are pure. A model of classes predicts with
     `predict_proba_one(x)`, the probability of each known label and `{}` before the first; a model
@@ -126,7 +126,7 @@ class Reviews(HoldsExamples, Protocol):
 
 
 class ReviewingLearner(Reviews, Protocol):
-    """What a skeptical learner offers that also doubts labels it has learned, now and then."""
+    """Protocol of a skeptical learner that also reviews labels it has learned."""
 
     @property
     def review_due(self) -> bool:
@@ -139,11 +139,11 @@ def as_reviewer(model: SkepticalLearner) -> ReviewingLearner | None:
 
 
 class Reach(Protocol):
-    """How far back a model looks."""
+    """Reach of retrospective queries."""
 
     @property
     def size(self) -> int:
-        """How many of the latest events it looks at."""
+        """Number of the latest events that it looks at."""
 
     @property
     def max_age_s(self) -> float | None:
@@ -170,11 +170,11 @@ class AsksBack(Protocol):
 
 
 class AskingBackLearner(AsksBack, Protocol):
-    """What a skeptical learner offers that also asks about earlier events, now and then."""
+    """Protocol of a skeptical learner that also asks about earlier events."""
 
     @property
     def reservoir(self) -> Reach:
-        """How far back it looks."""
+        """Reach of its retrospective queries."""
 
     @property
     def reservoir_due(self) -> bool:

@@ -1,4 +1,4 @@
-"""Which loops are held ready, and which wait on the shelf.
+"""LRU cache of loops; evicted loops are stored as snapshots.
 
 Deadlines and messages are the business of `keyed.py`; here loops only come and go, and what they
 would have done in the meantime is made up for.

@@ -59,7 +59,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """What the learner said about one event before it saw any label of it.
+    """Prediction of one event, made before any label of it was seen.
 
     `y` is None, and `proba` empty, before the first label. `n_learned` is the number of examples
     the learner held. Where targets are numbers, `mean` and `std` are those of an observation, `y`
@@ -134,7 +134,7 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What an annotator said.
+    """Reply of an annotator.
 
     Exactly one of `y` and `declined` is given. It refers to a request, or with `request_id` None
     to an event (a label that nobody asked for). `supersedes` names the annotator's own earlier

@@ -1,4 +1,4 @@
-"""Which of the labels learned may be doubted, and who is asked about the one that is.
+"""Retrospective queries: doubted labels, and earlier events without one.
 
 When to look, and what is doubtful, is the model's business.
 

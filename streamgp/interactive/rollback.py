@@ -206,7 +206,7 @@ class CallJournal:
 
 
 class Rollback:
-    """What the input at hand changes in a loop, so that it can be undone.
+    """Changes of a loop by the input at hand, which can be undone.
 
     Parameters
     ----------

@@ -98,7 +98,7 @@ SAME: Final[Literal["="]] = "="
 
 
 class Row(NamedTuple):
-    """What an input does in some states.
+    """Row of the table: the effect of an input in some states.
 
     `states` is `*` for all. A row without a mark holds for any mark; of several rows for a state,
     an input and a mark the first counts.
@@ -191,7 +191,7 @@ TABLE: Final = (
 
 
 class Outcome(NamedTuple):
-    """What an input does in one state."""
+    """Effect of an input in one state."""
 
     next: State
     messages: tuple[str, ...]

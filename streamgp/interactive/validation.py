@@ -1,4 +1,4 @@
-"""What the loop accepts from outside: every check and conversion of an input stands here.
+"""Validation of a loop's inputs: every check and conversion stands here.
 
 An input that cannot be understood is described in words (the loop makes a `Rejected` of it); the
 wrong type of message, or a clock that gives no number, is a programming error and raises.

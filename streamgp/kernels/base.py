@@ -1,4 +1,4 @@
-"""What a Gaussian process needs to know of a covariance function."""
+"""Protocol of a covariance function."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _T = TypeVar("_T", float, Array)
 
 
 class Composable:
-    """What can be added and multiplied."""
+    """Base class of kernels that can be added and multiplied."""
 
     __slots__ = ()
 

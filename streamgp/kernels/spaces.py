@@ -1,4 +1,4 @@
-"""Where points lie: how a kernel stores them, and how far they are from each other.
+"""Spaces of points: how a kernel stores them, and distances between them.
 
 All distances are squared, halved and negative, as exponents need them, and in length scales. Points
 of numbers only are here; those with texts are in `texts`.
@@ -42,7 +42,7 @@ def products_of(rows: Array, probe: Array) -> Array:
 
 
 class Space(Protocol):
-    """What a kernel that depends on distances needs to know of them."""
+    """Protocol of a space with distances."""
 
     @property
     def by_differences(self) -> bool:

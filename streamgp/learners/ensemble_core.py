@@ -1,4 +1,4 @@
-"""What our ensembles share: experts over dictionaries of features, and when they are fitted.
+"""Core of the ensembles: experts over dictionaries of features, and when they are fitted.
 
 Which feature is which coordinate, what length scales are measured in, and when amplitude and noise
 are fitted anew is settled here. What targets mean is the business of the learner around it.
@@ -385,7 +385,7 @@ class EnsembleGP(Unretained):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opinions:
-    """What experts believe of the classes of a point.
+    """Beliefs of experts about the classes of a point.
 
     Parameters
     ----------

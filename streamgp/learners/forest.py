@@ -64,7 +64,7 @@ class ForestSettings:
 
     @property
     def limits(self) -> Limits:
-        """What splits a leaf."""
+        """Limits that decide when a leaf is split."""
         return Limits(
             n_tests=int(self.n_tests),
             min_weight=int(self.min_weight),

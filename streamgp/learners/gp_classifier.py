@@ -148,7 +148,7 @@ class GPClassifier(base.MiniBatchClassifier):
 
     @property
     def n_drifts(self) -> int:
-        """How often all examples were forgotten because of a drift."""
+        """Number of times that all examples were forgotten because of a drift."""
         return 0 if self._watch is None else self._watch.n_drifts
 
     @property
@@ -408,5 +408,5 @@ def _as_they_are(Y: Array) -> Array:
 
 
 def _n_right(means: Array, variances: Array, Y: Array) -> float:  # noqa: ARG001
-    """How many labels were predicted before they were learned."""
+    """Number of labels that were predicted rightly before they were learned."""
     return float(np.count_nonzero(means.argmax(axis=1) == Y.argmax(axis=1)))

@@ -1,4 +1,4 @@
-"""What our learners share: one Gaussian process over dictionaries of features.
+"""Core of the learners: one Gaussian process over dictionaries of features.
 
 Which feature is which coordinate, which event is which example, and when hyper-parameters change is
 settled here. What the targets mean is the business of the learner around it.
@@ -317,7 +317,7 @@ class Core:
         return gp.targets[gp.retained.index(number)]
 
     def misfits(self) -> tuple[Array, float] | None:
-        """What `ExactGP.misfits` returns, None before the first example."""
+        """Return what `ExactGP.misfits` does, None before the first example."""
         return None if self.gp is None else self.gp.misfits()
 
     def log_evidence(self) -> float:

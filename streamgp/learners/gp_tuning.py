@@ -1,4 +1,4 @@
-"""When a learner fits its hyper-parameters, to what, and whether it takes what was found.
+"""Fitting of a learner's hyperparameters: when, to which objective, and what is accepted.
 
 How a fit is made is told in `streamgp.gp.hyperparameters`.
 
@@ -41,7 +41,7 @@ Merit: TypeAlias = Callable[[Array, Array, Array], float]
 
 
 class Tuning:
-    """What one learner knows of its hyper-parameters beside those that it was given.
+    """State of the hyperparameter search of one learner.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ class Tuning:
         return taken
 
     def _predicted(self, these: Hyperparameters, X: Array, Y: Array) -> tuple[Array, Array]:
-        """What `predicted_before_learned` returns, for a process with as many points."""
+        """Return what `predicted_before_learned` does, for a process with as many points."""
         if self._max_points is None or len(X) <= self._max_points:
             return predicted_before_learned(these, X, Y)
         gp = self._kind(these.kernel, these.noise_variance, self._max_points)

@@ -237,7 +237,7 @@ WARM_UP = 60
 
 
 class PrivilegedCore:
-    """What a classifier with privileged noise has learned, of classes that are numbers here.
+    """Core of a classifier with privileged noise; classes are numbers here.
 
     At any time it is, to the last bit, what a new one with the same hyper-parameters becomes that
     is taught the same examples in their order, as long as all of them are retained.

@@ -1,4 +1,4 @@
-"""Where examples are: among their features, and among what is known of their labels only.
+"""Inputs of examples: features, and privileged information of their labels.
 
 Features and privileged features each have columns, points and a kernel of their own. A label of
 which nothing privileged is known has a noise that is independent of all others.

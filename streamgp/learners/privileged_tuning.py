@@ -1,4 +1,4 @@
-"""When a classifier with privileged noise learns its hyper-parameters, and from which labels.
+"""Fitting of the hyperparameters of a classifier with privileged noise.
 
 How that is done is told in `streamgp.gp.latent_noise.fit`.
 
@@ -32,7 +32,7 @@ _MOST_TASKS = 4
 
 
 class PrivilegedTuning:
-    """What a classifier knows of its hyper-parameters beside those that it was given.
+    """State of the hyperparameter search of one classifier.
 
     Attributes
     ----------

@@ -126,12 +126,12 @@ class Brier(ProbabilityMetric):
 
     @property
     def reliability(self) -> float:
-        """How far forecasts are from what came true; 0 if calibrated."""
+        """Distance of forecasts from observed frequencies; 0 if calibrated."""
         return self._mean(b.n * (b.share - b.mean) ** 2 for bins in self._filled() for b in bins)
 
     @property
     def resolution(self) -> float:
-        """How far what comes true differs between forecasts."""
+        """Spread of the observed frequencies between forecasts."""
         return self.reliability + self.uncertainty - self.get()
 
     @property

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class ConversationMetric(Metric):
-    """What metrics of a conversation have in common.
+    """Base class of metrics of a conversation.
 
     Attributes
     ----------
@@ -186,7 +186,7 @@ class WrongLabelsKept(_Share):
 
 
 class AnnotatorError(ConversationMetric):
-    """How far the estimate of an annotator's error rate is from the observed one.
+    """Distance of the estimate of an annotator's error rate from the observed one.
 
     Examples
     --------

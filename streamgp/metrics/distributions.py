@@ -41,7 +41,7 @@ class MixtureOfNormals(Protocol):
 
     @property
     def weights(self) -> Sequence[float]:
-        """How much each part counts; they sum to 1."""
+        """Weight of each part; they sum to 1."""
 
     @property
     def components(self) -> Sequence[Distribution]:
@@ -49,7 +49,7 @@ class MixtureOfNormals(Protocol):
 
 
 class DistributionMetric(Metric):
-    """What metrics have in common that need the distribution of a number, not only its mean.
+    """Base class of metrics that need the distribution of a number, not only its mean.
 
     `interactive_val_score` hands it over; River's evaluators do not.
     """

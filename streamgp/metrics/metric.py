@@ -1,4 +1,4 @@
-"""What metrics of our own have in common with River's, whose module is slow to load."""
+"""Base class of metrics, like River's, whose module is slow to load."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from river import base
 
 
 class Metric(base.Base):
-    """What the metrics here have in common; less is better unless they say otherwise."""
+    """Base class of the metrics; less is better unless they say otherwise."""
 
     def get(self) -> float:
         """Return the value; 0 before the first update, as River's metrics do."""

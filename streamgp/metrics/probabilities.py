@@ -20,7 +20,7 @@ _CELLS_PER_OCTAVE = 1024
 
 
 class ProbabilityMetric(Metric):
-    """What metrics of class probabilities have in common."""
+    """Base class of metrics of class probabilities."""
 
     @property
     def requires_labels(self) -> bool:

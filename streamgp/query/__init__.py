@@ -1,4 +1,4 @@
-"""When to ask, when to challenge, and how many questions are allowed.
+"""Query strategies, challenge rules and budgets, and the learners around them.
 
 `criteria` measure, `strategies` decide, `budgets` limit; `SkepticalClassifier` and
 `SkepticalRegressor` put them around a learner. Modules are loaded when a name of theirs is asked

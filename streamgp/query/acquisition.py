@@ -41,11 +41,11 @@ class Mixture(Protocol):
 
     @property
     def weights(self) -> Sequence[float]:
-        """How much each expert counts; they sum to 1."""
+        """Weight of each expert; they sum to 1."""
 
     @property
     def components(self) -> Sequence[Distribution | Posterior]:
-        """What each expert believes."""
+        """Belief of each expert."""
 
 
 @runtime_checkable
@@ -54,7 +54,7 @@ class HavingExperts(Protocol):
 
     @property
     def n_experts(self) -> int:
-        """How many they are."""
+        """Number of experts."""
 
 
 AnyBelief: TypeAlias = Belief | Distribution

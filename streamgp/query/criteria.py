@@ -1,4 +1,4 @@
-"""What can be measured about a belief: functions of a posterior or of class probabilities.
+"""Criteria: functions of a posterior or of class probabilities.
 
 Each returns a number that grows with the reason to ask, or to challenge. Nothing is decided here.
 
@@ -37,7 +37,7 @@ def normal_cdf(mean: float, variance: float) -> float:
 
 
 def doubt(belief: Belief) -> float:
-    """How unsure the learner is of its own prediction.
+    """Return the uncertainty of a learner about its own prediction.
 
     For a posterior the probability that the predicted class has a negative score,
     `1 - Φ(mean / std)` with the latent standard deviation (ISGP Eq. 7; with the noise included,
@@ -60,7 +60,7 @@ def doubt(belief: Belief) -> float:
 
 
 def contradiction(belief: Belief, given: Label) -> float:
-    """How strongly the prediction contradicts a given label, 0 if they agree (ISGP Eq. 8).
+    """Return how strongly the prediction contradicts a given label, 0 if they agree (ISGP Eq. 8).
 
     `Φ((mean_predicted - mean_given) / std)`; a class never seen has mean 0. For plain
     probabilities the difference of the two. The paper sets agreement to 0 by hand, as Eq. 8 would

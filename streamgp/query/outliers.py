@@ -17,7 +17,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudentT:
-    """Where the answer of an annotator who is not mistaken will lie.
+    """Distribution of the answer of an annotator who is not mistaken.
 
     Student's t, since how much targets vary is an estimate from few of them.
 

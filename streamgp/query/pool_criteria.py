@@ -1,4 +1,4 @@
-"""Which point of a pool to ask about: the criteria of Kotova and Panov, corrected.
+"""Pool criteria of Kotova and Panov, corrected.
 
 `f` is the function learned so far, `f_t^u` what it would become if point `u` had the label `t` that
 changes it least. A criterion measures `f_t^u`, or how far it is from `f`; the larger, the better.
@@ -37,7 +37,7 @@ Mask: TypeAlias = NDArray[np.bool_]
 
 
 class JointBelief(Protocol):
-    """What is believed of several points at once; a `PoolPosterior` is one."""
+    """Protocol of a joint belief about several points; a `PoolPosterior` is one."""
 
     @property
     def functions(self) -> Array:
@@ -58,7 +58,7 @@ class JointBelief(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joint:
-    """What a learner of indicators believes of several points, in the terms of the criteria.
+    """Joint belief of a learner of indicators, in the terms of the criteria.
 
     Attributes
     ----------
@@ -162,7 +162,7 @@ def rkhs(posterior: JointBelief, unlabelled: Mask) -> Array:  # noqa: ARG001
 
 
 def hvar(posterior: JointBelief, unlabelled: Mask) -> Array:  # noqa: ARG001
-    """What the squared norm grows by, times the variance: `max(0, 1 - |f(u)|)²`."""
+    """Return the growth of the squared norm, times the variance: `max(0, 1 - |f(u)|)²`."""
     found: Array = np.square(np.maximum(shortfalls(posterior.functions), 0.0)).sum(axis=0)
     return found
 

@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """What is known of a rule that a configuration can name.
+    """Entry of a rule that a configuration can name.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def reasons() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnerEntry:
-    """What is known of a learner of streamgp that a configuration can name.
+    """Entry of a learner that a configuration can name.
 
     Parameters
     ----------

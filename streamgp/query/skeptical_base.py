@@ -1,4 +1,4 @@
-"""What skeptical learners share: the path of an event, of its label, and over a restart.
+"""Base of skeptical learners: the path of an event, of its label, and over a restart.
 
 A skeptical learner is the outermost wrapper around a River estimator. What it believes, and whom,
 depends on the kind of target: `SkepticalClassifier` and `SkepticalRegressor` say.

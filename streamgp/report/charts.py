@@ -232,7 +232,7 @@ _LINE_STYLES = ("-", "--", "-.", ":")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """How one learner fared over time: parallel sequences, one entry per point drawn.
+    """Learning curve of one learner: parallel sequences, one entry per point drawn.
 
     Parameters
     ----------

@@ -65,7 +65,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How the run went on: parallel sequences, one entry per point.
+    """Progress of the run: parallel sequences, one entry per point.
 
     `accuracy`, or `mae` where targets are numbers, is that of all predictions so far, None before
     the first that could be scored; the other one is empty.
@@ -116,7 +116,7 @@ class Reliability:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByConfidence:
-    """How many predictions were right and wrong, in equal steps of confidence from 0 to 1."""
+    """Numbers of right and wrong predictions, in equal steps of confidence from 0 to 1."""
 
     right: Sequence[int]
     wrong: Sequence[int]
@@ -128,7 +128,7 @@ class ByConfidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """What class probabilities were worth; a number is None where nothing could be counted."""
+    """Quality of class probabilities; a number is None where nothing could be counted."""
 
     n: int
     overconfidence: float | None
@@ -171,7 +171,7 @@ class AnnotatorCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """How the estimate of one annotator's error rate went on, answer by answer."""
+    """Estimates of one annotator's error rate, answer by answer."""
 
     name: str | None
     n_answers: Sequence[int]

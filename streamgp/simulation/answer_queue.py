@@ -124,7 +124,7 @@ class NamedAnnotator(Annotator, Protocol):
 
     @property
     def name(self) -> str:
-        """How the annotator signs."""
+        """Name with which the annotator signs."""
 
 
 class AnnotatorPanel:

@@ -17,7 +17,7 @@ TICK_S = 1e-3
 
 
 class Loop(Protocol):
-    """What is driven: an `InteractiveLoop`, or `KeyedLoops`."""
+    """Protocol of what is driven: an `InteractiveLoop`, or `KeyedLoops`."""
 
     def on_event(
         self, event: Event, now: float, *, written_at: float | None = None

@@ -1,4 +1,4 @@
-"""How the trees of a grove and the examples that they remember lie in arrays.
+"""Array storage of the trees of a forest and of the examples that they remember.
 
 Nodes and leaves of all trees share one table each, which double when they are full. What is done
 with them is the business of `vectorised` and `compiled`.
@@ -48,7 +48,7 @@ OWN_NODES, TRIED = 0, 1
 
 
 class Limits(NamedTuple):
-    """What splits a leaf.
+    """Limits that decide when a leaf is split.
 
     Parameters
     ----------

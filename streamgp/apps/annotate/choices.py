@@ -1,4 +1,4 @@
-"""Which key stands for which label, and what a typed label means."""
+"""Choices of labels: their keys, and typed labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an annotator can say, and how it is understood."""
+"""Commands of an annotator, and their parsing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from streamgp.base import Label
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """What the annotator wants.
+    """Command of the annotator.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class UnclearLineError(Exception):
 
 
 class Face(Protocol):
-    """Where questions are shown and commands come from."""
+    """Protocol of a user interface: shows questions, returns commands."""
 
     def __enter__(self) -> Face: ...
 

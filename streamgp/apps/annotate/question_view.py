@@ -1,4 +1,4 @@
-"""How a question looks to the person who is asked: text only, the same on a terminal and in a pipe.
+"""View of a question: text only, the same on a terminal and in a pipe.
 
 Names, labels and features come from outside; what could do something to a terminal is replaced.
 

@@ -60,7 +60,7 @@ class AnswerSender:
 
     @property
     def trouble(self) -> str | None:
-        """What is wrong with the broker, None if nothing is."""
+        """Trouble with the broker, None if there is none."""
         with self._news:
             self._check()
             return self._trouble
@@ -137,7 +137,7 @@ class AnswerSender:
 
 @dataclass(slots=True, kw_only=True)
 class Counts:
-    """What a simulated annotator has done.
+    """Counts of a simulated annotator's answers.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ class UnderWay:
 
     @property
     def next_at(self) -> float | None:
-        """When the next answer is due, None if none is."""
+        """Time of the next answer, None if none is due."""
         return self._waiting[0][0] if self._waiting else None
 
     def add(self, question: Question, answer: Answer) -> None:

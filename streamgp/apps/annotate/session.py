@@ -1,4 +1,4 @@
-"""What `streamgp annotate` does once its options are known: open, answer, say how it ended."""
+"""Program of `streamgp annotate`: open, answer, report."""
 
 from __future__ import annotations
 

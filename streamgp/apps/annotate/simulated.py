@@ -1,4 +1,4 @@
-"""What `streamgp annotate --simulate` does: answer every question by itself.
+"""Program of `streamgp annotate --simulate`: answers every question by itself.
 
 Questions are known before truths are looked for: the events are read only as far as a question
 waits for one of them. So what was asked long ago finds its truth, and little has to be remembered.
@@ -246,7 +246,7 @@ class Simulation:
 
     @property
     def counts(self) -> Counts:
-        """What was done."""
+        """Counts so far."""
         return self._under_way.counts
 
     @property

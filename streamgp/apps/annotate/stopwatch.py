@@ -1,4 +1,4 @@
-"""How long a question was in front of whoever answers it.
+"""Response times: how long a question was in front of the annotator.
 
 What counts is the time in which it was shown, all of it: also before it was skipped, or before the
 broker was away. What does not count is the time in which it was not: while something else was on

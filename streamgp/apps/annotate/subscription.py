@@ -147,7 +147,7 @@ _RETRY_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sitting:
-    """Who answers, and what.
+    """Settings of one annotator's session.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What workers have learned, as the topics `state` and `consensus` hold it."""
+"""Contents of the topics `state` and `consensus`: what workers have learned, and losses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NO_LOOP = (CONFIGURATION, FORGOTTEN, BUDGET)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
-    """What the topics hold of one loop.
+    """Contents of the topics about one loop.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Learned:
 
     @property
     def name(self) -> str:
-        """What to call it."""
+        """Name for people."""
         return self.entity or "all keys"
 
 
@@ -238,7 +238,7 @@ class InputProgress:
 
     @property
     def n_waiting(self) -> int:
-        """How many inputs wait; of `consensus` these are lines of the workers themselves."""
+        """Number of inputs that wait; of `consensus` these are lines of the workers themselves."""
         return sum(each.n_waiting for (topic, _), each in self.backlog.items() if topic in _SENT)
 
     @property

@@ -223,7 +223,7 @@ class Deployment:
 
     @property
     def url(self) -> str:
-        """Where the topics are."""
+        """Address of the topics."""
         assert self.config.broker is not None  # or it could not have been opened
         return self.config.broker.url
 

@@ -1,4 +1,4 @@
-"""What `streamgp dead-letters` does: look at what could not be used, and send it once more."""
+"""Dead letters: listing, and sending them once more (`streamgp dead-letters`)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PER_LINE = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Which dead letters are meant.
+    """Selection of dead letters.
 
     Parameters
     ----------

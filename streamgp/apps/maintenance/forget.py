@@ -31,7 +31,7 @@ _PATIENCE_S = 0.5
 
 @dataclass(slots=True)
 class Traces:
-    """What the topics of labels and state hold of one entity.
+    """Traces of one key in the topics of labels and state.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What `streamgp rebuild` does: two learners beside each other, and one in the place of the other.
+"""Replacement of a learner (`streamgp rebuild`): both are compared on the same examples.
 
 Taking over writes a new head for every loop; the pages of conversations and the consensus log stay.
 First every partition is marked as being rebuilt, in the end as worked on by the new configuration:
@@ -58,7 +58,7 @@ _NUMBER_TITLES = [
 
 @dataclass(slots=True)
 class Score:
-    """How one learner did.
+    """Score of one learner.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class Score:
 
 @dataclass(slots=True, kw_only=True)
 class Comparison:
-    """How two learners did on the same examples.
+    """Scores of two learners on the same examples.
 
     Attributes
     ----------

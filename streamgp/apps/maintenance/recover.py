@@ -1,4 +1,4 @@
-"""What `streamgp recover` does: state that was lost, made anew from the consensus log.
+"""Recovery of the topic `state` from the consensus log (`streamgp recover`).
 
 First every partition that has lost something is marked as being recovered, in the end as worked on
 by the configuration: whatever happens in between, no worker goes on with half of it, and the same

@@ -1,4 +1,4 @@
-"""What `--state DIR` holds: a replay cut anywhere, from which the next one goes on.
+"""Checkpoints of a replay (`--state DIR`): cut anywhere, the next one goes on.
 
 One file holds the loop, how far the log was taken, the answers on their way and all counts; the
 loops of keys that are not held ready lie beside it. What the sizes of the message files were is
@@ -180,7 +180,7 @@ _PAUSE_PER_COST = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """Where a replay was cut.
+    """Position at which a replay was cut.
 
     Parameters
     ----------

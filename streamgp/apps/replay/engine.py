@@ -205,7 +205,7 @@ class CountingSink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """What came of a run.
+    """Result of a run.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What `streamgp forget` does: one key taken out of the state and the files of a replay."""
+"""Removal of one key from the state and the files of a replay (`streamgp forget`)."""
 
 from __future__ import annotations
 

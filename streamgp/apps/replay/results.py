@@ -1,4 +1,4 @@
-"""What a replay leaves behind: the summary, the timing and the text for the terminal.
+"""Results of a replay: the summary, the timing and the text for the terminal.
 
 Only `timing.json` holds durations, and nothing holds a path or the time of day, so that the same
 log and seed give the same bytes everywhere else.
@@ -67,7 +67,7 @@ class Counted(Protocol):
 
     @property
     def points(self) -> Points:
-        """How it went on."""
+        """Progress of the run."""
 
 
 def write_results(
@@ -261,7 +261,7 @@ N_ESTIMATES_SHOWN = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Summary:
-    """What a page needs of `summary.json`."""
+    """Parts of `summary.json` that a page needs."""
 
     streamgp: str
     log: str

@@ -1,4 +1,4 @@
-"""What `streamgp replay` does once its options are known: open, play, write, show."""
+"""Run of `streamgp replay`: open, play, write, show."""
 
 from __future__ import annotations
 

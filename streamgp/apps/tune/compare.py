@@ -1,4 +1,4 @@
-"""What `streamgp tune --compare` does: several configurations, one log, one table, one picture."""
+"""Comparison by `streamgp tune --compare`: several configurations on one log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How good a learner is on a recording: every event is predicted before its label is learned.
+"""Prequential score of a learner on a recording: test on each event, then learn it.
 
 An exact Gaussian process whose hyper-parameters stay as they are needs no stream for that: one
 factorisation holds all predictions. Any other goes through the log event by event.
@@ -152,7 +152,7 @@ MOST_AT_ONCE = 5000
 
 @dataclass(slots=True, kw_only=True)
 class Score:
-    """How good predictions were, and how many questions they would have led to.
+    """Score of predictions, and the questions that they would have led to.
 
     Parameters
     ----------

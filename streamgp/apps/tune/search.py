@@ -1,4 +1,4 @@
-"""What `streamgp tune` does when it searches: read, try, show, write."""
+"""Search of `streamgp tune`: read, try, show, write."""
 
 from __future__ import annotations
 

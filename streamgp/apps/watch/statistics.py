@@ -1,4 +1,4 @@
-"""What `streamgp watch` counts: records of all topics, folded into a few numbers.
+"""Statistics of `streamgp watch`: records of all topics, folded into a few numbers.
 
 Topics come in any order among each other: a prediction may be read before its event, an answer
 before the question.
@@ -46,7 +46,7 @@ _Id: TypeAlias = "tuple[str | None, str]"
 
 
 class _Known:
-    """What is known of one event."""
+    """Facts about one event."""
 
     # truth  None while it is unknown, or if nobody knows it
     # tolerance  for numbers: how far one may be from it and still be right

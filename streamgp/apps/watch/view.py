@@ -1,4 +1,4 @@
-"""What `streamgp watch` shows: a few lines of text, the same on a terminal and in a file."""
+"""View of `streamgp watch`: a few lines of text, the same on a terminal and in a file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NAME_WIDTH = 14
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
-    """What is asked of the broker, not read from the topics.
+    """Figures asked of the broker, not read from the topics.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What `streamgp check` looks at, one thing after the other, and how it says so."""
+"""Checks of `streamgp check`, one after the other, and their report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker says while it works: one line for each event, to people or to machines.
+"""Log of a worker: one line for each event, for people or for machines.
 
 A line has a time, a level, the name of the event and its fields, never what was observed, said or
 learned. On a terminal it is text, elsewhere one JSON object.

@@ -1,4 +1,4 @@
-"""What `streamgp run` does once its options are known: open, check, work, and end with a reason."""
+"""Process of `streamgp run`: open, check, work, and end with a reason."""
 
 from __future__ import annotations
 

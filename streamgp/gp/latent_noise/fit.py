@@ -27,7 +27,7 @@ _UNEXPLAINED = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
-    """What is learned of labels with latent noise, and how much is expected beforehand.
+    """Hyperparameters of labels with latent noise, and their priors.
 
     The amplitude of the decision function is always held: multiplying it is the same as lowering
     the noise. So only a kernel with parts has one that is learned; there the two share the change.
@@ -147,14 +147,14 @@ def fit_labels(
 
 
 def _free(model: LabelModel, learned: Learned) -> Flags:
-    """Which entries of the vector of a model are learned."""
+    """Return which entries of the parameter vector are learned."""
     g = model.privileged_kernel
     by_g = np.zeros(0, dtype=bool) if g is None else _lengths(g) | learned.learns_noise
     return np.concatenate([_lengths(model.kernel), by_g, [g is None or learned.learns_noise]])
 
 
 def _lengths(kernel: Kernel) -> Flags:
-    """Which hyper-parameters are no amplitude; that of a kernel with parts cannot be told."""
+    """Return which hyperparameters are no amplitude; of a kernel with parts none is known to be."""
     free = np.ones(len(kernel.theta), dtype=bool)
     if isinstance(kernel, Radial):
         scale = kernel.length_scale

@@ -21,7 +21,7 @@ from streamgp.kernels import Kernel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelModel:
-    """What is believed of labels beforehand.
+    """Prior of labels with latent noise.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class LabelledPoints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """How well a model explains labels, and in which direction it would do better.
+    """Approximate log evidence of a model, and its gradient.
 
     Parameters
     ----------

@@ -145,7 +145,7 @@ class OnlineLabels:
         return other
 
     def tells(self) -> Array:
-        """How much each label narrows `f` where it is, given all others, in nats, shape (n,).
+        """Information of each label about `f`, given all others, in nats, shape (n,).
 
         `log(v_without / v) / 2`, the information in its factor; negative where it widens it. What a
         label says is left out on purpose: of a wrong one much would change without it.

@@ -1,4 +1,4 @@
-"""What one label says of a decision function and of its own noise: moments by quadrature.
+"""Tilted moments of a decision function and of a label's noise, by quadrature.
 
 A label `y`, -1 or +1, is the sign of `f + e`, where the noise `e` has the variance `exp(g)`. Both
 `f` and `g` are latent. Given what all other labels say of them, their means and variances with this

@@ -1,4 +1,4 @@
-"""What a loop consists of, and how that survives a restart: whole, or piece by piece.
+"""Restart of a loop: from a snapshot, or from its parts.
 
 What the inputs do is told in `loop.py`.
 

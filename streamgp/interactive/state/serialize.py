@@ -1,4 +1,4 @@
-"""What a loop must not forget beside its labelled examples, as plain values and back.
+"""Serialization of a loop's state, beside its labelled examples, as plain values.
 
 The head holds the model and the counters, a plain record one conversation. Both are the same in a
 snapshot (`saving.py`) and in what is published piece by piece (`parts.py`).
@@ -404,7 +404,7 @@ class StateChangelog:
 
     @property
     def fingerprint(self) -> str:
-        """What stands for the configuration of the model."""
+        """Fingerprint of the configuration of the model."""
         if self._fingerprint is None:
             self._fingerprint = self._model.fingerprint()
         return self._fingerprint

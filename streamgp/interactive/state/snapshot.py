@@ -36,7 +36,7 @@ class SnapshotError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """What a snapshot holds.
+    """Contents of a snapshot.
 
     Parameters
     ----------
