@@ -1,7 +1,8 @@
 """Records and topics: what a worker, an annotator's program and a feeder ask of a broker.
 
-Here everything is bytes in partitions; what they mean is told in `inbox`, `outbox` and `statelog`.
-Kafka, a SQLite database and this process's memory each provide `Topics`.
+Here everything is bytes in partitions; what they mean is told in `connectors.wire`: `inbound`,
+`outbound` and `state_records`. Kafka, a SQLite database and this process's memory each provide
+`Topics`.
 
 """
 

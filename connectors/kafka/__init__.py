@@ -1,1 +1,1 @@
-"""Apache Kafka: topics shared by workers, exactly once; only `library` knows the client library."""
+"""Apache Kafka: topics shared by workers, exactly once; `client_import` alone knows the client."""

@@ -1,6 +1,6 @@
 """Looks into the client of Kafka for what it does not tell, and does not do, by itself.
 
-This module, `packing.py` and `unpacking.py` are the only ones that touch what is not public there;
+This module and `record_codec.py` are the only ones that touch what is not public there;
 tests on a real broker hold each of them, and the version is pinned.
 
 """

@@ -4,7 +4,7 @@ Both topics are compacted: of each key the last record counts, and a null takes 
 `<entity>\x1f<name>` for a part of a loop's state, `<entity>\x1f<event_id>\x1f<revision>` for a
 line of the consensus log; the entity is the key of the events, or nothing where one loop serves
 all. What the state means is the business of the loop; what the records of a partition come to is
-told in `history`.
+told below.
 
 """
 

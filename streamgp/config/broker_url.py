@@ -1,6 +1,6 @@
 """Addresses of brokers: `kafka://host:9092,host2:9092`, `file://DIR` and `memory://`.
 
-Only what an address says stands here; `deployed` opens what is there.
+Only what an address says stands here; `streamgp.apps.deployment` opens what is there.
 
 """
 

@@ -35,7 +35,7 @@ from streamgp.query.registry import Kind, TargetName, rules
 
 # --- What cannot be together in the settings of a worker.
 #
-# Types and ranges are in `worker_settings`; here stands what one setting has to do with another.
+# Types and ranges are in `settings`; here stands what one setting has to do with another.
 
 
 _LONGEST_TOPIC = 249  # Kafka's limit

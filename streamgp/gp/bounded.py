@@ -1,6 +1,6 @@
 """Gaussian processes with bounded memory, and their base: examples that have numbers.
 
-Which examples are retained, and what becomes of the others, is told in `sparse.py` and `window.py`.
+Which examples are retained, and what becomes of the others, is told in `sparse.py`.
 
 """
 

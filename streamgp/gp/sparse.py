@@ -1,7 +1,7 @@
 """Gaussian process regression in constant time and memory: exact at first, then at a few points.
 
 When the process begins to make do with a few points, and what becomes of the examples, is told
-here; how it goes on from there is told in `projected.py`.
+here; how it goes on from there is told in `inducing_regression.py`.
 
 """
 

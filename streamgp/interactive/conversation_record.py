@@ -83,7 +83,7 @@ class Record:
     # revision      corrections of the label so far.
     # answer_ids    accepted answers, forgotten with the event.
     # serial        number of the event in the order in which the memory took them.
-    # page          where it was published, None while it was not; see `pages.py`.
+    # page          where it was published, None while it was not; see `event_store.py`.
     # is_plain      whether the features are known to be plain JSON values: it is asked often.
     __slots__ = (
         "answer_ids",

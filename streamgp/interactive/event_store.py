@@ -1,6 +1,6 @@
 """Store of the events and answers that a loop remembers.
 
-The states of the conversations are not changed here; see `conversation.py`.
+The states of the conversations are not changed here; see `moderator.py`.
 
 """
 
@@ -21,7 +21,7 @@ from streamgp.interactive.messages import Answer, Event, Fault
 # What a loop must not forget is published piece by piece, so that a change costs what has changed
 # and not all there is. Conversations that are put away together share a page; a page is published
 # whole, whenever one of its conversations changes or is forgotten. Which pieces there are beside
-# the pages, and what is not put away yet, is told in `parts.py`.
+# the pages, and what is not put away yet, is told in `state/serialize.py`.
 
 
 PlainRecord: TypeAlias = list[Any]

@@ -1,7 +1,7 @@
 """Spaces of points: how a kernel stores them, and distances between them.
 
 All distances are squared, halved and negative, as exponents need them, and in length scales. Points
-of numbers only are here; those with texts are in `texts`.
+of numbers only come first, those with texts behind them.
 
 """
 

@@ -1,7 +1,7 @@
 """Gaussian process regressor that learns one example at a time.
 
 Dictionaries and numbers in, a number or a normal distribution out; what is shared with the
-classifier is `core.py`.
+classifier is `gp_core.py`.
 
 """
 

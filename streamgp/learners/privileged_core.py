@@ -1,7 +1,7 @@
 """Classes with latent noise over dictionaries of features: names, scales and hyper-parameters.
 
 Which feature is which coordinate, which event is which example, when privileged features are scaled
-anew and when hyper-parameters change is settled here; what is learned, in `privileged_tasks.py`.
+anew and when hyper-parameters change is settled here, and what is learned.
 
 """
 

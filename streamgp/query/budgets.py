@@ -428,7 +428,7 @@ class AdaptiveThreshold:
 
     @property
     def threshold(self) -> float | None:
-        """Threshold that a score has to exceed; None before the first event, which is asked about."""
+        """Threshold that a score has to exceed; None before the first event, which is asked for."""
         return None if self._log is None else math.exp(self._log)
 
     def allows(self, decision: Decision, now: float) -> bool:  # noqa: ARG002

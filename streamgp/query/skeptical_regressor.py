@@ -1,6 +1,6 @@
 """The outermost wrapper around a regressor: it asks for numbers, and doubts them.
 
-What it shares with the one for classes is in `wrapper.py`, what it doubts in `outliers.py`.
+What it shares with the one for classes is in `skeptical_base.py`, what it doubts in `outliers.py`.
 
 """
 

@@ -1,7 +1,7 @@
 """Simulated annotators: people who err, decline and take their time, for experiments.
 
-They know the truth and the question, and nothing of the learner. `tired.py` has one whose errors
-grow with the questions, `panel.py` several of them at once.
+They know the truth and the question, and nothing of the learner. One's errors grow with
+the questions; `answer_queue.py` has several of them at once.
 
 """
 

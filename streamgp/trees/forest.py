@@ -1,7 +1,7 @@
 """Several online random forests over the same examples.
 
-Vectors and class numbers in, probabilities out. What the trees do is in `vectorised` and, many
-times as fast where numba is installed, in `compiled`: equal to the last bit.
+Vectors and class numbers in, probabilities out. What the trees do is in `numpy_backend`
+and, many times as fast where numba is installed, in `numba_backend`: bitwise equal.
 
 """
 
@@ -36,7 +36,7 @@ _LARGEST_MEAN = 16.0
 
 @cache
 def fastest() -> ModuleType:
-    """Return what grows the trees: `compiled` if there is numba, else `vectorised`."""
+    """Return what grows the trees: `numba_backend` if there is numba, else `numpy_backend`."""
     try:  # late: numba takes half a second to import
         return import_module("streamgp.trees.numba_backend")
     except ImportError:  # there is none, or one that does not go with this numpy
@@ -64,7 +64,7 @@ class Forest:
     seeds
         A seed for each forest.
     kernels
-        What grows the trees, `vectorised` or `compiled`; None for the faster one that there is.
+        What grows the trees, `numpy_backend` or `numba_backend`; None for the faster one there is.
 
     Attributes
     ----------

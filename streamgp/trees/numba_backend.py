@@ -1,6 +1,6 @@
 """Growing trees and asking them, compiled by numba.
 
-The twin of `vectorised` and `splits`, function by function and to the last bit, many times as fast;
+The twin of `numpy_backend`, function by function and bitwise, many times as fast;
 what the functions do is said there. All are in this file, since numba looks at no other to tell
 whether what it has compiled before is out of date. Constants of other modules are compiled in: who
 changes one of those changes something here.

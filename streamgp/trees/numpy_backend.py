@@ -1,6 +1,6 @@
 """Growing trees and asking them in numpy: many trees at once, and no other tool.
 
-The twin of `compiled`, function by function and to the last bit, for whoever has no numba. Weights
+The twin of `numba_backend`, function by function and bitwise, where there is no numba. Weights
 are whole numbers, whose sums are exact in any order; where others are added, it is in the order of
 a loop.
 

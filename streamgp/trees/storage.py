@@ -1,7 +1,7 @@
 """Array storage of the trees of a forest and of the examples that they remember.
 
 Nodes and leaves of all trees share one table each, which double when they are full. What is done
-with them is the business of `vectorised` and `compiled`.
+with them is the business of `numpy_backend` and `numba_backend`.
 
 """
 

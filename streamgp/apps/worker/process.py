@@ -200,7 +200,7 @@ def run_worker(
 
     Returns
     -------
-    The exit status, see `exit_codes`.
+    The exit status, see `streamgp.apps.console`.
 
     """
     try:

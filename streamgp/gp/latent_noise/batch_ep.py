@@ -3,7 +3,7 @@
 Each label is replaced by a Gaussian factor for the decision function `f` and one for the log noise
 variance `g`, until all agree with what `tilted` says of each label beside the others. With the
 noise known this is probit Gaussian process classification. Labels one by one: `online_ep.py`; the
-choice of kernels: `label_fit.py`.
+choice of kernels: `fit.py`.
 
 """
 

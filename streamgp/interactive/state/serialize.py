@@ -1,7 +1,7 @@
 """Serialization of a loop's state, beside its labelled examples, as plain values.
 
 The head holds the model and the counters, a plain record one conversation. Both are the same in a
-snapshot (`saving.py`) and in what is published piece by piece (`parts.py`).
+snapshot and in what is published piece by piece.
 
 """
 
@@ -205,7 +205,7 @@ def record_of(
 # --- A loop as a snapshot and back.
 #
 # It holds the labelled examples, which are in the consensus log as well, and what
-# `plain_state.py` names. How a snapshot is laid out in bytes is told in `snapshot.py`.
+# the beginning of this module names. How a snapshot is laid out in bytes is told in `snapshot.py`.
 
 
 KIND = "a loop"
@@ -370,8 +370,8 @@ def examples_of(body: State, blob: bytes) -> list[Example]:
 # --- What a loop must not forget, published piece by piece.
 #
 # The head, with the latest conversations, is one part, every page of earlier ones another (see
-# `pages.py`). Together with the consensus log, which holds the labelled examples, the parts that
-# were published last make the loop again. Who publishes them, and where, is decided elsewhere.
+# `event_store.py`). Together with the consensus log, which holds the labelled examples, the parts
+# that were published last make the loop again. Who publishes them, and where, is decided elsewhere.
 
 
 HEAD = "head"
