@@ -75,7 +75,7 @@ class Town:
         writer = self.topics.writer("test")
         for message in messages:
             writer.send(self._outbox.message(message, None))
-        writer.flush()
+        writer.close()
 
     def event(self, event_id: str, x: float = 0.0, *, key: str = "k", **fields: Any) -> None:
         self.put(
@@ -92,6 +92,7 @@ class Town:
         records: list[Record] = []
         while not reader.caught_up:
             records += reader.poll(0.0)
+        reader.close()
         return [decode(record.value) for record in records if record.value is not None]
 
 

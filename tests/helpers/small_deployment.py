@@ -124,7 +124,7 @@ class Small:
         writer = self.topics.writer("test")
         key_bytes = None if key is None else key.encode()
         writer.send(Outgoing(topic=topic, key=key_bytes, value=value, headers=headers))
-        writer.flush()
+        writer.close()
 
     def event(self, name: str, key: str = "ann", **more: Any) -> Event:
         light = float(sum(name.encode()) % 10)
@@ -153,6 +153,7 @@ class Small:
         found = []
         while not reader.caught_up:
             found += reader.poll(0.0)
+        reader.close()
         return found
 
     def said(self, *names: TopicName) -> list[Message]:

@@ -31,13 +31,13 @@ def put(topics, *messages):
     for message in messages:
         topic = "events" if isinstance(message, Event) else "answers"
         writer.send(Outgoing(topic=topic, key=message.key.encode(), value=encode(message)))
-    writer.flush()
+    writer.close()
 
 
 def raw(topics, topic="events", key=b"ann", value=b"hello", headers=()):
     writer = topics.writer("test")
     writer.send(Outgoing(topic=topic, key=key, value=value, headers=headers))
-    writer.flush()
+    writer.close()
 
 
 def everything(topics, *names):

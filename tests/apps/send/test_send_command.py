@@ -44,6 +44,7 @@ class Folder:
         found: list[Any] = []
         while not reader.caught_up:
             found += reader.poll(0.0)
+        reader.close()
         return found
 
     def events(self) -> list[Any]:

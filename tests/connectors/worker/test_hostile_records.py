@@ -89,7 +89,7 @@ class Deployment:
         writer = self.topics.writer("test")
         for record in records:
             writer.send(record)
-        writer.flush()
+        writer.close()
 
     def read(self, *names: Any) -> list[Record]:
         reader = self.topics.reader(names)
@@ -336,4 +336,5 @@ def count(topics: EmbeddedTopics, name: Any) -> int:
     n = 0
     while not reader.caught_up:
         n += len(reader.poll(0.0))
+    reader.close()
     return n
