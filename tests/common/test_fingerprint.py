@@ -1,16 +1,19 @@
 """One configuration, one fingerprint; another configuration, another one."""
 
 import datetime as dt
+import json
 import random
 import re
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 from river import compose, feature_extraction, neighbors, optim, preprocessing, stats, utils
 
-from streamgp import GPClassifier, SkepticalClassifier, budgets, query
-from streamgp.common.fingerprint import fingerprint
+import streamgp
+from streamgp import GPClassifier, SkepticalClassifier, budgets, kernels, query
+from streamgp.common.fingerprint import described, fingerprint
 
 
 class Private:
@@ -107,3 +110,12 @@ def test_what_was_learned_plays_no_part():
 def test_an_object_that_cannot_be_described_says_what_to_do():
     with pytest.raises(TypeError, match=r"how Closed was built cannot be told .* keep the argum"):
         fingerprint(Closed(1))
+
+
+RECORDED = json.loads((Path(__file__).parents[1] / "golden" / "v1" / "classes.json").read_text())
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_class_is_told_by_the_name_under_which_it_was_first_recorded(name):
+    home = next(module for module in (query, kernels, streamgp) if name in module.__all__)
+    assert described(getattr(home, name)) == RECORDED[name]
