@@ -22,7 +22,7 @@ from typing import Literal, Protocol, TypeAlias, get_args
 
 from msgspec.structs import replace
 
-from connectors.memory import MemoryTopics
+from connectors.memory import MemoryReader, MemoryTopics
 from connectors.topics import Outgoing, Reader, Record, Topics, Writer
 from connectors.wire.codec import MAX_BYTES, MAX_INPUT_BYTES, DecodeError, decode, encode
 from connectors.wire.outbound import Outbound
@@ -289,7 +289,8 @@ class MemoryBroker(TopicsBroker):
     """
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
-        super().__init__(MemoryTopics(clock=clock))
+        self._memory = MemoryTopics(clock=clock)
+        super().__init__(self._memory)
         self.is_closed = False
 
     def publish(self, topic: Topic, data: bytes) -> None:
@@ -309,7 +310,7 @@ class MemoryBroker(TopicsBroker):
 
     def source(self, topics: Iterable[Topic] = INPUTS, *, group: str = "worker") -> MemorySource:
         """Read topics from where the group has committed."""
-        return MemorySource(self, self._topics.reader(check_topics(topics), group=group))
+        return MemorySource(self, self._memory.reader(check_topics(topics), group=group))
 
     def publisher(self) -> TopicsSink:
         """Publish what a loop is told."""
@@ -323,27 +324,24 @@ class MemoryBroker(TopicsBroker):
 class MemorySource(TopicsSource):
     """Reads topics of a `MemoryBroker`, until that is closed and everything was read."""
 
-    def __init__(self, broker: MemoryBroker, reader: Reader) -> None:
+    def __init__(self, broker: MemoryBroker, reader: MemoryReader) -> None:
         super().__init__(reader)
         self._broker = broker
-        self._ahead: list[Received] = []
+        self._memory = reader
 
     def poll(self, timeout_s: float = 0.0) -> list[Received]:
         """Return everything that has arrived; wait for the first record at most the timeout."""
         until = time.monotonic() + timeout_s
         while True:
             left_s = max(0.0, until - time.monotonic())
-            found, self._ahead = self._ahead or super().poll(min(left_s, _NOTICED_S)), []
+            found = super().poll(min(left_s, _NOTICED_S))
             if found or left_s == 0.0 or self._broker.is_closed:
                 return found
 
     @property
     def exhausted(self) -> bool:
         """Whether the broker is closed and everything was read."""
-        if not self._broker.is_closed:
-            return False
-        self._ahead = self._ahead or super().poll(0.0)
-        return not self._ahead
+        return self._broker.is_closed and self._memory.is_at_end
 
 
 class _OpenWriter:

@@ -534,6 +534,12 @@ class MemoryReader:
         with self._logs.news:
             return all(self._offsets[place] >= goal for place, goal in self._goals.items())
 
+    @property
+    def is_at_end(self) -> bool:
+        """Whether everything has been read that is there now."""
+        with self._logs.news:
+            return all(offset >= self._logs.end(*place) for place, offset in self._offsets.items())
+
     def commit(self) -> None:
         """Let the group's next reader begin behind what was polled."""
         if self._positions is None:

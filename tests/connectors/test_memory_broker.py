@@ -48,6 +48,16 @@ def test_a_closed_broker_is_exhausted_once_everything_was_read():
         broker.publish("events", b"")
 
 
+def test_to_ask_whether_a_source_is_exhausted_reads_nothing():
+    broker = MemoryBroker()
+    broker.publish("events", encode(event(1)))
+    source = broker.source()
+    broker.close()
+    assert not source.exhausted
+    source.commit()
+    assert [received.message for received in broker.source().poll()] == [event(1)]
+
+
 def test_a_waiting_source_wakes_up_when_a_record_arrives():
     broker = MemoryBroker()
     source = broker.source()
