@@ -83,13 +83,13 @@ class Connection:
         self.timeouts = timeouts or Timeouts()
         self._context = self.security.context()
 
-    def consumer(self, roles: Mapping[str, TopicName], **options: Any) -> Any:
+    def consumer(self, names: Mapping[TopicName, str], **options: Any) -> Any:
         """Return a consumer that commits nothing by itself and sees committed records only.
 
         Parameters
         ----------
-        roles
-            What each topic that it reads is for, by what it is called on the broker.
+        names
+            What the topics that it reads are called on the broker.
         options
             Settings of the client.
 
@@ -107,7 +107,7 @@ class Connection:
             "metrics_enabled": False,
         }
         consumer = self._make(KafkaConsumer, settings | options)
-        unpack_here(consumer, roles)
+        unpack_here(consumer, {called: name for name, called in names.items()})
         return consumer
 
     def producer(self, **options: Any) -> Any:

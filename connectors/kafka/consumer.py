@@ -96,7 +96,7 @@ class GroupConsumer:
         self._known_at = self._minded_at = 0.0
         self._begun: list[Begun] = []
         self._consumer = connection.consumer(
-            self.topics,
+            names,
             group_id=group,
             group_instance_id=instance,
             # Where to read on in place of a position that does not exist, is decided here and told.

@@ -72,7 +72,6 @@ class KafkaReader:
         self._group = group
         self._polled: dict[TopicPartition, int] = {}
         self._is_closed = False
-        roles = {called: name for name, called in names.items()}
         counts = administration.counts(names)
         places = [
             TopicPartition(names[name], number)
@@ -80,7 +79,7 @@ class KafkaReader:
             for number in range(count)
         ]
         self._ends = {} if from_end else administration.ends(places)
-        self._consumer = connection.consumer(roles, max_partition_fetch_bytes=2**20, group_id=group)
+        self._consumer = connection.consumer(names, max_partition_fetch_bytes=2**20, group_id=group)
         try:
             self._consumer.assign(places)
             # Before the first open transaction, not behind it: what it holds is yet to come.
@@ -162,7 +161,7 @@ def partitions_with_records(
     firsts = administration.starts(starts)
     left = administration.ends(starts)
     found: set[TopicPartition] = set()
-    consumer = connection.consumer({called: name for name, called in names.items()})
+    consumer = connection.consumer(names)
     try:
         consumer.assign(list(starts))
         for place, start in starts.items():
@@ -357,8 +356,7 @@ def read_history(
     unread = {place: start for place, (_, start) in places.items() if start < ends[place]}
     n_all = sum(ends[place] - start for place, start in unread.items())
     if unread:
-        roles = {called: name for name, called in names.items()}
-        consumer = connection.consumer(roles, max_partition_fetch_bytes=2**20)
+        consumer = connection.consumer(names, max_partition_fetch_bytes=2**20)
         try:
             consumer.assign(list(unread))
             for place, start in unread.items():
