@@ -311,6 +311,10 @@ def find(name: str, where: str) -> Callable[..., Any]:
         _missing(module_name, error, where)
     except (ImportError, SyntaxError) as error:
         raise ConfigError(f"{where}: {module_name} cannot be imported: {error}") from None
+    except (Exception, SystemExit) as error:  # it is a user's own, and runs as it is imported
+        raise ConfigError(
+            f"{where}: {module_name} cannot be imported, it raises {type(error).__name__}: {error}"
+        ) from error
     try:
         found = getattr(module, attribute)
     except AttributeError:

@@ -113,6 +113,8 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "own_rules.py").write_text(MODULE)
     (tmp_path / "broken_rules.py").write_text("import no_such_module_at_all\n")
     (tmp_path / "worded_rules.py").write_text("this is no program\n")
+    (tmp_path / "failing_rules.py").write_text("1 / 0\n")
+    (tmp_path / "ending_rules.py").write_text("import sys\nsys.exit(3)\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "own_rules", raising=False)
 
@@ -226,6 +228,14 @@ WRONG = {
     ),
     '[query]\nrule = "worded_rules:Eager"': (
         'query.rule = "worded_rules:Eager": worded_rules cannot be imported: invalid syntax'
+    ),
+    '[query]\nrule = "failing_rules:Eager"': (
+        'query.rule = "failing_rules:Eager": failing_rules cannot be imported, it raises '
+        "ZeroDivisionError: division by zero"
+    ),
+    '[query]\nrule = "ending_rules:Eager"': (
+        'query.rule = "ending_rules:Eager": ending_rules cannot be imported, it raises '
+        "SystemExit: 3"
     ),
     '[query]\nrule = "own_rules:Eagre"': (
         'query.rule = "own_rules:Eagre" is not allowed: Eagre is not known, did you mean "Eager"?'
