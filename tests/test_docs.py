@@ -16,7 +16,6 @@ from connectors.wire.codec import TYPES
 from streamgp.apps import console
 from streamgp.base import Decision, Neighbour
 from streamgp.config import load, settings
-from streamgp.config import settings as worker_settings
 from streamgp.config.rules import RuleSection, section_class
 from streamgp.config.validation import expected as expected_words
 from streamgp.config.validation import shown
@@ -99,15 +98,15 @@ def test_topics_and_files_are_those_of_the_code():
 
 CONFIGURATION = (DOCS / "configuration.md").read_text(encoding="utf-8")
 SECTIONS = {
-    "Top level": worker_settings.WorkerConfig,
+    "Top level": settings.WorkerConfig,
     "[learner]": settings.Learner,
     "[annotator]": settings.Annotator,
     "[log]": settings.Log,
     "[loop]": settings.Loop,
-    "[broker]": worker_settings.Broker,
-    "[broker.security]": worker_settings.Security,
-    "[topics]": worker_settings.Topics,
-    "[worker]": worker_settings.Worker,
+    "[broker]": settings.Broker,
+    "[broker.security]": settings.Security,
+    "[topics]": settings.Topics,
+    "[worker]": settings.Worker,
 }
 RULES = {f"[{kind}]": kind for kind in ("query", "challenge", "review", "reservoir", "budget")}
 
@@ -141,7 +140,7 @@ def test_configuration_lists_the_settings_of_a_section(heading):
 
 
 def test_configuration_has_a_section_for_every_section_of_the_code():
-    fields = {f.encode_name for f in inspect.type_info(worker_settings.WorkerConfig).fields}
+    fields = {f.encode_name for f in inspect.type_info(settings.WorkerConfig).fields}
     in_code = {f"[{name}]" for name in fields if f"[{name}]" in {*SECTIONS, *RULES}}
     top_level = {row[0].strip("`") for row in rows(section(CONFIGURATION, "Top level"))}
     inner = {"[broker.security]"}

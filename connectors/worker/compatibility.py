@@ -1,4 +1,4 @@
-"""Whether the topics go with the worker: its configuration, and no other group beside its own."""
+"""Compatibility of topics with a worker: its configuration, and no other group beside its own."""
 
 from __future__ import annotations
 

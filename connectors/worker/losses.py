@@ -1,4 +1,4 @@
-"""Whether the topics `state` and `consensus` still belong together, or one has lost records.
+"""Losses of the topics `state` and `consensus`: whether they still belong together.
 
 Workers write to both in one transaction, and compaction takes out only what was replaced. So each
 tells what the other must hold, and a topic that was deleted, emptied, cut or put back from an older

@@ -1,4 +1,4 @@
-"""Whether a classifier has begun to err more often than it did: the world has changed.
+"""Drift detector: a classifier errs more often than it did.
 
 What is to be done about it is the classifier's business.
 
