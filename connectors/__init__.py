@@ -8,8 +8,9 @@ loop between them. Nothing here knows a learner. Names load on first use.
 from __future__ import annotations
 
 import importlib
-import warnings
 from typing import TYPE_CHECKING
+
+from streamgp.common.renames import current_name
 
 if TYPE_CHECKING:
     from connectors.broker import Broker, MemoryBroker, Received, Sink, Source, open_broker
@@ -79,14 +80,7 @@ _RENAMED = {"SqliteShelf": "SqliteStore"}
 
 
 def __getattr__(name: str) -> object:
-    if name in _RENAMED:
-        warnings.warn(
-            f"connectors.{name} is called {_RENAMED[name]} now; the old name goes with the next "
-            "version",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        name = _RENAMED[name]
+    name = current_name(__name__, name, _RENAMED)
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import importlib
-import warnings
 from typing import TYPE_CHECKING
 
 from streamgp.common.environment import DifferentEnvironmentWarning
+from streamgp.common.renames import current_name
 from streamgp.interactive.keyed import KeyedLoops
 from streamgp.interactive.loop import InteractiveLoop, SkepticalLearner
 from streamgp.interactive.messages import (
@@ -85,14 +85,7 @@ _RENAMED = {"Tally": "RunStatistics"}
 
 
 def __getattr__(name: str) -> object:
-    if name in _RENAMED:
-        warnings.warn(
-            f"streamgp.interactive.{name} is called {_RENAMED[name]} now; the old name goes with "
-            "the next version",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        name = _RENAMED[name]
+    name = current_name(__name__, name, _RENAMED)
     if name in _ABOVE:
         return getattr(importlib.import_module(_ABOVE[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

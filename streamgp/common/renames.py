@@ -1,0 +1,37 @@
+"""Names of before: a renamed public name stays for one version, with a warning."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+
+
+def current_name(package: str, name: str, renamed: Mapping[str, str]) -> str:
+    """Return what a public name of a package is called now; for its `__getattr__`.
+
+    Parameters
+    ----------
+    package, name
+        The package, and the name that is asked of it.
+    renamed
+        The new names by the old ones.
+
+    Warns
+    -----
+    DeprecationWarning
+        If it is an old one; the warning points at the line that asks.
+
+    Examples
+    --------
+    >>> current_name("streamgp", "GPClassifier", {"Tally": "RunStatistics"})
+    'GPClassifier'
+
+    """
+    if name not in renamed:
+        return name
+    warnings.warn(
+        f"{package}.{name} is called {renamed[name]} now; the old name goes with the next version",
+        DeprecationWarning,
+        stacklevel=3,
+    )
+    return renamed[name]
