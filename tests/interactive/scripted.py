@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from streamgp.base import Decision, Doubt, Example, Features, Label, Neighbour
-from streamgp.interactive import LabelledExample, Message
+from streamgp.interactive import Answer, Event, InteractiveLoop, LabelledExample, Message
 from streamgp.query import ReservoirAsk
 
 
@@ -176,3 +176,40 @@ class ScriptedLearner:
 def log_of(messages: list[Message]) -> list[tuple[str, Label | None]]:
     """What the consensus messages say the model was told."""
     return [(m.event_id, m.y) for m in messages if isinstance(m, LabelledExample)]
+
+
+class ScriptedTalk:
+    """A loop around a scripted learner; answers are numbered.
+
+    Parameters
+    ----------
+    learner
+        The learner.
+    options
+        Those of the loop.
+
+    """
+
+    def __init__(self, learner, **options):
+        self.learner = learner
+        self.loop = InteractiveLoop(learner, **options)
+        self.n_answers = 0
+
+    def event(self, name, at=0.0, **fields):
+        return self.loop.on_event(Event(event_id=name, x={"f": at}, occurred_at=at, **fields), at)
+
+    def answer(self, name, y, request=None, at=1.0, **fields):
+        self.n_answers += 1
+        answer = Answer(
+            answer_id=f"a{self.n_answers}",
+            event_id=name,
+            request_id=request and f"{name}/{request}",
+            y=y,
+            declined=y is None,
+            answered_at=at,
+            **fields,
+        )
+        return self.loop.on_answer(answer, at)
+
+    def state(self, name):
+        return self.loop._memory[name].state

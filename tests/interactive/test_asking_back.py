@@ -20,43 +20,23 @@ from streamgp.interactive import (
     Rejected,
 )
 from streamgp.query import ReservoirAsk
-from tests.interactive.scripted import ScriptedLearner
+from tests.interactive.scripted import ScriptedLearner, ScriptedTalk
 from tests.interactive.stories import Story, told
 from tests.interactive.topics import PublishedState, pages_of
 
 
-class Talk:
+class Talk(ScriptedTalk):
     """A loop around a learner that asks about no event as it comes, and then about those named."""
 
     def __init__(self, *wanted, reservoir=None, **options):
         self.wanted = set(wanted)
-        self.learner = ScriptedLearner(
+        learner = ScriptedLearner(
             asks=False,
             asks_back=lambda event_id: event_id in self.wanted,
             reservoir=reservoir or ReservoirAsk(),
             proba={"loft": 0.6, "hall": 0.4},
         )
-        self.loop = InteractiveLoop(self.learner, **options)
-        self.n_answers = 0
-
-    def event(self, name, at=0.0, **fields):
-        return self.loop.on_event(Event(event_id=name, x={"f": at}, occurred_at=at, **fields), at)
-
-    def answer(self, name, y, request=None, at=1.0, **fields):
-        self.n_answers += 1
-        answer = Answer(
-            answer_id=f"a{self.n_answers}",
-            event_id=name,
-            request_id=request and f"{name}/{request}",
-            y=y,
-            declined=y is None,
-            answered_at=at,
-            **fields,
-        )
-        return self.loop.on_answer(answer, at)
-
-    def state(self, name):
-        return self.loop._memory[name].state
+        super().__init__(learner, **options)
 
     def looks(self):
         """The events that might be asked about, look by look."""

@@ -3,47 +3,25 @@
 import pytest
 
 from streamgp.interactive import (
-    Answer,
     Cancel,
     Challenge,
-    Event,
     Expired,
     InteractiveLoop,
     LabelledExample,
     LabelRequest,
     Prediction,
 )
-from tests.interactive.scripted import ScriptedLearner, log_of
+from tests.interactive.scripted import ScriptedLearner, ScriptedTalk, log_of
 
 
-class Talk:
+class Talk(ScriptedTalk):
     """A loop around a learner that asks about all events and doubts those named."""
 
     def __init__(self, *doubted, **options):
-        self.learner = ScriptedLearner(
+        learner = ScriptedLearner(
             doubts=lambda event_id: event_id in doubted, proba={"loft": 0.6, "hall": 0.4}
         )
-        self.loop = InteractiveLoop(self.learner, **options)
-        self.n_answers = 0
-
-    def event(self, name, at=0.0, **fields):
-        return self.loop.on_event(Event(event_id=name, x={"f": at}, occurred_at=at, **fields), at)
-
-    def answer(self, name, y, request=None, at=1.0, **fields):
-        self.n_answers += 1
-        answer = Answer(
-            answer_id=f"a{self.n_answers}",
-            event_id=name,
-            request_id=request and f"{name}/{request}",
-            y=y,
-            declined=y is None,
-            answered_at=at,
-            **fields,
-        )
-        return self.loop.on_answer(answer, at)
-
-    def state(self, name):
-        return self.loop._memory[name].state
+        super().__init__(learner, **options)
 
     def looks(self):
         """The labels that might be doubted, and who gave them, look by look."""
