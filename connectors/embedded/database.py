@@ -440,7 +440,11 @@ class Database:
         ((application,),) = self._execute("PRAGMA application_id")
         ((version,),) = self._execute("PRAGMA user_version")
         if application != _APPLICATION:
-            raise RefusedError(f"{self.path} belongs to another program; name another directory")
+            # SQLite takes a file without a byte for a database without a table.
+            fault = "belongs to another program"
+            if not self.path.stat().st_size:
+                fault = "is empty: it was cut, or never written; bring it back, or remove it"
+            raise RefusedError(f"{self.path} {fault}; name another directory")
         if version != _VERSION:
             raise RefusedError(
                 f"{self.path} has version {version}, expected {_VERSION}; use the version of "

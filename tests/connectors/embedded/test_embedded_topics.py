@@ -362,6 +362,9 @@ def test_a_file_of_another_program_is_left_alone(directory, path):
     change(path, "CREATE TABLE songs (title)")
     [problem] = EmbeddedTopics(directory).problems()
     assert problem == f"{path} belongs to another program; name another directory"
+    path.write_bytes(b"")
+    [problem] = EmbeddedTopics(directory).problems()
+    assert "topics.db is empty: it was cut, or never written; bring it back, or remove" in problem
     path.write_bytes(b"no database" * 1000)
     [problem] = EmbeddedTopics(directory).problems()
     assert problem.startswith(f"{path} was changed: file is not a database; bring it back")
@@ -565,7 +568,7 @@ def test_a_database_with_other_bytes_is_noticed_or_as_it_was(flips, cut):
         except BrokerError as error:
             found = str(error)
         assert found == expected or re.search(
-            "was changed: |belongs to another program|disk I/O error|has version", found
+            "was changed: |belongs to another program|is empty|disk I/O error|has version", found
         )
         topics.close()
 

@@ -1,9 +1,10 @@
 """Processes of an embedded broker, killed again and again while they work: nothing is lost.
 
-STREAMGP_KILLS says how many are killed, 20 unless it is set.
+STREAMGP_KILLS says how many are killed, 20 unless it is set; of the commands twice as many.
 
 """
 
+import gzip
 import json
 import os
 import random
@@ -11,10 +12,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
+from importlib.resources import files
+from itertools import islice
 
 import pytest
 
 from connectors.embedded.topics import EmbeddedTopics
+from connectors.wire.codec import decode
+from streamgp.interactive.messages import Cancel, Expired, LabelledExample
 
 N_KILLS = int(os.environ.get("STREAMGP_KILLS", "20"))
 PATIENCE_S = 60.0 + 3.0 * N_KILLS
@@ -156,3 +162,141 @@ def said(topics, topic):
         found += [json.loads(record.value) for record in reader.poll(0.0)]
     reader.close()
     return found
+
+
+# --- the programs themselves
+
+N_ROWS = 600
+N_AT_A_TIME = 20
+DEPLOYMENT = """\
+broker = "file://{directory}/topics"
+warm_up = 20
+[worker]
+state = "{directory}/state"
+save_every_s = 1.0
+[log]
+label = "room"
+[annotator]
+error_rate = 0.2
+"""
+
+
+class Programs:
+    """The commands of a deployment, started again whenever they were killed."""
+
+    def __init__(self, directory):
+        config, self.log = directory / "worker.toml", directory / "rooms.csv"
+        config.write_text(DEPLOYMENT.format(directory=directory), encoding="utf-8")
+        with gzip.open(str(files("streamgp") / "data" / "wifi_rooms.csv.gz"), "rt") as rows:
+            self.log.write_text("".join(islice(rows, N_ROWS + 1)), encoding="utf-8")
+        self.directory = directory
+        self.config = str(config)
+        self.topics = EmbeddedTopics(directory / "topics")
+        self.topics.create()
+        self.processes = {}
+
+    def start(self, name):
+        """Start a program; the sender goes on behind the last row that arrived."""
+        command = {
+            "worker": ["run", self.config],
+            "annotator": ["annotate", self.config, "--simulate", "", "--as", "ann"],
+            "sender": ["send", self.config, str(self.log), "--from", str(self.n_sent + 1)],
+        }[name]
+        if name == "sender":
+            command += ["--limit", str(N_AT_A_TIME)]
+        with (self.directory / f"{name}.log").open("ab") as log:
+            self.processes[name] = subprocess.Popen(
+                [sys.executable, "-m", "streamgp", *command],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+
+    @property
+    def n_sent(self):
+        return len(records(self.topics, "events"))
+
+    def keep_running(self):
+        """Start what has ended by itself; only the sender may, with all its rows sent."""
+        for name, process in list(self.processes.items()):
+            if process.poll() is None:
+                continue
+            assert (name, process.returncode) == ("sender", 0), self.told(name)
+            if self.n_sent < N_ROWS:
+                self.start(name)
+            else:
+                del self.processes[name]
+
+    def kill(self, name):
+        process = self.processes.get(name)
+        if process is not None and process.poll() is None:
+            process.kill()
+            process.wait()
+            self.start(name)
+            return True
+        return False
+
+    def wait_until(self, condition):
+        until = time.monotonic() + 120.0
+        while not condition():
+            assert time.monotonic() < until, [self.told(name) for name in self.processes]
+            self.keep_running()
+            time.sleep(0.2)
+
+    def told(self, name):
+        return name, (self.directory / f"{name}.log").read_text()[-2000:]
+
+
+def records(topics, topic):
+    reader, found = topics.reader([topic]), []
+    while not reader.caught_up:
+        found += reader.poll(0.0)
+    reader.close()
+    return found
+
+
+def open_requests(topics):
+    """Return the requests without an answer, a cancellation or their expiry."""
+    asked = [decode(record.value) for record in records(topics, "requests")]
+    ended = {said.request_id for said in asked if isinstance(said, Cancel | Expired)}
+    ended |= {decode(record.value).request_id for record in records(topics, "answers")}
+    return {said.request_id for said in asked} - ended
+
+
+@pytest.fixture
+def programs(tmp_path):
+    made = Programs(tmp_path)
+    yield made
+    for process in made.processes.values():
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900.0)
+def test_commands_that_are_killed_while_they_work_lose_and_double_nothing(programs):
+    chance = random.Random(11)
+    for name in ("worker", "annotator", "sender"):
+        programs.start(name)
+    n_killed = 0
+    while n_killed < 2 * N_KILLS:
+        time.sleep(chance.uniform(0.2, 2.5))
+        programs.keep_running()
+        n_killed += programs.kill(chance.choice(["worker", "annotator", "sender"]))
+    topics = programs.topics
+    programs.wait_until(lambda: programs.n_sent == N_ROWS)
+    programs.wait_until(lambda: len(records(topics, "predictions")) >= N_ROWS)
+    programs.wait_until(lambda: not open_requests(topics))
+    events = [decode(record.value).event_id for record in records(topics, "events")]
+    predicted = [decode(record.value).event_id for record in records(topics, "predictions")]
+    assert predicted == events
+    assert len(set(events)) == N_ROWS
+    answers = {decode(record.value).answer_id for record in records(topics, "answers")}
+    answered = Counter(answer_id.split("/answer/")[0] for answer_id in answers)
+    assert set(answered.values()) == {1}, answered.most_common(3)
+    lines = [decode(r.value) for r in records(topics, "consensus") if r.value is not None]
+    learned = Counter((n.event_id, n.revision) for n in lines if isinstance(n, LabelledExample))
+    assert set(learned.values()) == {1}
+    assert {event_id for event_id, _ in learned} <= set(events)
+    assert len(learned) > 30
+    assert records(topics, "dead-letters") == []
