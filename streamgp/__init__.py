@@ -12,7 +12,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from streamgp import budgets, datasets, kernels, metrics, query
+    from streamgp import budgets, datasets, kernels, metrics, query, windows
     from streamgp.base import Decision, Posterior
     from streamgp.evaluate import InteractiveResult, interactive_val_score
     from streamgp.gp.cholesky import NotPositiveDefiniteError
@@ -75,6 +75,7 @@ _MODULES = {
     "kernels": "streamgp.kernels",
     "metrics": "streamgp.metrics",
     "query": "streamgp.query",
+    "windows": "streamgp.windows",
 }
 
 __all__ = [

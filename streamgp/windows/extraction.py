@@ -1,0 +1,283 @@
+"""The features of one window: which are wanted, what they are called, how channels combine."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, tzinfo
+from itertools import combinations, pairwise
+from math import cos, isfinite, pi, sin
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from streamgp.windows import positions, signals
+
+Array: TypeAlias = npt.NDArray[np.float64]
+OwnFeature: TypeAlias = Callable[[Array, Array], float]
+"""A feature of a user's own: from the values and the times of a channel to a number."""
+
+TEXT_FEATURES = ("mode", "share", "changes")
+PAIR_FEATURES = ("correlation", "tilt")
+CALENDAR_FEATURES = ("hour_sin", "hour_cos", "weekday_sin", "weekday_cos")
+FEATURE_SETS: Mapping[str, tuple[str, ...]] = {
+    "basic": ("mean", "sd", "min", "max", "median", "slope", *TEXT_FEATURES),
+    "activity": (*signals.SIGNAL_FEATURES, *PAIR_FEATURES, *TEXT_FEATURES),
+    "gps": positions.POSITION_FEATURES,
+    "calendar": CALENDAR_FEATURES,
+}
+"""Names that stand for several features."""
+_KNOWN = frozenset(name for names in FEATURE_SETS.values() for name in names)
+_DAY_S = 86_400.0
+_WEEK_DAYS = 7.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """Rows of one window, in the order of their times.
+
+    Parameters
+    ----------
+    times
+        POSIX seconds, shape (n,).
+    numbers
+        Numeric channels, each of shape (n,); NaN where a row has no value.
+    texts
+        Categorical channels, None where a row has no value.
+    start, end
+        Bounds of the window, POSIX seconds.
+
+    """
+
+    times: Array
+    numbers: Mapping[str, Array]
+    texts: Mapping[str, Sequence[str | bool | None]]
+    start: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class FeaturePlan:
+    """What is to be computed of every window.
+
+    Parameters
+    ----------
+    wanted
+        Names of features.
+    vectors
+        Channels that are the components of one vector; its magnitude is a channel, too.
+    gps
+        Channels of latitude and longitude in degrees, None if there are none.
+    own
+        Features of a user's own, by name.
+    zone
+        Time zone of the calendar features.
+
+    """
+
+    wanted: frozenset[str]
+    vectors: tuple[tuple[str, ...], ...]
+    gps: tuple[str, str] | None
+    zone: tzinfo
+    own: Mapping[str, OwnFeature] = field(default_factory=dict)
+
+    def features(self, segment: Segment) -> dict[str, Any]:
+        """Return the features of a window, named `channel.feature`.
+
+        Those that cannot be computed, such as the slope of a single row or anything of a channel
+        without values, are left out.
+        """
+        x: dict[str, Any] = {}
+        channels = [name for name in segment.numbers if name not in (self.gps or ())]
+        numbers = {name: segment.numbers[name] for name in channels}
+        numbers |= dict(self._magnitudes(numbers))
+        for names, values, times in _sampled_together(numbers, segment.times):
+            found = signals.features(values, times, self.wanted)
+            for feature, of_channels in found.items():
+                for name, value in zip(names, of_channels.tolist(), strict=True):
+                    x[f"{name}.{feature}"] = value
+            for feature, function in self.own.items():
+                for name, row in zip(names, values, strict=True):
+                    x[f"{name}.{feature}"] = float(function(row, times))
+        if "correlation" in self.wanted:
+            x.update(_correlations({name: numbers[name] for name in channels}))
+        if "tilt" in self.wanted:
+            x.update(self._tilts(numbers))
+        for name, texts in segment.texts.items():
+            x.update(self._of_texts(name, texts))
+        if self.gps is not None:
+            x.update(self._of_positions(segment, *self.gps))
+        x.update(self._of_calendar(segment.start))
+        return {name: v for name, v in x.items() if v.__class__ is not float or isfinite(v)}
+
+    def _magnitudes(self, numbers: Mapping[str, Array]) -> Iterator[tuple[str, Array]]:
+        for vector in self.vectors:
+            if all(name in numbers for name in vector):
+                squares = sum(numbers[name] ** 2 for name in vector)
+                yield vector_name(vector), np.sqrt(squares)
+
+    def _tilts(self, numbers: Mapping[str, Array]) -> Iterator[tuple[str, float]]:
+        for vector in self.vectors:
+            if len(vector) == 3 and all(name in numbers for name in vector):
+                rows = np.stack([numbers[name] for name in vector])
+                rows = rows[:, np.isfinite(rows).all(axis=0)]
+                if rows.shape[1]:
+                    yield f"{vector_name(vector)}.tilt", signals.tilt(*rows)
+
+    def _of_texts(
+        self, name: str, texts: Sequence[str | bool | None]
+    ) -> Iterator[tuple[str, str | bool | float]]:
+        told = [text for text in texts if text is not None]
+        if not told:
+            return
+        mode, n = Counter(told).most_common(1)[0]  # of equally frequent ones the first
+        n_changes = sum(a != b for a, b in pairwise(told))
+        found = {"mode": mode, "share": n / len(told), "changes": float(n_changes)}
+        for feature, value in found.items():
+            if feature in self.wanted:
+                yield f"{name}.{feature}", value
+
+    def _of_positions(
+        self, segment: Segment, latitude: str, longitude: str
+    ) -> Iterator[tuple[str, float]]:
+        if not all(name in segment.numbers for name in (latitude, longitude)):
+            return
+        lat, lon = segment.numbers[latitude], segment.numbers[longitude]
+        known = np.isfinite(lat) & np.isfinite(lon)
+        if known.any():
+            found = positions.features(lat[known], lon[known], segment.times[known])
+            for feature, value in found.items():
+                yield f"gps.{feature}", value
+
+    def _of_calendar(self, start: float) -> Iterator[tuple[str, float]]:
+        if not self.wanted.isdisjoint(CALENDAR_FEATURES):
+            moment = datetime.fromtimestamp(start, self.zone)
+            second = 3600 * moment.hour + 60 * moment.minute + moment.second
+            day, week = second / _DAY_S, (moment.weekday() + second / _DAY_S) / _WEEK_DAYS
+            found = {
+                "hour_sin": sin(2.0 * pi * day),
+                "hour_cos": cos(2.0 * pi * day),
+                "weekday_sin": sin(2.0 * pi * week),
+                "weekday_cos": cos(2.0 * pi * week),
+            }
+            for feature in CALENDAR_FEATURES:
+                if feature in self.wanted:
+                    yield f"time.{feature}", found[feature]
+
+
+def plan_for(
+    features: str | Iterable[str | OwnFeature],
+    vectors: Iterable[Iterable[str]],
+    gps: Iterable[str] | None,
+    zone: tzinfo,
+) -> FeaturePlan:
+    """Return the plan that names of features and of sets describe.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, or vectors or `gps` have no fitting number of channels.
+    TypeError
+        If a feature is neither a name nor a function.
+
+    """
+    wanted: set[str] = set()
+    own: dict[str, OwnFeature] = {}
+    for feature in [features] if isinstance(features, str) else features:
+        if isinstance(feature, str):
+            wanted.update(_names_of(feature))
+        elif callable(feature):
+            own[getattr(feature, "__name__", type(feature).__name__)] = feature
+        else:
+            raise TypeError(f"features must be names or functions, got {feature!r}")
+    positions_of = None if gps is None else tuple(gps)
+    if positions_of is not None and len(positions_of) != 2:
+        raise ValueError(f"gps must name two channels, latitude and longitude, got {gps!r}")
+    components = tuple(tuple(vector) for vector in vectors)
+    for vector in components:
+        if len(vector) < 2 or len(set(vector)) < len(vector):
+            raise ValueError(
+                f"vectors must each name two or more different channels, got {vector!r}"
+            )
+    return FeaturePlan(frozenset(wanted), components, positions_of, zone, own)
+
+
+def vector_name(vector: Sequence[str]) -> str:
+    """Return what the magnitude of a vector is called.
+
+    Examples
+    --------
+    >>> vector_name(["ax", "ay", "az"])
+    'ax_ay_az'
+
+    """
+    return "_".join(vector)
+
+
+def min_max_decimated(values: Array, most: int = 200) -> list[float]:
+    """Return at most so many values that keep the shape of a curve: extremes, in their order.
+
+    Examples
+    --------
+    >>> min_max_decimated(np.array([0.0, 9.0, 1.0, 3.0, -5.0, 2.0]), most=4)
+    [0.0, 9.0, 3.0, -5.0]
+
+    """
+    values = values[np.isfinite(values)]
+    if len(values) <= most:
+        return [float(value) for value in values]
+    picked: list[int] = []
+    edges = np.linspace(0, len(values), most // 2 + 1).astype(int).tolist()
+    for i, j in pairwise(edges):
+        part = values[i:j]
+        picked += sorted({i + int(part.argmin()), i + int(part.argmax())})
+    return [float(value) for value in values[picked]]
+
+
+def _names_of(feature: str) -> Iterable[str]:
+    if feature in FEATURE_SETS:
+        return FEATURE_SETS[feature]
+    if feature in _KNOWN:
+        return (feature,)
+    sets, names = ", ".join(FEATURE_SETS), ", ".join(sorted(_KNOWN))
+    raise ValueError(f"unknown feature {feature!r}; take one of the sets {sets}, or of {names}")
+
+
+def _correlations(channels: Mapping[str, Array]) -> Iterator[tuple[str, float]]:
+    """Correlate every two channels over the rows in which both have a value."""
+    if len(channels) < 2:
+        return
+    names = list(channels)
+    values = np.stack([channels[name] for name in names])
+    known = np.isfinite(values)
+    whole = signals.correlations(values) if known.all() and values.shape[1] > 1 else None
+    for (i, a), (j, b) in combinations(enumerate(names), 2):
+        both = known[i] & known[j]
+        if whole is not None:
+            yield f"{a}*{b}.correlation", float(whole[i, j])
+        elif both.sum() > 1:
+            pair = signals.correlations(values[np.ix_([i, j], both)])
+            yield f"{a}*{b}.correlation", float(pair[0, 1])
+
+
+def _sampled_together(
+    numbers: Mapping[str, Array], times: Array
+) -> Iterator[tuple[list[str], Array, Array]]:
+    """Group channels by the rows in which they have a value."""
+    if not numbers:
+        return
+    names = list(numbers)
+    values = np.stack([numbers[name] for name in names])
+    known = np.isfinite(values)
+    if known.all():
+        yield names, values, times
+        return
+    together: dict[bytes, list[int]] = {}
+    for i, row in enumerate(known):
+        together.setdefault(row.tobytes(), []).append(i)
+    for members in together.values():
+        rows = known[members[0]]
+        if rows.any():
+            yield [names[i] for i in members], values[np.ix_(members, rows)], times[rows]

@@ -1,0 +1,322 @@
+"""Which rows make which windows: by definition, in any order, over restarts."""
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamgp.windows import Windows
+
+PLAIN = {"features": ["mean", "min", "max"], "by": "key", "label": "y"}
+
+
+def row(t, key="ann", v=None, **more):
+    return {"time": t, "key": key, "v": float(t) if v is None else v, **more}
+
+
+def run(windows, rows, *, flush=True):
+    closed = [window for each in rows for window in windows.update_one(each)]
+    return closed + (windows.flush() if flush else [])
+
+
+def by_definition(rows, length, hop):
+    """Windows as the definition has them, of all rows at once; times are whole seconds."""
+    found = {}
+    for key in {each["key"] for each in rows}:
+        mine = [each for each in rows if each["key"] == key]
+        for n in range(-100, 400):
+            inside = [each["v"] for each in mine if n * hop <= each["time"] < n * hop + length]
+            if inside:
+                mean = pytest.approx(sum(inside) / len(inside))
+                found[key, n * hop] = (mean, min(inside), max(inside), len(inside))
+    return found
+
+
+def contents(closed):
+    return {
+        (w["key"], w["start"]): (w["x"]["v.mean"], w["x"]["v.min"], w["x"]["v.max"], w["n_rows"])
+        for w in closed
+    }
+
+
+times = st.integers(-50, 300)
+logs = st.lists(
+    st.tuples(times, st.sampled_from("ab"), st.floats(-9.0, 9.0)),
+    max_size=40,
+    unique_by=lambda r: r[:2],
+).map(lambda rows: [row(float(t), key, v) for t, key, v in sorted(rows)])
+
+
+@given(rows=logs, length=st.integers(1, 40), hop=st.integers(1, 40))
+def test_windows_are_those_of_the_definition_in_their_order(rows, length, hop):
+    closed = run(Windows(float(length), float(hop), **PLAIN), rows)
+    assert contents(closed) == by_definition(rows, length, hop)
+    for key in "ab":
+        starts = [w["start"] for w in closed if w["key"] == key]
+        assert starts == sorted(set(starts))
+
+
+@given(rows=logs, grace=st.integers(1, 60), rng=st.randoms(use_true_random=False))
+def test_the_order_of_rows_within_the_grace_changes_nothing(rows, grace, rng):
+    delayed = sorted(rows, key=lambda each: each["time"] + rng.uniform(0.0, grace))
+    settings_ = PLAIN | {"grace_s": float(grace)}
+    straight, mixed = Windows(7.0, 3.0, **settings_), Windows(7.0, 3.0, **settings_)
+    for key in "ab":
+        expected = [w for w in run(straight, rows) if w["key"] == key]
+        assert [w for w in run(mixed, delayed) if w["key"] == key] == expected
+        straight, mixed = Windows(7.0, 3.0, **settings_), Windows(7.0, 3.0, **settings_)
+
+
+@given(rows=logs, cut=st.integers(0, 40), grace=st.integers(0, 20))
+def test_a_restart_at_any_row_changes_nothing(rows, cut, grace):
+    def new():
+        return Windows(9.0, 4.0, grace_s=float(grace), excerpt=True, **PLAIN)
+
+    expected = run(new(), rows)
+    first, second = new(), new()
+    closed = run(first, rows[:cut], flush=False)
+    second.load_state(json.loads(json.dumps(first.state())))
+    assert closed + run(second, rows[cut:]) == expected
+    assert second.rejected == first.rejected
+
+
+def test_bounds_are_exact_where_floats_are_not():
+    rows = [row(0.1 * n, v=float(n)) for n in range(1, 100)]
+    closed = run(Windows(0.3, 0.1, **PLAIN), rows)
+    assert [w["n_rows"] for w in closed[2:-2]] == [3] * (len(closed) - 4)
+    assert closed[3]["start"] == 0.2
+    assert closed[3]["event_id"] == "ann@0.2"
+
+
+def test_a_row_at_the_end_closes_the_window_and_is_not_in_it():
+    windows = Windows(10.0, **PLAIN)
+    assert run(windows, [row(0.0), row(9.999999)], flush=False) == []
+    [window] = windows.update_one(row(10.0))
+    assert (window["start"], window["end"], window["n_rows"]) == (0.0, 10.0, 2)
+
+
+def test_a_late_row_is_counted_and_enters_the_windows_that_are_open():
+    windows = Windows(10.0, 5.0, **PLAIN)
+    run(windows, [row(1.0), row(11.0)], flush=False)
+    windows.update_one(row(7.0))  # 0 to 10 is closed, 5 to 15 is not
+    windows.update_one(row(2.0))
+    assert windows.rejected == {"too late": 2}
+    assert contents(windows.flush())["ann", 5.0][3] == 2
+
+
+def test_a_pause_of_days_costs_nothing_and_makes_no_empty_windows():
+    windows = Windows(1.0, 0.01, **PLAIN)
+    closed = run(windows, [row(0.0), row(86_000.0), row(172_000.0)])
+    assert {w["n_rows"] for w in closed} == {1}
+    assert len(closed) == 300
+
+
+def test_one_wrong_clock_far_ahead_closes_nothing():
+    rows = [row(float(t)) for t in range(20)]
+    rows.insert(7, row(4e9))
+    windows = Windows(10.0, **PLAIN)
+    assert contents(run(windows, rows)) == contents(
+        run(Windows(10.0, **PLAIN), rows[:7] + rows[8:])
+    )
+    assert windows.rejected == {"time far ahead of the others": 1}
+
+
+def test_a_pause_longer_than_a_day_is_believed_once_another_row_confirms_it():
+    rows = [row(t) for t in (0.0, 1.0, 1e6, 1e6 + 1.0, 1e6 + 20.0)]
+    windows = Windows(10.0, **PLAIN)
+    assert [w["start"] for w in run(windows, rows)] == [0.0, 1e6, 1e6 + 20.0]
+    assert not windows.rejected
+
+
+def test_the_clock_closes_windows_of_idle_keys_after_the_grace():
+    windows = Windows(10.0, grace_s=2.0, **PLAIN)
+    run(windows, [row(3.0, "ann"), row(4.0, "bob")], flush=False)
+    assert windows.on_time(11.9) == []
+    assert [w["key"] for w in windows.on_time(12.0)] == ["ann", "bob"]
+    windows.update_one(row(5.0, "ann"))
+    assert windows.rejected == {"too late": 1}
+    assert windows.flush() == []
+
+
+def test_ties_are_ordered_by_value_and_repeats_count_once():
+    rows = [row(1.0, v=5.0), row(1.0, v=2.0), row(1.0, v=5.0), row(2.0, v=1.0)]
+    found = []
+    for seed in range(6):
+        Random(seed).shuffle(rows)
+        windows = Windows(10.0, features=["slope", "jerk", "mean"], by="key", grace_s=5.0)
+        found += run(windows, rows)
+        assert windows.rejected == {"repeated": 1}
+    assert all(each == found[0] for each in found)
+    assert found[0]["n_rows"] == 3
+
+
+def test_a_window_has_the_label_of_most_of_its_rows():
+    labels = ["walk", "run", "run", None, float("nan"), "", "walk", "run"]
+    rows = [row(float(t), y=y) for t, y in enumerate(labels)]
+    [window] = run(Windows(10.0, **PLAIN), rows)
+    assert (window["y"], window["purity"]) == ("run", 0.6)
+    [none] = run(Windows(10.0, **PLAIN), [row(1.0)])
+    assert (none["y"], none["purity"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        ([1, 2], "not a row"),
+        ({"key": "ann", "v": 1.0}, "no time in 'time'"),
+        (row(float("nan")), "no time in 'time'"),
+        (row(float("inf")), "no time in 'time'"),
+        (row(1e300), "no time in 'time'"),
+        ({"time": "yesterday", "key": "ann"}, "no time in 'time'"),
+        ({"time": True, "key": "ann"}, "no time in 'time'"),
+        ({"time": 1.0}, "no key in 'key'"),
+        (row(1.0, ["a", "list"]), "no key in 'key'"),
+        (row(1.0, v="loud"), "no number in 'v'"),
+        (row(1.0, v=float("inf")), "unusable value of 'v'"),
+        (row(1.0, v=[1.0]), "unusable value of 'v'"),
+        (row(1.0, v=10**400), "unusable value of 'v'"),
+        (row(1.0, y={"a": 1}), "unusable label"),
+    ],
+)
+def test_a_bad_row_is_counted_and_ends_nothing(bad, reason):
+    windows = Windows(10.0, **PLAIN)
+    run(windows, [row(0.0), bad], flush=False)
+    assert windows.rejected == {reason: 1}
+    assert windows.flush()[0]["x"]["v.min"] == 0.0
+
+
+def test_a_sensor_that_dies_leaves_the_others_alone():
+    windows = Windows(10.0, features="activity", by="key", vectors=[["ax", "ay", "az"]])
+    rows = [
+        {"time": t / 10, "key": "ann", "ax": float(t % 7), "ay": 1.0, "az": None if t > 40 else 2.0}
+        for t in range(100)
+    ]
+    [window] = run(windows, rows)
+    assert window["x"]["az.mean"] == 2.0
+    assert "az.slope" in window["x"]
+    dead = Windows(10.0, by="key")
+    [window] = run(dead, [{"time": float(t), "key": "ann", "v": 1.0, "w": None} for t in range(9)])
+    assert {name.split(".")[0] for name in window["x"]} == {"v"}
+
+
+def test_texts_and_booleans_have_a_mode_a_share_and_changes():
+    texts = ["left", "left", "right", None, "left"]
+    rows = [{"time": float(t), "side": s, "on": t > 1} for t, s in enumerate(texts)]
+    [window] = run(Windows(10.0), rows)
+    assert window["x"] == {
+        "side.mode": "left",
+        "side.share": 0.75,
+        "side.changes": 2.0,
+        "on.mode": True,
+        "on.share": 0.6,
+        "on.changes": 1.0,
+    }
+
+
+def test_times_may_be_texts_and_moments_of_any_zone():
+    summer = timezone(timedelta(hours=2))
+    moments = ["2026-07-01T00:00:00Z", datetime(2026, 7, 1, 2, 0, 3, tzinfo=summer), 1782864006]
+    naive = "2026-07-01 00:00:09"
+    windows = Windows(10.0)
+    rows = [{"time": t, "v": float(n)} for n, t in enumerate([*moments, naive])]
+    [window] = run(windows, rows)
+    assert window["n_rows"] == 4
+    assert datetime.fromtimestamp(window["start"], UTC) == datetime(2026, 7, 1, tzinfo=UTC)
+
+
+def test_the_hour_is_that_of_the_zone_also_when_summer_ends():
+    def hour(t, zone):
+        [window] = run(Windows(60.0, features="calendar", zone=zone), [{"time": t, "v": 1.0}])
+        x = window["x"]
+        return round(np.arctan2(x["time.hour_sin"], x["time.hour_cos"]) / 2 / np.pi * 24 % 24, 6)
+
+    before, after = 1792886400.0, 1792893600.0  # 2026-10-25, 00:00 and 02:00 UTC
+    assert (hour(before, "UTC"), hour(after, "UTC")) == (0.0, 2.0)
+    assert (hour(before, "Europe/Rome"), hour(after, "Europe/Rome")) == (2.0, 3.0)
+
+
+def test_a_track_has_its_own_features_and_no_channels():
+    rows = [{"time": 60.0 * n, "lat": 46.0, "lon": 11.0 + n / 1e4, "v": 1.0} for n in range(5)]
+    [window] = run(Windows(600.0, features=["mean"], gps=["lat", "lon"]), rows)
+    assert "lat.mean" not in window["x"]
+    assert window["x"]["gps.stop_ratio"] == 1.0
+    assert window["x"]["v.mean"] == 1.0
+
+
+def test_a_feature_of_ones_own():
+    def third(values, times):
+        return values[2] + times[0]
+
+    [window] = run(
+        Windows(10.0, features=["mean", third]), [{"time": t, "v": 2.0 * t} for t in range(4)]
+    )
+    assert window["x"] == {"v.mean": 3.0, "v.third": 4.0}
+
+
+def test_rows_beyond_the_most_are_dropped_and_counted():
+    windows = Windows(100.0, max_rows=10, **PLAIN)
+    [window] = run(windows, [row(float(t)) for t in range(15)])
+    assert window["n_rows"] == 10
+    assert windows.rejected == {"more than 10 rows in open windows": 5}
+
+
+def test_memory_of_a_key_stays_small():
+    windows = Windows(5.0, 2.5, features="activity", by="key")
+    names = ["ax", "ay", "az", "wx", "wy", "wz"]
+    for n in range(3000):
+        windows.update_one({"time": n / 50, "key": "ann", **dict.fromkeys(names, float(n))})
+    rows = windows._keys["ann"]
+    assert len(rows.times) <= 250
+    n_bytes = sum(c.buffer_info()[1] * c.itemsize for c in (rows.times, *rows.numbers.values()))
+    assert n_bytes + 8 * len(rows.labels) < 100_000
+
+
+def test_an_excerpt_keeps_the_peaks():
+    rows = [{"time": t / 100, "v": 9.0 if t == 333 else 0.0} for t in range(900)]
+    [window] = run(Windows(10.0, excerpt=True), rows)
+    assert len(window["excerpt"]["v"]) <= 200
+    assert max(window["excerpt"]["v"]) == 9.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"length_s": 0.0}, "length_s must be positive"),
+        ({"length_s": 1e-9}, "length_s must be at least a microsecond"),
+        ({"length_s": 1.0, "hop_s": -1.0}, "hop_s must be positive"),
+        ({"length_s": 1.0, "features": "spectral"}, "unknown feature 'spectral'; take one of"),
+        ({"length_s": 1.0, "vectors": [["ax"]]}, "vectors must each name two or more"),
+        ({"length_s": 1.0, "gps": ["lat"]}, "gps must name two channels"),
+        ({"length_s": 1.0, "grace_s": -1.0}, "grace_s must be non-negative"),
+        ({"length_s": 1.0, "min_rows": 0}, "min_rows must be a whole number of at least 1"),
+        ({"length_s": 1.0, "zone": "Mars/Olympus"}, "unknown time zone 'Mars/Olympus'"),
+    ],
+)
+def test_arguments_are_checked(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Windows(**arguments)
+
+
+@settings(max_examples=30)
+@given(st.data())
+def test_any_rows_whatever_end_no_run(data):
+    value = st.one_of(
+        st.none(),
+        st.booleans(),
+        st.floats(),
+        st.text(max_size=3),
+        st.integers(),
+        st.lists(st.integers(), max_size=1),
+    )
+    names = st.sampled_from(["time", "key", "y", "v", "w"])
+    windows = Windows(2.0, 1.0, features="activity", by="key", label="y", vectors=[["v", "w"]])
+    for each in data.draw(st.lists(st.dictionaries(names, value), max_size=30)):
+        windows.update_one(each)
+    json.dumps(windows.state())
+    for window in windows.flush():
+        numbers = [v for v in window["x"].values() if isinstance(v, float)]
+        assert np.isfinite(numbers).all()
