@@ -110,6 +110,7 @@ __all__ = [
     "metrics",
     "query",
     "srf",
+    "windows",
 ]
 
 
