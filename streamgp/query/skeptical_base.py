@@ -25,7 +25,7 @@ from streamgp.base import (
     State,
 )
 from streamgp.common.annotator_error import ErrorRate
-from streamgp.common.budget_account import BudgetAccount
+from streamgp.common.budget_account import BudgetAccount, Saveable
 from streamgp.common.counter_rng import check_seed, uniform
 from streamgp.common.fingerprint import fingerprint
 from streamgp.common.label_context import AcceptedOptions, LabelContext
@@ -41,6 +41,7 @@ from streamgp.query.example_store import ExampleStore, RestorableLearner
 from streamgp.query.pipeline_scaling import PipelineScaling
 from streamgp.query.registry import compares_experts
 from streamgp.query.retrospective import BelievingJointly, LeavingOneOut, ReservoirAsk
+from streamgp.query.strategies import LearningAskRule
 from streamgp.scaling import NoScaling, Scaling, StandardScaling
 
 # --- What skeptical learners take: checked and taken apart before the first event.
@@ -84,6 +85,27 @@ def check_streams(query: object) -> None:
         raise TypeError(
             f"query must be a rule for streams, got {query!r}, which is for the rounds of a pool; "
             "take EqualErrorAsk()"
+        )
+
+
+def check_hears(query: object) -> None:
+    """Refuse a strategy with a state that only its own `decide` could change.
+
+    `decide` may be called any number of times for an event, and its state would not be saved.
+    """
+    if isinstance(query, Saveable) and not isinstance(query, LearningAskRule):
+        raise TypeError(
+            f"query must have hear(belief, y) to have a state, got {query!r}; learn from the "
+            "answers there, or count all events in a budget, which hears of each in note"
+        )
+
+
+def check_hears_nothing(query: object) -> None:
+    """Refuse a strategy that learns from the answers where there is none to tell it of them."""
+    if isinstance(query, Saveable | LearningAskRule):
+        raise TypeError(
+            f"query must be a rule without hear and state, got {query!r}: a model of numbers does "
+            "not tell it the answers; count events in a budget, which hears of each in note"
         )
 
 

@@ -39,6 +39,7 @@ from streamgp.query.skeptical_base import (
     as_classifier,
     check_experts,
     check_has,
+    check_hears,
     check_not,
     check_reservoir,
     check_review,
@@ -283,6 +284,7 @@ class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
         check_has("query", query, "decide", "draw", not_taking="given")
         check_has("challenge", challenge, "decide", "given")
         check_streams(query)
+        check_hears(query)
         check_experts(query, learner)
         check_not(
             "challenge",
@@ -452,7 +454,9 @@ class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
             try:
                 self._query_rule.hear(believed, y)
             except (ValueError, TypeError) as error:  # the example is learned by now
-                raise LearnerFailedError(f"query rule cannot use a label: {error}") from error
+                raise LearnerFailedError(
+                    f"{type(self._query_rule).__name__}.hear cannot use a label: {error}"
+                ) from error
         self._trust_of(annotator).note(w)
         return w
 

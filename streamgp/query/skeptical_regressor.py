@@ -24,6 +24,7 @@ from streamgp.query.skeptical_base import (
     as_regressor,
     check_experts,
     check_has,
+    check_hears_nothing,
     check_not,
     scaling_for,
     split,
@@ -126,6 +127,7 @@ class SkepticalRegressor(
             instead="Variance, AlwaysAsk, NeverAsk or RandomAsk, or, for an ensemble, KL or "
             "Deterministic",
         )
+        check_hears_nothing(query)
         check_not(
             "challenge",
             challenge,

@@ -43,11 +43,21 @@ class AskRule(Protocol):
     """Decides whether to ask for the label of an event.
 
     One that learns from the answers is a `LearningAskRule`, and has `state` and `load_state`, as a
-    budget has. It serves as a template.
+    budget has. It serves as a template. What counts all events is a budget: its `note` is called
+    once for each of them.
     """
 
     def decide(self, belief: Belief, draw: float) -> Decision:
-        """Decide on what the learner believes; `draw` is uniform in [0, 1)."""
+        """Decide on what the learner believes; changes nothing, and may be called repeatedly.
+
+        Parameters
+        ----------
+        belief
+            A `Posterior`, or the probability of each known class: `{}` before the first label.
+        draw
+            A number uniform in [0, 1) that belongs to the event.
+
+        """
 
 
 @runtime_checkable
@@ -55,7 +65,10 @@ class LearningAskRule(AskRule, Protocol):
     """Learns from the answers whether to ask."""
 
     def hear(self, belief: Belief, y: Label) -> None:
-        """Learn the label of an event that was asked about, and what was believed before."""
+        """Learn the label of an event that was asked about, and what was believed before.
+
+        Of the first label that is `{}`, as in `decide`.
+        """
 
 
 class ChallengeRule(Protocol):

@@ -24,7 +24,7 @@ from river import (
 )
 
 from streamgp import GPClassifier, NotPositiveDefiniteError, SkepticalClassifier, isgp
-from streamgp.base import Decision
+from streamgp.base import Decision, LearnerFailedError
 from streamgp.interactive import Event, InteractiveLoop, Prediction, Rejected
 from streamgp.kernels import SquaredExponential
 from streamgp.query import (
@@ -882,3 +882,36 @@ def test_a_classifier_without_probabilities_is_refused_at_once(model):
     name = type(model).__name__
     with pytest.raises(TypeError, match=f"must predict probabilities, which {name} does not"):
         SkepticalClassifier(preprocessing.StandardScaler() | model)
+
+
+class Counting:
+    """Asks, and has a state that only `decide` could change."""
+
+    def decide(self, belief, draw):  # noqa: ARG002
+        return Decision.of(1.0, draw, "Counting")
+
+    def state(self):
+        return {}
+
+    def load_state(self, state):
+        pass
+
+
+class Hearing(Counting):
+    """Looks for the largest probability, of which there is none before the first label."""
+
+    def hear(self, belief, y):  # noqa: ARG002
+        max(belief.values())
+
+
+def test_a_strategy_whose_state_would_not_be_saved_is_refused_at_once():
+    with pytest.raises(TypeError, match=r"query must have hear\(belief, y\) to have a state, got"):
+        SkepticalClassifier(naive_bayes.GaussianNB(), Counting())
+    SkepticalClassifier(naive_bayes.GaussianNB(), Hearing())
+
+
+def test_a_strategy_that_cannot_use_a_label_is_named():
+    model = SkepticalClassifier(naive_bayes.GaussianNB(), Hearing(), seed=1)
+    with pytest.raises(LearnerFailedError, match=r"^Hearing\.hear cannot use a label: max\(\)"):
+        model.learn_one({"a": 1.0}, "p")
+    assert model.n_learned == 1
