@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from streamgp.common.signatures import parameters
 from streamgp.features import Columns
 from streamgp.kernels import (
     Categorical,
@@ -173,11 +174,11 @@ def obvious(case, events):
 
 def hyperparameters(kernel):
     """Return the numbers that a kernel was given, in order."""
-    for name in ("first", "second", "kernel", "length_scale", "variance", "alpha"):
-        value = getattr(kernel, name, None)
+    for name in parameters(type(kernel)):
+        value = getattr(kernel, name)
         if isinstance(value, Mapping):
             yield from value.values()
         elif isinstance(value, int | float):
             yield value
-        elif value is not None:
+        elif hasattr(value, "embed"):
             yield from hyperparameters(value)

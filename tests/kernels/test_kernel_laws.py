@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+from dataclasses import is_dataclass
 
 import numpy as np
 import pytest
@@ -41,6 +42,14 @@ def some_events(n=12, seed=0):
 @pytest.fixture(params=CASES)
 def case(request):
     return CASES[request.param]
+
+
+def test_every_public_kernel_has_a_case():
+    public = {getattr(kernels, name) for name in kernels.__all__}
+    made = {one.__name__ for one in public if is_dataclass(one) and hasattr(one, "embed")}
+    printed = " ".join(repr(case.kernel) for case in CASES.values())
+    assert made
+    assert sorted(name for name in made if f"{name}(" not in printed) == []
 
 
 @given(st.sampled_from(list(CASES)), logs)
