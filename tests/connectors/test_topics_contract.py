@@ -36,6 +36,7 @@ FACTORIES = {
     "embedded": lambda request: EmbeddedTopics(request.getfixturevalue("tmp_path") / "topics"),
     "kafka": kafka_topics,
 }
+END_WITH_THE_PROCESS = {"memory", "memory with three partitions"}
 PATIENCE_S = 30.0  # for a broker; what is local needs none of it
 
 
@@ -45,6 +46,12 @@ def topics(request):
     made.create()
     yield made
     made.close()
+
+
+@pytest.fixture(params=[name for name in FACTORIES if name not in END_WITH_THE_PROCESS])
+def opened(request):
+    """Return a function that opens topics, each time the same ones."""
+    return lambda: closing(FACTORIES[request.param](request))
 
 
 @pytest.fixture
@@ -232,6 +239,26 @@ def test_what_was_committed_does_not_come_again(topics, join):
     take(first, 1)
     first.close()
     assert ids(take(join("b"), 1)) == ["e2"]
+
+
+def test_opened_again_topics_have_what_was_committed_and_nothing_else(opened, group):
+    with opened() as topics:
+        topics.create()
+        identity = topics.identity()
+        write(topics, event(1), event(2), event(3))
+        link = topics.link(group=group, instance="a", max_records=1)
+        [record] = take(link, 1)
+        link.commit([prediction(1, record.partition), state("a", 1, record.partition)])
+        take(link, 1)
+        link.close()
+    with opened() as topics:
+        assert (topics.problems(), topics.create(), topics.identity()) == ([], [], identity)
+        assert ids(read(topics, "predictions")) == ["e1"]
+        link = topics.link(group=group, instance="a", max_records=500)
+        assert ids(take(link, 2)) == ["e2", "e3"]
+        history = link.history({record.partition: {}})
+        assert [json.loads(found.value) for found in history] == [{"name": "a", "value": 1}]
+        link.close()
 
 
 def test_groups_read_on_their_own(topics, join):
