@@ -1,21 +1,44 @@
 """Addresses of brokers: `kafka://host:9092,host2:9092`, `file://DIR` and `memory://`.
 
-Only what an address says stands here; `streamgp.apps.deployment` opens what is there.
+`SCHEMES` has a row for each kind of address, which reads it and opens the topics that are there.
+The connectors are imported then, so that nobody loads the client of a broker that is not used.
 
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from streamgp.config.validation import shown
+from streamgp.config.secrets import kept_secret, readable
+from streamgp.config.validation import ConfigError, shown
 
-ALLOWED = '"kafka://HOST:PORT,HOST:PORT", "file://DIR" or "memory://"'
+if TYPE_CHECKING:
+    from connectors.topics import Topics
+    from streamgp.config.settings import WorkerConfig
+
 _DEFAULT_PORT = 9092
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9._-]+)(?::([0-9]{1,5}))?")
+
+
+class Address(Protocol):
+    """Address of a broker, read."""
+
+    def open(self, config: WorkerConfig) -> Topics:
+        """Return the topics that are there.
+
+        Raises
+        ------
+        ConfigError
+            If what the broker asks for (a password, a certificate) is not there.
+        BrokerError
+            If the broker cannot be reached.
+
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +47,39 @@ class KafkaAddress:
 
     servers: str
 
+    def open(self, config: WorkerConfig) -> Topics:
+        """Return the topics of a cluster, with the credentials of the configuration."""
+        assert config.broker is not None
+        settings = config.broker.security
+        password = kept_secret("password", settings.password_env, settings.password_file)
+        key_password = kept_secret(
+            "key_password", settings.key_password_env, settings.key_password_file
+        )
+        for name in ("ca_file", "cert_file", "key_file"):
+            readable(name, getattr(settings, name))
+        from connectors.kafka.settings import Security
+        from connectors.kafka.topics import KafkaTopics
+
+        try:
+            return KafkaTopics(
+                self.servers,
+                names=config.topics.names(),
+                partitions=config.topics.partitions,
+                replication=config.topics.replication,
+                security=Security(
+                    protocol=settings.protocol,
+                    mechanism=settings.mechanism,
+                    username=settings.username,
+                    password=password,
+                    ca_file=settings.ca_file,
+                    cert_file=settings.cert_file,
+                    key_file=settings.key_file,
+                    key_password=key_password,
+                ),
+            )
+        except ValueError as error:  # a certificate that is none, and the like
+            raise ConfigError(f"broker.security: {error}") from None
+
 
 @dataclass(frozen=True, slots=True)
 class FileAddress:
@@ -31,13 +87,63 @@ class FileAddress:
 
     directory: Path
 
+    def open(self, config: WorkerConfig) -> Topics:  # noqa: ARG002
+        """Return the topics of the directory."""
+        from connectors.embedded.topics import EmbeddedTopics
+
+        return EmbeddedTopics(self.directory)
+
 
 @dataclass(frozen=True, slots=True)
 class MemoryAddress:
     """Topics that last as long as the process."""
 
+    def open(self, config: WorkerConfig) -> Topics:  # noqa: ARG002
+        """Return new topics."""
+        from connectors.memory import MemoryTopics
 
-Address: TypeAlias = KafkaAddress | FileAddress | MemoryAddress
+        return MemoryTopics()
+
+
+def _kafka(rest: str) -> KafkaAddress | None:
+    servers = [_server(f"kafka://{rest}", part.strip()) for part in rest.split(",") if rest]
+    return KafkaAddress(",".join(servers)) if servers else None
+
+
+def _file(rest: str) -> FileAddress | None:
+    return FileAddress(Path(rest)) if rest and "\0" not in rest else None
+
+
+def _memory(rest: str) -> MemoryAddress | None:
+    return None if rest else MemoryAddress()
+
+
+class Scheme(NamedTuple):
+    """Kind of address.
+
+    Parameters
+    ----------
+    form
+        What such an address looks like, in words.
+    read
+        Reads what follows on `://`; None if it does not look like that.
+
+    """
+
+    form: str
+    read: Callable[[str], Address | None]
+
+
+SCHEMES: dict[str, Scheme] = {
+    "kafka": Scheme("kafka://HOST:PORT,HOST:PORT", _kafka),
+    "file": Scheme("file://DIR", _file),
+    "memory": Scheme("memory://", _memory),
+}
+"""The kinds of addresses by what they begin with; a new one is a row."""
+
+*_FORMS, _LAST = (f'"{scheme.form}"' for scheme in SCHEMES.values())
+ALLOWED = f"{', '.join(_FORMS)} or {_LAST}"
+"""What addresses look like, for messages and help texts."""
 
 
 def parse_address(url: str) -> Address:
@@ -71,13 +177,11 @@ def parse_address(url: str) -> Address:
             "holds a user name or a password; leave them out, and say in [broker.security] where "
             "the password is kept"
         )
-    scheme, separator, rest = url.partition("://")
-    if separator and scheme == "memory" and not rest:
-        return MemoryAddress()
-    if separator and scheme == "file" and rest and "\0" not in rest:
-        return FileAddress(Path(rest))
-    if separator and scheme == "kafka" and rest:
-        return KafkaAddress(",".join(_server(url, part.strip()) for part in rest.split(",")))
+    name, separator, rest = url.partition("://")
+    if separator and name in SCHEMES:
+        address = SCHEMES[name].read(rest)
+        if address is not None:
+            return address
     raise ValueError(f"= {shown(url)} is not allowed, expected {ALLOWED}")
 
 

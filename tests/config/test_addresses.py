@@ -8,12 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connectors.memory import MemoryTopics
+from streamgp.apps.deployment.deployment import open_topics
 from streamgp.config.broker_url import (
+    ALLOWED,
+    SCHEMES,
     FileAddress,
     KafkaAddress,
     MemoryAddress,
+    Scheme,
     parse_address,
 )
+from streamgp.config.load import parse_worker
 
 RIGHT = {
     "memory://": MemoryAddress(),
@@ -71,3 +77,13 @@ def test_any_text_is_an_address_or_one_line_says_why_not(text: str, scheme: str)
     except ValueError as error:
         said = str(error)
     assert said.isprintable()
+
+
+def test_every_kind_of_address_is_told() -> None:
+    assert [f"{name}://" in ALLOWED for name in SCHEMES] == [True] * len(SCHEMES)
+
+
+def test_a_new_kind_of_address_takes_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SCHEMES, "ram", Scheme("ram://", lambda _: MemoryAddress()))
+    topics = open_topics(parse_worker('broker = "ram://"', source="my.toml"))
+    assert isinstance(topics, MemoryTopics)

@@ -1,9 +1,4 @@
-"""A deployment: the configuration that workers, annotators and feeders share, and its topics.
-
-The connectors are imported where an address asks for them, so that nobody loads the client of a
-broker that is not used.
-
-"""
+"""A deployment: the configuration that workers, annotators and feeders share, and its topics."""
 
 from __future__ import annotations
 
@@ -18,10 +13,15 @@ from msgspec.structs import replace
 from connectors.topics import Reader, Record, TopicName, Topics
 from connectors.worker.settings import LoopSettings
 from streamgp.apps.console import number, progress
-from streamgp.config.broker_url import FileAddress, KafkaAddress, MemoryAddress, parse_address
+from streamgp.config.broker_url import (
+    ALLOWED,
+    FileAddress,
+    KafkaAddress,
+    MemoryAddress,
+    parse_address,
+)
 from streamgp.config.build import build_model, build_total_budget
 from streamgp.config.load import check_url, load_worker
-from streamgp.config.secrets import kept_secret, readable
 from streamgp.config.settings import Broker, WorkerConfig
 from streamgp.config.validation import ConfigError
 
@@ -33,8 +33,7 @@ config_argument = click.argument(
 broker_option = click.option(
     "--broker",
     metavar="URL",
-    help="Where the topics are, in place of what the file says: kafka://HOST:PORT,..., "
-    "file://DIR or memory://.",
+    help=f"Where the topics are, in place of what the file says: {ALLOWED}.",
 )
 """The option of every command of a deployment."""
 
@@ -111,48 +110,7 @@ def open_topics(config: WorkerConfig) -> Topics:
     """
     if config.broker is None:
         raise ConfigError("broker is missing")
-    address = parse_address(config.broker.url)
-    if isinstance(address, KafkaAddress):
-        return _kafka_topics(address, config, config.broker)
-    if isinstance(address, FileAddress):
-        from connectors.embedded.topics import EmbeddedTopics
-
-        return EmbeddedTopics(address.directory)
-    from connectors.memory import MemoryTopics
-
-    return MemoryTopics()
-
-
-def _kafka_topics(address: KafkaAddress, config: WorkerConfig, broker: Broker) -> Topics:
-    settings = broker.security
-    password = kept_secret("password", settings.password_env, settings.password_file)
-    key_password = kept_secret(
-        "key_password", settings.key_password_env, settings.key_password_file
-    )
-    for name in ("ca_file", "cert_file", "key_file"):
-        readable(name, getattr(settings, name))
-    from connectors.kafka.settings import Security
-    from connectors.kafka.topics import KafkaTopics
-
-    try:
-        return KafkaTopics(
-            address.servers,
-            names=config.topics.names(),
-            partitions=config.topics.partitions,
-            replication=config.topics.replication,
-            security=Security(
-                protocol=settings.protocol,
-                mechanism=settings.mechanism,
-                username=settings.username,
-                password=password,
-                ca_file=settings.ca_file,
-                cert_file=settings.cert_file,
-                key_file=settings.key_file,
-                key_password=key_password,
-            ),
-        )
-    except ValueError as error:  # a certificate that is none, and the like
-        raise ConfigError(f"broker.security: {error}") from None
+    return parse_address(config.broker.url).open(config)
 
 
 # --- Whether topics and configuration fit each other, before a worker begins.
