@@ -194,7 +194,7 @@ def _say_nothing(note: str) -> None:
 
 
 class Answers(Protocol):
-    """Answers on their way: `streamgp.interactive.AnswerQueue` is one."""
+    """Answers on their way: `streamgp.simulation.answer_queue.AnswerQueue` is one."""
 
     def see(self, event: Event) -> None:
         """Learn about an event, its truth included, before anything is asked about it."""

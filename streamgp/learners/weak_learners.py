@@ -1,6 +1,6 @@
 """The weak learners of an ensemble: what boosting asks of them, and clones of any classifier.
 
-Forests have an implementation of their own, many times as fast (`streamgp.learners.weak_learners`).
+Forests have an implementation of their own, many times as fast (`WeakForests`).
 
 """
 
