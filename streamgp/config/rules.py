@@ -64,7 +64,10 @@ class _AnyRule(ABC):
         if not isinstance(value, dict):
             raise not_allowed(path, value, f"a section [{path}]")
         if "rule" not in value:
-            raise ConfigError(f"{path}.rule is missing, expected {one_of(cls.names())}")
+            # Where a learner is named, the key is called so.
+            if "name" in value:
+                raise ConfigError(f'{path}.name is not known, did you mean "rule"?')
+            raise ConfigError(f"{path}.rule is missing, expected {cls._expected()}")
         name = value["rule"]
         if isinstance(name, str) and ":" in name and cls.kind in _METHODS:
             _split(name, f'{path}.rule = "{name}"')
@@ -74,7 +77,7 @@ class _AnyRule(ABC):
         elif isinstance(name, str) and name in cls.names():
             check(value, msgspec.inspect.type_info(section_class(cls.kind, name)), path)
         else:
-            raise not_allowed(f"{path}.rule", name, one_of(cls.names()))
+            raise not_allowed(f"{path}.rule", name, cls._expected())
 
     @classmethod
     def convert(cls, value: dict[str, Any]) -> RuleSection:
@@ -88,6 +91,11 @@ class _AnyRule(ABC):
     def names(cls) -> list[str]:
         """Return the names of the rules that streamgp has."""
         return [name for name in rules(cls.kind) if name not in cls.left_out]
+
+    @classmethod
+    def _expected(cls) -> str:
+        own = ', or one of your own, as in "my_rules:MyRule"' if cls.kind in _METHODS else ""
+        return f"{one_of(cls.names())}{own}"
 
 
 def _sections_of(kind: Kind, *left_out: str) -> Any:

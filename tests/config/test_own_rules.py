@@ -297,3 +297,8 @@ def test_a_rule_without_the_methods_is_told_which_ones_are_expected() -> None:
 def test_river_keeps_its_paths() -> None:
     learner = built('[learner]\nname = "river.naive_bayes.GaussianNB"').model
     assert isinstance(learner, Classifier)
+
+
+def test_a_path_without_a_colon_is_told_how_to_name_a_rule_of_ones_own() -> None:
+    with pytest.raises(ConfigError, match=r'expected one of .*, or one of your own, as in "my_'):
+        parse('[query]\nrule = "own_rules.Eager"', source="my.toml")
