@@ -1,4 +1,8 @@
-"""What every classifier of the package must do; a new one adds a line to `LEARNERS`."""
+"""What every classifier of the package must do.
+
+A new one adds a line to `LEARNERS` and one to `CHECKED_BY_RIVER`, a regressor to the latter only.
+
+"""
 
 import copy
 import math
@@ -22,6 +26,7 @@ from streamgp import (
     isgp,
 )
 from streamgp.kernels import Categorical, Linear, Matern52, On, SquaredExponential, White
+from streamgp.query.registry import LEARNERS as REGISTERED
 
 COMPOSITE = SquaredExponential({"a": 1.0, "b": 2.0}) + On(["a", "late"], Categorical()) * Linear()
 
@@ -52,6 +57,7 @@ LEARNERS = {
     "EnsembleGPClassifier that forgets": lambda: EnsembleGPClassifier(
         n_features=10, forgetting=0.99, seed=1
     ),
+    "OnlineForestClassifier": SMALL_FOREST.clone,
     "OnlineGradientBoostingClassifier": lambda: OnlineGradientBoostingClassifier(
         SMALL_FOREST, n_models=3, normalise_weights=True, seed=1
     ),
@@ -112,6 +118,7 @@ CHECKED_BY_RIVER = {
     "EnsembleGPRegressor that forgets": EnsembleGPRegressor(
         [SquaredExponential(1.0), Matern52(2.0)], n_features=20, forgetting=0.99
     ),
+    "OnlineForestClassifier": SMALL_FOREST,
     "OnlineGradientBoostingClassifier": OnlineGradientBoostingClassifier(n_models=2, seed=1),
     "ConfidenceBoostingClassifier": ConfidenceBoostingClassifier(n_models=2),
     "ConfidenceBoostingClassifier of Hoeffding trees": ConfidenceBoostingClassifier(
@@ -141,6 +148,16 @@ NOT_FOR_ACTIVE_LEARNERS = {
     "check_classifier_tracks_seen_labels",
     "check_shuffle_features_no_impact",
 }
+
+
+def test_every_learner_that_a_configuration_can_name_is_here():
+    classifiers = {type(make()).__name__ for make in LEARNERS.values()}
+    checked = {type(model).__name__ for model in CHECKED_BY_RIVER.values()}
+    paths = [(target, p) for one in REGISTERED.values() for target, p in one.classes.items()]
+    for target, path in paths:
+        name = path.split(":")[1]
+        assert target == "number" or name in classifiers
+        assert name in checked
 
 
 def river_checks():
