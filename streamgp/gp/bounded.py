@@ -15,7 +15,7 @@ import numpy as np
 
 from streamgp.base import Array, State
 from streamgp.common.validation import check_whole
-from streamgp.gp.array_text import array_of, text_of
+from streamgp.gp.arrays import array_of, text_of
 from streamgp.gp.cholesky import check_noise_variance
 from streamgp.gp.exact import ExactGP, log_density
 from streamgp.gp.inducing_regression import ProjectedGP

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from streamgp.gp.logistic_experts import LogisticExperts, _mode
+from streamgp.gp.linear_experts import LogisticExperts, _mode
 
 AMPLITUDES = np.array([1.0, 4.0])
 P = 6

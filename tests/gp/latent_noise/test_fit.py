@@ -1,10 +1,15 @@
 import numpy as np
 import pytest
 
-from streamgp.gp.latent_noise import fit
+from streamgp.gp.latent_noise import model
 from streamgp.gp.latent_noise.batch_ep import UnconvergedError
-from streamgp.gp.latent_noise.fit import PRESETS, fit_labels
-from streamgp.gp.latent_noise.model import LabelledPoints, LabelModel, log_evidence
+from streamgp.gp.latent_noise.model import (
+    PRESETS,
+    LabelledPoints,
+    LabelModel,
+    fit_labels,
+    log_evidence,
+)
 from streamgp.kernels import Matern52, RationalQuadratic, SquaredExponential
 
 
@@ -44,8 +49,8 @@ def test_the_amplitude_of_the_function_is_held():
 
 def test_the_amplitude_is_told_from_what_is_declared_behind_it():
     kernel = RationalQuadratic({"a": 1.0, "b": 2.0}, 1.0, 3.0)
-    assert fit._lengths(kernel).tolist() == [True, True, False, True]
-    assert fit._lengths(kernel + Matern52()).all()
+    assert model._lengths(kernel).tolist() == [True, True, False, True]
+    assert model._lengths(kernel + Matern52()).all()
 
 
 def test_the_paper_learns_length_scales_alone():
@@ -76,7 +81,7 @@ def test_evaluations_are_bounded(monkeypatch):
         calls.append(arguments)
         return log_evidence(*arguments, **options)
 
-    monkeypatch.setattr(fit, "log_evidence", counted)
+    monkeypatch.setattr(model, "log_evidence", counted)
     fit_labels(prior(), prior(), drawn(), n_evaluations=4)
     assert len(calls) <= 4 + 25  # the line search that is under way ends, of at most 20 points
 
@@ -91,7 +96,7 @@ def test_a_model_that_explains_nothing_is_not_taken(monkeypatch):
         tried.append(model)
         return log_evidence(model, *arguments, **options)
 
-    monkeypatch.setattr(fit, "log_evidence", seldom)
+    monkeypatch.setattr(model, "log_evidence", seldom)
     found, fixed = fit_labels(prior(), prior(), data)
     assert log_evidence(found, data).value == pytest.approx(fixed[0].log_evidence, abs=1e-4)
     assert len(tried) > 2

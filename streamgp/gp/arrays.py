@@ -1,0 +1,125 @@
+"""Symmetric matrices that are changed in place, and arrays as text, equal to the last bit."""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.linalg.blas import dsymv, dsyr
+
+from streamgp.base import Array
+
+
+def text_of(array: Array) -> str:
+    """Return the numbers of an array as text: their bytes (IEEE double, little-endian) in Base64.
+
+    Examples
+    --------
+    >>> text_of(np.array([1.0, -0.5]))
+    'AAAAAAAA8D8AAAAAAADgvw=='
+    >>> array_of('AAAAAAAA8D8AAAAAAADgvw==', 2)
+    array([ 1. , -0.5])
+
+    """
+    return b64encode(np.ascontiguousarray(array, dtype="<f8").tobytes()).decode("ascii")
+
+
+def array_of(text: str, *shape: int) -> Array:
+    """Return the array of a given shape that a text stands for.
+
+    Raises
+    ------
+    ValueError
+        If the text holds another number of numbers, or none.
+
+    """
+    array: Array = np.frombuffer(b64decode(text, validate=True), dtype="<f8").astype(float)
+    return array.reshape(shape)
+
+
+class SymmetricMatrix:
+    """A symmetric matrix of shape (size, size), zero at first, of which the upper triangle is kept.
+
+    Parameters
+    ----------
+    size
+        Number of rows.
+
+    Examples
+    --------
+    >>> A = SymmetricMatrix(2)
+    >>> A.add(0.5, np.array([2.0, 4.0]))
+    >>> A.times(np.array([1.0, 0.0]))
+    array([2., 4.])
+
+    """
+
+    # _a  in the order of Fortran: BLAS would work on a copy otherwise
+    __slots__ = ("_a", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._a: Array = np.zeros((size, size), order="F")
+
+    def times(self, x: Array) -> Array:
+        """Return the product with a vector that begins with `size` numbers, a new array (size,)."""
+        product: Array = dsymv(1.0, self._a, x)
+        return product
+
+    def times_into(self, x: Array, out: Array, offset: int = 0) -> None:
+        """Write the product with a vector into `out`, which holds zeros there."""
+        # Positional for speed: beta=0, y=out, offx=0, incx=1, offy, incy=1, lower=0, overwrite_y=1.
+        dsymv(1.0, self._a, x, 0.0, out, 0, 1, offset, 1, 0, 1)
+
+    def add(self, factor: float, x: Array) -> None:
+        """Add `factor x x'`; of `x`, the first `size` numbers count."""
+        # Positional for speed: lower=0, incx=1, offx=0, n, a, overwrite_a=1.
+        self._a = dsyr(factor, x, 0, 1, 0, self.size, self._a, 1)
+
+    def diagonal(self) -> Array:
+        """Return a view of the diagonal."""
+        return self._a.diagonal()
+
+    def column(self, i: int) -> Array:
+        """Return a copy of a column."""
+        column: Array = self._a[i].copy()
+        column[:i] = self._a[:i, i]
+        return column
+
+    def set_column(self, i: int, column: Array, pivot: float) -> None:
+        """Replace a column and its row; `pivot` is what they have in common."""
+        self._a[:i, i] = column[:i]
+        self._a[i, i:] = column[i : self.size]
+        self._a[i, i] = pivot
+
+    def dense(self, n: int) -> Array:
+        """Return the first `n` rows and columns as an ordinary array."""
+        upper = np.triu(self._a[:n, :n])
+        return upper + np.triu(upper, 1).T
+
+    def set(self, found: Array) -> None:
+        """Let the first rows and columns be the upper triangle of `found`, the others zero."""
+        n = len(found)
+        self._a[:] = 0.0
+        self._a[:n, :n] = np.triu(found)
+
+    def enlarged(self, size: int) -> SymmetricMatrix:
+        """Return a larger matrix: this one, and zeros behind it."""
+        larger = SymmetricMatrix(size)
+        larger.set(self._a)
+        return larger
+
+    def keep(self, rows: Sequence[int]) -> None:
+        """Keep some rows and columns, in their order, as the first ones; the others become zero."""
+        self.set(self._a[np.ix_(rows, rows)])
+
+    def text(self, n: int) -> str:
+        """Return the first `n` rows and columns as text."""
+        return text_of(self._a[np.triu_indices(n)])
+
+    def set_text(self, text: str, n: int) -> None:
+        """Let the first `n` rows and columns be those of a text; raises ValueError."""
+        found = np.zeros((n, n))
+        found[np.triu_indices(n)] = array_of(text, n * (n + 1) // 2)
+        self.set(found)
