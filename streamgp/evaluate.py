@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, runtime_checkable
 
+from streamgp.common.normal import Normal
 from streamgp.common.validation import check_whole
 from streamgp.evaluation import RunStatistics
 from streamgp.interactive import (
@@ -25,7 +26,6 @@ from streamgp.interactive import (
     Rejected,
 )
 from streamgp.interactive.learner import PredictsClasses, SkepticalLearner
-from streamgp.learners.predictive import Normal
 from streamgp.metrics import ConversationMetric, DistributionMetric
 from streamgp.simulation import AnswerQueue, SimulatedAnnotator, SimulatedMeasurer
 from streamgp.simulation.driver import Driver

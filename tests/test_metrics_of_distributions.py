@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from streamgp import EnsembleGPClassifier, EnsembleGPRegressor
-from streamgp.learners.predictive import GaussianMixture, Normal
+from streamgp.common.normal import GaussianMixture, Normal
 from streamgp.metrics import CRPS, NMSE, NPLL, IntervalCoverage
 
 MIXTURE = GaussianMixture(

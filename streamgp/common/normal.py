@@ -1,8 +1,11 @@
-"""Functions of a normal distribution, which may have no variance at all."""
+"""Normal distributions: their functions, which take no variance at all, too, and predictions."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+
+from streamgp.base import Posterior
 
 _ROOT_2 = math.sqrt(2.0)
 _ROOT_PI = math.sqrt(math.pi)
@@ -83,3 +86,133 @@ def crps(y: float, mu: float, sigma: float) -> float:
 
     """
     return mean_distance(mu - y, sigma) - 0.5 * mean_distance(0.0, math.hypot(sigma, sigma))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Normal:
+    """A normal distribution with the names that River's `proba.Gaussian` has.
+
+    Parameters
+    ----------
+    mu
+        Mean.
+    sigma
+        Standard deviation.
+
+    Examples
+    --------
+    >>> p = Normal(mu=1.0, sigma=2.0)
+    >>> p(1.0), p.cdf(3.0)
+    (0.199..., 0.841...)
+    >>> p.log_density(1.0)
+    -1.612...
+
+    """
+
+    mu: float
+    sigma: float
+
+    @property
+    def mode(self) -> float:
+        """The most probable value."""
+        return self.mu
+
+    def __call__(self, y: float) -> float:
+        """Density at `y`."""
+        return math.exp(self.log_density(y))
+
+    def log_density(self, y: float) -> float:
+        """Log density at `y`, in nats; at the only possible value, if there is one, infinite."""
+        return log_density(y, self.mu, self.sigma)
+
+    def cdf(self, y: float) -> float:
+        """Probability of a value of at most `y`."""
+        return cdf(y, self.mu, self.sigma)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GaussianMixture:
+    """A mixture of normal distributions, with what `Normal` has and its parts.
+
+    Parameters
+    ----------
+    weights
+        How much each part counts; they sum to 1.
+    mus, sigmas
+        Means and standard deviations of the parts.
+
+    Examples
+    --------
+    >>> p = GaussianMixture(weights=(0.5, 0.5), mus=(-3.0, 3.0), sigmas=(1.0, 1.0))
+    >>> p.mu, p.sigma
+    (0.0, 3.162...)
+    >>> p.log_density(3.0), p.cdf(0.0)
+    (-1.612..., 0.5)
+
+    References
+    ----------
+    [^1]: Polyzos, K.D., Lu, Q. and Giannakis, G.B., 2023. Active labeling for online ensemble
+        learning. Asilomar, Eqs. 7 and 11.
+
+    """
+
+    weights: tuple[float, ...]
+    mus: tuple[float, ...]
+    sigmas: tuple[float, ...]
+
+    @property
+    def mu(self) -> float:
+        """Mean."""
+        return sum([w * m for w, m in zip(self.weights, self.mus, strict=True)])
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation: that of the parts, and of their means around the mean (Eq. 11)."""
+        mu, parts = self.mu, zip(self.weights, self.mus, self.sigmas, strict=True)
+        return math.sqrt(sum([w * (s * s + (m - mu) * (m - mu)) for w, m, s in parts]))
+
+    @property
+    def components(self) -> list[Normal]:
+        """The parts."""
+        pairs = zip(self.mus, self.sigmas, strict=True)
+        return [Normal(mu=mu, sigma=sigma) for mu, sigma in pairs]
+
+    def __call__(self, y: float) -> float:
+        """Density at `y`."""
+        return math.exp(self.log_density(y))
+
+    def log_density(self, y: float) -> float:
+        """Log density at `y`, in nats."""
+        logs = [
+            math.log(w) + p.log_density(y)
+            for w, p in zip(self.weights, self.components, strict=True)
+            if w > 0.0
+        ]
+        largest = max(logs)
+        if math.isinf(largest):
+            return largest
+        return largest + math.log(sum([math.exp(value - largest) for value in logs]))
+
+    def cdf(self, y: float) -> float:
+        """Probability of a value of at most `y`."""
+        pairs = zip(self.weights, self.components, strict=True)
+        return min(1.0, sum([w * p.cdf(y) for w, p in pairs]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixturePosterior(Posterior):
+    """A `Posterior` with the parts that it was made of.
+
+    Its variance is that of the class of largest mean, the differences between the parts included.
+
+    Parameters
+    ----------
+    weights
+        How much each part counts; they sum to 1.
+    components
+        What each expert believes.
+
+    """
+
+    weights: tuple[float, ...]
+    components: tuple[Posterior, ...]

@@ -14,6 +14,7 @@ import numpy as np
 from river import base
 
 from streamgp.base import Array, Features, Label, Posterior, Preset, check_label, positive_parts
+from streamgp.common.normal import GaussianMixture, MixturePosterior
 from streamgp.common.running_stats import Moments
 from streamgp.kernels import Kernel
 from streamgp.learners.ensemble_core import (
@@ -28,7 +29,6 @@ from streamgp.learners.ensemble_core import (
     RegressionCore,
     normalised,
 )
-from streamgp.learners.predictive import GaussianMixture, MixturePosterior
 from streamgp.learners.river_adapters import checked_target
 
 

@@ -14,11 +14,11 @@ import numpy as np
 from river import base
 
 from streamgp.base import Array, Features, State
+from streamgp.common.normal import Normal
 from streamgp.common.running_stats import Moments
 from streamgp.gp.hyperparameters import Hyperparameters
 from streamgp.kernels import Kernel
 from streamgp.learners.gp_core import Core, Learn, Settings
-from streamgp.learners.predictive import Normal
 from streamgp.learners.river_adapters import checked_target, feature_rows, series_like
 
 if TYPE_CHECKING:

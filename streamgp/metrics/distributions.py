@@ -112,7 +112,7 @@ class NPLL(DistributionMetric):
 
     Examples
     --------
-    >>> from streamgp.learners.predictive import Normal
+    >>> from streamgp.common.normal import Normal
     >>> from streamgp.metrics import NPLL
     >>> metric = NPLL()
     >>> for y in (1.0, 3.0, 5.0):
@@ -157,7 +157,7 @@ class CRPS(DistributionMetric):
 
     Examples
     --------
-    >>> from streamgp.learners.predictive import Normal
+    >>> from streamgp.common.normal import Normal
     >>> from streamgp.metrics import CRPS
     >>> metric = CRPS()
     >>> metric.update(0.0, Normal(mu=0.0, sigma=1.0))
@@ -208,7 +208,7 @@ class IntervalCoverage(DistributionMetric):
 
     Examples
     --------
-    >>> from streamgp.learners.predictive import Normal
+    >>> from streamgp.common.normal import Normal
     >>> from streamgp.metrics import IntervalCoverage
     >>> metric = IntervalCoverage(level=0.5)
     >>> for y in (-2.0, -0.6, 0.1, 0.7):

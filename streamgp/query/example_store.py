@@ -33,9 +33,9 @@ from streamgp.base import (
     check_label,
 )
 from streamgp.common.feature_values import LARGEST, is_missing, is_number, privileged_features
+from streamgp.common.normal import Normal
 from streamgp.common.running_stats import Moments
 from streamgp.features import Columns
-from streamgp.learners.predictive import Normal
 from streamgp.learners.river_adapters import EstimatorOptions, checked_target
 from streamgp.query.pool_criteria import Joint
 from streamgp.scaling import Scaling, check_finite

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgp.common.normal import Normal
 from streamgp.evaluation.counts import NumberErrors, Tolerances, is_off
-from streamgp.learners.predictive import Normal
 from streamgp.metrics import CRPS, NPLL, IntervalCoverage
 
 numbers = st.floats(-1e3, 1e3)

@@ -10,7 +10,7 @@ from scipy.integrate import quad
 
 from streamgp import EnsembleGPClassifier, EnsembleGPRegressor, GPRegressor, SkepticalClassifier
 from streamgp.base import Decision, Posterior
-from streamgp.learners.predictive import GaussianMixture, MixturePosterior, Normal
+from streamgp.common.normal import GaussianMixture, MixturePosterior, Normal
 from streamgp.query import (
     KL,
     AdaptiveThreshold,

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from streamgp.common.annotator_error import ErrorScale
+from streamgp.common.normal import Normal
 from streamgp.common.running_stats import Moments
-from streamgp.learners.predictive import Normal
 from streamgp.query import OutsideInterval
 from streamgp.query.outliers import StudentT, answer_expected, probability_outlier
 

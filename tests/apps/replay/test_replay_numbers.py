@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from streamgp.cli.main import cli
-from streamgp.learners.predictive import Normal
+from streamgp.common.normal import Normal
 from streamgp.metrics import CRPS, NPLL
 
 ANNOTATOR = "error_rate=0.15,noise=0.5,states_noise=true,delay=90"
