@@ -18,8 +18,7 @@ from streamgp.common.feature_values import is_missing, privileged_features
 from streamgp.common.validation import check_whole
 from streamgp.features import Columns
 from streamgp.gp.inducing_regression import Slots
-from streamgp.gp.latent_noise.fit import PRESETS
-from streamgp.gp.latent_noise.model import LabelModel
+from streamgp.gp.latent_noise.model import PRESETS, LabelModel
 from streamgp.gp.training_set import padded
 from streamgp.kernels import Kernel, SquaredExponential
 from streamgp.kernels.base import check_kernel

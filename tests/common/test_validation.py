@@ -19,7 +19,7 @@ from streamgp.common.validation import (
     check_up_to,
     check_whole,
 )
-from streamgp.learners.drift import DriftWatch
+from streamgp.learners.gp_classifier import DriftWatch
 
 CHECKS = {
     check_rate: lambda value: 0.0 <= value <= 1.0,

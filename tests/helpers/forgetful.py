@@ -2,7 +2,7 @@
 
 from streamgp import GPClassifier
 from streamgp.kernels import Categorical, On, SquaredExponential
-from streamgp.learners.drift import DriftWatch
+from streamgp.learners.gp_classifier import DriftWatch
 
 ARD = SquaredExponential({"u": 1.0, "place": 0.7}) * On(["n"], Categorical())
 FORGETFUL = {

@@ -29,7 +29,7 @@ from streamgp.interactive import (
 from streamgp.interactive.rebuild import teach
 from streamgp.interactive.state.serialize import plain_examples
 from streamgp.interactive.state.snapshot import Snapshot
-from streamgp.learners import privileged_core, privileged_tuning
+from streamgp.learners import privileged_core
 from streamgp.query import AlwaysAsk, SkepticalChallenge
 from tests.interactive.stories import Story, told
 from tests.interactive.test_state_parts import LABELS, StateChangelog
@@ -48,8 +48,8 @@ UNUSABLE = [{"why": [1]}, {"why": {"b": None}}, {"seconds": 1e200}]
 @pytest.fixture(autouse=True)
 def early(monkeypatch):
     """Hyper-parameters, and scales of privileged features, from few examples on."""
-    monkeypatch.setattr(privileged_tuning, "FIRST_FIT", 6)
-    monkeypatch.setattr(privileged_tuning, "_LEAST_OTHERS", 2)
+    monkeypatch.setattr(privileged_core, "FIRST_FIT", 6)
+    monkeypatch.setattr(privileged_core, "_LEAST_OTHERS", 2)
     monkeypatch.setattr(privileged_core, "WARM_UP", 10)
 
 

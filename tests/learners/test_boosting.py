@@ -23,9 +23,15 @@ from streamgp import (
 )
 from streamgp.common.uncertainty import UNCERTAINTIES, best_versus_second, normalised_entropy
 from streamgp.interactive import Event
-from streamgp.learners.boosting import MAX_WEIGHT, confidence_agreement, gradient_agreement
+from streamgp.learners.boosting import (
+    MAX_WEIGHT,
+    Clones,
+    WeakForests,
+    clones,
+    confidence_agreement,
+    gradient_agreement,
+)
 from streamgp.learners.forest import member_seed
-from streamgp.learners.weak_learners import Clones, WeakForests, clones
 from streamgp.query import EqualErrorAsk
 
 BOTH = [OnlineGradientBoostingClassifier, ConfidenceBoostingClassifier]

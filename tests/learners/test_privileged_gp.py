@@ -11,7 +11,7 @@ from streamgp import PrivilegedGPClassifier, SkepticalClassifier
 from streamgp.gp.latent_noise.batch_ep import UnconvergedError
 from streamgp.gp.latent_noise.model import LabelModel
 from streamgp.kernels import Matern52, SquaredExponential
-from streamgp.learners import privileged_tuning
+from streamgp.learners import privileged_core
 from streamgp.learners.privileged_core import WARM_UP
 from streamgp.query.example_store import ClassExampleStore
 from streamgp.scaling import NoScaling
@@ -333,7 +333,7 @@ def test_hyperparameters_are_learned_at_the_60th_example_and_its_doubles(monkeyp
         fits.append(points.Y.shape)
         raise UnconvergedError("enough")
 
-    monkeypatch.setattr(privileged_tuning, "fit_labels", noted)
+    monkeypatch.setattr(privileged_core, "fit_labels", noted)
     teach(PrivilegedGPClassifier(max_points=50), answers(250))
     assert fits == [(1, 60), (1, 120), (1, 240)]
     fits.clear()

@@ -13,7 +13,7 @@ from connectors.topics import ALL_TOPICS
 from streamgp import PrivilegedGPClassifier, SkepticalClassifier
 from streamgp.apps.deployment.contents import histories_of, loops_in
 from streamgp.interactive import Answer, Event, InteractiveLoop, LabelledExample, examples_in
-from streamgp.learners import privileged_tuning
+from streamgp.learners import privileged_core
 from streamgp.query import AlwaysAsk, SkepticalChallenge
 from tests.helpers.kafka_cases import QUICK
 from tests.helpers.workbench import GROUP, everything, put, said, worker
@@ -53,8 +53,8 @@ def topics(request):
 @pytest.fixture(autouse=True)
 def early(monkeypatch):
     """Hyper-parameters are learned in the middle of the conversation."""
-    monkeypatch.setattr(privileged_tuning, "FIRST_FIT", 12)
-    monkeypatch.setattr(privileged_tuning, "_LEAST_OTHERS", 2)
+    monkeypatch.setattr(privileged_core, "FIRST_FIT", 12)
+    monkeypatch.setattr(privileged_core, "_LEAST_OTHERS", 2)
 
 
 def model():
