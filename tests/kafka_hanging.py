@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from connectors.kafka.client import Connection, TopicPartition
+from connectors.kafka.client import Connection
+from connectors.kafka.client_import import TopicPartition
 
 _OVER = frozenset({"Empty", "CompleteCommit", "CompleteAbort", "Dead"})
 

@@ -16,23 +16,19 @@ from functools import partial
 from itertools import groupby, islice
 from typing import Any
 
-from connectors.kafka.client import (
-    CLIENT_ERRORS,
-    Connection,
+from connectors.kafka.client import CLIENT_ERRORS, Connection, within
+from connectors.kafka.client_import import (
+    EVERYTHING,
     ConsumerRebalanceListener,
     MemberState,
     RangePartitionAssignor,
     TopicPartition,
-    kafka_errors,
-    within,
-)
-from connectors.kafka.client_internals import (
-    EVERYTHING,
     await_fetches,
     fetched_to,
     forget_positions,
     has_lost_its_name,
     join,
+    kafka_errors,
     unread,
 )
 from connectors.topics import WORKER_INPUTS, Begun, BrokerError, Record, RefusedError, TopicName

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from time import monotonic
 from typing import Any
 
-from connectors.kafka.client import MAX_RECORD_BYTES, TopicPartition
-from connectors.kafka.client_internals import begin_commit, identity_of, send_positions
+from connectors.kafka.client import MAX_RECORD_BYTES
+from connectors.kafka.client_import import TopicPartition, begin_commit, identity_of, send_positions
 from connectors.kafka.record_codec import put
 from connectors.topics import BrokerError, Outgoing, TopicName
 from connectors.wire.outbound import size_of

@@ -14,14 +14,8 @@ from time import monotonic
 from typing import Any
 
 from connectors.kafka.admin import Administration
-from connectors.kafka.client import (
-    CLIENT_ERRORS,
-    Connection,
-    OffsetAndMetadata,
-    TopicPartition,
-    within,
-)
-from connectors.kafka.client_internals import close_producer
+from connectors.kafka.client import CLIENT_ERRORS, Connection, within
+from connectors.kafka.client_import import OffsetAndMetadata, TopicPartition, close_producer
 from connectors.kafka.producer import check_sizes
 from connectors.kafka.record_codec import put
 from connectors.topics import (

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from connectors.kafka.admin import Administration
-from connectors.kafka.client import Connection, TopicPartition
+from connectors.kafka.client import Connection
+from connectors.kafka.client_import import TopicPartition
 from connectors.kafka.reader_writer import KafkaReader, KafkaWriter, partitions_with_records
 from connectors.kafka.settings import Security, Timeouts, check_name
 from connectors.kafka.worker_client import KafkaWorkerClient

@@ -19,9 +19,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from time import perf_counter
 
+from connectors.stalls import WakingClock
 from connectors.storage.snapshots import StateDirectory, StateError
 from connectors.topics import Outgoing, Record, TopicName, Topics, WorkerClient
-from connectors.waking import WakingClock
 from connectors.worker.batch import Batch
 from connectors.worker.compatibility import UnfitTopicsError
 from connectors.worker.logging import Journal, in_ms, say

@@ -12,7 +12,8 @@ from time import monotonic, sleep
 
 import pytest
 
-from connectors.kafka.client import Connection, TopicPartition
+from connectors.kafka.client import Connection
+from connectors.kafka.client_import import TopicPartition
 from connectors.topics import Outgoing
 from streamgp.apps import console
 from streamgp.apps.deployment import contents

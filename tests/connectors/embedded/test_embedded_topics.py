@@ -17,12 +17,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors.embedded import client as client_module
 from connectors.embedded import database as database_module
-from connectors.embedded.client import EmbeddedWorkerClient
+from connectors.embedded import topics as topics_module
 from connectors.embedded.database import Database
 from connectors.embedded.directory import network_flaw
-from connectors.embedded.topics import EmbeddedTopics
+from connectors.embedded.topics import EmbeddedTopics, EmbeddedWorkerClient
 from connectors.jsonl import alone_in
 from connectors.topics import BrokerError, Outgoing, RefusedError
 from connectors.wire.codec import MAX_BYTES, MAX_INPUT_BYTES
@@ -197,7 +196,7 @@ def test_there_is_one_partition(topics):
 
 @pytest.mark.parametrize("limit", ["_MOST_UNSENT", "_MOST_UNSENT_BYTES"])
 def test_a_writer_does_not_gather_records_without_end(topics, monkeypatch, limit):
-    monkeypatch.setattr(client_module, limit, 1)
+    monkeypatch.setattr(topics_module, limit, 1)
     writer = topics.writer("w")
     for i in range(3):
         writer.send(event(i))

@@ -6,7 +6,8 @@ import time
 import pytest
 
 from connectors.kafka.admin import Administration
-from connectors.kafka.client import Connection, TopicPartition
+from connectors.kafka.client import Connection
+from connectors.kafka.client_import import TopicPartition
 from connectors.kafka.topic_identity import Shape, check_mark, check_same, shape_of
 from connectors.topics import ALL_TOPICS, Begun, BrokerError, RefusedError
 from tests.helpers.kafka_cases import (
@@ -226,7 +227,7 @@ def test_a_position_behind_the_end_is_refused(topics, group, admin, kafka_prefix
 
 
 def committed_at(offset):
-    from connectors.kafka.client import OffsetAndMetadata
+    from connectors.kafka.client_import import OffsetAndMetadata
 
     return OffsetAndMetadata(offset, "", -1)
 

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from connectors.kafka import producer as transaction
-from connectors.kafka.client import TopicPartition, within
+from connectors.kafka.client import within
+from connectors.kafka.client_import import TopicPartition
 from connectors.kafka.producer import check_sizes, transact
 from connectors.topics import BrokerError
 from tests.helpers.kafka_cases import out

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.waking import WakingClock
+from connectors.stalls import WakingClock
 
 steps = st.lists(st.floats(0.0, 1e4), min_size=1, max_size=20)
 
