@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from streamgp.simulation.annotators import (
     Annotator,
+    AnnotatorPanel,
     SimulatedAnnotator,
     SimulatedMeasurer,
     TiredAnnotator,
 )
-from streamgp.simulation.answer_queue import AnnotatorPanel, AnswerQueue
+from streamgp.simulation.driver import AnswerQueue
 
 __all__ = [
     "Annotator",

@@ -93,9 +93,9 @@ def test_the_same_question_has_the_same_answer_after_a_restart():
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
-        ({"noise": -1.0}, "noise must be a finite number of at least 0"),
-        ({"noise": math.inf}, "noise must be a finite number of at least 0"),
-        ({"outlier": math.nan}, "outlier must be a finite number of at least 0"),
+        ({"noise": -1.0}, "noise must be non-negative and finite"),
+        ({"noise": math.inf}, "noise must be non-negative and finite"),
+        ({"outlier": math.nan}, "outlier must be non-negative and finite"),
         ({"states_noise": True}, "states_noise needs a noise above 0"),
         ({"error_rate": 2.0}, "error_rate must be between 0 and 1"),
     ],

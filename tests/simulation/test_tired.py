@@ -185,8 +185,8 @@ def test_cut_anywhere_changes_no_answer(times, cut):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"tiring_rate": -0.1}, "tiring_rate must be a finite number of at least 0, got -0.1"),
-        ({"tiring_rate": float("nan")}, "tiring_rate must be a finite number of at least 0"),
+        ({"tiring_rate": -0.1}, "tiring_rate must be non-negative and finite, got -0.1"),
+        ({"tiring_rate": float("nan")}, "tiring_rate must be non-negative and finite"),
         ({"half_life_s": 0.0}, "half_life_s must be a positive number of seconds"),
         ({"response_s": -1.0}, r"response_s must be from 0 to 1e\+12, got -1\.0"),
         ({"slowing": float("nan")}, r"slowing must be from 0 to 1e\+06, got nan"),
