@@ -8,7 +8,6 @@ worth. They do not import `river.metrics`, which is slow to load.
 
 from __future__ import annotations
 
-from streamgp.metrics.calibration import Brier, CalibrationError
 from streamgp.metrics.conversation import (
     AnnotatorError,
     ChallengePrecision,
@@ -19,7 +18,13 @@ from streamgp.metrics.conversation import (
 from streamgp.metrics.conversation import ConversationMetric as ConversationMetric
 from streamgp.metrics.distributions import CRPS, NMSE, NPLL, IntervalCoverage
 from streamgp.metrics.distributions import DistributionMetric as DistributionMetric
-from streamgp.metrics.probabilities import Overconfidence, RightWrongAUC, Underconfidence
+from streamgp.metrics.probabilities import (
+    Brier,
+    CalibrationError,
+    Overconfidence,
+    RightWrongAUC,
+    Underconfidence,
+)
 
 __all__ = [
     "CRPS",
