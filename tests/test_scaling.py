@@ -10,8 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from river import base, compose, feature_extraction, feature_selection, preprocessing, stats
 
-from streamgp.query.pipeline_scaling import PipelineScaling
-from streamgp.scaling import NoScaling, RobustScaling, StandardScaling, check_finite
+from streamgp.scaling import (
+    NoScaling,
+    PipelineScaling,
+    RobustScaling,
+    StandardScaling,
+    check_finite,
+)
 
 values = st.floats(-1e6, 1e6)
 events = st.fixed_dictionaries({"a": values}, optional={"b": values, "c": values})

@@ -29,6 +29,7 @@ _RECORDED_IN = {
     "learners.ensemble_gp_regressor": ("EnsembleGPRegressor",),
     "query.adaptive": ("AdaptiveThreshold",),
     "query.all_of": ("AllOf",),
+    "query.outliers": ("OutsideInterval",),
     "query.reservoir": ("ReservoirAsk",),
     "query.review": ("LeaveOneOutReview",),
     "query.rules": (

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from streamgp.query.acquisition import *  # noqa: F403
     from streamgp.query.budgets import *  # noqa: F403
     from streamgp.query.equal_error import *  # noqa: F403
-    from streamgp.query.outliers import *  # noqa: F403
     from streamgp.query.retrospective import *  # noqa: F403
     from streamgp.query.skeptical_classifier import *  # noqa: F403
     from streamgp.query.skeptical_regressor import *  # noqa: F403
@@ -27,7 +26,6 @@ _MODULES = (
     "strategies",
     "acquisition",
     "equal_error",
-    "outliers",
     "retrospective",
     "budgets",
     "skeptical_classifier",

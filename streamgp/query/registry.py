@@ -39,7 +39,7 @@ NUMBERS: tuple[TargetName, ...] = ("number",)
 BOTH: tuple[TargetName, ...] = ("label", "number")
 
 # The modules of `streamgp.query` that have rules, as light to load as this one.
-_MODULES = ("strategies", "acquisition", "equal_error", "outliers", "retrospective", "budgets")
+_MODULES = ("strategies", "acquisition", "equal_error", "retrospective", "budgets")
 
 T = TypeVar("T")
 

@@ -38,11 +38,10 @@ from streamgp.query.acquisition import HavingExperts
 from streamgp.query.budgets import Unlimited
 from streamgp.query.equal_error import EqualErrorRounds
 from streamgp.query.example_store import ExampleStore, RestorableLearner
-from streamgp.query.pipeline_scaling import PipelineScaling
 from streamgp.query.registry import compares_experts
 from streamgp.query.retrospective import BelievingJointly, LeavingOneOut, ReservoirAsk
 from streamgp.query.strategies import LearningAskRule
-from streamgp.scaling import NoScaling, Scaling, StandardScaling
+from streamgp.scaling import NoScaling, PipelineScaling, Scaling, StandardScaling
 
 # --- What skeptical learners take: checked and taken apart before the first event.
 

@@ -1,6 +1,6 @@
 """The outermost wrapper around a regressor: it asks for numbers, and doubts them.
 
-What it shares with the one for classes is in `skeptical_base.py`, what it doubts in `outliers.py`.
+What it shares with the one for classes is in `skeptical_base.py`, what it doubts in `criteria.py`.
 
 """
 
@@ -15,9 +15,9 @@ from streamgp.base import Budget, Decision, Distribution, Features, Label
 from streamgp.common.annotator_error import ErrorScale
 from streamgp.common.feature_values import is_number
 from streamgp.query.acquisition import Variance
+from streamgp.query.criteria import StudentT, answer_expected, probability_outlier
 from streamgp.query.equal_error import EqualErrorRounds
 from streamgp.query.example_store import NumberExampleStore
-from streamgp.query.outliers import OutsideInterval, StudentT, answer_expected, probability_outlier
 from streamgp.query.registry import classes_for
 from streamgp.query.skeptical_base import (
     Skeptical,
@@ -29,6 +29,7 @@ from streamgp.query.skeptical_base import (
     scaling_for,
     split,
 )
+from streamgp.query.strategies import OutsideInterval
 
 __all__ = [
     "SkepticalRegressor",
@@ -231,7 +232,7 @@ class SkepticalRegressor(
     ) -> float:
         """Probability that the number `y`, given by this annotator for `x`, is wrong.
 
-        See `streamgp.query.outliers.probability_outlier`; the annotator's error rate for what is no
+        See `streamgp.query.criteria.probability_outlier`; the annotator's error rate for what is no
         number.
         """
         number, rate = _as_number(y), self.error_rate(annotator)

@@ -15,7 +15,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 from streamgp.base import Belief, Decision, Distribution, Label, Posterior
 from streamgp.common.validation import check_non_negative, check_rate
 from streamgp.query import criteria
-from streamgp.query.registry import BOTH, NonNegative, Share, rule
+from streamgp.query.registry import BOTH, NUMBERS, NonNegative, Share, rule
 
 __all__ = [
     "AlwaysAsk",
@@ -27,6 +27,7 @@ __all__ = [
     "LeastConfidence",
     "NeverAsk",
     "NeverChallenge",
+    "OutsideInterval",
     "PaperAsk",
     "PaperChallenge",
     "RandomAsk",
@@ -261,6 +262,55 @@ class NeverChallenge:
     ) -> Decision:
         """Score 0, threshold 1."""
         return Decision.of(0.0, 1.0, type(self).__name__)
+
+
+@rule(
+    "challenge",
+    "outside_interval",
+    example="level = 0.99 (for numbers: outside the interval in which answers are expected with "
+    "this probability)",
+    reason="the number lies outside the interval that was expected",
+    targets=NUMBERS,
+)
+@dataclass(frozen=True, slots=True)
+class OutsideInterval:
+    """Challenge a number that lies outside the credible interval of this annotator's answers.
+
+    The score is the probability of the central interval that ends at the given number,
+    `|2 F(y) - 1|`, where `F` is the distribution of `criteria.answer_expected`: 0 at the
+    forecast, 0.68 one standard deviation from it.
+
+    Parameters
+    ----------
+    level
+        Probability of the credible interval, at most 1; of the right answers, one in
+        `1 / (1 - level)` is challenged.
+
+    Examples
+    --------
+    >>> rule = OutsideInterval(level=0.95)
+    >>> expected = criteria.StudentT(mu=20.0, sigma=1.0, dof=1000)
+    >>> rule.decide(expected, 22.0, probability_wrong=0.3, draw=0.5)
+    Decision(ask=True, score=0.954..., threshold=0.95, criterion='OutsideInterval', budget=None)
+
+    """
+
+    level: Share = 0.99
+
+    def __post_init__(self) -> None:
+        check_rate("level", self.level)
+
+    def decide(
+        self,
+        belief: criteria.StudentT | None,
+        given: float,
+        *,
+        probability_wrong: float,  # noqa: ARG002
+        draw: float,  # noqa: ARG002
+    ) -> Decision:
+        """Compare the probability of the interval up to the given number with the level."""
+        score = 0.0 if belief is None else abs(2.0 * belief.cdf(given) - 1.0)
+        return Decision.of(score, self.level, type(self).__name__)
 
 
 @rule("query", "always", example="every event", reason="every event is asked about", targets=BOTH)

@@ -13,8 +13,7 @@ from streamgp.kernels import SquaredExponential
 from streamgp.learners import gp_classifier, gp_tuning
 from streamgp.query import NeverAsk, NeverChallenge
 from streamgp.query.example_store import ClassExampleStore
-from streamgp.query.pipeline_scaling import PipelineScaling
-from streamgp.scaling import NoScaling, StandardScaling
+from streamgp.scaling import NoScaling, PipelineScaling, StandardScaling
 from tests.helpers.forgetful import FORGETFUL, JumpyWatch
 
 

@@ -10,7 +10,7 @@ from streamgp.common.annotator_error import ErrorScale
 from streamgp.common.normal import Normal
 from streamgp.common.running_stats import Moments
 from streamgp.query import OutsideInterval
-from streamgp.query.outliers import StudentT, answer_expected, probability_outlier
+from streamgp.query.criteria import StudentT, answer_expected, probability_outlier
 
 numbers = st.floats(-1e6, 1e6)
 scales = st.floats(1e-3, 1e3)
