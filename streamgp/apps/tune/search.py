@@ -13,13 +13,14 @@ from msgspec.structs import replace as changed
 
 from streamgp.apps.console import DONE, INTERRUPTED, Show, aligned, number, progress, tell
 from streamgp.apps.tune import MOST
-from streamgp.apps.tune.recording import Recording, read_recording
 from streamgp.apps.tune.scoring import (
     By,
+    Recording,
     Score,
     is_at_once,
     judge_at_once,
     judge_one_by_one,
+    read_recording,
     staged,
 )
 from streamgp.apps.tune.write_toml import write_configuration

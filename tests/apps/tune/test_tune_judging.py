@@ -7,9 +7,9 @@ import random
 
 import pytest
 
-from streamgp.apps.tune.recording import Recorded
 from streamgp.apps.tune.scoring import (
     LEAST_PROBABILITY,
+    Recorded,
     Score,
     is_at_once,
     judge_at_once,
