@@ -1,4 +1,4 @@
-"""Symmetric matrices that are changed in place, and arrays as text, equal to the last bit."""
+"""Arrays that grow, symmetric matrices changed in place, and arrays as text, to the last bit."""
 
 from __future__ import annotations
 
@@ -9,6 +9,18 @@ import numpy as np
 from scipy.linalg.blas import dsymv, dsyr
 
 from streamgp.base import Array
+
+
+def padded(x: Array, d: int) -> Array:
+    """Return the first `d` entries of `x` of shape (n,), zeros if it has fewer."""
+    return x[:d] if len(x) >= d else enlarged(x, (d,))
+
+
+def enlarged(array: Array, shape: tuple[int, ...]) -> Array:
+    """Return an array of another, larger shape: `array`, and zeros behind it."""
+    larger = np.zeros(shape, array.dtype)
+    larger[tuple(slice(size) for size in array.shape)] = array
+    return larger
 
 
 def text_of(array: Array) -> str:

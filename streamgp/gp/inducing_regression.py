@@ -15,12 +15,11 @@ import numpy as np
 from scipy.linalg import lapack
 
 from streamgp.base import Array, State
-from streamgp.gp.arrays import SymmetricMatrix, array_of, text_of
+from streamgp.gp.arrays import SymmetricMatrix, array_of, padded, text_of
 from streamgp.gp.cholesky import NotPositiveDefiniteError
-from streamgp.gp.exact import ExactGP
+from streamgp.gp.exact import ExactGP, Points
 from streamgp.gp.inducing_points import NOVELTY, Basis, Look
 from streamgp.gp.marginal_likelihood import under_another_prior
-from streamgp.gp.training_set import Points, padded
 from streamgp.kernels import Kernel
 
 # --- Points of which one can take the place of another, and which of many to begin with.

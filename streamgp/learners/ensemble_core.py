@@ -20,10 +20,10 @@ from scipy.special import expit
 from streamgp.base import Array, Features, Preset, State, check_preset
 from streamgp.common.counter_rng import check_seed
 from streamgp.common.validation import check_forgetting, check_positive, check_whole
+from streamgp.gp.arrays import padded
 from streamgp.gp.expert_evidence import MIN_NOISE_SHARE, FittedExperts
 from streamgp.gp.linear_experts import LogisticExperts, Seen
 from streamgp.gp.random_features import RandomFeatures, median_distance
-from streamgp.gp.training_set import padded
 from streamgp.kernels import Kernel, SquaredExponential
 from streamgp.learners.river_adapters import Unretained
 

@@ -17,6 +17,7 @@ import numpy as np
 from streamgp.base import Array, Features, State
 from streamgp.common.validation import check_whole
 from streamgp.features import Columns
+from streamgp.gp.arrays import padded
 from streamgp.gp.bounded import BoundedGP, NumberedGP
 from streamgp.gp.cholesky import (
     MIN_NOISE_IN_SINGLE_PRECISION,
@@ -30,7 +31,6 @@ from streamgp.gp.marginal_likelihood import (
     log_marginal_likelihood,
 )
 from streamgp.gp.sparse import SparseGP, WindowGP
-from streamgp.gp.training_set import padded
 from streamgp.kernels import Kernel, SquaredExponential
 from streamgp.kernels.base import check_kernel
 from streamgp.learners.gp_tuning import Merit, Tuning

@@ -14,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from streamgp.base import Array, State
+from streamgp.gp.arrays import padded
 from streamgp.gp.bounded import BoundedGP
 from streamgp.gp.cholesky import NotPositiveDefiniteError
 from streamgp.gp.hyperparameters import (
@@ -24,7 +25,6 @@ from streamgp.gp.hyperparameters import (
 )
 from streamgp.gp.marginal_likelihood import Criterion, log_marginal_likelihood
 from streamgp.gp.sparse import SparseGP
-from streamgp.gp.training_set import padded
 
 FIRST_FIT = 32
 """Number of examples at the first fit; from then on whenever there are twice as many."""

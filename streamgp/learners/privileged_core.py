@@ -16,11 +16,11 @@ import numpy as np
 
 from streamgp.base import Array, Features, Preset, State
 from streamgp.features import Columns
+from streamgp.gp.arrays import padded
 from streamgp.gp.latent_noise.batch_ep import Fixed, UnconvergedError
 from streamgp.gp.latent_noise.model import LabelledPoints, LabelModel, explain, fit_labels
 from streamgp.gp.latent_noise.online_ep import OnlineLabels
 from streamgp.gp.latent_noise.tilted_moments import tilted
-from streamgp.gp.training_set import padded
 from streamgp.kernels import Kernel
 from streamgp.learners.privileged_inputs import Found, PrivilegedSettings, Spaces, Taught, given
 from streamgp.scaling import RobustScaling

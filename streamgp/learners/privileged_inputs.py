@@ -17,9 +17,9 @@ from streamgp.base import Array, Features, Preset, State, check_preset
 from streamgp.common.feature_values import is_missing, privileged_features
 from streamgp.common.validation import check_whole
 from streamgp.features import Columns
+from streamgp.gp.arrays import padded
 from streamgp.gp.inducing_regression import Slots
 from streamgp.gp.latent_noise.model import PRESETS, LabelModel
-from streamgp.gp.training_set import padded
 from streamgp.kernels import Kernel, SquaredExponential
 from streamgp.kernels.base import check_kernel
 from streamgp.learners.gp_core import LENGTH_SCALE_PER_ROOT_FEATURE

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp.features import Columns
-from streamgp.gp.training_set import Points, enlarged, padded
+from streamgp.gp.arrays import padded
+from streamgp.gp.exact import Points, enlarged
 from streamgp.kernels import Linear, SquaredExponential
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.linalg import solve_triangular
 
 from streamgp.gp.cholesky import PackedCholesky
-from streamgp.gp.training_set import Targets
+from streamgp.gp.exact import Targets
 
 
 def factor_of(n, seed=0):

@@ -17,9 +17,8 @@ from scipy.linalg import lapack, solve_triangular
 from scipy.linalg.blas import ddot
 
 from streamgp.base import Array
-from streamgp.gp.arrays import SymmetricMatrix
+from streamgp.gp.arrays import SymmetricMatrix, padded
 from streamgp.gp.latent_noise.tilted_moments import sites, tilted
-from streamgp.gp.training_set import padded
 
 # Share of a prior variance below which a direction is not told from rounding errors.
 _RANK = 1e-11
