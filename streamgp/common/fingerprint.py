@@ -20,6 +20,7 @@ from streamgp.common.signatures import parameters
 # Fingerprints lie in topics and are compared for ever: a class that moved keeps the name under
 # which it was first recorded.
 _RECORDED_IN = {
+    "kernels.categorical": ("Categorical",),
     "kernels.constant": ("Constant", "White"),
     "kernels.matern": ("Matern32", "Matern52"),
     "kernels.rational_quadratic": ("RationalQuadratic",),

@@ -6,16 +6,14 @@ point with all stored ones cost one matrix-vector product and one pass over the 
 
 """
 
-from streamgp.kernels import base, categorical, composition, linear, stationary
+from streamgp.kernels import base, composition, linear, stationary
 from streamgp.kernels.base import *  # noqa: F403
-from streamgp.kernels.categorical import *  # noqa: F403
 from streamgp.kernels.composition import *  # noqa: F403
 from streamgp.kernels.linear import *  # noqa: F403
 from streamgp.kernels.stationary import *  # noqa: F403
 
 __all__: list[str] = []
 __all__ += base.__all__
-__all__ += categorical.__all__
 __all__ += composition.__all__
 __all__ += linear.__all__
 __all__ += stationary.__all__
