@@ -23,8 +23,8 @@ if TYPE_CHECKING:
         write_snapshot,
     )
     from connectors.storage.sqlite import SqliteStore
-    from connectors.tables.compression import TableError
     from connectors.tables.log_source import AnnotatedLog, LogSource
+    from connectors.tables.readers import TableError
     from connectors.wire.codec import DecodeError, decode, encode
 
 _HOMES = {
@@ -41,7 +41,7 @@ _HOMES = {
     "SqliteStore": "connectors.storage.sqlite",
     "StateDirectory": "connectors.storage.snapshots",
     "StateError": "connectors.storage.snapshots",
-    "TableError": "connectors.tables.compression",
+    "TableError": "connectors.tables.readers",
     "decode": "connectors.wire.codec",
     "encode": "connectors.wire.codec",
     "open_broker": "connectors.broker",

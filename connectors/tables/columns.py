@@ -30,8 +30,7 @@ from connectors.tables.cells import (
     text_of,
     time_of,
 )
-from connectors.tables.compression import TableError
-from connectors.tables.readers import BadRow, Row, Table, place_of
+from connectors.tables.readers import BadRow, Row, Table, TableError, place_of
 from streamgp.base import FeatureName, Label
 from streamgp.interactive.messages import Event, Rejected
 

@@ -11,8 +11,7 @@ from typing import Protocol
 
 from connectors.broker import Received, Sink, Source
 from connectors.tables.columns import Roles, RowReader
-from connectors.tables.compression import TableError
-from connectors.tables.readers import BadRow, Row, Rows, open_table
+from connectors.tables.readers import BadRow, Row, Rows, TableError, open_table
 from streamgp.base import State
 from streamgp.common.validation import check_whole
 from streamgp.interactive.messages import (

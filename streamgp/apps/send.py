@@ -15,8 +15,8 @@ import click
 from msgspec.structs import replace as changed
 
 from connectors.broker import Received
-from connectors.tables.compression import TableError
 from connectors.tables.log_source import LogSource
+from connectors.tables.readers import TableError
 from connectors.topics import BrokerError, Writer
 from connectors.wire.outbound import Outbound
 from streamgp.apps.console import (

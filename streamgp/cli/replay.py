@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from streamgp.apps.replay.report import check_report
 from streamgp.cli.init import directories
 from streamgp.cli.options import features_option, ignore_option, path_to, target_option
 from streamgp.config.load import consistent, load, with_options
@@ -154,6 +153,8 @@ def replay(
             "a page of a run that may be cut needs the messages of all its parts: give --out DIR"
         )
     if report is not None:
+        from streamgp.apps.replay.results import check_report
+
         check_report(report, out=out, read=[log, *([config_file] if config_file else [])])
     from streamgp.apps.replay.run import replay_log
 

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import click
 
-from streamgp.apps.replay.report import check_report, write_report
-
 
 @click.command()
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
@@ -24,6 +22,8 @@ def report(directory: Path, file: Path) -> None:
       streamgp replay rooms.csv.gz --label room --out results
       streamgp report results rooms.html
     """
+    from streamgp.apps.replay.results import check_report, write_report
+
     check_report(file, out=directory, read=[])
     write_report(directory, file)
     click.echo(f"report: {file}")

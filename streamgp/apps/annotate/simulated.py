@@ -17,8 +17,7 @@ import click
 
 from connectors.annotation.inbox import AnnotationInbox, Question
 from connectors.tables.cells import is_integer_text, is_missing, key_of, label_of, target_of
-from connectors.tables.compression import TableError
-from connectors.tables.readers import Row, open_table
+from connectors.tables.readers import Row, TableError, open_table
 from connectors.topics import BrokerError, Reader, RefusedError, Topics, Writer
 from connectors.wire.inbound import TakenBack
 from streamgp.apps.annotate.sender import PROGRAM, Counts, UnderWay

@@ -1,4 +1,4 @@
-"""Results of a replay: the summary, the timing and the text for the terminal.
+"""Results of a replay: the summary, the timing, the text for the terminal, and the web page.
 
 Only `timing.json` holds durations, and nothing holds a path or the time of day, so that the same
 log and seed give the same bytes everywhere else.
@@ -8,8 +8,9 @@ log and seed give the same bytes everywhere else.
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,6 +24,7 @@ from connectors.wire.codec import DecodeError
 from streamgp import __version__
 from streamgp.apps.replay.engine import Played, Points, row_of
 from streamgp.common.printable import printable
+from streamgp.common.private_files import make_directory, private
 from streamgp.config.settings import Config, resolved
 from streamgp.evaluation import RunStatistics
 from streamgp.interactive.messages import (
@@ -359,3 +361,57 @@ def _check(directory: Path, what: str, found: int, expected: int) -> None:
             f"{directory} holds {found} {what} and its {SUMMARY} tells of {expected}: damaged, or "
             "of two runs; run `streamgp replay` again"
         )
+
+
+def check_report(path: Path, *, out: Path | None, read: Sequence[Path]) -> None:
+    """Say before the work, not after it, that a page cannot be written.
+
+    Parameters
+    ----------
+    path
+        The page.
+    out
+        Directory of the run's files, or None. It may not be there yet.
+    read
+        Files that are read, and that a page must not replace.
+
+    Raises
+    ------
+    click.ClickException
+        If the page cannot be written, or would replace a file that is needed.
+
+    """
+    if path.is_dir():
+        raise click.ClickException(f"{path} is a directory; name a file for the report")
+    needed = [*read, *([] if out is None else [out / name for name in FILE_NAMES])]
+    for file in needed:
+        if path.resolve() == file.resolve():
+            raise click.ClickException(
+                f"{file} would be overwritten by the report; name another file"
+            )
+    # Directories are made when the page is written, so the nearest one that is there decides.
+    there = path if path.exists() else next(d for d in path.absolute().parents if d.exists())
+    if there != path and not there.is_dir():
+        raise click.ClickException(f"cannot write {path}: {there} is no directory")
+    if not os.access(there, os.W_OK):
+        raise click.ClickException(f"cannot write {path}: {there} is not writable")
+
+
+def write_report(directory: Path, path: Path) -> None:
+    """Write the page of the run whose files are in a directory.
+
+    Raises
+    ------
+    click.ClickException
+        If the files cannot be read or the page cannot be written.
+
+    """
+    from streamgp.report.page import page
+
+    text = page(read_run(directory))
+    try:
+        make_directory(path.parent)
+        with open(path, "w", encoding="utf-8", newline="\n", opener=private) as file:
+            file.write(text)
+    except OSError as error:
+        raise click.ClickException(f"cannot write {path}: {error.strerror or error}") from None

@@ -12,14 +12,20 @@ import click
 
 from connectors.broker import Received
 from connectors.jsonl import MessageFiles, alone_in
-from connectors.tables.compression import TableError
 from connectors.tables.log_source import LogSource
+from connectors.tables.readers import TableError
 from streamgp.apps.console import progress, tell
 from streamgp.apps.recorded_logs import N_REASONS_SHOWN, Notes, open_log
 from streamgp.apps.replay.checkpoint import Cut, Keeper, check_log, in_words
 from streamgp.apps.replay.engine import Game, Played
-from streamgp.apps.replay.report import write_report
-from streamgp.apps.replay.results import FILE_NAMES, SUMMARY, TIMING, results_text, write_results
+from streamgp.apps.replay.results import (
+    FILE_NAMES,
+    SUMMARY,
+    TIMING,
+    results_text,
+    write_report,
+    write_results,
+)
 from streamgp.base import State
 from streamgp.common.printable import HiddenLabels
 from streamgp.config import build

@@ -20,7 +20,7 @@ from typing import Literal, TypeAlias
 import click
 import numpy as np
 
-from connectors.tables.compression import TableError
+from connectors.tables.readers import TableError
 from streamgp.apps.console import tell
 from streamgp.apps.recorded_logs import N_REASONS_SHOWN, Notes, open_log
 from streamgp.base import Array, Belief, Features, Label, Posterior, State

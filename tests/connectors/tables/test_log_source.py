@@ -15,8 +15,8 @@ from connectors.tables.cells import (
     number_of,
     time_of,
 )
-from connectors.tables.compression import TableError
 from connectors.tables.log_source import BATCH, LogSource
+from connectors.tables.readers import TableError
 from connectors.wire.codec import decode, encode
 from streamgp.interactive.messages import Event, Rejected
 

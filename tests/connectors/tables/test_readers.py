@@ -6,8 +6,7 @@ import tracemalloc
 
 import pytest
 
-from connectors.tables.compression import TableError
-from connectors.tables.readers import BadRow, Row, open_table
+from connectors.tables.readers import BadRow, Row, TableError, open_table
 
 if sys.version_info >= (3, 14):
     from compression import zstd
