@@ -346,33 +346,16 @@ class ConfidenceBoostingClassifier(BoostedClassifier):
 
     Parameters
     ----------
-    model
-        Weak learner: a River classifier, or a pipeline that ends in one. One whose `learn_one` has
-        no parameter `w` learns an example several times, or not at all, instead. None stands for
-        an online forest.
-    n_models
-        Number of weak learners.
+    model, n_models, normalise_weights, preset, seed
+        As in `OnlineGradientBoostingClassifier`.
     uncertainty
         Measure of the predictions of the weak learners, and behind `confidence_one`: `bvsb`, the
         second largest probability divided by the largest, or `entropy`, divided by that of a tie.
-    normalise_weights
-        Divide the weights of each weak learner by their mean over the latest hundred or so.
-    preset
-        `default`: an agreement counts as it is. `paper`: by half; and forests try fewer splits.
-    seed
-        Seed from which those of the weak learners follow. None draws one.
 
     Attributes
     ----------
-    n_learned
-        Number of examples learned.
-    labels
-        Known classes, in the order in which they appeared.
-    mean_weights
-        Mean weight of the latest hundred examples or so in each weak learner, before it is
-        normalised.
-    n_nodes
-        Number of nodes of each tree; None unless the weak learners are online forests.
+    n_learned, labels, mean_weights, n_nodes
+        As in `OnlineGradientBoostingClassifier`.
 
     Examples
     --------
