@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from streamgp.base import Array, Label
+from streamgp.base import Label
 
 Uncertainty: TypeAlias = Callable[[Mapping[Label, float]], float]
 
@@ -98,45 +98,3 @@ def uncertainty(name: str) -> Uncertainty:
         known = " or ".join(map(repr, UNCERTAINTIES))
         raise ValueError(f"uncertainty must be {known}, got {name!r}")
     return UNCERTAINTIES[name]
-
-
-def uncertainties(P: Array, name: str) -> Array:
-    """Return the uncertainty of each of many predictions.
-
-    Parameters
-    ----------
-    P
-        Class probabilities, shape (n, C); each row as if its columns were all classes there are.
-    name
-        Name of the function.
-
-    Returns
-    -------
-    Uncertainties, shape (n,).
-
-    Raises
-    ------
-    ValueError
-        If there is no function of that name.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> uncertainties(np.array([[0.6, 0.3, 0.1], [0.5, 0.5, 0.0]]), "bvsb")
-    array([0.5, 1. ])
-
-    """
-    import numpy as np  # late: rules and metrics do without
-
-    uncertainty(name)
-    n, n_classes = P.shape
-    if n_classes < 2:
-        return np.full(n, 1.0 - n_classes)
-    if name == "bvsb":
-        ranked = np.partition(P, -2, axis=1)
-        second, best = np.maximum(ranked[:, -2], 0.0), ranked[:, -1]
-        return np.divide(second, best, out=np.ones(n), where=best > 0.0)
-    positive = np.where(P > 0.0, P, 1.0)
-    nats = -np.sum(positive * np.log(positive), axis=1)
-    bounded: Array = np.clip(nats / math.log(n_classes), 0.0, 1.0)
-    return bounded

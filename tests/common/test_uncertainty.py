@@ -1,7 +1,6 @@
 import math
 from collections import Counter
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +11,6 @@ from streamgp.common.uncertainty import (
     best_versus_second,
     entropy,
     normalised_entropy,
-    uncertainties,
     uncertainty,
 )
 
@@ -60,25 +58,7 @@ def test_a_certain_prediction_is_0_and_a_tie_of_all_is_1(h):
     assert h({}) == 1.0
 
 
-@pytest.mark.parametrize("name", UNCERTAINTIES)
-@given(st.lists(st.lists(st.floats(0.0, 1.0), min_size=3, max_size=3), min_size=1, max_size=4))
-def test_rows_are_as_uncertain_as_dictionaries(name, rows):
-    one_by_one = [uncertainty(name)(dict(enumerate(row))) for row in rows]
-    found = uncertainties(np.array(rows), name)
-    if name == "bvsb":
-        assert found.tolist() == one_by_one
-    else:
-        assert found == pytest.approx(one_by_one, abs=1e-12)
-
-
-@pytest.mark.parametrize(("n_classes", "expected"), [(0, 1.0), (1, 0.0)])
-def test_rows_of_fewer_than_two_classes(n_classes, expected):
-    assert uncertainties(np.ones((2, n_classes)), "bvsb").tolist() == [expected] * 2
-
-
 def test_an_unknown_name_is_refused():
     sentence = "uncertainty must be 'bvsb' or 'entropy', got 'margin'"
     with pytest.raises(ValueError, match=sentence):
         uncertainty("margin")
-    with pytest.raises(ValueError, match=sentence):
-        uncertainties(np.ones((1, 2)), "margin")
