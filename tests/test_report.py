@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from streamgp.report import Curve, Row, draw_curves, table
+from streamgp.report.charts import Curve, draw_curves
+from streamgp.report.tables import Row, table
 
 
 def row(name: str = "skeptical GP", **changes: object) -> Row:

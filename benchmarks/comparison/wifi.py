@@ -25,7 +25,7 @@ from benchmarks._harness import (
 from benchmarks._harness import Row as Line
 from streamgp.apps.replay.demo import LEARNERS, run_learners
 from streamgp.query import SkepticalClassifier
-from streamgp.report import Row
+from streamgp.report.tables import Row
 
 SKEPTICAL = "skeptical GP"
 NEVER = "GP, never challenging"

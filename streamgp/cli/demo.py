@@ -77,7 +77,7 @@ def demo(seed: int, picture: Path | None, no_picture: bool, write: Path | None) 
         _check_picture(picture, no_picture)
     from streamgp.apps.console import progress
     from streamgp.apps.replay.demo import LEARNERS, run_learners
-    from streamgp.report import table
+    from streamgp.report.tables import table
 
     with progress() as show:
         runs = run_learners(seed, on_progress=show)
@@ -102,7 +102,7 @@ def _check_alone() -> None:
 
 def _check_picture(picture: Path, no_picture: bool) -> None:
     """Say what is wrong before the work, not after it."""
-    from streamgp.report import PICTURE_FORMATS
+    from streamgp.report.charts import PICTURE_FORMATS
 
     if no_picture:
         raise click.UsageError("--picture and --no-picture contradict each other; choose one")
@@ -119,7 +119,7 @@ def _draw(runs: list[LearnerRun], picture: Path | None) -> None:
     if not _has_matplotlib():
         click.echo("For a picture of the learning curves: pip install matplotlib")
         return
-    from streamgp.report import draw_curves
+    from streamgp.report.charts import draw_curves
 
     path = DEFAULT_PICTURE if picture is None else picture
     try:

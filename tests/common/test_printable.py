@@ -16,8 +16,8 @@ from streamgp.apps.replay.engine import row_of
 from streamgp.apps.worker.logging import TextLines
 from streamgp.common.printable import JOINERS, HiddenLabels, hidden_characters, printable
 from streamgp.interactive import RunStatistics
-from streamgp.report import table
 from streamgp.report.html import foreign
+from streamgp.report.tables import table
 
 INVISIBLE = [
     *("\x00", "\x07", "\x1b", "\x7f", "\x9b", "\t", "\n", "\r", "\x85"),

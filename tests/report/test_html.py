@@ -79,7 +79,7 @@ def test_a_variable_that_is_not_given_is_an_error() -> None:
 
 
 def test_jinja_is_loaded_when_a_page_is_made_and_not_before() -> None:
-    modules = "streamgp.cli.main, streamgp.apps.replay.results, streamgp.report"
+    modules = "streamgp.cli.main, streamgp.apps.replay.results, streamgp.report.charts"
     program = f"import sys, {modules}; print('jinja2' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert done.stdout.split() == [b"False"]

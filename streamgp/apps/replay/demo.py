@@ -25,7 +25,8 @@ from streamgp.interactive import Event, InteractiveLoop
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.presets import isgp
 from streamgp.query import AlwaysChallenge, NeverChallenge, SkepticalClassifier
-from streamgp.report import Curve, Row
+from streamgp.report.charts import Curve
+from streamgp.report.tables import Row
 from streamgp.simulation import SimulatedAnnotator
 
 ERROR_RATE = 0.2

@@ -19,7 +19,8 @@ from streamgp.base import State
 from streamgp.evaluation import RunStatistics
 from streamgp.evaluation.run_statistics import SCORES, Target
 from streamgp.interactive.messages import Answer, Event, Input, Message, Prediction, Rejected
-from streamgp.report import Curve, Row
+from streamgp.report.charts import Curve
+from streamgp.report.tables import Row
 from streamgp.simulation import AnswerQueue
 from streamgp.simulation.annotators import Annotator
 from streamgp.simulation.driver import Loop

@@ -35,7 +35,6 @@ from streamgp.interactive.messages import (
     Message,
     Rejected,
 )
-from streamgp.report import table
 from streamgp.report.run import (
     AnnotatorCounts,
     Calibration,
@@ -47,6 +46,7 @@ from streamgp.report.run import (
     Refusal,
     Run,
 )
+from streamgp.report.tables import table
 
 _WIDEST_KEY = 20
 SUMMARY = "summary.json"

@@ -16,7 +16,8 @@ from streamgp.apps.replay.run import EndingLog, ReplaySink
 from streamgp.config import build
 from streamgp.config.settings import Annotator, Config
 from streamgp.config.validation import shown
-from streamgp.report import PICTURE_FORMATS, draw_curves, table
+from streamgp.report.charts import PICTURE_FORMATS, draw_curves
+from streamgp.report.tables import table
 
 
 def check_picture(path: Path) -> None:
