@@ -366,9 +366,9 @@ class ExampleStore(ABC, Generic[B]):
     def _note(self, y: Label) -> None:
         """Take note of a label that comes on record."""
 
-    @abstractmethod
     def _prime(self, learner: Any, state: State | None) -> None:
         """Tell a fresh learner of ours what is no function of its examples."""
+        learner.load_state(state)
 
     @property
     @abstractmethod
@@ -512,7 +512,7 @@ class ClassExampleStore(ExampleStore[Belief]):
         self._labels[y] = None
 
     def _prime(self, learner: Any, state: State | None) -> None:
-        learner.load_state(state)
+        super()._prime(learner, state)
         # An ensemble meets classes with their examples; one that has none any more is new to it.
         if isinstance(learner, KnowingClasses):
             learner.know(self._labels)
@@ -632,9 +632,6 @@ class NumberExampleStore(ExampleStore[Distribution]):
 
     def _note(self, y: Label) -> None:
         self.targets.add(float(y))
-
-    def _prime(self, learner: Any, state: State | None) -> None:
-        learner.load_state(state)
 
     @property
     def _relabels(self) -> bool:
