@@ -115,7 +115,7 @@ def resend(
     """
     from streamgp.apps.console import confirm
     from streamgp.apps.console import number as counted
-    from streamgp.apps.deployment.deployment import visit
+    from streamgp.apps.deployment.deployment import visit, write_all
     from streamgp.apps.maintenance import dead_letters as letters
 
     if bool(numbers) == everything:
@@ -135,7 +135,7 @@ def resend(
         if not (yes or confirm(f"send {letters.by_topic(records)}?")):
             click.echo("sent nothing")
             return
-        letters.send(deployment, records)
+        write_all(deployment, records, program="dead-letters")
         click.echo(f"sent {letters.by_topic(records)}")
 
 

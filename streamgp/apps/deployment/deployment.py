@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 from msgspec.structs import replace
 
-from connectors.topics import Reader, Record, TopicName, Topics
+from connectors.topics import Outgoing, Reader, Record, TopicName, Topics
 from connectors.worker.settings import LoopSettings
 from streamgp.apps.console import number, progress
 from streamgp.config.broker_url import (
@@ -242,23 +242,23 @@ def visit(config_file: Path, broker: str | None = None) -> Iterator[Deployment]:
 
 
 def everything(topics: Topics, *names: TopicName, what: str) -> Iterator[Record]:
-    """Return all records that some topics hold now, with a bar on a terminal meanwhile.
-
-    Parameters
-    ----------
-    topics
-        The topics.
-    names
-        Which of them.
-    what
-        What is read, for whoever waits.
-
-    """
+    """Return all records that some topics hold now, with a bar on a terminal meanwhile."""
     reader = topics.reader(names)
     try:
         yield from all_of(reader, what=what)
     finally:
         reader.close()
+
+
+def write_all(deployment: Deployment, records: Iterable[Outgoing], *, program: str) -> None:
+    """Write records into their topics; return when they are safe."""
+    writer = deployment.topics.writer(program)
+    try:
+        for record in records:
+            writer.send(record)
+        writer.flush()
+    finally:
+        writer.close()
 
 
 def all_of(reader: Reader, *, what: str) -> Iterator[Record]:

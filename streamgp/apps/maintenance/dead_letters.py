@@ -14,7 +14,7 @@ from connectors.tables.cells import time_of
 from connectors.topics import Outgoing, Record, Topics
 from connectors.wire.outbound import Letter, letter_of, resend
 from streamgp.apps.console import aligned, clock_time, number
-from streamgp.apps.deployment.deployment import Deployment, everything
+from streamgp.apps.deployment.deployment import everything
 from streamgp.common.printable import printable
 
 Place = tuple[int, int]
@@ -145,17 +145,6 @@ def outgoing(records: Sequence[Record], *, skip: bool) -> tuple[list[Outgoing], 
                 raise click.ClickException(printable(str(error))) from None
             n_left_out += 1
     return found, n_left_out
-
-
-def send(deployment: Deployment, records: Sequence[Outgoing]) -> None:
-    """Put records back into their topics; return when they are safe."""
-    writer = deployment.topics.writer("dead-letters")
-    try:
-        for record in records:
-            writer.send(record)
-        writer.flush()
-    finally:
-        writer.close()
 
 
 def by_topic(records: Sequence[Outgoing]) -> str:

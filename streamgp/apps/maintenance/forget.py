@@ -19,7 +19,7 @@ from connectors.wire.inbound import flaw_of_name
 from connectors.wire.state_records import SEPARATOR
 from connectors.worker.losses import RECOVER
 from streamgp.apps.console import confirm, number, progress
-from streamgp.apps.deployment.deployment import Deployment, visit
+from streamgp.apps.deployment.deployment import Deployment, visit, write_all
 from streamgp.common.printable import printable
 from streamgp.interactive.state.serialize import HEAD
 
@@ -147,7 +147,7 @@ def _forget(there: Deployment, reader: Reader, traces: Traces, *, yes: bool, wai
     if not (yes or confirm(f"forget {traces.entity!r} ({what}) for good?")):
         click.echo("forgot nothing")
         return
-    _write(there, traces.tell())
+    write_all(there, [traces.tell()], program="forget")
     if not there.n_workers():
         click.echo(
             f"told: {entity} will be forgotten when a worker runs; none does now\n"
@@ -168,15 +168,6 @@ def _forget(there: Deployment, reader: Reader, traces: Traces, *, yes: bool, wai
         )
         raise click.exceptions.Exit(NOT_YET)
     click.echo(f"forgot {entity}: {what}\n{_still_there(there)}")
-
-
-def _write(there: Deployment, record: Outgoing) -> None:
-    writer = there.topics.writer("forget")
-    try:
-        writer.send(record)
-        writer.flush()
-    finally:
-        writer.close()
 
 
 def _read(reader: Reader, traces: Traces, *, until: Callable[[], bool], what: str) -> None:

@@ -25,7 +25,7 @@ from connectors.wire.state_records import CONFIGURATION, History, HistoryError
 from connectors.worker.compatibility import OtherGroupError, check_signed, signature
 from streamgp.apps.console import aligned, confirm, number, progress
 from streamgp.apps.deployment.contents import Learned, check_whole, histories_of, loops_in
-from streamgp.apps.deployment.deployment import Deployment, damage, visit
+from streamgp.apps.deployment.deployment import Deployment, damage, visit, write_all
 from streamgp.base import State
 from streamgp.common.feature_values import is_number
 from streamgp.common.printable import printable
@@ -140,16 +140,7 @@ def compare(
     old: SkepticalLearner,
     new: SkepticalLearner,
 ) -> Iterator[int]:
-    """Teach two learners the same, and count.
-
-    Parameters
-    ----------
-    row
-        Where to count.
-    lines
-        The consensus log of one loop.
-    old, new
-        Learners that have seen nothing.
+    """Teach two learners that have seen nothing the same examples, and count.
 
     Yields
     ------
@@ -446,10 +437,4 @@ def write_state(there: Deployment, records: Sequence[Outgoing]) -> None:
         finally:
             link.close()
         return
-    writer = there.topics.writer("upkeep")
-    try:
-        for record in records:
-            writer.send(record)
-        writer.flush()
-    finally:
-        writer.close()
+    write_all(there, records, program="upkeep")
