@@ -94,11 +94,6 @@ class Database:
     What happens within `reading` sees one state of it; what happens within `writing` is written as
     a whole and durably, or not at all.
 
-    Parameters
-    ----------
-    path
-        The file, which must be there.
-
     Raises
     ------
     RefusedError

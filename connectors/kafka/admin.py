@@ -467,13 +467,6 @@ def open_transactions(
 
     Who may not describe producers and transactions learns only at which offset they are.
 
-    Parameters
-    ----------
-    client
-        One for topics and groups.
-    partitions
-        The partitions.
-
     """
     asked = dict.fromkeys(partitions, OffsetSpec.LATEST)
     if not asked:

@@ -47,15 +47,6 @@ class UnlikeInputsError(BrokerError):
 class GroupConsumer:
     """Reads the inputs of a worker in a group.
 
-    Parameters
-    ----------
-    connection
-        Where.
-    names
-        What the topics are called there.
-    group, instance
-        Which group, and the member's name in it.
-
     Attributes
     ----------
     membership

@@ -177,18 +177,7 @@ def partitions_with_records(
 
 
 class KafkaWriter:
-    """Appends records, each for itself; what was taken leaves soon, and with `flush` for certain.
-
-    Parameters
-    ----------
-    connection
-        Where.
-    names
-        What the topics are called there.
-    program
-        Who writes, for the broker's log.
-
-    """
+    """Appends records, each for itself; what was taken leaves soon, with `flush` for certain."""
 
     # _taken    what has not left; of what comes at once, the first leaves alone
     # _n_bytes  its size

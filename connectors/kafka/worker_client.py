@@ -50,20 +50,7 @@ _TRACK_EVERY_S = 1.0
 
 
 class KafkaWorkerClient:
-    """One worker of a group.
-
-    Parameters
-    ----------
-    connection, administration
-        Where.
-    names
-        What the topics are called there.
-    group, instance
-        Which group, and the worker's name in it.
-    max_records
-        How many records a poll returns at most.
-
-    """
+    """One worker of a group."""
 
     # _polled    where each input is read on, of those handed over since the last commit
     # _buffered  which distribution of partitions the inputs belong to
@@ -435,18 +422,7 @@ _N_LOOKS = 2
 
 
 class TopicMonitor:
-    """Compares topics with what they were, on a connection of its own.
-
-    Parameters
-    ----------
-    connection
-        Where.
-    names
-        The names of the topics on the broker.
-    shapes
-        The topics at the start.
-
-    """
+    """Compares topics with what they were, on a connection of its own."""
 
     # _fault  why the worker must end
     # _n_odd  how many looks in a row have found topics that are gone or others: a broker of one

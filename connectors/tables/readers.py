@@ -41,11 +41,6 @@ class TableError(ValueError):
 class BinaryFile:
     """A file opened for reading, whatever its compression.
 
-    Parameters
-    ----------
-    path
-        The file.
-
     Attributes
     ----------
     path

@@ -79,13 +79,6 @@ def send_lines(
 class _LineSender:
     """Sends lines as records.
 
-    Parameters
-    ----------
-    send
-        Takes a record.
-    flush
-        Returns when every record taken is safe.
-
     Attributes
     ----------
     n_sent, n_safe

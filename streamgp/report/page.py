@@ -36,14 +36,7 @@ _OUTCOMES: dict[Outcome, str] = {
 
 
 def page(run: Run) -> str:
-    """Return the page.
-
-    Parameters
-    ----------
-    run
-        What it shows.
-
-    """
+    """Return the page."""
     learner = run.setting("learner", "name")
     return render(
         "page.html",

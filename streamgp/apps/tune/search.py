@@ -153,13 +153,6 @@ def best_of(ranked: Sequence[Trial], by: By) -> Trial | None:
 
     As good is what is worse by one standard error of the first at most: that much is chance.
 
-    Parameters
-    ----------
-    ranked
-        What `ranking` returned.
-    by
-        What the first is best in.
-
     References
     ----------
     [^1]: Breiman, L., Friedman, J., Olshen, R. and Stone, C., 1984. Classification and Regression
