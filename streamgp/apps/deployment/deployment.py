@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -270,77 +269,3 @@ def all_of(reader: Reader, *, what: str) -> Iterator[Record]:
                 n += 1
                 show(f"{what}: {number(n, 'record')}", 0.0)
                 yield record
-
-
-# --- Secrets where they are kept: in an environment variable or a file, and nowhere else.
-#
-# No message repeats a secret, nor what stands where the name of its keeper should: that is where a
-# secret ends up by mistake.
-
-_LONGEST = 65536
-_WHERE = "broker.security."
-
-
-def kept_secret(name: str, variable: str | None, file: str | None) -> str | None:
-    """Return a secret from where it is kept, or None if it is kept nowhere.
-
-    Parameters
-    ----------
-    name
-        What it is called in [broker.security].
-    variable
-        Environment variable that holds it, or None.
-    file
-        File that holds it, or None; one line break at its end does not belong to the secret.
-
-    Raises
-    ------
-    ConfigError
-        If it is not there.
-
-    Examples
-    --------
-    >>> import os
-    >>> os.environ["KAFKA_PASSWORD"] = "open sesame"
-    >>> kept_secret("password", "KAFKA_PASSWORD", None)
-    'open sesame'
-
-    """
-    if variable is not None:
-        secret = os.environ.get(variable)
-        if not secret:
-            how = "empty" if secret == "" else "not set"
-            raise ConfigError(
-                f"{_WHERE}{name}_env: the environment variable that it names is {how}; set it"
-            )
-        return secret
-    if file is None:
-        return None
-    where = f"{_WHERE}{name}_file"
-    try:
-        with Path(file).open("rb") as opened:
-            data = opened.read(_LONGEST + 1)
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "it is no path"
-        raise ConfigError(f"{where}: the file that it names cannot be read: {why}") from None
-    data = data.removesuffix(b"\n").removesuffix(b"\r")
-    if not data:
-        raise ConfigError(f"{where}: the file that it names is empty")
-    if len(data) > _LONGEST:
-        raise ConfigError(f"{where}: the file that it names has more than {_LONGEST} bytes")
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        raise ConfigError(f"{where}: the file that it names is not UTF-8 text") from None
-
-
-def readable(name: str, file: str | None) -> None:
-    """Raise ConfigError if a file of [broker.security] cannot be read."""
-    if file is None:
-        return
-    try:
-        with Path(file).open("rb"):
-            pass
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "it is no path"
-        raise ConfigError(f"{_WHERE}{name} = {file!r} cannot be read: {why}") from None

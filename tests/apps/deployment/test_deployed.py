@@ -14,9 +14,10 @@ import pytest
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.kafka.settings import Security
 from connectors.memory import MemoryTopics
-from streamgp.apps.deployment.deployment import kept_secret, load_deployed, open_topics, readable
+from streamgp.apps.deployment.deployment import load_deployed, open_topics
 from streamgp.config import settings
 from streamgp.config.load import parse_worker
+from streamgp.config.secrets import kept_secret, readable
 from streamgp.config.settings import WorkerConfig
 from streamgp.config.validation import ConfigError
 
