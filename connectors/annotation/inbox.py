@@ -1,8 +1,11 @@
-"""Inbox of an annotator: the topics of a deployment, folded into a list of open questions.
+"""Inbox of annotators: the topics of a deployment, folded into a list of open questions.
 
 The requests, the answers and the consensus log may be read in any order among each other: an answer
-may come before its request. A question that anybody has answered is not shown again. What is
+may come before its request. A question that any annotator has answered is not shown again. What is
 settled leaves no trace but for a while, so that a program can stay for months.
+
+The open questions are shared by all annotators; beside them stand, for each annotator, the answers
+that can be taken back and the questions that were skipped.
 
 No clock and no I/O here: who reads topics hands over what they hold.
 
@@ -10,14 +13,15 @@ No clock and no I/O here: who reads topics hands over what they hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import chain
-from math import inf
+from collections.abc import Callable, Iterator
+from math import inf, nextafter
 from typing import Any, TypeAlias
 
-from connectors.annotation.open_questions import OpenQuestions, Question
-from connectors.annotation.own_answers import CannotUndoError, OwnAnswers, Undone
+from connectors.annotation.open_questions import EventKey, OpenQuestions, Question, Rank, rank_of
+from connectors.annotation.own_answers import CannotUndoError, OwnAnswers, Undone, derived_id
+from connectors.annotation.timeline import Timeline, Typed
 from streamgp.base import Label
+from streamgp.interactive.conversation_record import event_id_of
 from streamgp.interactive.messages import (
     Answer,
     Cancel,
@@ -44,11 +48,18 @@ class AnnotationInbox:
     Parameters
     ----------
     annotator
-        Who sits at the desk: their answers can be taken back. None for one who only looks.
+        The annotator who answers where no other is named. None for a program that only looks.
+    everyone
+        Whether the answers of every annotator can be taken back, not only those of `annotator`.
     answer_horizon_s
         As in `streamgp.interactive.InteractiveLoop`; None for no limit.
     with_classes
         Whether labels are names of classes, to be given once more; not if they are numbers.
+
+    Attributes
+    ----------
+    timeline
+        The labels of the events of each key.
 
     Examples
     --------
@@ -70,24 +81,29 @@ class AnnotationInbox:
     """
 
     # _waiting    the questions that wait for an answer
-    # _own        the annotator's answers
-    # _classes    labels of each key, with their type; when each was last seen
-    # _skipped    number of each request that was skipped, in the order of skipping
+    # _answers    whether there are annotators: for them it is kept what was answered
+    # _own        the answers of each annotator who can take them back
+    # _said_by    which of them have answered about each event
+    # _skipped    by annotator: number of each request that was skipped, in the order of skipping
     # _forgotten  keys that were forgotten, and until when
     def __init__(
         self,
         annotator: str | None = None,
         *,
+        everyone: bool = False,
         answer_horizon_s: float | None = None,
         with_classes: bool = True,
     ):
         self.annotator = annotator
         self._horizon_s = inf if answer_horizon_s is None else answer_horizon_s
-        self._waiting = OpenQuestions(keep_over=annotator is not None)
-        self._own = None if annotator is None else OwnAnswers(annotator)
+        self._everyone = everyone
+        self._waiting = OpenQuestions(keep_over=everyone or annotator is not None)
+        self._own: dict[str, OwnAnswers] = {}
+        self._said_by: dict[EventKey, set[str]] = {}
+        self._answers = everyone or annotator is not None
         self._with_classes = with_classes
-        self._classes: dict[str | None, dict[tuple[str, Label], float]] = {}
-        self._skipped: dict[RequestKey, int] = {}
+        self.timeline = Timeline()
+        self._skipped: dict[str | None, dict[RequestKey, int]] = {}
         self._forgotten: dict[str | None, float] = {}
 
     # --- what the topics hold
@@ -116,8 +132,11 @@ class AnnotationInbox:
         elif isinstance(message, Answer):
             self._take_answer(message, at)
         elif isinstance(message, LabelledExample):
-            self._note_label(message.key, message.y, at)
             event = (message.key, message.event_id)
+            if self._answers:
+                self.timeline.label(
+                    *event, message.y, at=message.learned_at, annotator=message.annotator, got=at
+                )
             self._waiting.settle(event, before=message.learned_at, taught=True, at=at)
         elif isinstance(message, Expired | Cancel):
             self._waiting.end(message.key, message.request_id, at=at)
@@ -127,10 +146,11 @@ class AnnotationInbox:
         self._forgotten[key] = max(at, self._forgotten.get(key, -inf))
         at = self._forgotten[key]
         self._waiting.forget(key, at)
-        classes = self._classes.get(key, {})
-        self._classes[key] = {label: seen for label, seen in classes.items() if seen > at}
-        if self._own is not None:
-            self._own.forget(key, at)
+        self.timeline.forget(key, at)
+        for event in [event for event in self._said_by if event[0] == key]:
+            for annotator in list(self._said_by[event]):
+                if self._own[annotator].forget(event, at):
+                    self._drop(event, annotator)
 
     def turn_over(self) -> None:
         """Forget what is settled, in two turns; call it once a minute or so.
@@ -138,51 +158,100 @@ class AnnotationInbox:
         A request is taken for new if it is read two turns after its answer.
         """
         self._waiting.turn_over()
-        waiting = {_key_of(question) for question in self._waiting}
-        waiting.update(_key_of(question) for question in self._reopened(-inf))
-        self._skipped = {key: n for key, n in self._skipped.items() if key in waiting}
+        waiting = {key_of(question) for question in self._waiting}
+        for annotator, skipped in list(self._skipped.items()):
+            theirs = waiting.union(key_of(q) for q in self._reopened(-inf, annotator))
+            self._skipped[annotator] = {key: n for key, n in skipped.items() if key in theirs}
+            if not self._skipped[annotator]:
+                del self._skipped[annotator]
 
-    # --- what is open
+    # --- what is open; for the inbox's own annotator where none is named
 
-    def questions(self, now: float) -> list[Question]:
-        """Return the open questions, the next one first."""
-        return sorted(self._open(now), key=self._rank)
+    def questions(self, now: float, annotator: str | None = None) -> list[Question]:
+        """Return the open questions of an annotator, the next one first."""
+        annotator = annotator or self.annotator
+        return sorted(self._open(now, annotator), key=lambda q: self._rank(q, annotator))
 
-    def next(self, now: float) -> Question | None:
-        """Return the question to be asked next, or None."""
-        return min(self._open(now), key=self._rank, default=None)
+    def open(self, now: float, annotator: str | None = None) -> Iterator[Question]:
+        """Return the open questions of an annotator, in no order."""
+        return self._open(now, annotator or self.annotator)
 
-    def n_open(self, now: float) -> int:
+    def next(
+        self,
+        now: float,
+        annotator: str | None = None,
+        *,
+        where: Callable[[Question], bool] | None = None,
+    ) -> Question | None:
+        """Return the question to be asked next, of those that fit; None if there is none."""
+        annotator = annotator or self.annotator
+        skipped = self._skipped.get(annotator, {})
+        found = [q for q in self._reopened(now, annotator) if where is None or where(q)]
+        for question in self._waiting:  # the first one that was not skipped comes before the rest
+            if self._is_in_time(question, now) and (where is None or where(question)):
+                found.append(question)
+                if key_of(question) not in skipped:
+                    break
+        return min(found, key=lambda q: self._rank(q, annotator), default=None)
+
+    def n_open(self, now: float, annotator: str | None = None) -> int:
         """Return the number of open questions."""
-        return sum(1 for _ in self._open(now))
+        return sum(1 for _ in self._open(now, annotator or self.annotator))
 
     def find(self, request: LabelRequest | Challenge) -> Question | None:
         """Return the question of a request that waits for its first answer, or None."""
-        return self._waiting.get(request)
+        return self._waiting.get(request.key, request.event_id, request.request_id)
 
-    def is_open(self, question: Question, now: float) -> bool:
+    def question_of(
+        self, key: str | None, request_id: str, now: float, annotator: str | None = None
+    ) -> Question | None:
+        """Return the open question of a request, by its id; None if it waits for nothing."""
+        event_id = event_id_of(request_id)
+        if event_id is None:
+            return None
+        waiting = self._waiting.get(key, event_id, request_id)
+        if waiting is not None:
+            return waiting if self._is_in_time(waiting, now) else None
+        theirs = self._reopened(now, annotator or self.annotator)
+        return next((q for q in theirs if key_of(q) == (key, request_id)), None)
+
+    def is_open(self, question: Question, now: float, annotator: str | None = None) -> bool:
         """Say whether a question still waits for an answer."""
-        waiting = self._waiting.get(question.request)
+        waiting = self.find(question.request)
         if waiting is not None:
             return self._is_in_time(waiting, now)
-        return _key_of(question) in map(_key_of, self._reopened(now))
+        theirs = self._reopened(now, annotator or self.annotator)
+        return key_of(question) in map(key_of, theirs)
+
+    def is_remembered(self, question: Question, now: float) -> bool:
+        """Say whether the workers still remember the event of a question."""
+        return now <= self._horizon_of(question)
 
     def classes(self, key: str | None) -> list[Label]:
         """Return the labels known for a key, numbers first."""
-        return [label for _, label in sorted(self._classes.get(key, ()), key=_by_label)]
+        return _in_order(self.timeline.choices(key)) if self._with_classes else []
 
     def all_classes(self) -> list[Label]:
         """Return the labels known for any key, numbers first."""
-        every = set(chain.from_iterable(self._classes.values()))
-        return [label for _, label in sorted(every, key=_by_label)]
+        return _in_order(self.timeline.all_choices()) if self._with_classes else []
 
-    # --- what the annotator says
+    # --- what an annotator says
 
-    def skip(self, question: Question) -> None:
+    def skip(self, question: Question, annotator: str | None = None) -> None:
         """Put a question behind all others."""
-        self._skipped.pop(_key_of(question), None)
-        last = next(reversed(self._skipped.values()), 0)
-        self._skipped[_key_of(question)] = last + 1
+        skipped = self._skipped.setdefault(annotator or self.annotator, {})
+        skipped.pop(key_of(question), None)
+        skipped[key_of(question)] = next(reversed(skipped.values()), 0) + 1
+
+    def unskip(self, annotator: str | None = None) -> Question | None:
+        """Put the question that was skipped last where it was; return it, None if none was."""
+        skipped = self._skipped.get(annotator or self.annotator, {})
+        while skipped:
+            key, request_id = skipped.popitem()[0]
+            question = self.question_of(key, request_id, -inf, annotator)
+            if question is not None:
+                return question
+        return None
 
     def answer(
         self,
@@ -190,8 +259,9 @@ class AnnotationInbox:
         y: Label | None,
         now: float,
         *,
-        std: float | None = None,
-        privileged: Mapping[str, Any] | None = None,
+        annotator: str | None = None,
+        answer_id: str | None = None,
+        **details: Any,
     ) -> Answer | None:
         """Answer a question.
 
@@ -203,10 +273,12 @@ class AnnotationInbox:
             The label; None declines.
         now
             The time, POSIX seconds.
-        std
-            How exact a number is, as a standard deviation.
-        privileged
-            What is known of the answer beside the label.
+        annotator
+            Who answers, None for the inbox's own.
+        answer_id
+            Id of the answer; None for one that is derived from the request.
+        details
+            Further fields of the `Answer`: `std`, `privileged` and so on.
 
         Returns
         -------
@@ -214,75 +286,219 @@ class AnnotationInbox:
         the question is declined once more.
 
         """
-        answer = self._whose().answer(question, y, now, std=std, privileged=privileged)
+        own = self._whose(annotator)
+        answer = own.answer(question, y, now, answer_id=answer_id, **details)
         if answer is not None:
             self._take_answer(answer, now)
         return answer
 
-    def undo(self, now: float) -> Undone:
-        """Take the annotator's last answer back, and open its question again.
+    def undo(
+        self,
+        now: float,
+        answer: Answer | None = None,
+        *,
+        annotator: str | None = None,
+        answer_id: str | None = None,
+    ) -> Undone:
+        """Take an answer back, and open its question again.
+
+        Parameters
+        ----------
+        now
+            The time, POSIX seconds.
+        answer
+            The answer; None for the annotator's last one.
+        annotator
+            Whose answer it is, None for the inbox's own annotator.
+        answer_id
+            Id of the message that takes it back; None for one that is derived from the request.
 
         Raises
         ------
         CannotUndoError
-            If there is none, or somebody has answered since, or it is too long ago.
+            If there is none, or another annotator has answered since, or it is too long ago.
 
         """
-        undone = self._whose().undo(now)
+        own = self._whose(annotator)
+        undone = own.undo(now, answer, answer_id=answer_id)
         if undone.message is not None:
             self._take_answer(undone.message, now)
-        self._skipped.pop(_key_of(undone.question), None)
+        self._skipped.get(own.annotator, {}).pop(key_of(undone.question), None)
         return undone
+
+    def change(self, answer: Answer, now: float) -> Question:
+        """Return the question of an own answer, such that an answer to it replaces that one.
+
+        Raises
+        ------
+        CannotUndoError
+            If it cannot be replaced; the text says why.
+
+        """
+        question = self._whose(answer.annotator).change(answer)
+        if not self.is_remembered(question, now):
+            raise CannotUndoError(
+                f"event {answer.event_id} is too long ago: the workers have forgotten it",
+                "forgotten",
+            )
+        return question
+
+    def rename(
+        self,
+        key: str | None,
+        old: Label,
+        new: Label,
+        now: float,
+        *,
+        annotator: str | None = None,
+        of_everyone: bool = False,
+    ) -> list[tuple[Answer, int | None]]:
+        """Give the examples that have a label another one.
+
+        Parameters
+        ----------
+        key
+            Whose events they are.
+        old, new
+            The labels; the new one may exist already.
+        now
+            The time, POSIX seconds.
+        annotator
+            Who renames, None for the inbox's own annotator.
+        of_everyone
+            Whether labels that others gave are replaced, too.
+
+        Returns
+        -------
+        One answer, with the partition where it belongs, for each example whose event the workers
+        remember. Once no event has the old label any more, it is no choice.
+
+        """
+        name = self._whose(annotator).annotator
+        renamed = []
+        for standing in self.timeline.standing(key, old):
+            is_theirs = of_everyone or standing.annotator == name
+            if not is_theirs or now > standing.occurred_at + self._horizon_s:
+                continue
+            answer = Answer(
+                answer_id=derived_id(f"{standing.answer_id}/rename"),
+                request_id=standing.request_id,
+                event_id=standing.event_id,
+                key=key,
+                y=new,
+                annotator=name,
+                # What is said about one event has an order, whatever the clock does.
+                answered_at=max(now, nextafter(standing.answered_at, inf)),
+                supersedes=standing.answer_id,
+            )
+            self._take_answer(answer, now)
+            renamed.append((answer, standing.partition))
+        return renamed
+
+    def question_answered(self, answer: Answer) -> Question | None:
+        """Return the question that an own answer was given to, None if it is not known here."""
+        own = None if answer.annotator is None else self._own.get(answer.annotator)
+        return None if own is None else own.question_of(answer)
+
+    def latest(self, annotator: str, n: int) -> list[Answer]:
+        """Return the answers of an annotator that stand, one per event, the newest first."""
+        own = self._own.get(annotator)
+        return [] if own is None else own.latest(n)
 
     # --- inside
 
-    def _whose(self) -> OwnAnswers:
-        if self._own is None:
-            raise ValueError("nobody sits at this desk; give it an annotator")
-        return self._own
+    def _whose(self, annotator: str | None) -> OwnAnswers:
+        name = annotator or self.annotator
+        if name is None:
+            raise ValueError("this inbox has no annotator; name one")
+        if not (self._everyone or name == self.annotator):
+            raise ValueError(f"annotator must be {self.annotator!r}, the inbox's own, got {name!r}")
+        own = self._own.get(name)
+        if own is None:
+            own = self._own[name] = OwnAnswers(name)
+        return own
 
     def _take_request(self, question: Question, at: float) -> None:
         request = question.request
         event = (request.key, request.event_id)
         if isinstance(request, Challenge):
-            labels = [request.given, request.suggested, *(n.y for n in request.neighbours)]
-            for label in labels:
-                self._note_label(request.key, label, at)
+            self._note_challenge(request, at)
             self._waiting.settle(event, before=request.requested_at, taught=True, at=at)
-        own, request_id = self._own, request.request_id
-        if own is not None and own.wants(event, request_id):
-            if self._waiting.first_is_own(event, request_id) is not False:
-                own.keep(question)
-        else:
+        if self._answers:
+            self.timeline.occurred(
+                *event, event_time(request), partition=question.partition, got=at
+            )
+        request_id = request.request_id
+        theirs = [
+            own
+            for annotator in self._said_by.get(event, ())
+            if (own := self._own[annotator]).wants(event, request_id)
+        ]
+        if not theirs:
             self._waiting.ask(question, at)
+        for own in theirs:
+            if self._waiting.may_be_first(event, request_id, own.annotator):
+                own.keep(question)
 
     def _take_answer(self, answer: Answer, at: float) -> None:
-        self._note_label(answer.key, answer.y, at)
         event, request_id = (answer.key, answer.event_id), answer.request_id
-        keep = self._own is not None and answer.annotator == self.annotator
-        if self._own is not None:
-            self._own.take(answer, at)
+        self._keep_answer(event, answer, at)
+        first = answer.annotator
+        counts = True
         if answer.supersedes is not None or request_id is None:
             taught = answer.supersedes is not None
             self._waiting.settle(event, before=answer.answered_at, taught=taught, at=at)
         else:
-            keep = self._waiting.note_answer(event, request_id, is_own=keep, at=at)
+            first = self._waiting.note_answer(event, request_id, answer.annotator, at=at)
+            counts = first == answer.annotator
+        # The first answer to a question counts; declining one gives no label, and takes none.
+        if self._answers and counts and (answer.y is not None or answer.supersedes is not None):
+            self.timeline.label(
+                *event,
+                answer.y,
+                at=answer.answered_at,
+                annotator=answer.annotator,
+                answer_id=answer.answer_id,
+                request_id=request_id,
+                got=at,
+            )
+        keep = first in self._said_by.get(event, ())
         if request_id is not None and (keep or answer.supersedes is None):
             question = self._waiting.remove(event, request_id)
-            if question is not None and keep and self._own is not None:
-                self._own.keep(question)
+            if question is not None and keep and first is not None:
+                self._own[first].keep(question)
 
-    def _open(self, now: float) -> Iterator[Question]:
+    def _keep_answer(self, event: EventKey, answer: Answer, at: float) -> None:
+        """Keep an answer for those who can take one about its event back."""
+        annotator = answer.annotator
+        theirs = self._said_by.get(event, set())
+        if annotator is not None and (self._everyone or annotator == self.annotator):
+            self._whose(annotator)
+            theirs = self._said_by.setdefault(event, theirs)
+            theirs.add(annotator)
+        for name in list(theirs):
+            dropped = self._own[name].take(answer, at)
+            if dropped is not None:
+                self._drop(dropped, name)
+
+    def _drop(self, event: EventKey, annotator: str) -> None:
+        theirs = self._said_by[event]
+        theirs.discard(annotator)
+        if not theirs:
+            del self._said_by[event]
+
+    def _open(self, now: float, annotator: str | None) -> Iterator[Question]:
         for question in self._waiting:
             if self._is_in_time(question, now):
                 yield question
-        yield from self._reopened(now)
+        yield from self._reopened(now, annotator)
 
-    def _reopened(self, now: float) -> Iterator[Question]:
-        if self._own is not None:
-            for question in self._own.reopened():
+    def _reopened(self, now: float, annotator: str | None) -> Iterator[Question]:
+        own = None if annotator is None else self._own.get(annotator)
+        if own is not None:
+            for question in own.reopened():
                 # A correction is never late, as long as the event is remembered.
-                if now <= self._horizon_of(question):
+                if self.is_remembered(question, now):
                     yield question
 
     def _is_in_time(self, question: Question, now: float) -> bool:
@@ -290,32 +506,41 @@ class AnnotationInbox:
         return now <= min(inf if expires_at is None else expires_at, self._horizon_of(question))
 
     def _horizon_of(self, question: Question) -> float:
-        return _event_time(question.request) + self._horizon_s + question.delayed_s
+        return event_time(question.request) + self._horizon_s + question.delayed_s
 
-    def _rank(self, question: Question) -> tuple[int, bool, float, str, str]:
-        request = question.request
-        skipped = self._skipped.get(_key_of(question), 0)
-        is_first = isinstance(request, LabelRequest)
-        return skipped, is_first, request.requested_at, request.key or "", request.request_id
+    def _rank(self, question: Question, annotator: str | None) -> tuple[int, Rank]:
+        skipped = self._skipped.get(annotator, {}).get(key_of(question), 0)
+        return skipped, rank_of(question.request)
 
-    def _note_label(self, key: str | None, label: Label | None, at: float) -> None:
-        if label is not None and self._with_classes:
-            classes = self._classes.setdefault(key, {})
-            # With its type: in Python 1, 1.0 and True are one label, on the wire they are not.
-            typed = (type(label).__name__, label)
-            classes[typed] = max(at, classes.get(typed, -inf))
+    def _note_challenge(self, request: Challenge, at: float) -> None:
+        if not self._answers:
+            return
+        mentioned: list[tuple[Label, str | None]] = [
+            (request.given, request.event_id),
+            (request.suggested, None),
+            *((near.y, near.event_id) for near in request.neighbours),
+        ]
+        for label, event_id in mentioned:
+            self.timeline.mention(
+                request.key, label, at=request.requested_at, event_id=event_id, got=at
+            )
 
 
-def _event_time(request: LabelRequest | Challenge) -> float:
+def event_time(request: LabelRequest | Challenge) -> float:
     """Return the time of the event, after which it is remembered for a while."""
     return request.requested_at if request.occurred_at is None else request.occurred_at
 
 
-def _key_of(question: Question) -> RequestKey:
+def key_of(question: Question) -> RequestKey:
+    """Return the key and the request id of a question."""
     return question.request.key, question.request.request_id
 
 
-def _by_label(typed: tuple[str, Label]) -> tuple[bool, float, str, str]:
+def _in_order(labels: set[Typed]) -> list[Label]:
+    return [label for _, label in sorted(labels, key=_by_label)]
+
+
+def _by_label(typed: Typed) -> tuple[bool, float, str, str]:
     kind, label = typed
     if isinstance(label, str):
         return True, 0.0, label.casefold(), label

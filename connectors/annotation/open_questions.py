@@ -7,6 +7,7 @@ forgotten after a while.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
@@ -17,6 +18,8 @@ from streamgp.interactive.messages import LabelRequest, Request
 
 EventKey: TypeAlias = tuple[str | None, str]
 """A key and an event id."""
+
+Rank: TypeAlias = tuple[bool, float, str, str]
 
 MAX_PAST = 500_000
 """Events of which it is kept that they are settled, beside as many older ones."""
@@ -45,6 +48,15 @@ class Question:
     delayed_s: float = 0.0
 
 
+def rank_of(request: Request) -> Rank:
+    """Return what requests are sorted by: challenges first, since labels wait for them; then age.
+
+    The last part is the request id.
+    """
+    is_first = isinstance(request, LabelRequest)
+    return is_first, request.requested_at, request.key or "", request.request_id
+
+
 class _Body:
     """A question, and what is known of it."""
 
@@ -63,7 +75,7 @@ class _Body:
 class _Past:
     """Settled requests of an event, for requests that are read later."""
 
-    # answered  requests that were answered, and whether the first answer was the annotator's own
+    # answered  requests that were answered, and who answered first
     # over      requests that ended in another way
     # before    what was asked before this moment has ended
     # taught    whether the label request has ended, since the label came
@@ -72,7 +84,7 @@ class _Past:
 
     def __init__(self) -> None:
         self.at = -inf
-        self.answered: dict[str, bool] = {}
+        self.answered: dict[str, str | None] = {}
         self.over: set[str] = set()
         self.before = -inf
         self.taught = False
@@ -109,23 +121,23 @@ class OpenQuestions:
     """
 
     # _bodies  questions by event and request id
+    # _order   ranks of those that are not over, sorted, each with its event
     # _past    what is settled, by event; `_older` the same as of the turn before
     def __init__(self, *, keep_over: bool = False) -> None:
         self._keep_over = keep_over
         self._bodies: dict[EventKey, dict[str, _Body]] = {}
+        self._order: list[tuple[Rank, EventKey]] = []
         self._past: dict[EventKey, _Past] = {}
         self._older: dict[EventKey, _Past] = {}
 
     def __iter__(self) -> Iterator[Question]:
-        for bodies in self._bodies.values():
-            for body in bodies.values():
-                if not body.over:
-                    yield body.question
+        """Return the questions in the order of their ranks."""
+        for rank, event in self._order:
+            yield self._bodies[event][rank[-1]].question
 
-    def get(self, request: Request) -> Question | None:
+    def get(self, key: str | None, event_id: str, request_id: str) -> Question | None:
         """Return the open question of a request, or None."""
-        event = (request.key, request.event_id)
-        body = self._bodies.get(event, {}).get(request.request_id)
+        body = self._bodies.get((key, event_id), {}).get(request_id)
         return None if body is None or body.over else body.question
 
     def ask(self, question: Question, at: float) -> None:
@@ -137,16 +149,21 @@ class OpenQuestions:
             return
         over = past.is_over(request)
         if not over or self._keep_over:
+            self.remove(event, request.request_id)  # where it is read twice
             self._bodies.setdefault(event, {})[request.request_id] = _Body(question, at, over)
+            if not over:
+                insort(self._order, (rank_of(request), event))
 
-    def note_answer(self, event: EventKey, request_id: str, *, is_own: bool, at: float) -> bool:
-        """Take note of an answer to a request; return whether the first was the annotator's own."""
-        return self._past_of(event, at).answered.setdefault(request_id, is_own)
+    def note_answer(
+        self, event: EventKey, request_id: str, annotator: str | None, *, at: float
+    ) -> str | None:
+        """Take note of an answer to a request; return who answered it first."""
+        return self._past_of(event, at).answered.setdefault(request_id, annotator)
 
-    def first_is_own(self, event: EventKey, request_id: str) -> bool | None:
-        """Say whether the annotator answered a request first; None if nobody did."""
+    def may_be_first(self, event: EventKey, request_id: str, annotator: str | None) -> bool:
+        """Say whether nobody else is known to have answered a request before an annotator."""
         past = self._past.get(event) or self._older.get(event)
-        return None if past is None else past.answered.get(request_id)
+        return past is None or past.answered.get(request_id, annotator) == annotator
 
     def settle(self, event: EventKey, *, before: float, taught: bool, at: float) -> None:
         """Take note that what was asked about an event before a moment has ended.
@@ -177,6 +194,8 @@ class OpenQuestions:
             return None
         if not bodies:
             del self._bodies[event]
+        if not body.over:
+            self._take_out(body.question, event)
         return body.question
 
     def forget(self, key: str | None, at: float) -> None:
@@ -200,10 +219,14 @@ class OpenQuestions:
 
     def _end(self, event: EventKey, request_id: str) -> None:
         body = self._bodies.get(event, {}).get(request_id)
-        if body is not None:
+        if body is not None and not body.over:
             body.over = True
+            self._take_out(body.question, event)
             if not self._keep_over:
                 self.remove(event, request_id)
+
+    def _take_out(self, question: Question, event: EventKey) -> None:
+        del self._order[bisect_left(self._order, (rank_of(question.request), event))]
 
     def _past_of(self, event: EventKey, at: float) -> _Past:
         past = self._past.get(event)

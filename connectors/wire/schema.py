@@ -13,7 +13,7 @@ field travels without a line here. Only values that JSON cannot tell apart need 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, fields
 from math import isfinite
 from typing import Annotated, Any, TypeAlias, cast, get_type_hints
@@ -270,6 +270,17 @@ def _rules(hint: Any) -> Rules:
     return hint, text, None  # the literals
 
 
+def _texts_out(texts: Any, what: str) -> list[str]:
+    return [text(item, f"{what}[{i}]") for i, item in enumerate(texts)]
+
+
+def _excerpt_out(excerpt: Any, what: str) -> dict[str, list[float]]:
+    return {
+        text(name, f"name in {what}"): [number(v, f"{what}[{name!r}]") for v in values]
+        for name, values in excerpt.items()
+    }
+
+
 _PRIVILEGED: Rules = (dict[str, Any], json_value, _privileged_in)
 _RULES: list[tuple[Any, Rules]] = [
     (str, (str, text, None)),
@@ -280,6 +291,8 @@ _RULES: list[tuple[Any, Rules]] = [
     (Features, (WireFeatures, features_out, features_in)),
     (Mapping[Label, float], (list[tuple[WireLabel, float]], probabilities_out, probabilities_in)),
     (Mapping[str, Any], _PRIVILEGED),
+    (Mapping[str, Sequence[float]], (dict[str, list[float]], _excerpt_out, None)),
+    (tuple[str, ...], (list[str], _texts_out, tuple)),
     (Decision, (Decision, _decision_out, None)),
 ]
 DECISION = Shape(Decision)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -76,6 +76,11 @@ OF_TYPE: list[tuple[Any, Schema]] = [
     (Mapping[str, Any], {"type": "object"}),
     (Decision, {"$ref": "#/$defs/Decision"}),
     (tuple[Neighbour, ...], {"type": "array", "items": {"$ref": "#/$defs/Neighbour"}}),
+    (tuple[str, ...], {"type": "array", "items": TEXT}),
+    (
+        Mapping[str, Sequence[float]],
+        {"type": "object", "additionalProperties": {"type": "array", "items": NUMBER}},
+    ),
 ]
 CONTROL = {"pattern": "[\\u0000-\\u001f\\u007f-\\u009f]"}
 TIME = {"type": "number", "minimum": EARLIEST, "maximum": LATEST}

@@ -95,9 +95,11 @@ def annotate(
     you can leave at any time and go on anywhere, and several people can answer at once. What
     somebody has answered is not asked again.
 
-    On a terminal a key answers: each label has one, d is "don't know", s skips, u takes the last
-    answer back, n lets you type a new label, ? helps, q leaves. Where the input is no terminal,
-    each line answers one question: a key, a label, or n LABEL. One that means nothing ends it.
+    On a terminal a key answers: each label has one, / searches where there are many, d is "don't
+    know", s skips, u takes the last answer back, n lets you type a new label, r renames one, ?
+    helps, q leaves. A label that is asked about again is in a frame: k keeps it, c changes it.
+    Where the input is no terminal, each line answers one question: a key, a label, or n LABEL. One
+    that means nothing ends it.
 
     Every answer tells for how many seconds the question had been shown: learners may believe hasty
     answers less. --no-response-time leaves that out.

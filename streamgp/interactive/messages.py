@@ -8,7 +8,7 @@ received, never scaled. Ids are derived from their cause, never random: the labe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -94,6 +94,7 @@ class LabelRequest:
     requested_at: float
     expires_at: float | None = None
     occurred_at: float | None = None
+    excerpt: Mapping[str, Sequence[float]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +121,7 @@ class Challenge:
     neighbours: tuple[Neighbour, ...] = ()
     std: float | None = None
     occurred_at: float | None = None
+    excerpt: Mapping[str, Sequence[float]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +142,10 @@ class Answer:
     to an event (a label that nobody asked for). `supersedes` names the annotator's own earlier
     answer that this one replaces; a declined answer that supersedes takes the label back. `std` is
     how exact a number is, as a standard deviation, where the annotator says so.
+
+    The last four are for people who look at the answers, and never reach a learner: `shown` names
+    what stood beside the question (`suggestion`, `examples`), `flag` says that the annotator wants
+    a second look at it, `note` what they wrote about it, `reason` why they declined.
     """
 
     answer_id: str
@@ -153,6 +159,10 @@ class Answer:
     privileged: Mapping[str, Any] | None = None
     supersedes: str | None = None
     std: float | None = None
+    shown: tuple[str, ...] = ()
+    flag: bool = False
+    note: str | None = None
+    reason: str | None = None
 
     def __post_init__(self) -> None:
         if self.declined == (self.y is not None):

@@ -1,27 +1,21 @@
-"""Choices of labels: their keys, and typed labels."""
+"""Choices of labels: their keys, and how sure an answer is."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite
 from string import ascii_lowercase
 
-from connectors.tables.cells import is_integer_text
-from connectors.wire.inbound import MAX_NAME
+from connectors.annotation.label_text import shown_label
 from streamgp.base import Label
-from streamgp.common.printable import printable
 
-COMMAND_LETTERS = "dmnqsu"
+COMMAND_LETTERS = "dmnqrsux"
 """Letters that mean something else than a label."""
-GIVEN, SUGGESTED = "g", "p"
-"""Letters for the two numbers of a challenge: the one given, and the one predicted."""
+KEEP, CHANGE, ANOTHER = "k", "c", "o"
+"""Letters for the answers to a challenge: the label given, the one suggested, one of the others."""
 CHARACTERS = "123456789" + "".join(c for c in ascii_lowercase if c not in COMMAND_LETTERS)
 _MAX_KEYS = 1000
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|true|false|nan|inf(inity)?", re.I)
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,124 +127,6 @@ def _typed(label: Label) -> tuple[str, Label]:
 def _rank(choice: Choice) -> tuple[bool, int]:
     character = choice.character
     return not choice.is_here, len(CHARACTERS) if character is None else CHARACTERS.index(character)
-
-
-def shown_label(label: Label) -> str:
-    """Return a label as text; one that is text and looks like a number is in quotes.
-
-    Examples
-    --------
-    >>> [shown_label(label) for label in ("hall", "7", 7, 7.0, True, " ")]
-    ['hall', '"7"', '7', '7.0', 'true', '" "']
-
-    """
-    if isinstance(label, bool):
-        return "true" if label else "false"
-    if not isinstance(label, str):
-        return repr(label)
-    text = printable(label)
-    if not text or text != text.strip() or text[0] == '"' or _NUMBER.fullmatch(text):
-        return json.dumps(text, ensure_ascii=False)
-    return text
-
-
-def parse_label(text: str, known: Sequence[Label]) -> Label:
-    """Return the label that somebody typed: a known one, or a new one of the same kind.
-
-    Parameters
-    ----------
-    text
-        What was typed. In quotes it is text in any case.
-    known
-        The labels known so far. Where all of them are numbers, a new one is a number.
-
-    Raises
-    ------
-    ValueError
-        If it cannot be a label.
-
-    Examples
-    --------
-    >>> parse_label("7", []), parse_label("7", ["1", "2"]), parse_label('"7"', [1, 2])
-    (7, '7', '7')
-    >>> parse_label("Hall", ["hall"])
-    'hall'
-
-    """
-    text = text.strip()
-    if not text:
-        raise ValueError("a label has at least one character")
-    if len(text) > MAX_NAME or _CONTROL.search(text):
-        raise ValueError(f"a label has at most {MAX_NAME} characters, all of them printable")
-    for label in known:
-        if shown_label(label) == text:
-            return label
-    if text.startswith('"'):
-        return _quoted(text)
-    for label in known:
-        if isinstance(label, str) and label.casefold() == text.casefold():
-            return label
-    kinds = {type(label) for label in known}
-    if kinds <= {int} and is_integer_text(text):
-        return int(text)
-    if kinds == {float} and (number := _float(text)) is not None:
-        return number
-    if not kinds or str in kinds:
-        return text
-    raise ValueError(
-        f"the labels here are {_names(known)}; put {text!r} in double quotes if you mean a text"
-    )
-
-
-# How exact a number is stands behind one of these.
-_PLUS_MINUS = re.compile(r"\s*(?:±|\+/?-)\s*")
-
-
-def parse_number(text: str) -> tuple[float, float | None]:
-    """Return the number that somebody typed, and how exact it is, None if that was not said.
-
-    Raises
-    ------
-    ValueError
-        If it is none.
-
-    Examples
-    --------
-    >>> parse_number("21.5"), parse_number("21.5 ± 0.5"), parse_number("-3 +- 1")
-    ((21.5, None), (21.5, 0.5), (-3.0, 1.0))
-
-    """
-    number, *exact = _PLUS_MINUS.split(text.strip(), maxsplit=1)
-    y, std = _float(number), _float(exact[0]) if exact else None
-    if y is None or (exact and (std is None or std <= 0.0)):
-        raise ValueError(
-            f"{text.strip()!r:.60} is no number; write one as 21.5, or 21.5 +- 0.5 to say how "
-            "exact it is (its standard deviation)"
-        )
-    return y, std
-
-
-def _quoted(text: str) -> str:
-    try:
-        label = json.loads(text)
-    except ValueError:
-        label = None
-    if not isinstance(label, str) or not label.strip() or _CONTROL.search(label):
-        raise ValueError(f"{text} is no text in double quotes")
-    return label
-
-
-def _float(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if isfinite(number) and "_" not in text else None
-
-
-def _names(known: Sequence[Label]) -> str:
-    shown = ", ".join(shown_label(label) for label in known[:3])
-    return shown if len(known) <= 3 else f"{shown}, ..."
 
 
 # --- How sure somebody is of an answer: a key, or what stands behind a label.

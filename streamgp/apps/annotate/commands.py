@@ -6,16 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
+from connectors.annotation.label_text import parse_label, parse_number, shown_label
 from streamgp.apps.annotate.choices import (
+    CHANGE,
+    KEEP,
     Choice,
     in_words,
-    parse_label,
-    parse_number,
-    shown_label,
     split_confidence,
 )
 from streamgp.apps.annotate.question_view import View
 from streamgp.base import Label
+from streamgp.interactive.messages import Challenge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +28,9 @@ class Command:
     kind
         What it is.
     label
-        The label, where one is given.
+        The label, where one is given; when renaming, the new one.
+    old
+        The label to be renamed.
     std
         How exact it is, where it is a number and that was said.
     confidence
@@ -37,8 +40,9 @@ class Command:
 
     """
 
-    kind: Literal["label", "decline", "skip", "undo", "quit"]
+    kind: Literal["label", "decline", "skip", "undo", "rename", "quit"]
     label: Label | None = None
+    old: Label | None = None
     std: float | None = None
     confidence: float | None = None
     response_s: float | None = None
@@ -113,6 +117,17 @@ def label_of_key(character: str, choices: Sequence[Choice]) -> Command | None:
     return None
 
 
+def answer_to_challenge(character: str, view: View) -> Command | None:
+    """Return the answer to a challenge that a key stands for; None if it stands for none."""
+    request = None if view.question is None else view.question.request
+    if isinstance(request, Challenge):
+        if character == KEEP:
+            return Command(kind="label", label=request.given)
+        if character == CHANGE:
+            return Command(kind="label", label=request.suggested)
+    return None
+
+
 def typed_label(text: str, view: View) -> Command:
     """Return the label, or the number, that was typed; raises ValueError if it is none."""
 
@@ -128,7 +143,44 @@ def typed_label(text: str, view: View) -> Command:
 def line_of(text: str, view: View) -> Command:
     """Return what a line says about a question; raises ValueError if it is nothing."""
     read = number_of_line if view.of_numbers else command_of_line
-    return _with_confidence(text, view, lambda line: read(line, view.choices))
+
+    def read_line(line: str) -> Command:
+        if view.question is not None and isinstance(view.question.request, Challenge):
+            return challenge_of_line(line, view)
+        return read(line, view.choices)
+
+    return _with_confidence(text, view, read_line)
+
+
+def challenge_of_line(line: str, view: View) -> Command:
+    """Return what a line says to a challenge: `k`, `c`, a command, `n LABEL`, or a label in full.
+
+    Raises
+    ------
+    ValueError
+        If it says nothing, or two things. The key of a label says nothing here: a slip of the hand
+        would be the last word.
+
+    """
+    word = line.strip()
+    answer = answer_to_challenge(word, view)
+    written = [choice for choice in view.choices if word == shown_label(choice.label)]
+    if answer is not None:
+        if written and written[0].label != answer.label:
+            raise ValueError(
+                f"{word!r} is a key and a label itself; write n {word}, or n {said(answer)}"
+            )
+        return answer
+    choices = [replace(choice, character=None) for choice in view.choices]
+    try:
+        return (number_of_line if view.of_numbers else command_of_line)(word, choices)
+    except ValueError:
+        if label_of_key(word, view.choices) is None:
+            raise
+        raise ValueError(
+            f"{word!r} is the key of a label, which does not answer a challenge; write k (keep), c "
+            "(change), or n LABEL"
+        ) from None
 
 
 def _with_confidence(text: str, view: View, read: Callable[[str], Command]) -> Command:
@@ -149,6 +201,18 @@ def _with_confidence(text: str, view: View, read: Callable[[str], Command]) -> C
     if command.kind != "label":
         raise ValueError(f"{rest!r} gives no label that one could be sure of")
     return replace(command, confidence=confidence)
+
+
+def renaming(old: str, new: str, choices: Sequence[Choice]) -> Command:
+    """Return the command that gives a label another name; raises ValueError if it is not known."""
+    known = [choice.label for choice in choices]
+    for label in known:
+        if old in (label, shown_label(label)):
+            renamed = parse_label(new, known)
+            if type(renamed) is type(label) and renamed == label:
+                raise ValueError(f"{old!r:.60} has that name already")
+            return Command(kind="rename", old=label, label=renamed)
+    raise ValueError(f"{old!r:.60} is no label here; write r OLD -> NEW")
 
 
 def number_of_line(line: str, choices: Sequence[Choice]) -> Command:
@@ -188,9 +252,15 @@ def command_of_line(line: str, choices: Sequence[Choice]) -> Command:
     >>> hall = Choice(character="1", label="hall")
     >>> [command_of_line(line, [hall]).label for line in ("1", "hall", "n attic")]
     ['hall', 'hall', 'attic']
+    >>> renaming = command_of_line("r hall -> corridor", [hall])
+    >>> renaming.kind, renaming.old, renaming.label
+    ('rename', 'hall', 'corridor')
 
     """
     word, _, rest = line.strip().partition(" ")
+    if word == "r" and "->" in rest:
+        old, new = rest.split("->", maxsplit=1)
+        return renaming(old.strip(), new, choices)
     if word == "n":
         return Command(kind="label", label=parse_label(rest, [c.label for c in choices]))
     line = line.strip()

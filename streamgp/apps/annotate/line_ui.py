@@ -56,21 +56,35 @@ class Lines:
     @property
     def is_waiting(self) -> bool:
         """Whether there is something to be read already."""
-        if self._unread or self._fd is None:
-            return bool(self._unread)
-        return bool(select.select([self._fd], [], [], 0.0)[0])
+        return bool(self._unread) or self.is_waiting_in_pipe
+
+    @property
+    def is_waiting_in_pipe(self) -> bool:
+        """Whether something has come that was not taken out of the pipe, its end included."""
+        return self._fd is not None and bool(select.select([self._fd], [], [], 0.0)[0])
 
     def first(self, timeout_s: float) -> str | None:
         """Return the first line that was not dropped, None if none comes in time."""
         while b"\n" not in self._unread and self._fd is not None:
             if not select.select([self._fd], [], [], timeout_s)[0]:
                 return None
-            data = os.read(self._fd, 1 << 16)
-            self._unread += data
-            if not data:
-                self._fd = None
+            self._fill()
         line = self._unread.partition(b"\n")[0]
         return line.decode(errors="replace") if self._unread else None
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether no line will come but those that have come already."""
+        if self._fd is not None and self.is_waiting_in_pipe:
+            self._fill()
+        return self._fd is None
+
+    def _fill(self) -> None:
+        assert self._fd is not None
+        data = os.read(self._fd, 1 << 16)
+        self._unread += data
+        if not data:
+            self._fd = None
 
     def drop(self) -> None:
         """Leave the first line behind."""
@@ -149,12 +163,16 @@ class LineFace:
             return Command(kind="quit") if self._lines.has_ended else None
         word = line.strip()
         if view.question is None and word not in ("", "?", "q", "u"):
-            return None
+            # Who wrote it beforehand has left: unless told to wait, leave as well.
+            done = self._lines.is_at_end and not view.is_patient
+            return Command(kind="quit") if done else None
         self._lines.drop()
         if word == "?":
             self._print(looks.HELP)
         elif word == "m" and view.question is not None:
             self._console.print(looks.features(view))
+        elif word == "x" and view.question is not None:
+            self._print(looks.expert(view))
         elif word:
             try:
                 command = line_of(line, view)

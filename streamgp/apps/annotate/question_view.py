@@ -6,18 +6,21 @@ Names, labels and features come from outside; what could do something to a termi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
+from rich.panel import Panel
 from rich.text import Text
 
+from connectors.annotation import explain
+from connectors.annotation.explain import Averages
 from connectors.annotation.inbox import Question
-from streamgp.apps.annotate.choices import Choice, shown_label
-from streamgp.apps.annotate.feature_table import Averages, cut, feature_table
+from connectors.annotation.label_text import shown_label
+from streamgp.apps.annotate.choices import ANOTHER, CHANGE, KEEP, Choice
+from streamgp.apps.annotate.feature_table import cut, feature_table
 from streamgp.apps.console import number, span
-from streamgp.base import Label
 from streamgp.common.printable import printable
 from streamgp.interactive.messages import Challenge
 from streamgp.query.registry import reasons
@@ -39,6 +42,10 @@ class Legend:
         What stands in it.
     title
         What stands before the first one.
+    most_lines
+        Lines at most; None for all that are needed.
+    more
+        What stands in for `n` entries without room.
 
     Examples
     --------
@@ -51,14 +58,26 @@ class Legend:
 
     entries: Sequence[Text]
     title: str = ""
+    most_lines: int | None = None
+    more: str = "{n} more: / searches"
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Return the lines."""
+        """Return the lines; the last one says how many entries there was no room for."""
+        lines = list(self._lines(self.entries, options.max_width))
+        if self.most_lines is not None and len(lines) > self.most_lines:
+            for n in range(len(self.entries) - 1, -1, -1):
+                more = Text(self.more.format(n=len(self.entries) - n), style="dim")
+                lines = list(self._lines([*self.entries[:n], more], options.max_width))
+                if len(lines) <= self.most_lines:
+                    break
+        yield from lines
+
+    def _lines(self, entries: Sequence[Text], width: int) -> Iterator[Text]:
         line = Text(self.title, style="dim")
         is_empty = True
-        for entry in self.entries:
+        for entry in entries:
             gap = "" if is_empty else _GAP
-            if line.cell_len + len(gap) + entry.cell_len > options.max_width and line:
+            if line.cell_len + len(gap) + entry.cell_len > width and line:
                 yield line
                 line, gap = Text(), ""
             line = Text.assemble(line, gap, entry)
@@ -68,6 +87,8 @@ class Legend:
 
 MOST_IN_LINES = 12
 """Features that are shown where nobody can press a key for more."""
+# From which on it is likelier that a label is wrong than that it is right.
+_MORE_LIKELY = 0.5
 # Seconds that are too few to be told.
 _NOTICED_S = 2.0
 
@@ -115,10 +136,12 @@ class View:
     """Whether numbers are asked for, not names of classes."""
     asks_confidence: bool = False
     """Whether it is asked how sure an answer is."""
+    is_patient: bool = False
+    """Whether to wait for questions after the last line of a pipe."""
 
 
-def heading(view: View) -> Text:
-    """Return what is asked, about what, and why."""
+def heading(view: View, *, is_expert: bool = False) -> Text:
+    """Return what is asked, about what, and why; for experts with the numbers of the rule."""
     question = view.question
     assert question is not None
     request = question.request
@@ -127,29 +150,53 @@ def heading(view: View) -> Text:
         about += f" of {printable(request.key)}"
     text = Text()
     if isinstance(request, Challenge):
-        still = "still " if request.reason == "LeaveOneOutReview" else ""
-        text.append(f"Are you {still}sure?\n", style="bold")
-        text.append(f"{about}{_when(view)}, challenged {ago(view.now - request.requested_at)}\n")
-        text.append(_whose_label(request, view.annotator))
-        text.append(shown_label(request.given), style="bold")
-        text.append(". The examples learned so far speak for ")
-        text.append(shown_label(request.suggested), style="bold")
-        if request.std is not None:
-            text.append(f" \N{PLUS-MINUS SIGN} {request.std:.3g}")
-        text.append(f" (probability that {shown_label(request.given)} is wrong: ")
-        text.append(f"{request.probability_wrong:.2f}).\n")
+        text.append_text(_doubt(view, request))
+        text.append(f"{about}{_when(view)}\n")
     else:
         what = "How much is it?\n" if view.of_numbers else "Which is it?\n"
         text.append(what, style="bold")
         text.append(f"{about}{_when(view)}, asked {ago(view.now - request.requested_at)}\n")
-    words = reasons().get(request.reason)
-    rule = f"{printable(request.reason)} {request.score:.2g} > {request.threshold:.2g}"
-    text.append("because " + (f"{words} " if words else ""))
-    text.append(f"({rule})\n" if words else f"{rule}\n", style="dim" if words else "")
+        is_new = view.averages.is_unlike_all(request.key, request.x)
+        text.append(f"because {printable(explain.why(request, is_new=is_new)['text'])}\n")
+    if is_expert:
+        text.append(f"{expert(view)}\n", style="dim")
     text.append(_waits(view, request.expires_at), style="dim")
     if question.supersedes is not None:
         text.append("\nYou took your answer back.")
     return text
+
+
+def expert(view: View) -> str:
+    """Return the rule that asks, with its numbers."""
+    assert view.question is not None
+    request = view.question.request
+    rule = f"{printable(request.reason)} {request.score:.2g} > {request.threshold:.2g}"
+    words = reasons().get(request.reason)
+    return rule if words is None else f"{words} ({rule})"
+
+
+def _doubt(view: View, request: Challenge) -> Text:
+    """Say what the annotator said, and what speaks against it."""
+    given, suggested = shown_label(request.given), shown_label(request.suggested)
+    text = Text.assemble(_whose_label(request, view.annotator), (given, "bold"))
+    text.append(f" {ago(view.now - request.requested_at)}.\n")
+    share = explain.percent(explain.likely(request))
+    if view.of_numbers:
+        text.append("After the examples so far it would be about ")
+        text.append(suggested, style="bold")
+        if request.std is not None:
+            text.append(f" \N{PLUS-MINUS SIGN} {request.std:.3g}")
+        text.append(f" ({share} likely that it is another). Is it?\n")
+        return text
+    if explain.likely(request) < _MORE_LIKELY:
+        text.append("It may have been ")
+        return text.append(suggested, style="bold").append(
+            f" ({share} likely). Was it?\n", style=""
+        )
+    when = "Examples since then" if request.reason == "LeaveOneOutReview" else "Earlier examples"
+    text.append(f"{when} like this were ")
+    text.append(suggested, style="bold")
+    return text.append(f" ({share} likely). Were they?\n")
 
 
 def ago(seconds: float) -> str:
@@ -195,31 +242,64 @@ def features(view: View, *, start: int = 0, most: int | None = None) -> Renderab
     return feature_table(view.question.request, view.averages, view.choices, start=start, most=most)
 
 
-def labels(view: View) -> RenderableType:
-    """Return the labels with their keys, and the other commands."""
+def labels(view: View, *, is_list: bool = False, most_lines: int | None = None) -> RenderableType:
+    """Return the labels with their keys, and the other commands.
+
+    Parameters
+    ----------
+    view
+        What there is to see.
+    is_list
+        Whether to list the labels also at a challenge, which offers two of them otherwise.
+    most_lines
+        Lines of labels at most, None for all that are needed.
+
+    """
     request = None if view.question is None else view.question.request
-    here: list[Text] = []
-    elsewhere: list[Text] = []
-    for choice in view.choices:
-        mark = ""
-        if isinstance(request, Challenge):
-            given = _same(choice.label, request.given)
-            suggested = _same(choice.label, request.suggested)
-            mark = " (given)" if given else " (suggested)" if suggested else ""
-        key = (choice.character or "n", "bold cyan")
-        entry = Text.assemble(key, f" {cut(shown_label(choice.label))}{mark}")
-        (here if choice.is_here else elsewhere).append(entry)
-    parts = [Legend(entries=here)] if here else []
+    if isinstance(request, Challenge) and not is_list:
+        return Group(_pair(request), _commands("d don't know", *_COMMON))
+    here, elsewhere = _entries(view, is_here=True), _entries(view, is_here=False)
+    parts = [Legend(entries=here, most_lines=most_lines)] if here else []
     if elsewhere:
-        parts.append(Legend(entries=elsewhere, title="known elsewhere: "))
-    new = "n type a number" if view.of_numbers else "n new label"
-    commands = (new, "d don't know", "s skip", "u undo", "? help", "q quit")
-    keys = [Text.assemble((text[0], "bold cyan"), (text[1:], "dim")) for text in commands]
-    return Group(*parts, Legend(entries=keys))
+        parts.append(
+            Legend(entries=elsewhere, title="known elsewhere: ", most_lines=most_lines and 1)
+        )
+    if isinstance(request, Challenge):
+        back = () if view.of_numbers else ("/ search",)
+        return Group(*parts, _commands("n new label", *back, "Esc back", "d don't know", "q quit"))
+    new = ("n type a number",) if view.of_numbers else ("n new label", "/ search", "r rename")
+    return Group(*parts, _commands(*new, "d don't know", *_COMMON))
 
 
-def _same(a: Label, b: Label) -> bool:
-    return type(a) is type(b) and a == b
+_COMMON = ("s skip", "u undo", "x rule", "? help", "q quit")
+
+
+def _commands(*commands: str) -> Legend:
+    entries = []
+    for command in commands:
+        key, _, what = command.partition(" ")
+        entries.append(Text.assemble((key, "bold cyan"), (f" {what}", "dim")))
+    return Legend(entries=entries)
+
+
+def _pair(request: Challenge) -> Legend:
+    """Return the two labels of a challenge with their keys, and the way to the others."""
+    given, suggested = cut(shown_label(request.given)), cut(shown_label(request.suggested))
+    words = ((KEEP, f"keep {given}"), (CHANGE, f"change to {suggested}"), (ANOTHER, "another"))
+    return Legend(entries=[Text.assemble((key, "bold magenta"), f" {what}") for key, what in words])
+
+
+def _entries(view: View, *, is_here: bool) -> list[Text]:
+    """Return the labels that are known here, or only elsewhere; those with a key first."""
+    choices = [choice for choice in view.choices if choice.is_here == is_here]
+    choices.sort(key=lambda choice: choice.character is None)
+    entries = []
+    for choice in choices:
+        text = Text(cut(shown_label(choice.label)))
+        if choice.character is not None:
+            text = Text.assemble((choice.character, "bold cyan"), " ", text)
+        entries.append(text)
+    return entries
 
 
 def status(view: View) -> Text:
@@ -244,17 +324,27 @@ def whole(
     start: int = 0,
     most: int | None = None,
     below: RenderableType | None = None,
+    is_expert: bool = False,
 ) -> RenderableType:
-    """Return the question with everything that belongs to it; `below` stands in for its keys."""
+    """Return the question with everything that belongs to it; `below` stands in for its keys.
+
+    A challenge is in a frame: it is another question, with other keys.
+    """
     if view.question is None:
         return Text("no question is open; new ones appear here")
-    return Group(
-        heading(view),
+    request = view.question.request
+    table = Padding(features(view, start=start, most=most), (0, 0, 0, 2), expand=False)
+    parts = Group(
+        heading(view, is_expert=is_expert),
         Text(),
-        Padding(features(view, start=start, most=most), (0, 0, 0, 2), expand=False),
+        *([] if most == 0 else [table]),
         Text(),
         labels(view) if below is None else below,
     )
+    if not isinstance(request, Challenge):
+        return parts
+    still = " still" if request.reason == "LeaveOneOutReview" else ""
+    return Panel(parts, title=f"Are you{still} sure?", title_align="left", border_style="magenta")
 
 
 def printable_lines(text: str) -> str:
@@ -263,22 +353,23 @@ def printable_lines(text: str) -> str:
 
 
 HELP = """\
-A question is about one event: which label belongs to it? The features tell what was
-observed, beside them stands what is usual in each class.
+Which label belongs to the event? Beside its features stands what is usual in
+each class, first the features that tell the classes apart.
+In a frame an earlier label is asked about again. Beside it stand the examples
+most like it, with what differs. Your second answer counts, whichever it is.
 
-"Are you sure?" comes back to a label that does not fit what was learned before, "Are you
-still sure?" to an earlier one that does not fit what was learned since. Beside the event
-stand the examples most like it. Your second answer counts, whichever it is.
-
-  1-9, a-z   give the label that stands beside the key
-  n          type a label; in double quotes it is text even if it looks like a number
-  0-9        where numbers are asked for: type one, and how exact it is, as in 21.5 +- 0.5
-  1-5        with --confidence, after a label: how sure you are, from 1 (guessed) to 5
-             (certain); Enter leaves it out, Esc goes back. In a line it stands behind the
-             label, as in: kitchen ?4
-  d          don't know: the question ends without a label; a challenged one stays
-  s          skip: the question comes again after all others
-  u          undo: take the last answer back, and ask again
-  m          show more features
-  q          quit; whatever waits will wait for the next time
+  1-9, a-z  the label beside the key (not in a frame)
+  /         search: type some letters of a label, Enter gives the first one
+  n         a new label; in double quotes it is text even if it looks like 7
+  0-9       where numbers are asked for: type one, as in 21.5 or 21.5 +- 0.5
+  k c o     in a frame: keep the label, change it, or list the others
+  1-5       with --confidence, after a label: from 1 (guessed) to 5 (certain);
+            Enter leaves it out, Esc goes back. In a line: kitchen ?4
+  d         don't know: no label; in a frame the label stays
+  s         skip: the question comes after all others
+  u         undo: the last answer, or the question that was skipped last
+  r         rename a label that was misspelt, or merge it with another one
+  m         more features, where there are many
+  x         for experts: the rule that asks, with its numbers
+  q         quit; whatever waits will wait for the next time
 """

@@ -14,9 +14,10 @@ import click
 from msgspec.structs import replace
 
 from connectors.annotation.inbox import CannotUndoError, Question
+from connectors.annotation.label_text import shown_label
 from connectors.topics import RefusedError, Topics
 from connectors.wire.outbound import Outbound
-from streamgp.apps.annotate.choices import GIVEN, SUGGESTED, Choice, Choices, shown_label
+from streamgp.apps.annotate.choices import Choice, Choices
 from streamgp.apps.annotate.commands import Command, Face, UnclearLineError, said
 from streamgp.apps.annotate.question_view import View
 from streamgp.apps.annotate.sender import PROGRAM, SOURCE, AnswerSender
@@ -38,7 +39,7 @@ from streamgp.config.build import build_annotator
 from streamgp.config.load import with_annotators
 from streamgp.config.settings import WorkerConfig
 from streamgp.config.validation import ConfigError
-from streamgp.interactive.messages import CONFIDENCE, RESPONSE_S, Answer, Challenge, Request
+from streamgp.interactive.messages import CONFIDENCE, RESPONSE_S, Answer, Request
 
 # --- What `streamgp annotate` does for a person: show a question, take the answer, send it.
 
@@ -76,6 +77,7 @@ class Answering:
 
     # _live      the desk, and what fills it
     # _question  what is shown; it stays until it is answered, skipped or over
+    # _n_skipped how many questions were skipped since the last answer
     # _is_empty  whether there was no question when the last one was looked for
     # _idle_at   when there was a question last, by the clock
     def __init__(
@@ -98,6 +100,7 @@ class Answering:
         self._hidden = HiddenLabels()
         self._question: Question | None = None
         self._note: str | None = None
+        self._n_skipped = 0
         self._is_empty = True
         self._idle_at = clock()
         self._live = Subscription(topics, sitting, clock)
@@ -187,16 +190,12 @@ class Answering:
             now=self._clock(),
             of_numbers=self._sitting.of_numbers,
             asks_confidence=self._sitting.asks_confidence,
+            is_patient=self._sitting.idle_s is not None,
         )
 
     def _offer(self, request: Request) -> list[Choice]:
         if self._sitting.of_numbers:
-            if not isinstance(request, Challenge):
-                return []
-            return [
-                Choice(character=GIVEN, label=request.given),
-                Choice(character=SUGGESTED, label=request.suggested),
-            ]
+            return []
         key = request.key
         desk = self._live.desk
         return self._choices.offer(key, desk.classes(key), desk.all_classes())
@@ -218,12 +217,30 @@ class Answering:
             question, self._question, self._note = self._question, None, None
             if command.kind == "skip":
                 self._live.desk.skip(question)
+                self._n_skipped += 1
                 self._note = f"event {printable(question.request.event_id)}: skipped"
+            elif command.kind == "rename":
+                self._question = question
+                self._rename(question.request.key, command)
             else:
                 self._answer(question, command)
         return True
 
+    def _rename(self, key: str | None, command: Command) -> None:
+        assert command.old is not None
+        assert command.label is not None
+        now = self._clock()
+        renamed = self._live.desk.rename(key, command.old, command.label, now)
+        for answer, partition in renamed:
+            self._send(answer, partition)
+        old, new = shown_label(command.old), shown_label(command.label)
+        self._note = f"{number(len(renamed), 'example')} of yours: {old} is {new} now"
+        left = self._live.desk.timeline.count(key, command.old)
+        if left:
+            self._note += f"; {left} more that you cannot change, given by others or too long ago"
+
     def _answer(self, question: Question, command: Command) -> None:
+        self._n_skipped = 0
         desk = self._live.desk
         answer = desk.answer(
             question,
@@ -236,7 +253,7 @@ class Answering:
         self._note = f"event {about}: {said(command)}"
         if answer is not None:
             self.n_answered += 1
-            self._send(answer, question)
+            self._send(answer, question.partition)
 
     def _known_of(self, command: Command) -> dict[str, float] | None:
         """Return what is known of an answer beside the label, None if that is nothing."""
@@ -251,6 +268,13 @@ class Answering:
         if self._live.is_behind:
             self._note = "wait until everything is read"
             return
+        if self._n_skipped:
+            self._n_skipped -= 1
+            question = self._live.desk.unskip()
+            if question is not None and self._live.desk.is_open(question, self._clock()):
+                self._question = question
+                self._note = f"event {printable(question.request.event_id)}: here again"
+                return
         try:
             undone = self._live.desk.undo(self._clock())
         except CannotUndoError as error:
@@ -262,11 +286,11 @@ class Answering:
         about = printable(undone.answer.event_id)
         self._note = f"taken back: {what}, about event {about}"
         if undone.message is not None:
-            self._send(undone.message, undone.question)
+            self._send(undone.message, undone.question.partition)
 
-    def _send(self, answer: Answer, question: Question) -> None:
+    def _send(self, answer: Answer, partition: int | None) -> None:
         self._live.keep(answer, self._clock())
-        self._courier.send(self._outbox.message(answer, question.partition))
+        self._courier.send(self._outbox.message(answer, partition))
 
 
 SOON_S = 1.0

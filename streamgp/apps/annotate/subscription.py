@@ -9,11 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from connectors.annotation.explain import Averages
 from connectors.annotation.inbox import AnnotationInbox
 from connectors.topics import BrokerError, Reader, Record, RefusedError, TopicName, Topics
 from connectors.wire.codec import DecodeError, decode
 from connectors.wire.inbound import TakenBack, read
-from streamgp.apps.annotate.feature_table import Averages
 from streamgp.interactive.messages import Answer, Input, LabelledExample, Message, Rejected
 
 # --- From the topics of a deployment to a desk: read, understood, and what is old forgotten.

@@ -12,6 +12,7 @@ import time
 import tty
 from codecs import getincrementaldecoder
 from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from types import FrameType
@@ -22,12 +23,25 @@ from rich.control import Control
 from rich.screen import Screen
 from rich.text import Text
 
+from connectors.annotation.label_index import near_duplicate, search
+from connectors.annotation.label_text import shown_label
 from streamgp.apps.annotate import question_view as looks
-from streamgp.apps.annotate.choices import CONFIDENCES, WORDS, shown_label
-from streamgp.apps.annotate.commands import COMMANDS, Command, label_of_key, said, typed_label
+from streamgp.apps.annotate.choices import ANOTHER, CONFIDENCES, WORDS
+from streamgp.apps.annotate.commands import (
+    COMMANDS,
+    Command,
+    answer_to_challenge,
+    label_of_key,
+    renaming,
+    said,
+    typed_label,
+)
+from streamgp.apps.annotate.feature_table import cut
 from streamgp.apps.annotate.question_view import Legend, View
 from streamgp.apps.annotate.stopwatch import Stopwatch
+from streamgp.base import Label
 from streamgp.common.printable import JOINERS
+from streamgp.interactive.messages import Challenge
 
 # --- Single keys from a terminal, without Enter; what is pasted stays in one piece.
 
@@ -176,7 +190,13 @@ class Keys:
 
 # A key that was meant for a question which has just vanished must not answer the next one.
 DEAF_S = 0.7
-_LINES_BESIDE_FEATURES = 18
+# What stands around features: their heading in two lines, and how many more there are.
+_LINES_OF_TABLE = 3
+_MOST_LABEL_LINES = 4
+_N_RECENT = 100
+
+Purpose = Literal["new", "search", "old", "renamed"]
+"""What is typed: a new label, letters of one, one to be renamed, or its new name."""
 _ENTER = b"\x1b[?1049h\x1b[?25l\x1b[H"
 _LEAVE = b"\x1b[?1049l\x1b[?25h"
 
@@ -197,6 +217,12 @@ class ScreenFace:
 
     # _pressed     keys not looked at yet
     # _typed       the label being typed, None if none is
+    # _purpose     what for
+    # _old         the label to be renamed, as it was typed
+    # _near        a label that a new one may have been meant to be, and the command it would be
+    # _lists       whether the labels are listed at a challenge
+    # _is_expert   whether the rule that asks is shown with its numbers
+    # _recent      labels given here, the latest first
     # _unrated     the answer of which it is being asked how sure it is, None if it is not
     # _start       the first feature shown, of the question `_of`
     # _remark      what was wrong with the last key
@@ -210,6 +236,12 @@ class ScreenFace:
         self._console = console
         self._pressed: deque[Key] = deque()
         self._typed: str | None = None
+        self._purpose: Purpose = "new"
+        self._old = ""
+        self._near: tuple[Label, Command] | None = None
+        self._lists = False
+        self._is_expert = False
+        self._recent: deque[Label] = deque(maxlen=_N_RECENT)
         self._unrated: Command | None = None
         self._helps = False
         self._start = 0
@@ -237,8 +269,8 @@ class ScreenFace:
         """Draw the screen, if anything has changed."""
         of = None if view.question is None else view.question.request
         if of is not self._of:
-            self._of, self._start, self._typed, self._remark = of, 0, None, None
-            self._unrated = None
+            self._of, self._start, self._remark, self._lists = of, 0, None, False
+            self._drop_entry()
         self._draw(view)
         self._watch.look(of if view.n_read is None and not self._helps else None)
 
@@ -248,7 +280,8 @@ class ScreenFace:
             len(view.choices),
             (view.n_open, view.n_answered, view.n_unsent, view.n_read),
             (view.note, view.trouble, int(view.now)),
-            (self._typed, self._unrated, self._helps, self._start, self._remark),
+            (self._typed, self._purpose, self._near, self._unrated),
+            (self._helps, self._lists, self._is_expert, self._start, self._remark),
             self._console.size,
         )
         if drawn == self._drawn or not self._is_held:
@@ -275,8 +308,13 @@ class ScreenFace:
         """Drop keys that were meant for the question that has ended."""
         self._pressed.clear()
         self._keys.discard()
-        self._typed = self._unrated = None
+        self._lists = False
+        self._drop_entry()
         self._deaf_until = time.monotonic() + DEAF_S
+
+    def _drop_entry(self) -> None:
+        """Forget what is half said."""
+        self._typed = self._near = self._unrated = None
 
     def release(self) -> None:
         """Give the terminal back as it was."""
@@ -309,17 +347,23 @@ class ScreenFace:
         if self._helps:
             self._helps = False
             return None
+        if self._near is not None:
+            return self._settle(key, *self._near, view)
         if self._typed is not None:
             return self._type(key, self._typed, view)
         if self._unrated is not None:
             return self._rate(key, self._unrated)
         if key.kind == "paste":
             self._remark = "what is pasted is no answer; press n first to give it as a label"
+        if key.kind == "escape":
+            self._lists = False
         if key.kind != "text":
             return None
         character = key.text.lower()
         if character == "?":
             self._helps = True
+        elif character == "x":
+            self._is_expert = not self._is_expert
         elif character in ("q", "u"):
             return COMMANDS[character]
         elif view.question is not None and time.monotonic() >= self._deaf_until:
@@ -328,14 +372,21 @@ class ScreenFace:
 
     def _answer(self, character: str, view: View) -> Command | None:
         assert view.question is not None
-        if character == "n":
-            self._typed = ""
-        elif view.of_numbers and character in "0123456789.-+":
-            self._typed = character
-        elif character == "m":
+        if character == "m":
             self._start += self._most(view)
             if self._start >= len(view.question.request.x):
                 self._start = 0
+            return None
+        if isinstance(view.question.request, Challenge) and not self._lists:
+            return self._reconsider(character, view)
+        if character == "n":
+            self._begin("new")
+        elif character == "/" and view.choices:
+            self._begin("search")
+        elif character == "r" and view.choices:
+            self._begin("old")
+        elif view.of_numbers and character in "0123456789.-+":
+            self._begin("new", character)
         else:
             command = COMMANDS.get(character) or label_of_key(character, view.choices)
             if command is None:
@@ -343,6 +394,19 @@ class ScreenFace:
                 return None
             return self._choose(command, view)
         return None
+
+    def _reconsider(self, character: str, view: View) -> Command | None:
+        """Take a key at a challenge, whose answer is the last word: all but a few do nothing."""
+        if character == ANOTHER:
+            self._lists = not view.of_numbers
+            if view.of_numbers:
+                self._begin("new")
+            return None
+        command = answer_to_challenge(character, view) or COMMANDS.get(character)
+        return None if command is None else self._choose(command, view)
+
+    def _begin(self, purpose: Purpose, typed: str = "") -> None:
+        self._purpose, self._typed = purpose, typed
 
     def _choose(self, command: Command, view: View) -> Command | None:
         """Return what was chosen, unless it is to be asked first how sure it is."""
@@ -371,7 +435,11 @@ class ScreenFace:
         return None
 
     def _give(self, command: Command) -> Command:
-        self._unrated = None
+        self._drop_entry()
+        if command.label is not None:
+            if command.label in self._recent:
+                self._recent.remove(command.label)
+            self._recent.appendleft(command.label)
         if command.response_s is not None:
             self._watch.stop()
         return command
@@ -386,52 +454,137 @@ class ScreenFace:
             self._typed = None
         elif key.kind == "enter":
             try:
-                command = typed_label(typed, view)
+                return self._enter(typed, view)
             except ValueError as error:
                 self._remark = str(error)
-                return None
+        return None
+
+    def _enter(self, typed: str, view: View) -> Command | None:
+        """Take what was typed; raises ValueError if it says nothing."""
+        known = [choice.label for choice in view.choices]
+        if self._purpose == "search":
+            found = search(typed, known, recent=self._recent)
+            if not found:
+                raise ValueError("no label has these letters in this order; Esc, then n: a new one")
             self._typed = None
+            return self._choose(Command(kind="label", label=found[0]), view)
+        if self._purpose == "old":
+            found = search(typed, known, recent=self._recent)
+            if not found:
+                raise ValueError("no label has these letters in this order")
+            self._old = shown_label(found[0])
+            self._begin("renamed")
+            return None
+        if self._purpose == "renamed":
+            command = renaming(self._old, typed, view.choices)
+            self._typed = None
+            return command
+        command = typed_label(typed, view)
+        near = None if command.label in known else near_duplicate(str(command.label), known)
+        if near is not None and isinstance(command.label, str):
+            self._typed, self._near = None, (near, command)
+            return None
+        self._typed = None
+        return self._choose(command, view)
+
+    def _settle(self, key: Key, near: Label, command: Command, view: View) -> Command | None:
+        """Take a key while it is asked whether a new label was meant to be a known one."""
+        character = key.text.lower() if key.kind == "text" else ""
+        if character == "y":
+            self._near = None
+            return self._choose(replace(command, label=near), view)
+        if character == "n":
+            self._near = None
             return self._choose(command, view)
+        if key.kind == "escape":
+            self._near = None
         return None
 
     def _most(self, view: View) -> int:
         """Return how many features there is room for."""
-        width, height = self._console.size
-        n_label_lines = sum(len(shown_label(c.label)) + 16 for c in view.choices) // width
-        return max(3, height - _LINES_BESIDE_FEATURES - n_label_lines)
+        around = Group(*self._parts(view, most=0))
+        n_lines = len(self._console.render_lines(around, pad=False))
+        return max(1, self._console.size.height - n_lines - _LINES_OF_TABLE)
 
     def _picture(self, view: View) -> RenderableType:
         if self._helps:
             return Text(looks.HELP + "\nany key: back")
+        most = 0 if view.question is None else self._most(view)
+        return Group(*self._parts(view, most=most))
+
+    def _parts(self, view: View, *, most: int) -> list[RenderableType]:
+        """Return what stands on the screen, with so many features."""
         parts: list[RenderableType] = []
         if view.n_read is None:
-            below = None if self._unrated is None else how_sure(self._unrated)
-            parts += [looks.whole(view, start=self._start, most=self._most(view), below=below)]
+            below = self._entry(view)
+            if below is None and view.question is not None:
+                below = looks.labels(view, is_list=self._lists, most_lines=_MOST_LABEL_LINES)
+            parts.append(
+                looks.whole(
+                    view, start=self._start, most=most, below=below, is_expert=self._is_expert
+                )
+            )
             parts.append(Text())
         parts.append(looks.status(view))
-        if self._typed is not None:
-            parts.append(typing(self._typed, view))
         for text in (view.note, self._remark):
             if text is not None:
                 parts.append(Text(looks.printable_lines(text), style="yellow"))
-        return Group(*parts)
+        return parts
+
+    def _entry(self, view: View) -> RenderableType | None:
+        """Return what stands in for the keys while something is half said."""
+        if self._near is not None:
+            near, command = self._near
+            return did_you_mean(near, command)
+        if self._unrated is not None:
+            return how_sure(self._unrated)
+        if self._typed is not None:
+            return typing(self._typed, self._purpose, view, self._recent, self._old)
+        return None
 
 
 # --- What stands on the screen while a label is typed, and while it is asked how sure one is of
 # it.
 
 
-def typing(typed: str, view: View) -> Text:
+_MOST_FOUND = 12
+
+
+def typing(
+    typed: str, purpose: Purpose, view: View, recent: Sequence[Label], old: str
+) -> RenderableType:
     """Return what has been typed, and what it may become."""
-    what = "number: " if view.of_numbers else "new label: "
-    text = Text.assemble((what, "bold"), typed, ("_", "blink"))
+    titles = {
+        "new": "new label",
+        "search": "search",
+        "old": "rename",
+        "renamed": f"rename {old} to",
+    }
+    title = "number" if view.of_numbers else titles[purpose]
+    text = Text.assemble((f"{title}: ", "bold"), typed, ("_", "blink"))
     if view.of_numbers:
         return text.append("   as 21.5 or 21.5 +- 0.5; Enter: give it, Esc: back", style="dim")
-    near = [shown_label(choice.label) for choice in view.choices]
-    near = [label for label in near if typed and label.casefold().startswith(typed.casefold())]
-    if near:
-        text.append(f"   known: {', '.join(near[:5])}", style="dim")
-    return text.append("   Enter: give it, Esc: back", style="dim")
+    known = [choice.label for choice in view.choices]
+    found = search(typed, known, recent=recent) if typed or purpose in ("search", "old") else []
+    takes_first = purpose in ("search", "old")
+    entries = [
+        Text(cut(shown_label(label)), style="bold" if takes_first and not i else "")
+        for i, label in enumerate(found[:_MOST_FOUND])
+    ]
+    more = "{n} more"
+    title = "" if takes_first else "known: "
+    parts = [Legend(entries=entries, title=title, most_lines=2, more=more)] if entries else []
+    what = "the first one" if takes_first else "give it" if purpose == "new" else "rename it"
+    return Group(text, *parts, Text(f"Enter: {what}, Esc: back", style="dim"))
+
+
+def did_you_mean(near: Label, command: Command) -> RenderableType:
+    """Return what is asked about a new label that is much like a known one."""
+    keys = {"y": shown_label(near), "n": f"no, {said(command)} is a new label", "Esc": "back"}
+    return Group(
+        Text.assemble("Did you mean ", (shown_label(near), "bold"), "?"),
+        Legend(entries=[Text.assemble((k, "bold cyan"), f" {what}") for k, what in keys.items()]),
+    )
 
 
 def how_sure(unrated: Command) -> RenderableType:

@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connectors.annotation.label_text import parse_label, shown_label
 from streamgp.apps.annotate.choices import (
     CHARACTERS,
     COMMAND_LETTERS,
     Choice,
     Choices,
-    parse_label,
-    shown_label,
 )
 from streamgp.apps.annotate.commands import Command, command_of_line
 
@@ -28,7 +27,7 @@ def keys(offered: list[Choice]) -> dict[Any, str | None]:
 
 def test_no_label_takes_the_letter_of_a_command() -> None:
     assert not set(CHARACTERS) & set(COMMAND_LETTERS)
-    assert len(CHARACTERS) == 29
+    assert len(CHARACTERS) == 27
 
 
 def test_label_keeps_its_key_when_others_come() -> None:
@@ -77,14 +76,14 @@ def test_labels_of_others_give_way_when_keys_run_out() -> None:
     everywhere = [f"x{i:02}" for i in range(40)]
     offered = choices.offer("k", [], everywhere)
     assert len(offered) == len(CHARACTERS)
-    mine = [f"m{i}" for i in range(29)]
+    mine = [f"m{i}" for i in range(27)]
     offered = choices.offer("k", mine, everywhere)
     assert {choice.label for choice in offered if choice.is_here} == set(mine)
     assert all(choice.character for choice in offered)
 
 
-def test_labels_beyond_all_keys_have_to_be_typed() -> None:
-    mine = [f"m{i:02}" for i in range(31)]
+def test_labels_beyond_all_keys_have_none() -> None:
+    mine = [f"m{i:02}" for i in range(29)]
     offered = Choices().offer("k", mine, [])
     assert [choice.character for choice in offered] == [*CHARACTERS, None, None]
 

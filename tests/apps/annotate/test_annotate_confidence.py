@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from connectors.annotation.explain import Averages
 from connectors.annotation.inbox import Question
-from streamgp.apps.annotate.choices import CONFIDENCES, Choice, Choices, in_words, split_confidence
+from streamgp.apps.annotate.choices import CONFIDENCES, Choices, in_words, split_confidence
 from streamgp.apps.annotate.commands import Command, line_of, typed_label
-from streamgp.apps.annotate.feature_table import Averages
 from streamgp.apps.annotate.line_ui import LineFace, Lines
 from streamgp.apps.annotate.question_view import View
 from streamgp.apps.annotate.stopwatch import Stopwatch
@@ -167,9 +167,8 @@ def test_typed_labels_and_numbers_are_rated_too(person: Person) -> None:
 
 
 def test_numbers_of_a_challenge_are_rated_too(person: Person) -> None:
-    choices = [Choice(character="g", label=3.0), Choice(character="p", label=4.0)]
-    contested = view(challenge(given=3.0, suggested=4.0), of_numbers=True, choices=choices)
-    [command] = person.press("p5", contested)
+    contested = view(challenge(given=3.0, suggested=4.0), of_numbers=True, choices=[])
+    [command] = person.press("c5", contested)
     assert (command.label, command.confidence) == (4.0, 1.0)
 
 

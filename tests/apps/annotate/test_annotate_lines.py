@@ -10,11 +10,16 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from connectors.annotation.explain import Averages
+from connectors.annotation.inbox import Question
 from connectors.topics import BrokerError, RefusedError
+from streamgp.apps.annotate.choices import Choices
+from streamgp.apps.annotate.commands import line_of
 from streamgp.apps.annotate.line_ui import LineFace, Lines
+from streamgp.apps.annotate.question_view import View
 from streamgp.cli.annotate import login_name
 from streamgp.common.printable import printable
-from tests.helpers.deskwork import Broken, Town, program
+from tests.helpers.deskwork import Broken, Town, challenge, program
 
 CONFIG = 'broker = "file://topics"\n'
 
@@ -101,9 +106,56 @@ def test_line_of_a_pipe_that_means_nothing_ends_it_before_another_question_is_an
 
 def test_help_and_all_features_are_printed_on_demand(town: Town) -> None:
     out = done(lines="?\nm\n")
-    assert any("don't know: the question ends without a label" in line for line in out)
+    assert any("don't know: no label; in a frame the label stays" in line for line in out)
     assert sum(line.startswith("a ") for line in out) == 1
     assert answers(town) == []
+
+
+def test_undo_behind_skip_brings_the_skipped_question_back(town: Town) -> None:
+    out = done(lines="n den\ns\ns\nu\nn spa\n")
+    assert answers(town) == [("e1", "den"), ("e3", "spa")]
+    assert "event e3: here again" in out
+
+
+def test_undo_takes_an_answer_back_once_no_skipped_question_is_left(town: Town) -> None:
+    done(lines="n den\ns\nu\nu\n")
+    assert answers(town) == [("e1", "den"), ("e1", None)]
+
+
+def test_a_misspelt_label_is_renamed(town: Town) -> None:
+    out = done(lines="n hlal\nn hall\nr hlal -> hall\n")
+    assert [(a.event_id, a.y, a.supersedes) for a in town.said("answers")][2:] == [
+        ("e1", "hall", "e1/label/answer/ann/1")
+    ]
+    assert "1 example of yours: hlal is hall now" in out
+    assert "1 hlal   2 hall" in out
+    assert out[out.index("1 example of yours: hlal is hall now") :].count("1 hlal   2 hall") == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("r spa -> den", "'spa' is no label here; write r OLD -> NEW"),
+        ("r den -> den", "'den' has that name already"),
+        ("r den -> ", "a label has at least one character"),
+    ],
+)
+def test_a_renaming_that_cannot_be_is_refused(town: Town, line: str, words: str) -> None:
+    result = annotate(lines=f"n den\n{line}\n")
+    assert result.exit_code == 2
+    assert f"line 2 of the input: {words}" in result.stderr
+    assert answers(town) == [("e1", "den")]
+
+
+def test_the_rule_is_printed_on_demand(town: Town) -> None:  # noqa: ARG001
+    assert any("AlwaysAsk 1 > 0" in line for line in done(lines="x\n"))
+
+
+def test_a_pipe_at_its_end_leaves_when_there_is_no_question(town: Town) -> None:
+    result = annotate(lines="n den\nden\nden\nden\nden\n")
+    assert result.exit_code == 0
+    assert len(answers(town)) == 3
+    assert result.stderr == "3 answers given; 0 questions left\n"
 
 
 def test_undo_and_skip_work_line_by_line(town: Town) -> None:
@@ -265,3 +317,38 @@ def test_a_label_that_hides_something_is_written_out_and_warned_of_once(town: To
     assert f"1 {shown}" in [line.strip()[: len(shown) + 2] for line in out]
     assert answers(town)[:2] == [("e1", hidden), ("e2", hidden)]
     assert all(printable(line) == line for line in out)
+
+
+@pytest.mark.parametrize(
+    ("line", "y"), [("k", "den"), ("c", "hall"), ("hall", "hall"), ("n spa", "spa"), ("d", None)]
+)
+def test_a_line_answers_a_challenge(line: str, y: Any) -> None:
+    assert line_of(line, contested()).label == y
+
+
+@pytest.mark.parametrize("line", ["1", "2"])
+def test_the_key_of_a_label_does_not_answer_a_challenge(line: str) -> None:
+    with pytest.raises(ValueError, match="is the key of a label, which does not answer a chall"):
+        line_of(line, contested())
+
+
+def test_a_label_that_is_written_as_a_key_of_a_challenge_has_to_be_told_apart() -> None:
+    with pytest.raises(ValueError, match="'c' is a key and a label itself; write n c, or n hall"):
+        line_of("c", contested("c"))
+    assert line_of("n c", contested("c")).label == "c"
+
+
+def contested(*more: str) -> View:
+    return View(
+        annotator="ann",
+        question=Question(request=challenge(given="den", suggested="hall")),
+        choices=Choices().offer("k", ["den", "hall", *more], []),
+        averages=Averages(),
+        n_open=1,
+        n_answered=0,
+        n_unsent=0,
+        n_read=None,
+        note=None,
+        trouble=None,
+        now=1000.0,
+    )

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from connectors.annotation.label_text import parse_number
 from streamgp import GPRegressor, SkepticalRegressor
-from streamgp.apps.annotate.choices import parse_number
 from streamgp.interactive import Challenge, LabelledExample
 from tests.helpers.deskwork import Broken, Town, program
 
@@ -83,15 +83,15 @@ def test_a_number_that_does_not_fit_comes_back_with_what_was_expected(town: Town
     assert challenge.std is not None
     out = annotate(lines="12.4\n").stdout
     assert "Are you sure?" in out
-    assert "the number lies outside the interval that was expected" in out
+    assert "After the examples so far it would be about " in out
     assert f" ± {challenge.std:.3g}" in out
-    assert "g 900.0 (given)" in out
+    assert "k keep 900.0" in out
     town.work()
     line = [m for m in town.said("consensus") if isinstance(m, LabelledExample)][-1]
     assert (line.event_id, line.y, line.origin) == ("e7", 12.4, "revised")
 
 
-@pytest.mark.parametrize(("key", "origin"), [("g", "upheld"), ("p", "revised")])
+@pytest.mark.parametrize(("key", "origin"), [("k", "upheld"), ("c", "revised")])
 def test_a_key_stands_by_the_number_or_takes_the_one_expected(
     town: Town, key: str, origin: str
 ) -> None:
@@ -99,7 +99,7 @@ def test_a_key_stands_by_the_number_or_takes_the_one_expected(
     annotate(lines=f"{key}\n")
     town.work()
     line = town.said("consensus")[-1]
-    expected = challenge.given if key == "g" else challenge.suggested
+    expected = challenge.given if key == "k" else challenge.suggested
     assert (line.y, line.origin) == (expected, origin)
 
 

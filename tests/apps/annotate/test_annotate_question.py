@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
+from connectors.annotation.explain import CODES, TEXTS, Averages
 from connectors.annotation.inbox import Question
 from streamgp.apps.annotate import question_view as looks
 from streamgp.apps.annotate.choices import Choices
-from streamgp.apps.annotate.feature_table import Averages, cut
+from streamgp.apps.annotate.feature_table import cut
 from streamgp.apps.annotate.question_view import View
 from streamgp.base import Neighbour
 from streamgp.interactive import Challenge, LabelledExample, LabelRequest
@@ -62,7 +63,7 @@ def test_label_request_says_whose_it_is_why_and_how_long_it_waits() -> None:
     assert printed(looks.heading(view(question))).splitlines() == [
         "Which is it?",
         "event e1 of k, asked 4 min 10 s ago",
-        "because the prediction is unsure (SkepticalAsk 0.32 > 0.1)",
+        "because the prediction is not sure",
         "waits for 4 min 10 s more",
     ]
 
@@ -73,11 +74,11 @@ def test_a_question_about_an_earlier_event_says_when_that_was() -> None:
     heading = looks.heading(view(Question(request=LabelRequest(**request))))
     assert printed(heading).splitlines()[1:3] == [
         "event e1 of k, which was 40 min ago, asked just now",
-        "because of the latest events, its label would tell most (ReservoirAsk 0.32 > 0.1)",
+        "because of the latest events, its label would help most",
     ]
     earlier = Challenge(**{**_fields(challenge()), "occurred_at": NOW - 2400.0})
-    assert printed(looks.heading(view(Question(request=earlier)))).splitlines()[1] == (
-        "event e1 of k, which was 40 min ago, challenged 4 min 10 s ago"
+    assert printed(looks.heading(view(Question(request=earlier)))).splitlines()[2] == (
+        "event e1 of k, which was 40 min ago"
     )
 
 
@@ -87,26 +88,57 @@ def test_challenge_shows_both_labels_who_gave_one_and_the_nearest_examples() -> 
         Neighbour(event_id=None, x={}, y="den", distance=0.2),
     )
     text = printed(looks.whole(view(Question(request=challenge(neighbours=near)))))
-    assert text.splitlines() == [
-        "Are you sure?",
-        "event e1 of k, challenged 4 min 10 s ago",
-        "You said den. The examples learned so far speak for hall (probability that den is wrong:",
-        "0.86).",
-        "because the label does not fit what was learned before (SkepticalChallenge 0.86 > 0.1)",
+    title, *lines, end = text.splitlines()
+    assert title.startswith("╭─ Are you sure? ───")
+    assert end.startswith("╰───")
+    assert [line.strip("│").rstrip()[1:] for line in lines] == [
+        "You said den 4 min 10 s ago.",
+        "Earlier examples like this were hall (86 % likely). Were they?",
+        "event e1 of k",
         "no hurry",
         "",
         "                           hall      den",
         "  feature  this event  event e7  earlier",
         "  light           0.5      0.25        -",
         "",
-        "1 den (given)   2 hall (suggested)",
-        "n new label   d don't know   s skip   u undo   ? help   q quit",
+        "k keep den   c change to hall   o another",
+        "d don't know   s skip   u undo   x rule   ? help   q quit",
     ]
+
+
+def test_challenge_shows_only_the_features_that_differ() -> None:
+    x = {"light": 0.5, "noise": 2.0, "wifi": 1}
+    near = tuple(
+        Neighbour(event_id=f"e{i}", x={**x, "noise": 2.0 + i}, y="hall", distance=0.1)
+        for i in range(2)
+    )
+    asked = Question(request=challenge(x=x, neighbours=near))
+    rows = printed(looks.features(view(asked))).splitlines()[2:]
+    assert [row.split() for row in rows] == [["noise", "2", "2", "3"]]
+    alike = Question(request=challenge(x=x, neighbours=near[:1]))
+    assert printed(looks.features(view(alike))) == (
+        "the examples most like it are the same in every feature"
+    )
+
+
+def test_challenge_that_is_likely_needless_does_not_say_what_the_examples_were() -> None:
+    asked = Challenge(**{**_fields(challenge()), "probability_wrong": 0.12})
+    assert "It may have been hall (12 % likely). Was it?\n" in printed(
+        looks.heading(view(Question(request=asked)))
+    )
+
+
+def test_numbers_of_the_rule_are_for_experts() -> None:
+    shown = view(Question(request=label_request()))
+    assert "SkepticalAsk" not in printed(looks.whole(shown))
+    assert "the prediction is unsure (SkepticalAsk 0.32 > 0.1)\n" in printed(
+        looks.heading(shown, is_expert=True)
+    )
 
 
 @pytest.mark.parametrize(
     ("annotator", "words"),
-    [("ann", "You said den."), ("bob", "bob said den."), (None, "It came with the label den.")],
+    [("ann", "You said den "), ("bob", "bob said den "), (None, "It came with the label den ")],
 )
 def test_challenge_says_whose_label_is_doubted(annotator: str | None, words: str) -> None:
     assert words in printed(looks.heading(view(Question(request=challenge(annotator=annotator)))))
@@ -114,11 +146,9 @@ def test_challenge_says_whose_label_is_doubted(annotator: str | None, words: str
 
 def test_challenge_of_an_old_label_says_so() -> None:
     fields = {**_fields(challenge()), "reason": "LeaveOneOutReview"}
-    text = printed(looks.heading(view(Question(request=Challenge(**fields)))))
-    assert text.startswith("Are you still sure?\n")
-    assert "learned before" in text
-    fresh = printed(looks.heading(view(Question(request=challenge()))))
-    assert fresh.startswith("Are you sure?\n")
+    text = printed(looks.whole(view(Question(request=Challenge(**fields)))))
+    assert "Are you still sure?" in text
+    assert "Examples since then like this were hall" in text
 
 
 def test_every_rule_that_asks_has_words() -> None:
@@ -127,8 +157,9 @@ def test_every_rule_that_asks_has_words() -> None:
         for kind in ("query", "challenge", "review", "reservoir")
         for rule in rules(kind).values()
     }
-    assert named - {"NeverAsk", "NeverChallenge", "NoneType"} == set(reasons())
-    assert "because two labels are about as likely (BestVersusSecond 0.32 > 0.1)\n" in printed(
+    assert named - {"NeverAsk", "NeverChallenge", "NoneType"} == set(reasons()) == set(CODES)
+    assert set(CODES.values()) <= set(TEXTS)
+    assert "because two labels are about as likely\n" in printed(
         looks.heading(view(Question(request=_because("BestVersusSecond"))))
     )
 
@@ -140,7 +171,8 @@ def _because(reason: str) -> Any:
 
 def test_rule_without_words_is_called_by_its_name() -> None:
     question = Question(request=_because("MyRule"))
-    assert "because MyRule 0.32 > 0.1\n" in printed(looks.heading(view(question)))
+    text = printed(looks.heading(view(question), is_expert=True))
+    assert "because a rule of this deployment asks\nMyRule 0.32 > 0.1\n" in text
 
 
 def _fields(request: Any) -> dict[str, Any]:
@@ -173,8 +205,8 @@ def test_features_far_from_the_average_of_a_class_come_first_with_the_averages()
 
 def test_feature_that_never_varied_and_does_now_comes_first_of_all() -> None:
     found = averages(({"a": 1.0, "b": 0.0}, "den"), ({"a": 1.0, "b": 9.0}, "den"))
-    assert found.by_distance("k", {"b": 9.0, "a": 2.0}) == ["a", "b"]
-    assert found.by_distance("another", {"b": 9.0, "a": 2.0}) == ["b", "a"]
+    assert found.order("k", {"b": 9.0, "a": 2.0}) == ["a", "b"]
+    assert found.order("another", {"b": 9.0, "a": 2.0}) == ["b", "a"]
 
 
 def test_averages_are_kept_for_so_many_keys_and_not_for_forgotten_ones() -> None:
@@ -231,7 +263,7 @@ def test_integer_and_text_labels_are_told_apart_in_a_challenge() -> None:
     choices = Choices().offer("k", [1, "1"], [])
     question = Question(request=challenge(given=1, suggested="1"))
     text = printed(looks.labels(view(question, choices=choices)))
-    assert text.startswith('1 1 (given)   2 "1" (suggested)\n')
+    assert text.startswith('k keep 1   c change to "1"   o another\n')
 
 
 @given(width=st.integers(20, 100), data=st.data())

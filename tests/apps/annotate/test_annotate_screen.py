@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from connectors.annotation.explain import Averages
 from connectors.annotation.inbox import Question
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.wire.codec import decode
@@ -28,9 +29,9 @@ from connectors.wire.outbound import Outbound
 from streamgp.apps.annotate import session
 from streamgp.apps.annotate.choices import Choices
 from streamgp.apps.annotate.commands import Command
-from streamgp.apps.annotate.feature_table import Averages
 from streamgp.apps.annotate.question_view import View
 from streamgp.apps.annotate.terminal_ui import DEAF_S, ScreenFace
+from streamgp.base import Neighbour
 from tests.helpers.deskwork import challenge, label_request
 
 TESTS = Path(__file__).parents[2]
@@ -150,9 +151,9 @@ def given_in(directory: Path) -> list[Any]:
 def test_keys_answer_question_after_question(terminal: Terminal, directory: Path) -> None:
     screen = terminal.sees("q quit")
     assert "Are you sure?" in screen
-    assert "1 den (given)   2 hall (suggested)" in screen
+    assert "k keep den   c change to hall   o another" in screen
     assert "ann: 2 wait, 0 answers given" in screen
-    terminal.press("2")
+    terminal.press("2c")
     terminal.sees("Which is it?")
     terminal.press("nspa")
     terminal.sees("new label: spa_")
@@ -178,18 +179,18 @@ def test_answers_say_how_sure_they_are_and_how_long_they_took(directory: Path) -
     try:
         start = time.monotonic()
         terminal.sees("q quit")
-        terminal.press("2")
+        terminal.press("c")
         screen = terminal.sees("How sure are you of hall?")
         assert "1 guessed   2 doubtful   3 rather sure   4 sure   5 certain" in screen
         terminal.press("\x1b")
-        terminal.sees("n new label")
-        terminal.press("1")
+        terminal.sees("o another")
+        terminal.press("k")
         terminal.sees("How sure are you of den?")
         terminal.press("4")
         terminal.sees("event e2: den, sure")
         terminal.press("u")
         terminal.sees("taken back: den, about event e2")
-        terminal.press("2 q")
+        terminal.press("c q")
         assert terminal.leaves() == 0
         seconds = time.monotonic() - start
     finally:
@@ -204,7 +205,7 @@ def test_answers_say_how_sure_they_are_and_how_long_they_took(directory: Path) -
 def test_time_asleep_is_no_time_of_an_answer(terminal: Terminal, directory: Path) -> None:
     terminal.sees("q quit")
     start = time.monotonic()
-    terminal.press("2")
+    terminal.press("c")
     terminal.sees("Which is it?")
     terminal.process.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, terminal.process.pid, os.WSTOPPED)
@@ -361,11 +362,86 @@ def test_more_features_are_shown_page_by_page(face: tuple[int, ScreenFace]) -> N
     for _ in range(4):
         starts.append(face[1]._start)
         assert kinds(face, "m", shown) == []
-    assert starts == [0, 12, 24, 0]
+    assert starts == [0, 16, 0, 16]
+
+
+def test_challenge_takes_only_keys_of_its_own(face: tuple[int, ScreenFace]) -> None:
+    shown = view(challenge(given="den", suggested="hall"))
+    assert kinds(face, "12n/r9zy\r", shown) == []
+    assert face[1]._remark is None
+    assert face[1]._typed is None
+    assert kinds(face, "kcds", shown) == ["den", "hall", "decline", "skip"]
+    assert kinds(face, "o2", shown) == ["hall"]
+    assert kinds(face, "o", shown) == []
+    assert kinds(face, "\x1b", shown) == []
+    assert kinds(face, "2", shown) == []
+
+
+def test_another_number_at_a_challenge_is_typed(face: tuple[int, ScreenFace]) -> None:
+    shown = view(challenge(given=3.0, suggested=4.0), of_numbers=True, choices=[])
+    assert kinds(face, "35", shown) == []
+    assert kinds(face, "o3.5\r", shown) == [3.5]
+
+
+def places() -> list[str]:
+    """Return 105 labels, each with three first letters of its own."""
+    letters = "abcdefghijklmno"
+    return [f"{a}{b}x place {a}{b}" for a in letters for b in letters[:7]]
+
+
+def test_any_of_105_labels_is_five_keys_away(face: tuple[int, ScreenFace]) -> None:
+    shown = view(choices=Choices().offer("k", places(), []))
+    for label in places():
+        keys = f"/{label[:3]}\r"
+        assert len(keys) == 5
+        assert kinds(face, keys, shown) == [label]
+
+
+@pytest.mark.parametrize("purpose", ["", "/", "/a", "n", "naax plae aa\r", "r", "?", "x"])
+@pytest.mark.parametrize("is_challenge", [False, True])
+def test_all_there_is_fits_a_small_terminal(purpose: str, is_challenge: bool) -> None:
+    person, program = pty.openpty()
+    file = io.StringIO()
+    console = Console(file=file, force_terminal=True, width=80, height=24)
+    x = {f"feature{i}": float(i) for i in range(40)}
+    near = (Neighbour(event_id="e0", x={}, y="den", distance=1.0),)
+    request = challenge(x=x, neighbours=near) if is_challenge else label_request(x=x)
+    shown = view(
+        request, choices=Choices().offer("k", places(), ["elsewhere"]), note="event e0: den"
+    )
+    with ScreenFace(program, program, console) as screen:
+        kinds((person, screen), ("o" if is_challenge else "") + purpose, shown)
+        screen.show(shown)
+        lines = console.render_lines(screen._picture(shown), pad=False)
+    assert len(lines) <= 24
+    if purpose != "?":
+        text = "\n".join("".join(part.text for part in line) for line in lines)
+        assert "event e0: den" in text
+        assert "feature" in text
+    os.close(program)
+    os.close(person)
+
+
+def test_label_much_like_a_known_one_is_asked_about(face: tuple[int, ScreenFace]) -> None:
+    shown = view(choices=Choices().offer("k", ["kitchen", "hall"], []))
+    assert kinds(face, "nkithcen\r", shown) == []
+    assert kinds(face, "x1", shown) == []
+    assert kinds(face, "y", shown) == ["kitchen"]
+    assert kinds(face, "nkithcen\rn", shown) == ["kithcen"]
+    assert kinds(face, "nkithcen\r\x1b", shown) == []
+    assert kinds(face, "ngarden\r", shown) == ["garden"]
+
+
+def test_label_is_renamed(face: tuple[int, ScreenFace]) -> None:
+    shown = view(choices=Choices().offer("k", ["kithcen", "hall"], []))
+    [command] = pressed(face, "rkit\rkitchen\r", shown)
+    assert (command.kind, command.old, command.label) == ("rename", "kithcen", "kitchen")
+    assert pressed(face, "rzzz\r", shown) == []
+    assert face[1]._remark == "no label has these letters in this order"
 
 
 def test_without_a_question_only_undo_help_and_quit_count(face: tuple[int, ScreenFace]) -> None:
-    assert kinds(face, "1dsnmuq", view(question=None)) == ["undo", "quit"]
+    assert kinds(face, "1dsnmr/uq", view(question=None)) == ["undo", "quit"]
 
 
 def test_keys_for_a_question_that_has_just_vanished_do_not_answer_the_next(

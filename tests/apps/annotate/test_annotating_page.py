@@ -49,10 +49,11 @@ def test_numbers_on_the_page_are_those_of_the_program() -> None:
 
 def test_words_of_a_question_on_the_page_are_those_of_the_program() -> None:
     for words in (
-        "because the prediction is unsure (SkepticalAsk 0.32 > 0.1)",
-        "because the label does not fit what was learned before (SkepticalChallenge 0.86 > 0.1)",
-        "The examples learned so far speak for study (probability that kitchen is wrong: 0.86).",
-        "n new label d don't know s skip u undo ? help q quit",
+        "because the prediction is not sure",
+        "Earlier examples like this were study (86 % likely). Were they?",
+        "n new label / search r rename d don't know s skip u undo x rule ? help q quit",
+        "k keep kitchen c change to study o another",
+        "Did you mean kitchen?",
         "ann: 3 wait, 17 answers given",
     ):
         assert words in TEXT

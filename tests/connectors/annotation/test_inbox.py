@@ -236,7 +236,7 @@ def test_desk_that_was_there_all_the_time_shows_what_one_that_comes_later_shows(
     later = desk_with(*shuffled(town, rng))
     assert ids(later, town.now) == [
         question.request.request_id
-        for question in sorted(ann.questions(town.now), key=later._rank)
+        for question in sorted(ann.questions(town.now), key=lambda q: later._rank(q, "ann"))
         if not is_told_to_nobody(question, town)
     ]
 
@@ -557,9 +557,9 @@ def test_name_of_the_annotator_cannot_be_mistaken_in_an_id() -> None:
     )
 
 
-def test_desk_of_nobody_cannot_answer() -> None:
+def test_inbox_without_an_annotator_cannot_answer() -> None:
     desk = desk_with(request(), annotator=None)
-    with pytest.raises(ValueError, match="nobody sits at this desk; give it an annotator"):
+    with pytest.raises(ValueError, match="this inbox has no annotator; name one"):
         desk.undo(120.0)
 
 

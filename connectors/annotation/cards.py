@@ -1,0 +1,264 @@
+"""Cards: questions with everything that stands beside them, as plain JSON values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, TypeAlias
+from urllib.parse import quote, unquote
+
+from connectors.annotation import explain
+from connectors.annotation.explain import Averages, Shares, Why
+from connectors.annotation.inbox import event_time
+from connectors.annotation.open_questions import Question
+from connectors.annotation.timeline import Moment, Timeline
+from streamgp.base import Label
+from streamgp.interactive.messages import Challenge, Request
+
+CardKind: TypeAlias = Literal["label", "challenge", "number"]
+YOU = "you"
+"""What `Card.given_by` says of a label that the annotator of the card gave."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """A question as an annotator sees it; times are POSIX seconds.
+
+    Parameters
+    ----------
+    id
+        The id of the request, behind the quoted key and a slash where workers are keyed.
+    kind
+        `label` (which is it?), `number` (how much is it?) or `challenge` (was it that?).
+    of_numbers
+        Whether the answer is a number; so may be that of a challenge.
+    event_id, key
+        The event, and whose it is.
+    asked_at, occurred_at, expires_at
+        When the question was asked, when the event was, and until when an answer counts (None: as
+        long as the event is remembered).
+    labels
+        The labels to choose from, in an order that probabilities never change.
+    given, given_at, given_by
+        Of a challenge: the label that is in doubt, when it was given, and by whom: `you`, a name,
+        or None where that is not known.
+    suggested, suggested_share
+        What the learner would say, and how likely that is, between 0 and 1; None where that is not
+        known. Of a label request it is not to be shown unless the annotator asks for it. Of a
+        challenge the share is the probability that `given` is wrong.
+    std
+        Standard deviation of an observation around `suggested`, where that is a number.
+    why
+        Why it is asked: `code`, parameters, and the English `text`.
+    expert
+        The `reason`, `score` and `threshold` of the rule.
+    x
+        Features, those that tell classes apart first: `name`, `value`, `mean_by_class`.
+    excerpt
+        Raw values of the event by channel, None if it has none.
+    track
+        Where the event was: `[latitude, longitude]` pairs in degrees, None if that is not known.
+    examples
+        Of a challenge: the closest earlier examples, at most three, with the features that differ.
+    previous, following
+        The labelled events of the same key just before and after: `event_id`, `label`, `at`.
+    lease_until
+        Until when it is kept for this annotator, None if it is not.
+    supersedes
+        Whether the annotator has taken an answer to it back.
+    unit, range
+        Of a number: its unit, and the lowest and highest value, None where that is not known.
+
+    """
+
+    id: str
+    kind: CardKind
+    of_numbers: bool
+    event_id: str
+    key: str | None
+    asked_at: float
+    occurred_at: float
+    expires_at: float | None
+    labels: tuple[Label, ...]
+    given: Label | None
+    given_at: float | None
+    given_by: str | None
+    suggested: Label | None
+    suggested_share: float | None
+    std: float | None
+    why: Why
+    expert: Mapping[str, Any]
+    x: Sequence[Mapping[str, Any]]
+    excerpt: Mapping[str, Sequence[float]] | None
+    track: Sequence[Sequence[float]] | None
+    examples: Sequence[Mapping[str, Any]]
+    previous: Mapping[str, Any] | None
+    following: Mapping[str, Any] | None
+    lease_until: float | None
+    supersedes: bool
+    unit: str | None
+    range: tuple[float, float] | None
+
+
+def as_json(card: Card) -> dict[str, Any]:
+    """Return a card as a JSON object, with its fields by their names."""
+    return {field.name: getattr(card, field.name) for field in fields(card)}
+
+
+def card_id(key: str | None, request_id: str, *, keyed: bool) -> str:
+    """Return the id of the card of a request.
+
+    Examples
+    --------
+    >>> card_id("phone/3", "e1/label", keyed=True), card_id(None, "e1/label", keyed=False)
+    ('phone%2F3/e1/label', 'e1/label')
+
+    """
+    return f"{quote(key or '', safe='')}/{request_id}" if keyed else request_id
+
+
+def request_of(card_id: str, *, keyed: bool) -> tuple[str | None, str]:
+    """Return the key and the request id of a card; the inverse of `card_id`.
+
+    Examples
+    --------
+    >>> request_of("phone%2F3/e1/label", keyed=True)
+    ('phone/3', 'e1/label')
+
+    """
+    if not keyed:
+        return None, card_id
+    key, _, request_id = card_id.partition("/")
+    return unquote(key) or None, request_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardMaker:
+    """Makes cards of questions, with what else is known.
+
+    Parameters
+    ----------
+    keyed
+        Whether the workers have a learner for each key.
+    of_numbers
+        Whether numbers are asked for, not names of classes.
+    unit, value_range
+        Of a number: its unit, and the lowest and highest value; None where that is not known.
+    averages
+        What is usual in each class.
+    timeline
+        The labels of the events of each key.
+
+    """
+
+    keyed: bool
+    of_numbers: bool
+    averages: Averages
+    timeline: Timeline
+    unit: str | None = None
+    value_range: tuple[float, float] | None = None
+
+    def card(
+        self,
+        question: Question,
+        annotator: str,
+        *,
+        labels: Sequence[Label],
+        shares: Shares | None,
+        lease_until: float | None,
+    ) -> Card:
+        """Return the card of a question.
+
+        Parameters
+        ----------
+        question
+            The question.
+        annotator
+            Who sees it.
+        labels
+            The labels to choose from.
+        shares
+            What the prediction of its event said, None if that is not known.
+        lease_until
+            Until when it is kept for them, None if it is not.
+
+        """
+        request = question.request
+        challenge = request if isinstance(request, Challenge) else None
+        previous, following = self.timeline.neighbours(
+            request.key, request.event_id, event_time(request)
+        )
+        suggested, share, std = _suggestion(request, shares)
+        return Card(
+            id=card_id(request.key, request.request_id, keyed=self.keyed),
+            kind="challenge" if challenge else "number" if self.of_numbers else "label",
+            of_numbers=self.of_numbers,
+            event_id=request.event_id,
+            key=request.key,
+            asked_at=request.requested_at,
+            occurred_at=event_time(request),
+            expires_at=request.expires_at,
+            labels=tuple(labels),
+            given=None if challenge is None else challenge.given,
+            given_at=None if challenge is None else self._given_at(challenge),
+            given_by=None if challenge is None else _given_by(challenge, annotator),
+            suggested=suggested,
+            suggested_share=share,
+            std=std,
+            why=self.why(request, shares),
+            expert={
+                "reason": request.reason,
+                "score": request.score,
+                "threshold": request.threshold,
+            },
+            x=explain.feature_rows(request, self.averages),
+            excerpt=request.excerpt,
+            track=explain.track(request.x, request.excerpt),
+            examples=[] if challenge is None else self._examples(challenge),
+            previous=_beside(previous),
+            following=_beside(following),
+            lease_until=lease_until,
+            supersedes=question.supersedes is not None,
+            unit=self.unit,
+            range=self.value_range,
+        )
+
+    def why(self, request: Request, shares: Shares | None) -> Why:
+        """Return why a question is asked; see `connectors.annotation.explain`."""
+        is_new = self.averages.is_unlike_all(request.key, request.x)
+        return explain.why(request, shares, is_new=is_new)
+
+    def _given_at(self, challenge: Challenge) -> float:
+        # A challenge has the time of the answer that it doubts, but for a review of older labels.
+        given = self.timeline.find(challenge.key, challenge.event_id)
+        at = challenge.requested_at
+        return at if given is None else min(given.answered_at, at)
+
+    def _examples(self, challenge: Challenge) -> list[dict[str, Any]]:
+        found = explain.examples(challenge, self.averages)
+        for one in found:
+            event_id = one["event_id"]
+            moment = None if event_id is None else self.timeline.find(challenge.key, event_id)
+            one["when"] = None if moment is None else moment.occurred_at
+        return found
+
+
+def _given_by(challenge: Challenge, annotator: str) -> str | None:
+    return YOU if challenge.annotator == annotator else challenge.annotator
+
+
+def _suggestion(
+    request: Request, shares: Shares | None
+) -> tuple[Label | None, float | None, float | None]:
+    """Return what the learner would say, how likely that is, and the deviation of a number."""
+    if isinstance(request, Challenge):
+        return request.suggested, explain.likely(request), request.std
+    if shares is None or shares.y is None:
+        return None, None, None
+    return shares.y, dict(shares.ranked).get(shares.y), shares.std
+
+
+def _beside(moment: Moment | None) -> dict[str, Any] | None:
+    if moment is None:
+        return None
+    return {"event_id": moment.event_id, "label": moment.label, "at": moment.occurred_at}

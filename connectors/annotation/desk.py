@@ -1,0 +1,913 @@
+"""Desk of many annotators: cards are leased, answered, taken back and changed.
+
+It is the core of every user interface for several people: one fold of the topics, with leases, so
+that two annotators do not answer one question, and with ids of answers that make repeats harmless.
+An answer's id on the wire is made of the annotator's name and of the id that the client chose: the
+same reply, sent again after a restart, is found in the topics and not sent twice.
+
+No clock and no I/O here: times are POSIX seconds that the caller gives.
+
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf, isfinite
+from statistics import median
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
+from urllib.parse import quote
+
+from connectors.annotation.cards import Card, CardMaker, card_id, request_of
+from connectors.annotation.explain import Averages, Shares, shares_of
+from connectors.annotation.inbox import AnnotationInbox, RequestKey, key_of
+from connectors.annotation.label_text import parse_label
+from connectors.annotation.open_questions import Question
+from connectors.annotation.own_answers import PAGE, CannotUndoError, derived_id
+from connectors.annotation.timeline import Moment
+from streamgp.base import Label
+from streamgp.interactive.messages import (
+    CONFIDENCE,
+    RESPONSE_S,
+    Answer,
+    Challenge,
+    Input,
+    LabelledExample,
+    Message,
+    Prediction,
+    Request,
+)
+
+Action: TypeAlias = Literal["label", "number", "keep", "change", "decline"]
+ACTIONS: tuple[Action, ...] = get_args(Action)
+
+LEASE_S = 60.0
+SEEN_S = 120.0
+"""For how long an annotator counts as being here."""
+N_PAST = 10
+"""Answers in a history."""
+N_ANSWERS = 20_000
+"""Answers whose ids are kept, of all annotators together, so that repeats are known."""
+N_SHARES = 20_000
+"""Events whose predictions are kept for the questions about them."""
+_DAY_S = 86_400.0
+_MAX_ID = 200
+_MAX_SHOWN = 16
+_N_TIMES = 5_000
+_N_PACE = 20
+_LONGEST_PAUSE_S = 120.0
+_MAX_NOTE = 2_000
+
+
+class CardGoneError(Exception):
+    """The question waits for no answer any more."""
+
+
+class DifferentBodyError(Exception):
+    """Another reply was sent under the same id."""
+
+
+class BadReplyError(ValueError):
+    """A reply that cannot be used.
+
+    Parameters
+    ----------
+    what
+        What is wrong.
+    expected
+        What was expected.
+
+    """
+
+    def __init__(self, what: str, expected: str) -> None:
+        super().__init__(f"{what}; expected {expected}")
+        self.what = what
+        self.expected = expected
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What an annotator says to a card.
+
+    Parameters
+    ----------
+    card
+        Id of the card.
+    answer_id
+        Id of the reply, chosen by the client; the same again for a repeat of the same reply.
+    action
+        `label` (give `label`), `number` (give `number`), `keep` or `change` (of a challenge: the
+        label given, or the one suggested), `decline` (don't know).
+    label, number
+        The answer, for these actions. A text that is no known label is read as if it was typed.
+    std
+        How exact the number is, as a standard deviation.
+    confidence
+        How sure the annotator is, from 0 (guessed) to 1 (certain).
+    response_s
+        For how many seconds the question had been shown.
+    shown
+        What else was shown: `suggestion`, `examples`, `excerpt` and the like.
+    flag, note
+        Whether it should be looked at again, and what the annotator wrote about it.
+    why_not
+        Why it was declined: `unclear`, `not_applicable`, `bad_data`, or other words.
+
+    """
+
+    card: str
+    answer_id: str
+    action: Action
+    label: Label | None = None
+    number: float | None = None
+    std: float | None = None
+    confidence: float | None = None
+    response_s: float | None = None
+    shown: tuple[str, ...] = ()
+    flag: bool = False
+    note: str | None = None
+    why_not: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """Effect of a reply, or of taking one back.
+
+    Parameters
+    ----------
+    answer
+        What has to be sent; None where nothing has to be.
+    partition
+        Where it belongs to.
+    again
+        Whether it was known already: it was sent, or is on its way.
+
+    """
+
+    answer: Answer | None
+    partition: int | None = None
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """An answer that stands, as its annotator may look back at it.
+
+    Parameters
+    ----------
+    answer_id
+        Its id, by which it can be taken back or changed.
+    card_id, event_id, key
+        The question.
+    label
+        The label; None if it was declined.
+    at
+        When it was given, POSIX seconds.
+    can_change
+        Whether it can be taken back and changed.
+    why_not
+        If not: a `code` (`answered_since`, `unknown`, `not_yours`, `forgotten`), and the English
+        `text`; else None.
+
+    """
+
+    answer_id: str
+    card_id: str
+    event_id: str
+    key: str | None
+    label: Label | None
+    at: float
+    can_change: bool
+    why_not: Mapping[str, str] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """Counts of an annotator.
+
+    Parameters
+    ----------
+    waiting, oldest_s
+        Questions that wait, and for how many seconds the oldest has; None if none does.
+    answered, today
+        Answers in all that the topics hold, and since the day began.
+    seconds_per_question
+        Median time of the last twenty answers; None before the second.
+    per_minute
+        Answers a minute at that pace.
+    kept, changed
+        Challenges at which the label was kept, and changed.
+    unsent
+        Answers that have not reached the broker; told by the caller.
+
+    """
+
+    waiting: int
+    oldest_s: float | None
+    answered: int
+    today: int
+    seconds_per_question: float | None
+    per_minute: float | None
+    kept: int
+    changed: int
+    unsent: int = 0
+
+
+class _Person:
+    """What is counted of an annotator."""
+
+    __slots__ = ("answered", "changed", "kept", "times")
+
+    def __init__(self) -> None:
+        self.answered = 0
+        self.kept = 0
+        self.changed = 0
+        self.times: deque[float] = deque(maxlen=_N_TIMES)
+
+
+class AnnotationDesk:
+    """The questions of a deployment, for many annotators.
+
+    Parameters
+    ----------
+    keyed
+        Whether the workers have a learner for each key.
+    answer_horizon_s
+        As in `streamgp.interactive.InteractiveLoop`; None for no limit.
+    of_numbers
+        Whether numbers are asked for, not names of classes.
+    asks_confidence
+        Whether it is asked how sure an answer is.
+    lease_s
+        For how many seconds a card is kept for the annotator who has it.
+    unit, value_range
+        Of numbers: their unit, and the lowest and highest one; None where that is not known.
+
+    Attributes
+    ----------
+    averages
+        What is usual in each class.
+
+    Examples
+    --------
+    >>> from streamgp.interactive import LabelRequest
+    >>> desk = AnnotationDesk(keyed=False)
+    >>> desk.take(
+    ...     LabelRequest(
+    ...         request_id="e1/label", event_id="e1", x={"light": 0.5}, reason="SkepticalAsk",
+    ...         score=0.3, threshold=0.1, requested_at=100.0,
+    ...     )
+    ... )
+    >>> card = desk.next("ann", 130.0)
+    >>> card.id, card.why["text"], card.lease_until
+    ('e1/label', 'the prediction is not sure', 190.0)
+    >>> desk.next("bob", 131.0) is None
+    True
+    >>> reply = Reply(card=card.id, answer_id="c1", action="label", label="hall")
+    >>> accepted = desk.reply("ann", reply, 132.0)
+    >>> accepted.answer.answer_id, accepted.answer.y, desk.reply("ann", reply, 133.0).again
+    ('page/ann/c1', 'hall', True)
+
+    """
+
+    # _inbox       the open questions, and the answers of everybody
+    # _cards       makes cards
+    # _leases      whose each leased question is, and until when
+    # _answers     the last answers by their ids here (see `_public_id`), with their partition
+    # _shares      predictions of events that were asked about, the latest at the end
+    # _people      counts of each annotator
+    # _contested   labels in doubt, of challenges whose answer is not known
+    # _decided     answers to challenges that are not known: annotator and label
+    # _seen        when each annotator was here last
+    def __init__(
+        self,
+        *,
+        keyed: bool = True,
+        answer_horizon_s: float | None = None,
+        of_numbers: bool = False,
+        asks_confidence: bool = False,
+        lease_s: float = LEASE_S,
+        unit: str | None = None,
+        value_range: tuple[float, float] | None = None,
+    ) -> None:
+        self.asks_confidence = asks_confidence
+        self.averages = Averages()
+        self._keyed = keyed
+        self._of_numbers = of_numbers
+        self._lease_s = lease_s
+        self._inbox = AnnotationInbox(
+            everyone=True, answer_horizon_s=answer_horizon_s, with_classes=not of_numbers
+        )
+        self._cards = CardMaker(
+            keyed=keyed,
+            of_numbers=of_numbers,
+            averages=self.averages,
+            timeline=self._inbox.timeline,
+            unit=unit,
+            value_range=value_range,
+        )
+        self._leases: dict[RequestKey, tuple[str, float]] = {}
+        self._answers: dict[str, tuple[Answer, int | None]] = {}
+        self._shares: dict[tuple[str | None, str], Shares] = {}
+        self._people: dict[str, _Person] = {}
+        self._contested: dict[RequestKey, Label] = {}
+        self._decided: dict[RequestKey, tuple[str, Label]] = {}
+        self._seen: dict[str, float] = {}
+
+    # --- what the topics hold
+
+    def take(
+        self, message: Input | Message, *, partition: int | None = None, at: float = 0.0
+    ) -> None:
+        """Take what stands in one of the topics; what does not concern a desk changes nothing.
+
+        A prediction need not be handed over; with it, a card tells how sure it was. So only the
+        predictions of events that are asked about are kept.
+
+        Parameters
+        ----------
+        message
+            The message.
+        partition
+            Where it was found.
+        at
+            When the topic got it, POSIX seconds.
+
+        """
+        if isinstance(message, Prediction):
+            if message.decision.ask and message.decision.budget is None:
+                event = (message.key, message.event_id)
+                _keep_last(self._shares, event, shares_of(message), N_SHARES)
+            return
+        self._inbox.take(message, partition=partition, at=at)
+        if isinstance(message, Answer):
+            self._note_answer(message, partition)
+        elif isinstance(message, Challenge):
+            self._note_challenge(message)
+        elif isinstance(message, LabelledExample) and not self._of_numbers:
+            self.averages.learn(message)
+
+    def forget(self, key: str | None, at: float) -> None:
+        """Forget everything about a key that the topics got until a moment, read or not."""
+        self._inbox.forget(key, at)
+        self.averages.forget(key)
+        of_key: tuple[dict[Any, Any], ...] = (
+            self._shares,
+            self._contested,
+            self._decided,
+            self._leases,
+        )
+        for known in of_key:
+            for name in [name for name in known if name[0] == key]:
+                del known[name]
+        for name in [name for name, (answer, _) in self._answers.items() if answer.key == key]:
+            del self._answers[name]
+
+    def turn_over(self) -> None:
+        """Forget what is settled, in two turns; call it once a minute or so."""
+        self._inbox.turn_over()
+
+    # --- cards
+
+    def next(
+        self,
+        annotator: str,
+        now: float,
+        *,
+        only_key: str | None = None,
+        skip_leased: bool = True,
+    ) -> Card | None:
+        """Return the card that an annotator should answer next, and lease it to them.
+
+        A card that is leased to them already comes again, with a new lease.
+
+        Parameters
+        ----------
+        annotator
+            The annotator.
+        now
+            The time, POSIX seconds.
+        only_key
+            The only key whose questions are wanted; None for all.
+        skip_leased
+            Whether to leave out what is leased to others.
+
+        """
+        self._seen[annotator] = now
+        self._leases = {name: lease for name, lease in self._leases.items() if lease[1] > now}
+
+        def is_free(question: Question) -> bool:
+            return not skip_leased or self._holder(question, now) in (None, annotator)
+
+        question = self._leased_to(annotator, now, only_key)
+        question = question or self._first(annotator, now, only_key, is_free)
+        if question is None:
+            return None
+        self._leases[key_of(question)] = (annotator, now + self._lease_s)
+        return self._card(question, annotator, now)
+
+    def peek(
+        self,
+        annotator: str,
+        now: float,
+        *,
+        after: str | None = None,
+        only_key: str | None = None,
+    ) -> Card | None:
+        """Return the card that comes after another one, for loading ahead; it is not leased."""
+
+        def is_free(question: Question) -> bool:
+            holder = self._holder(question, now)
+            return holder in (None, annotator) and self._id_of(question) != after
+
+        question = self._first(annotator, now, only_key, is_free)
+        return None if question is None else self._card(question, annotator, now)
+
+    def card(self, annotator: str, card_id: str, now: float) -> Card | None:
+        """Return a card by its id, None if it waits for no answer of this annotator."""
+        question = self._open_question(annotator, card_id, now)
+        return None if question is None else self._card(question, annotator, now)
+
+    # --- what an annotator says
+
+    def reply(self, annotator: str, reply: Reply, now: float) -> Accepted:
+        """Take a reply.
+
+        Parameters
+        ----------
+        annotator
+            Who replies.
+        reply
+            The reply. It counts also where the card is leased to another, who has not answered.
+        now
+            The time, POSIX seconds.
+
+        Raises
+        ------
+        BadReplyError
+            If it cannot be an answer to this card.
+        CardGoneError
+            If the card waits for no answer any more.
+        DifferentBodyError
+            If another reply came under the same id.
+
+        """
+        self._seen[annotator] = now
+        _check(reply)
+        key, request_id = request_of(reply.card, keyed=self._keyed)
+        answer_id = _wire_id(annotator, reply.answer_id)
+        known = self._answers.get(answer_id)
+        if known is not None:
+            self._check_same(known[0], reply, (key, request_id))
+            return Accepted(answer=known[0], partition=known[1], again=True)
+        question = self._open_question(annotator, reply.card, now)
+        if question is None:
+            raise CardGoneError(f"card {reply.card} waits for no answer any more")
+        y = self._label_of(reply, question.request)
+        return self._answer(question, y, annotator, now, answer_id, **_details_of(reply))
+
+    def undo(self, annotator: str, answer_id: str, now: float) -> Accepted:
+        """Take an answer of an annotator back, and open its question to them again.
+
+        Raises
+        ------
+        CannotUndoError
+            If there is none, or another annotator has answered since, or it is too long ago.
+
+        """
+        self._seen[annotator] = now
+        answer = self._own_answer(annotator, answer_id)
+        undo_id = derived_id(f"{answer.answer_id}/undo")
+        known = self._answers.get(self._public_id(answer.key, undo_id))
+        if known is not None:
+            return Accepted(answer=known[0], partition=known[1], again=True)
+        self._inbox.change(answer, now)
+        undone = self._inbox.undo(now, answer, annotator=annotator, answer_id=undo_id)
+        return self._accepted(undone.message, undone.question.partition)
+
+    def revise(
+        self,
+        annotator: str,
+        answer_id: str,
+        label: Label,
+        now: float,
+        *,
+        std: float | None = None,
+    ) -> Accepted:
+        """Replace an answer of an annotator by another label, or number.
+
+        Parameters
+        ----------
+        annotator
+            Who gave the answer.
+        answer_id
+            Its id, as in `Accepted` or `history`; once replaced, the new answer has one of its own.
+        label
+            The label, or the number.
+        now
+            The time, POSIX seconds.
+        std
+            How exact a number is, as a standard deviation.
+
+        Raises
+        ------
+        CannotUndoError
+            If it cannot be replaced any more; the text says why.
+        DifferentBodyError
+            If it was replaced by another label already.
+
+        """
+        self._seen[annotator] = now
+        answer = self._own_answer(annotator, answer_id)
+        revision_id = derived_id(f"{answer.answer_id}/revise")
+        y = self._read_label(label, answer.key)
+        known = self._answers.get(self._public_id(answer.key, revision_id))
+        if known is not None:
+            if not _is_same(known[0].y, y) or known[0].std != std:
+                raise DifferentBodyError(f"answer {answer_id} was changed to another label already")
+            return Accepted(answer=known[0], partition=known[1], again=True)
+        question = self._inbox.change(answer, now)
+        return self._answer(question, y, annotator, now, revision_id, std=std)
+
+    def skip(self, annotator: str, card_id: str, now: float) -> None:
+        """Put a card behind all others of an annotator, and free it for the others.
+
+        Raises
+        ------
+        CardGoneError
+            If it waits for no answer any more.
+
+        """
+        self._seen[annotator] = now
+        question = self._open_question(annotator, card_id, now)
+        if question is None:
+            raise CardGoneError(f"card {card_id} waits for no answer any more")
+        self._inbox.skip(question, annotator)
+        if self._holder(question, now) == annotator:
+            del self._leases[key_of(question)]
+
+    def rename(
+        self,
+        annotator: str,
+        key: str | None,
+        old: Label,
+        new: Label,
+        now: float,
+        *,
+        supervisor: bool = False,
+    ) -> list[Accepted]:
+        """Give the examples of a label another one, which may exist already (then they merge).
+
+        Parameters
+        ----------
+        annotator
+            Who renames: only labels that they gave are replaced.
+        key
+            Whose events they are.
+        old, new
+            The labels.
+        now
+            The time, POSIX seconds.
+        supervisor
+            Whether the labels of other annotators are replaced, too.
+
+        Returns
+        -------
+        One answer for each example whose event the workers remember, to be sent. Once no event has
+        the old label any more, it is no choice.
+
+        Raises
+        ------
+        BadReplyError
+            If the old label is not known, or the new one is none or the same.
+
+        """
+        self._seen[annotator] = now
+        if not any(_is_same(old, label) for label in self.labels(key)):
+            raise BadReplyError(f"old is {old!r:.80}", "one of the labels of this key")
+        y = self._read_label(new, key)
+        if _is_same(old, y):
+            raise BadReplyError(f"new is the old label, {y!r:.80}", "another label")
+        renamed = self._inbox.rename(key, old, y, now, annotator=annotator, of_everyone=supervisor)
+        return [self._accepted(answer, partition) for answer, partition in renamed]
+
+    # --- what there is to see beside the cards
+
+    def labels(self, key: str | None) -> list[Label]:
+        """Return the labels of a key, numbers first, then texts in the order of the alphabet."""
+        return self._inbox.classes(key)
+
+    def history(self, annotator: str, now: float) -> list[Past]:
+        """Return the last ten answers of an annotator that stand, the newest first."""
+        return [self._past(answer, now) for answer in self._inbox.latest(annotator, N_PAST)]
+
+    def timeline(self, key: str | None, day_start: float, day_end: float) -> list[Moment]:
+        """Return what was answered about the events of a key in a span of time, end excluded."""
+        return self._inbox.timeline.between(key, day_start, day_end)
+
+    def progress(
+        self,
+        annotator: str,
+        now: float,
+        *,
+        only_key: str | None = None,
+        day_start: float | None = None,
+    ) -> Progress:
+        """Return the counts of an annotator.
+
+        Parameters
+        ----------
+        annotator
+            The annotator.
+        now
+            The time, POSIX seconds.
+        only_key
+            The only key whose questions count as waiting; None for all.
+        day_start
+            When the annotator's day began, POSIX seconds; None for the last midnight in UTC.
+
+        """
+        asked_at = [
+            question.request.requested_at
+            for question in self._inbox.open(now, annotator)
+            if only_key is None or question.request.key == only_key
+        ]
+        person = self._people.get(annotator) or _Person()
+        start = now - now % _DAY_S if day_start is None else day_start
+        times = sorted(person.times)
+        pauses = [b - a for a, b in pairwise(times)][-_N_PACE:]
+        pauses = [pause for pause in pauses if 0.0 < pause <= _LONGEST_PAUSE_S]
+        pace = median(pauses) if pauses else None
+        return Progress(
+            waiting=len(asked_at),
+            oldest_s=max(0.0, now - min(asked_at)) if asked_at else None,
+            answered=person.answered,
+            today=sum(at >= start for at in times),
+            seconds_per_question=pace,
+            per_minute=None if pace is None else 60.0 / pace,
+            kept=person.kept,
+            changed=person.changed,
+        )
+
+    def others(self, now: float, *, than: str) -> list[str]:
+        """Return the other annotators who were here in the last two minutes, by name."""
+        return sorted(
+            name for name, at in self._seen.items() if name != than and now - at <= SEEN_S
+        )
+
+    # --- inside
+
+    def _first(
+        self,
+        annotator: str,
+        now: float,
+        only_key: str | None,
+        is_wanted: Callable[[Question], bool],
+    ) -> Question | None:
+        def fits(question: Question) -> bool:
+            return only_key in (None, question.request.key) and is_wanted(question)
+
+        return self._inbox.next(now, annotator, where=fits)
+
+    def _leased_to(self, annotator: str, now: float, only_key: str | None) -> Question | None:
+        """Return an open question that is leased to an annotator, None if there is none."""
+        for (key, request_id), (holder, _) in self._leases.items():
+            if holder == annotator and only_key in (None, key):
+                question = self._inbox.question_of(key, request_id, now, annotator)
+                if question is not None:
+                    return question
+        return None
+
+    def _holder(self, question: Question, now: float) -> str | None:
+        """Return the annotator to whom a question is leased, None if it is to nobody."""
+        holder, until = self._leases.get(key_of(question), (None, -inf))
+        return holder if until > now else None
+
+    def _id_of(self, question: Question) -> str:
+        key, request_id = key_of(question)
+        return card_id(key, request_id, keyed=self._keyed)
+
+    def _public_id(self, key: str | None, answer_id: str) -> str:
+        """Return the id of an answer among those of all keys; that of a reply is unique itself."""
+        if answer_id.startswith(PAGE):
+            return answer_id
+        return card_id(key, answer_id, keyed=self._keyed)
+
+    def _open_question(self, annotator: str, card_id: str, now: float) -> Question | None:
+        key, request_id = request_of(card_id, keyed=self._keyed)
+        return self._inbox.question_of(key, request_id, now, annotator)
+
+    def _card(self, question: Question, annotator: str, now: float) -> Card:
+        request = question.request
+        is_mine = self._holder(question, now) == annotator
+        return self._cards.card(
+            question,
+            annotator,
+            labels=self.labels(request.key),
+            shares=self._shares.get((request.key, request.event_id)),
+            lease_until=self._leases[key_of(question)][1] if is_mine else None,
+        )
+
+    def _own_answer(self, annotator: str, answer_id: str) -> Answer:
+        """Return an answer by its id here, or by the one that the client chose."""
+        for name in (_wire_id(annotator, answer_id), answer_id):
+            known = self._answers.get(name)
+            if known is not None and known[0].annotator == annotator:
+                return known[0]
+        raise CannotUndoError(f"answer {answer_id:.80} of {annotator} is not known here")
+
+    def _answer(
+        self,
+        question: Question,
+        y: Label | None,
+        annotator: str,
+        now: float,
+        answer_id: str,
+        **details: Any,
+    ) -> Accepted:
+        answer = self._inbox.answer(
+            question, y, now, annotator=annotator, answer_id=answer_id, **details
+        )
+        self._leases.pop(key_of(question), None)
+        return self._accepted(answer, question.partition)
+
+    def _accepted(self, answer: Answer | None, partition: int | None) -> Accepted:
+        if answer is not None:
+            self._note_answer(answer, partition)
+        return Accepted(answer=answer, partition=partition)
+
+    def _label_of(self, reply: Reply, request: Request) -> Label | None:
+        """Return the label that a reply gives, None if it declines."""
+        if reply.action == "decline":
+            return None
+        if reply.action in ("keep", "change"):
+            if not isinstance(request, Challenge):
+                raise BadReplyError(
+                    f"action {reply.action!r} for a question that is no challenge",
+                    "number or decline" if self._of_numbers else "label or decline",
+                )
+            return request.given if reply.action == "keep" else request.suggested
+        value = reply.number if reply.action == "number" else reply.label
+        if (reply.action == "number") != self._of_numbers or value is None:
+            field = "number" if self._of_numbers else "label"
+            raise BadReplyError(f"action {reply.action!r}", f"{field} with a value in {field!r}")
+        return self._read_label(value, request.key)
+
+    def _read_label(self, value: Label, key: str | None) -> Label:
+        """Return the label that a client means: JSON has no types of numbers, and a text is typed.
+
+        Raises
+        ------
+        BadReplyError
+            If it is none.
+
+        """
+        if self._of_numbers:
+            if isinstance(value, bool | str) or not isfinite(value):
+                raise BadReplyError(f"number is {value!r:.80}", "a finite number")
+            return float(value)
+        known = self.labels(key)
+        if isinstance(value, str):
+            if any(_is_same(value, label) for label in known):
+                return value
+            try:
+                return parse_label(value, known)
+            except ValueError as error:
+                raise BadReplyError(f"label is {value!r:.80}", str(error)) from None
+        if not isinstance(value, bool | int | float) or not isfinite(value):
+            raise BadReplyError(f"label is {value!r:.80}", "a text, a finite number or a boolean")
+        if any(_is_same(value, label) for label in known) or isinstance(value, bool):
+            return value
+        alike = (y for y in known if not isinstance(y, bool | str) and y == value)
+        return next(alike, value)
+
+    def _check_same(self, answer: Answer, reply: Reply, asked: RequestKey) -> None:
+        """Check that a reply is the one from which an answer with its id was made."""
+        details = _details_of(reply)
+        is_same = (answer.key, answer.request_id) == asked and all(
+            getattr(answer, name) == value for name, value in details.items()
+        )
+        if is_same:
+            question = self._inbox.question_answered(answer)
+            if reply.action in ("label", "number"):
+                value = reply.number if reply.action == "number" else reply.label
+                is_same = value is not None and _is_same(
+                    self._read_label(value, answer.key), answer.y
+                )
+            elif reply.action == "decline" or question is None:
+                is_same = answer.declined == (reply.action == "decline")
+            else:
+                is_same = _is_same(self._label_of(reply, question.request), answer.y)
+        if not is_same:
+            raise DifferentBodyError(f"another reply came with answer_id {reply.answer_id!r}")
+
+    def _past(self, answer: Answer, now: float) -> Past:
+        why_not = None
+        try:
+            self._inbox.change(answer, now)
+        except CannotUndoError as error:
+            why_not = {"code": error.code, "text": str(error)}
+        return Past(
+            answer_id=self._public_id(answer.key, answer.answer_id),
+            card_id=card_id(answer.key, answer.request_id or "", keyed=self._keyed),
+            event_id=answer.event_id,
+            key=answer.key,
+            label=answer.y,
+            at=answer.answered_at,
+            can_change=why_not is None,
+            why_not=why_not,
+        )
+
+    def _note_answer(self, answer: Answer, partition: int | None) -> None:
+        name = self._public_id(answer.key, answer.answer_id)
+        if name in self._answers:
+            return
+        _keep_last(self._answers, name, (answer, partition), N_ANSWERS)
+        annotator = answer.annotator
+        if annotator is None:
+            return
+        self._seen[annotator] = max(answer.answered_at, self._seen.get(annotator, -inf))
+        if answer.supersedes is not None:
+            return
+        person = self._people.setdefault(annotator, _Person())
+        person.answered += 1
+        person.times.append(answer.answered_at)
+        if answer.request_id is not None and answer.y is not None:
+            asked = (answer.key, answer.request_id)
+            _keep_last(self._decided, asked, (annotator, answer.y), N_ANSWERS)
+            self._count_decision(asked)
+
+    def _note_challenge(self, challenge: Challenge) -> None:
+        asked = (challenge.key, challenge.request_id)
+        _keep_last(self._contested, asked, challenge.given, N_ANSWERS)
+        self._count_decision(asked)
+
+    def _count_decision(self, asked: RequestKey) -> None:
+        """Count a challenge and its answer, once both are known."""
+        if asked in self._contested and asked in self._decided:
+            given, (annotator, y) = self._contested.pop(asked), self._decided.pop(asked)
+            person = self._people.setdefault(annotator, _Person())
+            if _is_same(given, y):
+                person.kept += 1
+            else:
+                person.changed += 1
+
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+def _wire_id(annotator: str, answer_id: str) -> str:
+    """Return the id that a reply has on the wire, made of its cause."""
+    return derived_id(f"{PAGE}{quote(annotator, safe='')}/{quote(answer_id, safe='')}")
+
+
+def _keep_last(known: dict[_K, _V], name: _K, value: _V, most: int) -> None:
+    """Put a value behind all others, and drop the first one if there are too many."""
+    known.pop(name, None)
+    known[name] = value
+    if len(known) > most:
+        del known[next(iter(known))]
+
+
+def _is_same(a: Label | None, b: Label | None) -> bool:
+    return type(a) is type(b) and a == b
+
+
+def _check(reply: Reply) -> None:
+    """Check the fields of a reply that mean the same for every card."""
+    if reply.action not in ACTIONS:
+        raise BadReplyError(f"action is {reply.action!r:.80}", f"one of {', '.join(ACTIONS)}")
+    if not 0 < len(reply.answer_id) <= _MAX_ID:
+        n = len(reply.answer_id)
+        raise BadReplyError(f"answer_id has {n} characters", f"1 to {_MAX_ID}")
+    confidence, response_s, std = reply.confidence, reply.response_s, reply.std
+    if confidence is not None and not 0.0 <= confidence <= 1.0:
+        raise BadReplyError(f"confidence is {confidence!r}", "a number from 0 to 1")
+    if response_s is not None and not 0.0 <= response_s < inf:
+        raise BadReplyError(f"response_s is {response_s!r}", "seconds, 0 or more")
+    if std is not None and not (reply.action == "number" and 0.0 < std < inf):
+        raise BadReplyError(f"std is {std!r}", "a positive number, with action number")
+    for name, value in (("note", reply.note), ("why_not", reply.why_not)):
+        if value is not None and len(value) > _MAX_NOTE:
+            raise BadReplyError(
+                f"{name} has {len(value)} characters", f"at most {_MAX_NOTE} of them"
+            )
+    if len(reply.shown) > _MAX_SHOWN or any(len(name) > _MAX_ID for name in reply.shown):
+        raise BadReplyError("shown is too long", f"at most {_MAX_SHOWN} short names")
+
+
+def _details_of(reply: Reply) -> dict[str, Any]:
+    """Return what an answer says beside the label."""
+    known = {RESPONSE_S: reply.response_s, CONFIDENCE: reply.confidence}
+    privileged = {name: value for name, value in known.items() if value is not None}
+    return {
+        "std": reply.std,
+        "privileged": privileged or None,
+        "shown": tuple(reply.shown),
+        "flag": reply.flag,
+        "note": reply.note or None,
+        "reason": reply.why_not if reply.action == "decline" else None,
+    }

@@ -1,0 +1,490 @@
+"""Explanation of a question: why it is asked, and how its event compares to labelled ones.
+
+A reason is a code with parameters, from which a user interface makes words in its language;
+`words` makes the English ones. It is made of what the request says (rule, score, threshold), and,
+where they are known, of the shares of the prediction and of the averages of the classes.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import nsmallest
+from math import inf, sqrt
+from typing import Any, Final, TypeAlias
+
+from connectors.annotation.label_text import shown_label
+from streamgp.base import FeatureName, Features, Label, Neighbour
+from streamgp.interactive.messages import (
+    Challenge,
+    LabelledExample,
+    LabelRequest,
+    Prediction,
+    Request,
+)
+
+# --- What is usual: the average of every feature in every class, for people who look at an event.
+#
+# Corrected labels count beside the first ones; it is a help for the eye, nothing is decided by it.
+
+_MAX_KEYS = 256
+_FEWEST = 3
+"""Examples of a class from which its spread is judged."""
+_FAR_STDS = 4.0
+"""Root mean square distance beyond which an event is unlike a class, in its standard deviations."""
+
+
+class _Mean:
+    """A running mean, and the sum of squared distances from it (Welford 1962)."""
+
+    __slots__ = ("mean", "n", "squares")
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.mean = 0.0
+        self.squares = 0.0
+
+    def add(self, value: float) -> None:
+        self.n += 1
+        before = value - self.mean
+        self.mean += before / self.n
+        self.squares += before * (value - self.mean)
+
+    @property
+    def std(self) -> float:
+        return sqrt(self.squares / self.n) if self.n else 0.0
+
+
+_Typed: TypeAlias = tuple[str, Label]
+
+
+class _OfKey:
+    def __init__(self) -> None:
+        self.overall: dict[FeatureName, _Mean] = {}
+        self.by_class: dict[_Typed, dict[FeatureName, _Mean]] = {}
+
+
+class Averages:
+    """Averages over the labelled examples of each of the last keys.
+
+    Examples
+    --------
+    >>> averages = Averages()
+    >>> for n, (light, y) in enumerate([(1.0, "den"), (3.0, "den"), (8.0, "hall")], start=1):
+    ...     averages.learn(
+    ...         LabelledExample(
+    ...             event_id=f"e{n}", sequence=n, x={"light": light, "noise": 5.0}, y=y,
+    ...             origin="asked", learned_at=0.0,
+    ...         )
+    ...     )
+    >>> averages.mean(None, "den", "light")
+    2.0
+    >>> averages.order(None, {"noise": 5.0, "light": 8.0})
+    ['light', 'noise']
+
+    """
+
+    def __init__(self, max_keys: int = _MAX_KEYS) -> None:
+        self._max_keys = max_keys
+        self._of: dict[str | None, _OfKey] = {}
+
+    def learn(self, line: LabelledExample) -> None:
+        """Count an example; one that was taken back is not taken out."""
+        if line.y is None:
+            return
+        found = self._of.pop(line.key) if line.key in self._of else _OfKey()
+        self._of[line.key] = found  # the last one
+        if len(self._of) > self._max_keys:
+            del self._of[next(iter(self._of))]
+        in_class = found.by_class.setdefault(typed(line.y), {})
+        for name, value in line.x.items():
+            if is_number(value):
+                for means in (found.overall, in_class):
+                    means.setdefault(name, _Mean()).add(value)
+
+    def forget(self, key: str | None) -> None:
+        """Forget a key."""
+        self._of.pop(key, None)
+
+    def mean(self, key: str | None, label: Label, name: FeatureName) -> float | None:
+        """Return the average of a feature in a class; None if there is none."""
+        found = self._of.get(key)
+        if found is None:
+            return None
+        mean = found.by_class.get(typed(label), {}).get(name)
+        return None if mean is None else mean.mean
+
+    def nearest(self, key: str | None, x: Features, n: int) -> list[Label]:
+        """Return the `n` classes nearest to an event, in the order in which they came up.
+
+        Nearness is the distance of `is_unlike_all`.
+        """
+        found = self._of.get(key)
+        if found is None:
+            return []
+        far = [(_distance_from(found, of_class, x), i) for i, of_class in _numbered(found)]
+        wanted = {i for _, i in nsmallest(n, far)}
+        return [y for i, (_, y) in enumerate(found.by_class) if i in wanted]
+
+    def order(self, key: str | None, x: Features) -> list[FeatureName]:
+        """Return the features of an event, those that tell the classes apart first.
+
+        A feature tells classes apart as far as the variance between its class averages is a large
+        share of all its variance (the correlation ratio). Of two with the same share comes first
+        the one whose value in the event is farther from an average, in standard deviations.
+        Features about which nothing is known come last, in their order.
+        """
+        found = self._of.get(key)
+        if found is None:
+            return list(x)
+        return sorted(x, key=lambda name: _rank(found, name, x[name]))
+
+    def is_unlike_all(self, key: str | None, x: Features) -> bool:
+        """Say whether an event is far from every class: nothing like it was labelled before.
+
+        The distance from a class is the root mean square, over the features, of the distances from
+        its averages in its standard deviations. Classes of fewer than three examples, of which no
+        spread is known, are measured with that of all examples.
+        """
+        found = self._of.get(key)
+        if found is None:
+            return False
+        far = [_distance_from(found, of_class, x) for _, of_class in _numbered(found)]
+        return bool(far) and min(far) > _FAR_STDS
+
+
+def _numbered(found: _OfKey) -> Iterator[tuple[int, dict[FeatureName, _Mean]]]:
+    return enumerate(found.by_class.values())
+
+
+def _rank(found: _OfKey, name: FeatureName, value: Any) -> tuple[bool, float, float]:
+    overall = found.overall.get(name)
+    if overall is None or not is_number(value):
+        return True, 0.0, 0.0
+    means = [means[name] for means in found.by_class.values() if name in means]
+    between = sum(of_class.n * (of_class.mean - overall.mean) ** 2 for of_class in means)
+    # To nine digits: by rounding errors no feature tells more than another.
+    share = round(between / overall.squares, 9) if overall.squares else 0.0
+    gap = max(abs(value - of_class.mean) for of_class in means)
+    return False, -share, -(gap / overall.std if overall.std else (inf if gap else 0.0))
+
+
+def _distance_from(found: _OfKey, means: Mapping[FeatureName, _Mean], x: Features) -> float:
+    squares = []
+    for name, value in x.items():
+        of_class, overall = means.get(name), found.overall.get(name)
+        if of_class is None or overall is None or not is_number(value):
+            continue
+        std = of_class.std if of_class.n >= _FEWEST else overall.std
+        gap = value - of_class.mean
+        if std:
+            squares.append((gap / std) ** 2)
+        elif gap and overall.std:
+            squares.append((gap / overall.std) ** 2)
+    return sqrt(sum(squares) / len(squares)) if squares else 0.0
+
+
+def typed(label: Label) -> _Typed:
+    """Return a label with the name of its type: in Python 1, 1.0 and True are one label."""
+    return type(label).__name__, label
+
+
+def is_number(value: object) -> bool:
+    """Say whether a feature can be averaged."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+# --- Why a question is asked.
+
+Why: TypeAlias = dict[str, Any]
+"""A `code`, its parameters, and the English `text`; plain JSON values."""
+
+CODES: Final[Mapping[str, str]] = {
+    "SkepticalAsk": "unsure",
+    "PaperAsk": "unsure",
+    "AlwaysAsk": "every",
+    "RandomAsk": "random",
+    "Entropy": "several",
+    "LeastConfidence": "unlikely",
+    "BestVersusSecond": "two",
+    "Variance": "unsure",
+    "KL": "disagree",
+    "Deterministic": "disagree",
+    "EqualErrorAsk": "unsure",
+    "SkepticalChallenge": "doubtful",
+    "PaperChallenge": "doubtful",
+    "AlwaysChallenge": "other_predicted",
+    "OutsideInterval": "outside",
+    "LeaveOneOutReview": "doubtful_since",
+    "ReservoirAsk": "informative",
+}
+"""What the rules say, by their names in a request."""
+
+TEXTS: Final[Mapping[str, str]] = {
+    "first": "nothing is known here yet",
+    "new": "nothing like this was seen before",
+    "unsure": "the prediction is not sure",
+    "several": "several labels are about as likely",
+    "unlikely": "no label is likely",
+    "two": "two labels are about as likely",
+    "disagree": "several models predict different things",
+    "every": "every event is asked about",
+    "random": "a random check",
+    "informative": "of the latest events, its label would help most",
+    "doubtful": "the label does not fit what was learned before",
+    "doubtful_since": "the label does not fit what was learned since",
+    "other_predicted": "another label was expected",
+    "outside": "the number lies outside the interval that was expected",
+    "rule": "a rule of this deployment asks",
+}
+"""The English words of each code, where there are no numbers to it."""
+
+_OF_SHARES = frozenset({"unsure", "several", "unlikely", "two"})
+_SURE = 0.9
+"""Share of a label from which asking about it is no sign of doubt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """What a prediction said when its event was asked about.
+
+    Parameters
+    ----------
+    ranked
+        The labels with their probabilities, the likeliest first; at most three.
+    n_classes
+        Number of labels that had one.
+    y
+        The prediction; a mean where targets are numbers. None before the first label.
+    std
+        Standard deviation of an observation, where targets are numbers.
+
+    """
+
+    ranked: tuple[tuple[Label, float], ...]
+    n_classes: int
+    y: Label | None
+    std: float | None = None
+
+
+def shares_of(prediction: Prediction) -> Shares:
+    """Return what is kept of a prediction.
+
+    Examples
+    --------
+    >>> from streamgp.base import Decision
+    >>> shares_of(Prediction(
+    ...     event_id="e1", y="hall", proba={"den": 0.25, "hall": 0.75}, n_learned=2, at=0.0,
+    ...     decision=Decision(ask=True, score=0.25, threshold=0.1, criterion="SkepticalAsk"),
+    ... )).ranked
+    (('hall', 0.75), ('den', 0.25))
+
+    """
+    ranked = sorted(prediction.proba.items(), key=lambda item: -item[1])[:3]
+    n_classes = len(prediction.proba)
+    return Shares(tuple(ranked), n_classes, prediction.y, prediction.std)
+
+
+def why(request: Request, shares: Shares | None = None, *, is_new: bool = False) -> Why:
+    """Return why a question is asked.
+
+    Parameters
+    ----------
+    request
+        The question.
+    shares
+        What the prediction said, None if that is not known.
+    is_new
+        Whether nothing like the event was labelled before.
+
+    Examples
+    --------
+    >>> ask = LabelRequest(
+    ...     request_id="e1/label", event_id="e1", x={}, reason="SkepticalAsk", score=0.3,
+    ...     threshold=0.1, requested_at=0.0,
+    ... )
+    >>> shares = Shares((("walking", 0.44), ("cycling", 0.41)), 3, "walking")
+    >>> why(ask, shares)["text"]
+    'not sure: walking 44 %, cycling 41 %'
+    >>> why(ask)["text"]
+    'the prediction is not sure'
+
+    """
+    code = CODES.get(request.reason, "rule")
+    found: Why = {"code": code}
+    if isinstance(request, LabelRequest) and code in (*_OF_SHARES, "disagree"):
+        if shares is not None and shares.y is None:
+            found = {"code": "first"}
+        elif is_new:
+            found = {"code": "new"}
+        elif shares is not None and code in _OF_SHARES and shares.ranked:
+            found = _of_shares(code, shares.ranked)
+    elif isinstance(request, Challenge):
+        found["share"] = likely(request)
+    elif code == "rule":
+        found["rule"] = request.reason
+    return {**found, "text": words(found)}
+
+
+def _of_shares(code: str, ranked: Sequence[tuple[Label, float]]) -> Why:
+    first, first_share = ranked[0]
+    if first_share >= _SURE:  # the rule tossed a coin
+        return {"code": "random"}
+    found: Why = {"code": code, "first": first, "first_share": first_share}
+    if len(ranked) > 1:
+        found["second"], found["second_share"] = ranked[1]
+    return found
+
+
+def words(why: Why) -> str:
+    """Return a reason in English.
+
+    Examples
+    --------
+    >>> words({"code": "new"})
+    'nothing like this was seen before'
+
+    """
+    if "first" in why:
+        shares = f"{shown_label(why['first'])} {percent(why['first_share'])}"
+        if "second" in why:
+            shares += f", {shown_label(why['second'])} {percent(why['second_share'])}"
+        return f"not sure: {shares}"
+    return TEXTS[why["code"]]
+
+
+def percent(share: float) -> str:
+    """Return a probability in words: never 0 or 100 % of what is only likely.
+
+    Examples
+    --------
+    >>> percent(0.444), percent(0.999), percent(0.001)
+    ('44 %', '99 %', '1 %')
+
+    """
+    return f"{min(99, max(1, round(100 * share)))} %"
+
+
+def likely(challenge: Challenge) -> float:
+    """Return how likely it is that the label of a challenge is wrong, between 0 and 1."""
+    return min(1.0, max(0.0, challenge.probability_wrong))
+
+
+# --- The features of an event beside what they can be compared to; where it was.
+
+MAX_EXAMPLES = 3
+MAX_CLASSES = 8
+"""Classes whose averages stand beside the features of an event."""
+_LATITUDES = ("lat", "latitude")
+_LONGITUDES = ("lon", "lng", "longitude")
+
+
+def feature_rows(request: Request, averages: Averages) -> list[dict[str, Any]]:
+    """Return the features of an event, those that tell classes apart first.
+
+    Returns
+    -------
+    For each feature its `name`, its `value` and `mean_by_class`, a list of `[label, mean]` of the
+    classes that are nearest to the event, eight at most.
+
+    """
+    key, x = request.key, request.x
+    classes = averages.nearest(key, x, MAX_CLASSES)
+    return [
+        {
+            "name": name,
+            "value": x[name],
+            "mean_by_class": [
+                [y, mean] for y in classes if (mean := averages.mean(key, y, name)) is not None
+            ],
+        }
+        for name in averages.order(key, x)
+    ]
+
+
+def examples(challenge: Challenge, averages: Averages) -> list[dict[str, Any]]:
+    """Return the closest earlier examples of a challenge, with the features in which they differ.
+
+    A feature that all of them share with the event is left out of every one.
+
+    Returns
+    -------
+    For each its `event_id`, its `label` and `x`, a list of `{"name", "value", "differs"}`.
+
+    """
+    near = challenge.neighbours[:MAX_EXAMPLES]
+    names = differing(challenge.x, near, averages.order(challenge.key, challenge.x))
+    return [
+        {
+            "event_id": one.event_id,
+            "label": one.y,
+            "x": [
+                {
+                    "name": name,
+                    "value": one.x.get(name),
+                    "differs": _differs(name, one, challenge.x),
+                }
+                for name in names
+            ],
+        }
+        for one in near
+    ]
+
+
+def differing(
+    x: Features, near: Sequence[Neighbour], names: Sequence[FeatureName]
+) -> list[FeatureName]:
+    """Return the features in which at least one example differs from an event.
+
+    Examples
+    --------
+    >>> near = [Neighbour(event_id="e1", x={"light": 1.0, "noise": 5.0}, y="den", distance=1.0)]
+    >>> differing({"light": 2.0, "noise": 5.0}, near, ["noise", "light"])
+    ['light']
+
+    """
+    return [name for name in names if any(_differs(name, one, x) for one in near)]
+
+
+def _differs(name: FeatureName, one: Neighbour, x: Features) -> bool:
+    return name not in one.x or bool(one.x[name] != x[name])
+
+
+def track(x: Features, excerpt: Mapping[str, Sequence[float]] | None) -> list[list[float]] | None:
+    """Return where an event was: `[latitude, longitude]` pairs in degrees, None if it is not known.
+
+    The channels `lat` or `latitude` and `lon`, `lng` or `longitude` of the excerpt tell it, else
+    the features of these names, whatever their case.
+
+    Examples
+    --------
+    >>> track({"Lat": 52.5, "lng": 13.4}, None)
+    [[52.5, 13.4]]
+    >>> track({}, {"latitude": [52.5, 52.6], "longitude": [13.4, 13.5]})
+    [[52.5, 13.4], [52.6, 13.5]]
+
+    """
+    if excerpt is not None:
+        latitudes, longitudes = _named(excerpt, _LATITUDES), _named(excerpt, _LONGITUDES)
+        if latitudes is not None and longitudes is not None:
+            points = [
+                [a, b] for a, b in zip(latitudes, longitudes, strict=False) if _is_place(a, b)
+            ]
+            if points:
+                return points
+    latitude, longitude = _named(x, _LATITUDES), _named(x, _LONGITUDES)
+    return [[latitude, longitude]] if _is_place(latitude, longitude) else None
+
+
+def _named(values: Mapping[Any, Any], names: Sequence[str]) -> Any:
+    for name, value in values.items():
+        if isinstance(name, str) and name.casefold() in names:
+            return value
+    return None
+
+
+def _is_place(latitude: Any, longitude: Any) -> bool:
+    if not (is_number(latitude) and is_number(longitude)):
+        return False
+    return bool(abs(latitude) <= 90.0 and abs(longitude) <= 180.0)

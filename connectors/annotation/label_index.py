@@ -1,0 +1,160 @@
+"""Search among labels, and near-duplicates of a new one.
+
+Compared are labels without case, accents and separators. A label whose first three letters no other
+one begins with is found by typing them.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from unicodedata import combining, normalize
+
+from connectors.annotation.label_text import shown_label
+from streamgp.base import Label
+
+_SEPARATORS = str.maketrans(dict.fromkeys(" -_./", " "))
+# Letters per slip of a finger: one in a word of four letters, two in one of eight.
+_LETTERS_PER_SLIP = 4
+_MOST_SLIPS = 2
+
+
+def folded(text: str) -> str:
+    """Return a text without case and accents, and with single spaces between its words.
+
+    Examples
+    --------
+    >>> folded("Café_Nord"), folded("living  room")
+    ('cafe nord', 'living room')
+
+    """
+    decomposed = normalize("NFKD", text.casefold())
+    plain = "".join(c for c in decomposed if not combining(c)).translate(_SEPARATORS)
+    return " ".join(plain.split())
+
+
+def search(query: str, labels: Sequence[Label], *, recent: Sequence[Label] = ()) -> list[Label]:
+    """Return the labels that a query may mean, the best first.
+
+    First comes the label that is the query, then those that begin with it, those with a word that
+    does, those that contain it, and those that contain its letters in their order. Among equals
+    those given last come first, then the order of the labels counts.
+
+    Parameters
+    ----------
+    query
+        What was typed; of no letters, all labels fit.
+    labels
+        The labels.
+    recent
+        The labels that were given last, the latest first.
+
+    Examples
+    --------
+    >>> rooms = ["bathroom", "bedroom", "kitchen", "living room"]
+    >>> search("ro", rooms), search("kt", rooms), search("b", rooms, recent=["bedroom"])
+    (['living room', 'bathroom', 'bedroom'], ['kitchen'], ['bedroom', 'bathroom'])
+
+    """
+    wanted = folded(query)
+    latest = {_typed(label): i for i, label in reversed(list(enumerate(recent)))}
+    found = []
+    for i, label in enumerate(labels):
+        tier = _tier(wanted, folded(_text(label)))
+        if tier is not None:
+            found.append((tier, latest.get(_typed(label), len(recent)), i))
+    return [labels[i] for *_, i in sorted(found)]
+
+
+def near_duplicate(text: str, labels: Sequence[Label]) -> Label | None:
+    """Return the label that a new one was probably meant to be, None if there is none.
+
+    Near are labels that differ in case, accents and separators only, or by one slip of a finger for
+    each four letters, two at most: a letter too much, too few, another one, or two that changed
+    places. Labels that differ in a digit are meant to differ.
+
+    Parameters
+    ----------
+    text
+        The new label; one of the labels itself is no duplicate.
+    labels
+        The labels there are.
+
+    Examples
+    --------
+    >>> rooms = ["kitchen", "room 1", "café"]
+    >>> [near_duplicate(text, rooms) for text in ("kithcen", "Room-1", "room 2", "Cafe", "garden")]
+    ['kitchen', 'room 1', None, 'café', None]
+
+    """
+    new = folded(text).replace(" ", "")
+    if not new or any(_text(label) == text for label in labels):
+        return None
+    near = []
+    for i, label in enumerate(labels):
+        old = folded(_text(label)).replace(" ", "")
+        most = min(len(new), len(old)) // _LETTERS_PER_SLIP
+        slips = distance(new, old, most=min(most, _MOST_SLIPS))
+        if slips is not None and _digits(new) == _digits(old):
+            near.append((slips, i))
+    return labels[min(near)[1]] if near else None
+
+
+def distance(a: str, b: str, *, most: int) -> int | None:
+    """Return the number of slips between two texts, None if it is more than `most`.
+
+    It is the Damerau-Levenshtein distance in which no letter takes part in two slips (optimal
+    string alignment).
+
+    Examples
+    --------
+    >>> distance("kichten", "kitchen", most=2), distance("ca", "abc", most=3)
+    (2, 3)
+    >>> distance("hall", "hlal", most=2), distance("hall", "kitchen", most=2)
+    (1, None)
+
+    """
+    if abs(len(a) - len(b)) > most:
+        return None
+    before: list[int] = []
+    row = list(range(len(b) + 1))
+    for i, letter in enumerate(a, start=1):
+        two_before, before, row = before, row, [i]
+        for j, other in enumerate(b, start=1):
+            slips = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != other))
+            if i > 1 and j > 1 and letter == b[j - 2] and a[i - 2] == other:
+                slips = min(slips, two_before[j - 2] + 1)
+            row.append(slips)
+        if min(row) > most and min(before) > most:
+            return None
+    return row[-1] if row[-1] <= most else None
+
+
+def _tier(wanted: str, label: str) -> int | None:
+    """Return how well a label fits, 0 for best; None if it does not."""
+    if label == wanted:
+        return 0
+    if label.startswith(wanted):
+        return 1
+    if f" {wanted}" in f" {label}":
+        return 2
+    if wanted in label:
+        return 3
+    return 4 if _is_subsequence(wanted, label) else None
+
+
+def _is_subsequence(wanted: str, label: str) -> bool:
+    letters: Iterator[str] = iter(label)
+    return all(letter in letters for letter in wanted if letter != " ")
+
+
+def _digits(text: str) -> str:
+    return "".join(filter(str.isdigit, text))
+
+
+def _text(label: Label) -> str:
+    return label if isinstance(label, str) else shown_label(label)
+
+
+def _typed(label: Label) -> tuple[str, Label]:
+    return type(label).__name__, label

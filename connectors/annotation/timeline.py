@@ -1,0 +1,363 @@
+"""Labels of the events of each key, in the order of time: what was answered about a day.
+
+Of each event stands the last label that was given, whoever gave it. A label that no event has any
+longer, as after a typing error was renamed or taken back, is no choice any more.
+
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf
+from typing import TypeAlias
+
+from streamgp.base import Label
+
+MAX_EVENTS = 100_000
+"""Events whose labels are kept, of all keys together."""
+
+Typed: TypeAlias = tuple[str, Label]
+"""A label with the name of its type: in Python 1, 1.0 and True are one label, on the wire not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """What was answered about an event.
+
+    Parameters
+    ----------
+    event_id
+        The event.
+    occurred_at
+        When it was, POSIX seconds.
+    label
+        The label that stands.
+    annotator
+        Who gave it, None where that is not known.
+    answered_at
+        When it was given, POSIX seconds.
+
+    """
+
+    event_id: str
+    occurred_at: float
+    label: Label
+    annotator: str | None
+    answered_at: float
+
+
+class _Event:
+    """What is known of an event.
+
+    `of_request` says that `occurred_at` is certain; `answer_id` is what a correction supersedes;
+    `got` is when the topics got the last of this.
+    """
+
+    __slots__ = (
+        "annotator",
+        "answer_id",
+        "answered_at",
+        "got",
+        "label",
+        "occurred_at",
+        "of_request",
+        "partition",
+        "request_id",
+    )
+
+    def __init__(self) -> None:
+        self.got = -inf
+        self.occurred_at = inf
+        self.of_request = False
+        self.partition: int | None = None
+        self.label: Label | None = None
+        self.annotator: str | None = None
+        self.answer_id: str | None = None
+        self.request_id: str | None = None
+        self.answered_at = -inf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """An answer that gave the label which an event has now."""
+
+    event_id: str
+    request_id: str | None
+    answer_id: str
+    annotator: str | None
+    answered_at: float
+    occurred_at: float
+    partition: int | None
+
+
+class _OfKey:
+    # events  by id, in the order of their first mention
+    # times   (occurred_at, event id) of all of them, sorted
+    # counts  number of events that have each label now
+    # seen    when each label was last mentioned
+    # got     when the topics got that
+    # left    when an event last changed from each label to another
+    def __init__(self) -> None:
+        self.events: dict[str, _Event] = {}
+        self.times: list[tuple[float, str]] = []
+        self.counts: dict[Typed, int] = {}
+        self.seen: dict[Typed, float] = {}
+        self.got: dict[Typed, float] = {}
+        self.left: dict[Typed, float] = {}
+
+
+class Timeline:
+    """Labels of the events of all keys.
+
+    Parameters
+    ----------
+    max_events
+        Number of events to keep; the one that was mentioned first goes first.
+
+    Examples
+    --------
+    >>> timeline = Timeline()
+    >>> for at, label in enumerate(["home", "walk", "home"]):
+    ...     timeline.occurred("ann", f"e{at}", float(at))
+    ...     timeline.label("ann", f"e{at}", label, at=10.0 + at)
+    >>> [moment.label for moment in timeline.between("ann", 0.0, 2.0)]
+    ['home', 'walk']
+    >>> before, after = timeline.neighbours("ann", "e1", 1.0)
+    >>> before.event_id, after.event_id
+    ('e0', 'e2')
+    >>> timeline.label("ann", "e1", "work", at=20.0)
+    >>> sorted(timeline.choices("ann"))
+    [('str', 'home'), ('str', 'work')]
+
+    """
+
+    # _of     by key
+    # _order  all events, in the order of their first mention
+    def __init__(self, max_events: int = MAX_EVENTS) -> None:
+        self._max_events = max_events
+        self._of: dict[str | None, _OfKey] = {}
+        self._order: dict[tuple[str | None, str], None] = {}
+
+    def occurred(
+        self,
+        key: str | None,
+        event_id: str,
+        at: float,
+        *,
+        partition: int | None = None,
+        got: float = 0.0,
+    ) -> None:
+        """Take note of when an event was, as the topics told it at `got`."""
+        found = self._of.setdefault(key, _OfKey())
+        event = self._event(found, key, event_id, got)
+        if not event.of_request:
+            self._move(found, event_id, event, at)
+            event.of_request, event.partition = True, partition
+
+    def mention(
+        self,
+        key: str | None,
+        label: Label,
+        *,
+        at: float,
+        event_id: str | None = None,
+        got: float = 0.0,
+    ) -> None:
+        """Take note of a label that was spoken of; not of one that its event has no longer."""
+        found = self._of.setdefault(key, _OfKey())
+        event = None if event_id is None else found.events.get(event_id)
+        if event is not None and event.answered_at > -inf and not _same(event.label, label):
+            return
+        self._see(found, label, at, got)
+
+    def label(
+        self,
+        key: str | None,
+        event_id: str,
+        label: Label | None,
+        *,
+        at: float,
+        annotator: str | None = None,
+        answer_id: str | None = None,
+        request_id: str | None = None,
+        got: float = 0.0,
+    ) -> None:
+        """Take note of the label that was given to an event at a moment; None takes it back.
+
+        A label that is older than the one known changes nothing but that it was there. A line of
+        the consensus log repeats an answer, and has no `answer_id`: then that of the answer stays.
+        """
+        found = self._of.setdefault(key, _OfKey())
+        event = self._event(found, key, event_id, got)
+        if not event.of_request and at < event.occurred_at:
+            self._move(found, event_id, event, at)
+        if label is not None:
+            self._see(found, label, at, got)
+        older, newer = (label, event.label) if at < event.answered_at else (event.label, label)
+        if older is not None and not _same(older, newer):
+            left = max(at, event.answered_at)
+            found.left[_typed(older)] = max(left, found.left.get(_typed(older), -inf))
+        if at < event.answered_at:
+            return
+        self._count(found, event.label, -1)
+        self._count(found, label, 1)
+        if answer_id is not None or not _same(event.label, label):
+            event.answer_id, event.request_id = answer_id, request_id
+        event.label, event.answered_at = label, at
+        event.annotator = annotator
+
+    def forget(self, key: str | None, at: float) -> None:
+        """Forget what the topics got about a key until a moment."""
+        found = self._of.get(key)
+        if found is None:
+            return
+        for event_id in [name for name, event in found.events.items() if event.got <= at]:
+            event = self._drop(key, event_id)
+            self._count(found, event.label, -1)
+        for typed in [typed for typed, got in found.got.items() if got <= at]:
+            for of_label in (found.seen, found.got, found.counts, found.left):
+                of_label.pop(typed, None)
+        if not found.events and not found.seen:
+            del self._of[key]
+
+    def choices(self, key: str | None) -> set[Typed]:
+        """Return the labels that an event of a key has, or that were spoken of since it had."""
+        found = self._of.get(key)
+        if found is None:
+            return set()
+        return {
+            typed
+            for typed, seen in found.seen.items()
+            if found.counts.get(typed) or seen > found.left.get(typed, -inf)
+        }
+
+    def all_choices(self) -> set[Typed]:
+        """Return the labels of all keys."""
+        return {typed for key in self._of for typed in self.choices(key)}
+
+    def count(self, key: str | None, label: Label) -> int:
+        """Return how many events of a key have a label."""
+        found = self._of.get(key)
+        return 0 if found is None else found.counts.get(_typed(label), 0)
+
+    def between(self, key: str | None, start: float, end: float) -> list[Moment]:
+        """Return what was answered about the events of a key from `start` on, before `end`."""
+        found = self._of.get(key)
+        if found is None:
+            return []
+        first, last = bisect_left(found.times, (start, "")), bisect_left(found.times, (end, ""))
+        moments = (_moment(found, event_id) for _, event_id in found.times[first:last])
+        return [moment for moment in moments if moment is not None]
+
+    def neighbours(
+        self, key: str | None, event_id: str, occurred_at: float
+    ) -> tuple[Moment | None, Moment | None]:
+        """Return the labelled events of a key just before and just after an event.
+
+        `occurred_at` is when it was, where that is not known here.
+        """
+        found = self._of.get(key)
+        if found is None:
+            return None, None
+        event = found.events.get(event_id)
+        if event is not None and event.occurred_at < inf:
+            occurred_at = event.occurred_at
+        at = bisect_left(found.times, (occurred_at, event_id))
+        after = at + 1 if found.times[at : at + 1] == [(occurred_at, event_id)] else at
+        before = (found.times[i][1] for i in range(at - 1, -1, -1))
+        behind = (found.times[i][1] for i in range(after, len(found.times)))
+        return _first(found, before), _first(found, behind)
+
+    def standing(self, key: str | None, label: Label) -> list[Standing]:
+        """Return the answers that gave a label to the events of a key that have it now."""
+        found = self._of.get(key)
+        if found is None:
+            return []
+        return [
+            Standing(
+                event_id=event_id,
+                request_id=event.request_id,
+                answer_id=event.answer_id,
+                annotator=event.annotator,
+                answered_at=event.answered_at,
+                occurred_at=event.occurred_at,
+                partition=event.partition,
+            )
+            for event_id, event in found.events.items()
+            if event.answer_id is not None and _same(event.label, label)
+        ]
+
+    def find(self, key: str | None, event_id: str) -> Moment | None:
+        """Return what was answered about an event, None if nothing was."""
+        found = self._of.get(key)
+        return None if found is None or event_id not in found.events else _moment(found, event_id)
+
+    # --- inside
+
+    def _event(self, found: _OfKey, key: str | None, event_id: str, got: float) -> _Event:
+        event = found.events.get(event_id)
+        if event is None:
+            event = found.events[event_id] = _Event()
+            self._order[key, event_id] = None
+            if len(self._order) > self._max_events:
+                self._drop(*next(iter(self._order)))  # its label stays a choice
+        event.got = max(event.got, got)
+        return event
+
+    def _drop(self, key: str | None, event_id: str) -> _Event:
+        found = self._of[key]
+        event = found.events.pop(event_id)
+        self._remove_time(found, event_id, event)
+        del self._order[key, event_id]
+        return event
+
+    @staticmethod
+    def _see(found: _OfKey, label: Label, at: float, got: float) -> None:
+        typed = _typed(label)
+        found.seen[typed] = max(at, found.seen.get(typed, -inf))
+        found.got[typed] = max(got, found.got.get(typed, -inf))
+
+    def _move(self, found: _OfKey, event_id: str, event: _Event, at: float) -> None:
+        self._remove_time(found, event_id, event)
+        event.occurred_at = at
+        insort(found.times, (at, event_id))
+
+    @staticmethod
+    def _remove_time(found: _OfKey, event_id: str, event: _Event) -> None:
+        if event.occurred_at < inf:
+            del found.times[bisect_left(found.times, (event.occurred_at, event_id))]
+
+    @staticmethod
+    def _count(found: _OfKey, label: Label | None, n: int) -> None:
+        if label is not None:
+            typed = _typed(label)
+            found.counts[typed] = found.counts.get(typed, 0) + n
+
+
+def _typed(label: Label) -> Typed:
+    return type(label).__name__, label
+
+
+def _same(a: Label | None, b: Label | None) -> bool:
+    return type(a) is type(b) and a == b
+
+
+def _first(found: _OfKey, event_ids: Iterator[str]) -> Moment | None:
+    """Return the first of some events that has a label."""
+    moments = (_moment(found, event_id) for event_id in event_ids)
+    return next((moment for moment in moments if moment is not None), None)
+
+
+def _moment(found: _OfKey, event_id: str) -> Moment | None:
+    event = found.events[event_id]
+    if event.label is None:
+        return None
+    return Moment(
+        event_id=event_id,
+        occurred_at=event.occurred_at,
+        label=event.label,
+        annotator=event.annotator,
+        answered_at=event.answered_at,
+    )

@@ -1,0 +1,72 @@
+"""The labels of a key's events against a list of all that was said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connectors.annotation.timeline import Timeline
+
+said = st.lists(
+    st.tuples(st.sampled_from("abcd"), st.sampled_from(["home", "work", None])), max_size=12
+)
+
+
+@given(said=said, data=st.data())
+def test_the_last_label_of_each_event_stands_in_whatever_order_it_is_read(
+    said: list[tuple[str, Any]], data: Any
+) -> None:
+    times = {event_id: float(ord(event_id)) for event_id in "abcd"}
+    timeline = Timeline()
+    read = data.draw(st.permutations(list(enumerate(said))))
+    for at, (event_id, label) in read:
+        timeline.occurred(None, event_id, times[event_id])
+        timeline.label(None, event_id, label, at=float(at), answer_id=f"a{at}")
+    last = dict(said)
+    stands = {event_id: label for event_id, label in last.items() if label is not None}
+    moments = timeline.between(None, 0.0, 1e9)
+    assert [(m.event_id, m.label) for m in moments] == sorted(stands.items())
+    assert {label for _, label in timeline.choices(None)} == set(stands.values())
+    for label in ("home", "work"):
+        assert timeline.count(None, label) == list(stands.values()).count(label)
+        assert {one.event_id for one in timeline.standing(None, label)} == {
+            event_id for event_id, found in stands.items() if found == label
+        }
+    for event_id in stands:
+        before, after = timeline.neighbours(None, event_id, times[event_id])
+        names = sorted(stands)
+        i = names.index(event_id)
+        assert (before.event_id if before else None) == (names[i - 1] if i else None)
+        assert (after.event_id if after else None) == (names[i + 1] if i + 1 < len(names) else None)
+
+
+def test_events_beyond_the_limit_go_and_their_labels_stay_choices() -> None:
+    timeline = Timeline(max_events=2)
+    for i, label in enumerate(["home", "work", "gym"]):
+        timeline.label("k", f"e{i}", label, at=float(i))
+    assert [m.event_id for m in timeline.between("k", 0.0, 9.0)] == ["e1", "e2"]
+    assert {label for _, label in timeline.choices("k")} == {"home", "work", "gym"}
+
+
+def test_a_label_spoken_of_is_a_choice_unless_its_event_has_another_by_now() -> None:
+    timeline = Timeline()
+    timeline.label(None, "e1", "work", at=5.0)
+    timeline.mention(None, "wrok", at=4.0, event_id="e1")
+    timeline.mention(None, "gym", at=4.0, event_id="e2")
+    assert {label for _, label in timeline.choices(None)} == {"work", "gym"}
+    assert timeline.choices("another") == set()
+
+
+def test_what_came_before_the_forgetting_goes_and_what_came_behind_it_stays() -> None:
+    timeline = Timeline()
+    for i, got in enumerate([10.0, 60.0]):
+        timeline.label("k", f"e{i}", "home" if i else "work", at=1.0, got=got)
+    timeline.forget("k", 50.0)
+    assert [m.event_id for m in timeline.between("k", 0.0, 9.0)] == ["e1"]
+    assert {label for _, label in timeline.choices("k")} == {"home"}
+    timeline.forget("k", 60.0)
+    assert timeline.choices("k") == set()
+    assert timeline._of == {}
+    assert timeline._order == {}
