@@ -1,4 +1,4 @@
-"""Standing still: how long a place has, and time that counts for the patience of a caller."""
+"""Standing still: how long places have, and time that counts for the patience of a caller."""
 
 from __future__ import annotations
 

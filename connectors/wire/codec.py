@@ -5,9 +5,17 @@ their order; fields at their default are left out:
 
     {"type":"answer","version":1,"answer_id":"a1","event_id":"e1","y":"home","answered_at":60.0}
 
-How labels, feature names and probabilities keep their types is told in `connectors.wire.schema`.
 Readers ignore fields they do not know and refuse versions they do not know. Nothing that cannot be
 read back is written: no NaN, no infinity, no integer beyond 64 bits, nothing too large or too deep.
+
+The wire format follows from the message dataclasses, field by field, so that a new field travels
+without a line here. Only values that JSON cannot tell apart need a rule:
+
+* A label is a plain JSON string, integer or boolean; a float is tagged, `{"float": 1.0}`, because
+  many JSON writers print 1.0 as 1, which is another label.
+* Features are an object, `{"light": 0.5}`, if every name is a string, else a list of pairs,
+  `[[1, 0.5], ["light", 0.2]]`, whose names are written as labels are.
+* Class probabilities are a list of pairs, `[["home", 0.9], [3, 0.1]]`.
 
 """
 
@@ -15,20 +23,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import field, fields, make_dataclass
 from math import isfinite
-from typing import Any, TypeAlias, Union, get_args, get_type_hints
+from typing import Annotated, Any, TypeAlias, Union, cast, get_type_hints
 
 import msgspec
 
-from connectors.wire.schema import LARGEST, MAX_DEPTH, SMALLEST, Shape
-from streamgp.common.printable import printable
+from connectors.wire.explain import LARGEST, SMALLEST, explain, one_line
+from streamgp.base import Decision, Features, Label, Neighbour
 from streamgp.interactive.conversation_record import event_id_of
 from streamgp.interactive.messages import (
+    MOST_IN_EXCERPT,
     Answer,
     Cancel,
     Challenge,
     Event,
+    Excerpt,
     Expired,
     Input,
     LabelledExample,
@@ -38,152 +49,332 @@ from streamgp.interactive.messages import (
     Rejected,
 )
 
-# --- Why bytes are no message, in one short line: which field is wrong, and what was expected.
+# --- Plain values: what can be written as JSON and read back unchanged.
 #
-# Speed does not matter here: the decoder has refused already, and one bad message is read again
-# to find the culprit. What stands in the bytes is shown, but cut, and never as control
-# characters.
+# Each function takes a value and what to call it, and returns the value as a plain Python one
+# (the scalars of numpy are converted) or raises `ValueError`.
 
 
-_LONGEST = 500
-_NOWHERE = object()
-_EXPECTED = re.compile(r"Expected (.+?)(?:, got .+)?")
-_MISSING = re.compile(r"Object missing required field `(.+?)`(?: - at `\$\.?(.*)`)?")
+MAX_DEPTH = 32
+"""Brackets within brackets in one message."""
 
 
-def one_line(text: str) -> str:
-    r"""Return a text as one line of at most 500 printable characters, fit for logs and terminals.
+def scalar(value: Any, what: str) -> bool | int | float | str:
+    """Return a number, a boolean or a text as a plain Python value, or say why it is none."""
+    kind = value.__class__
+    if kind is str or kind is bool:
+        return value  # type: ignore[no-any-return]
+    if kind is float:
+        if isfinite(value):
+            return value  # type: ignore[no-any-return]
+        raise ValueError(f"{what} must be finite, got {value!r}")
+    if kind is int:
+        if SMALLEST <= value <= LARGEST:
+            return value  # type: ignore[no-any-return]
+        raise ValueError(f"{what} must fit into 64 bits, got {value!r}")
+    if isinstance(value, str):
+        return str(value)
+    # numpy's scalars are known by their method, so that numpy need not be there
+    plain = value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else None
+    if plain is None or plain.__class__ is value.__class__:
+        raise ValueError(f"{what} must be a number, a boolean or a text, got {value!r}")
+    return scalar(plain, what)
 
-    Examples
-    --------
-    >>> one_line("got 'a\nb\x1b[2J'")
-    "got 'a\\nb\\x1b[2J'"
 
-    """
-    text = cut(text, _LONGEST)
-    return cut(printable(text), _LONGEST)
-
-
-def cut(text: str, most: int = 80) -> str:
-    """Return the beginning of a text."""
-    return text if len(text) <= most else text[: most - 3] + "..."
+def number(value: Any, what: str) -> float | int:
+    """Return a finite number, or say why it is none."""
+    if value.__class__ is float and isfinite(value):
+        return value
+    plain = scalar(value, what)
+    if isinstance(plain, bool | str):
+        raise ValueError(f"{what} must be a number, got {value!r}")
+    return plain
 
 
-def explain(
-    data: bytes, error: Exception, types: Mapping[str, type], kind: str | None = None
-) -> str:
-    """Say what is wrong with bytes that the decoder refused.
+def integer(value: Any, what: str) -> int:
+    """Return an integer, or say why it is none."""
+    plain = scalar(value, what)
+    if plain.__class__ is not int:
+        raise ValueError(f"{what} must be an integer, got {value!r}")
+    return plain
+
+
+def text(value: Any, what: str) -> str:
+    """Return a text, or say why it is none."""
+    if isinstance(value, str):
+        return value if value.__class__ is str else str(value)
+    raise ValueError(f"{what} must be a text, got {value!r}")
+
+
+def boolean(value: Any, what: str) -> bool:
+    """Return true or false, or say why it is neither."""
+    plain = scalar(value, what)
+    if plain.__class__ is not bool:
+        raise ValueError(f"{what} must be true or false, got {value!r}")
+    return plain
+
+
+def json_value(value: Any, what: str, depth: int = 0) -> Any:
+    """Return a value of JSON types that can be written and read again unchanged."""
+    if value is None:
+        return None
+    if depth > MAX_DEPTH // 2:
+        raise ValueError(f"{what} must not nest deeper than {MAX_DEPTH // 2}, got more")
+    if isinstance(value, Mapping):
+        return {
+            text(name, f"name in {what}"): json_value(v, f"{what}[{name!r}]", depth + 1)
+            for name, v in value.items()
+        }
+    if isinstance(value, list):
+        return [json_value(v, f"{what}[{i}]", depth + 1) for i, v in enumerate(value)]
+    return scalar(value, what)
+
+
+_set = object.__setattr__
+
+Integer: TypeAlias = Annotated[int, msgspec.Meta(ge=SMALLEST, le=LARGEST)]
+Scalar: TypeAlias = bool | Integer | float | str
+
+
+_Channel: TypeAlias = Annotated[list[float], msgspec.Meta(max_length=MOST_IN_EXCERPT)]
+
+
+class TaggedFloat(msgspec.Struct, frozen=True):
+    """A float label."""
+
+    value: float = msgspec.field(name="float")
+
+
+WireLabel: TypeAlias = bool | Integer | float | str | TaggedFloat
+WireFeatures: TypeAlias = dict[str, Scalar] | list[tuple[WireLabel, Scalar]]
+
+
+def label_out(label: Any, what: str) -> bool | int | str | TaggedFloat:
+    """Return a label as it is written."""
+    kind = label.__class__
+    if kind is str or kind is bool:
+        return cast("bool | str", label)
+    plain = scalar(label, what)
+    return TaggedFloat(plain) if isinstance(plain, float) else plain
+
+
+def label_in(label: Any) -> Label:
+    """Return a label as it was meant; an untagged float is taken as it stands."""
+    return label.value if label.__class__ is TaggedFloat else label
+
+
+_TEXTS, _FLOATS = frozenset((str,)), frozenset((float,))
+
+
+def features_out(x: Features, what: str) -> dict[str, Any] | list[tuple[Any, Any]]:
+    """Return features as they are written: an object, or pairs if a name is not a string."""
+    if (
+        type(x) is dict
+        and _TEXTS.issuperset(map(type, x))
+        and _FLOATS.issuperset(map(type, x.values()))
+        and isfinite(sum(x.values()))
+    ):
+        return x  # as nearly all are; NaN and infinity survive a sum
+    plain: dict[Any, Any] = {}
+    named = True
+    for name, value in x.items():
+        if value.__class__ is float and isfinite(value):
+            plain[name] = value
+        else:
+            plain[name] = scalar(value, f"{what}[{name!r}]")
+        named = named and name.__class__ is str
+    if named:
+        return plain
+    return [(label_out(name, f"feature name in {what}"), value) for name, value in plain.items()]
+
+
+def features_in(x: dict[str, Any] | list[tuple[Any, Any]]) -> Features:
+    """Return features as they were meant."""
+    if isinstance(x, dict):
+        return cast(Features, x)
+    pairs = {label_in(name): value for name, value in x}
+    if len(pairs) != len(x):
+        raise ValueError(f"x must name every feature once, got {[list(pair) for pair in x]!r:.80}")
+    return cast(Features, pairs)
+
+
+def texts_out(texts: Any, what: str) -> list[str]:
+    """Return several texts as they are written."""
+    return [text(item, f"{what}[{i}]") for i, item in enumerate(texts)]
+
+
+def excerpt_out(excerpt: Excerpt, what: str) -> dict[str, list[float]]:
+    """Return a piece of a signal as it is written."""
+    if not isinstance(excerpt, Mapping):
+        raise ValueError(f"{what} must map channels to lists of numbers, got {excerpt!r:.80}")
+    plain = {}
+    for channel, values in excerpt.items():
+        where = f"{what}[{channel!r}]"
+        if not isinstance(values, list | tuple) or len(values) > MOST_IN_EXCERPT:
+            raise ValueError(
+                f"{where} must be a list of at most {MOST_IN_EXCERPT} numbers, got {values!r:.80}"
+            )
+        numbers = [float(number(value, where)) for value in values]
+        plain[text(channel, f"channel in {what}")] = numbers
+    return plain
+
+
+def probabilities_out(proba: Mapping[Label, float], what: str) -> list[tuple[Any, float]]:
+    """Return class probabilities as pairs."""
+    return [(label_out(y, f"label in {what}"), number(p, what)) for y, p in proba.items()]
+
+
+def probabilities_in(pairs: list[tuple[Any, float]]) -> dict[Label, float]:
+    """Return class probabilities as they were meant."""
+    proba = {label_in(y): p for y, p in pairs}
+    if len(proba) != len(pairs):
+        raise ValueError(f"proba must name every label once, got {pairs!r:.80}")
+    return proba
+
+
+def _neighbours_out(neighbours: tuple[Neighbour, ...], what: str) -> list[dict[str, Any]]:
+    return [NEIGHBOUR.out(n, f"{what}[{i}]") for i, n in enumerate(neighbours)]
+
+
+def _neighbours_in(neighbours: list[Any]) -> tuple[Neighbour, ...]:
+    return tuple(map(NEIGHBOUR.as_meant, neighbours))
+
+
+class Shape:
+    """Wire format of one dataclass.
 
     Parameters
     ----------
-    data
-        The bytes.
-    error
-        What the decoder said.
-    types
-        The messages that they may hold, by the name of their type.
     kind
-        Type of a message that does not tell it; None if it must.
+        The dataclass.
+    tag
+        Value of the field `type`, or None for what travels only inside of messages.
+    may_lack
+        Fields that a terse input may leave out; they are `UNSET` until they are filled in.
 
-    Examples
-    --------
-    >>> explain(b"[1, 2]", msgspec.ValidationError(), {})
-    'message must be a JSON object, got [1, 2]'
+    Attributes
+    ----------
+    wired
+        What msgspec decodes into: a subclass of the dataclass that has the same slots, but the
+        types of the wire. `as_meant` makes an instance of it one of the dataclass, in place.
 
     """
-    if not data.strip():
-        return "message must be JSON, got nothing"
-    try:
-        plain = json.loads(data, parse_constant=_refuse_constant)
-    except _NotFiniteError as constant:
-        return f"message must hold finite numbers, got {constant}"
-    except ValueError as malformed:
-        return f"message must be JSON, got malformed text: {malformed}"
-    if not isinstance(error, msgspec.ValidationError):
-        text = str(error).removeprefix("JSON is malformed: ")
-        return f"message must be JSON, got malformed text: {text}"
-    if not isinstance(plain, dict):
-        return f"message must be a JSON object, got {_show(plain)}"
-    tag = plain.get("type", kind)
-    if tag is None and "type" not in plain:
-        return f"type must be one of {', '.join(types)}, got none"
-    if not isinstance(tag, str) or tag not in types:
-        return f"type must be one of {', '.join(types)}, got {_show(tag)}"
-    if flaw := _flaw_of_version(plain, needed=kind is None):
-        return f"{tag}: {flaw}"
-    return f"{tag}: {_flaw_of_field(plain, str(error), types[tag])}"
+
+    # _out    name, default and way out of every field
+    # _back   name and way back of the fields that are not as they were meant
+    # _check  what the dataclass checks of its fields together, if anything
+    def __init__(
+        self, kind: type, tag: str | None = None, *, may_lack: Collection[str] = ()
+    ) -> None:
+        hints = get_type_hints(kind)
+        self.kind = kind
+        self.head: dict[str, Any] = {} if tag is None else {"type": tag, "version": 1}
+        self._out: list[tuple[str, Any, Callable[[Any, str], Any]]] = []
+        self._back: list[tuple[str, Callable[[Any], Any]]] = []
+        self._check: Callable[[Any], None] | None = getattr(kind, "__post_init__", None)
+        wired: list[Any] = []
+        for known in fields(kind):
+            wire, out, back = _rules(hints[known.name])
+            self._out.append((known.name, known.default, out))
+            if back is not None:
+                self._back.append((known.name, back))
+            if known.name in may_lack:
+                unset = field(default=msgspec.UNSET)
+                wired.append((known.name, wire | msgspec.UnsetType, unset))
+            else:
+                wired.append((known.name, wire, field(default=known.default)))
+        self.wired: Any = make_dataclass(
+            kind.__name__,
+            wired,
+            bases=(kind,),
+            # checked as meant, by `as_meant`
+            namespace={"__post_init__": None},
+            frozen=True,
+            slots=True,
+            kw_only=True,
+        )
+
+    def out(self, value: Any, where: str = "") -> dict[str, Any]:
+        """Return the JSON object of a value; fields at their default are left out."""
+        plain = self.head.copy()
+        for name, default, convert in self._out:
+            found = getattr(value, name)
+            if found is default:
+                continue
+            # None is legal where the field may be None, and refused by every converter elsewhere
+            plain[name] = convert(found, f"{where}.{name}" if where else name)
+        return plain
+
+    def as_meant(self, decoded: Any) -> Any:
+        """Make what was decoded the value that it stands for, and return it.
+
+        Nobody else has it yet: it is changed though it is frozen.
+
+        Raises
+        ------
+        ValueError
+            If there is no such value.
+
+        """
+        for name, convert in self._back:
+            found = getattr(decoded, name)
+            if found is not None:
+                meant = convert(found)
+                if meant is not found:
+                    _set(decoded, name, meant)
+        _set(decoded, "__class__", self.kind)
+        if self._check is not None:
+            self._check(decoded)
+        return decoded
 
 
-def _flaw_of_version(plain: dict[str, Any], *, needed: bool) -> str | None:
-    version = plain.get("version", None if needed else 1)
-    if version == 1 and version is not True:
-        return None
-    if "version" not in plain:
-        return "version must be 1, got none"
-    major = "" if not isinstance(version, int) or version < 2 else ", an unknown major version"
-    return f"version must be 1, got {_show(version)}{major}"
+Rules: TypeAlias = tuple[Any, Callable[[Any, str], Any], Callable[[Any], Any] | None]
 
 
-def _flaw_of_field(plain: dict[str, Any], error: str, kind: type) -> str:
-    if missing := _MISSING.fullmatch(error):
-        where = f" of {missing[2]}" if missing[2] else ""
-        return f"field {missing[1]!r}{where} is missing"
-    what, _, path = error.partition(" - at `$.")
-    out_of_range = what == "Number out of range"
-    path, value = _follow(plain, path.rstrip("`"), _is_finite if out_of_range else _is_scalar)
-    if expected := _EXPECTED.fullmatch(what):
-        kinds = expected[1].replace("`", "").replace(" | ", " or ")
-        return f"{path or 'message'} must be {kinds}, got {_show(value)}"
-    if what.startswith("Invalid enum value"):
-        kinds = ", ".join(get_args(get_type_hints(kind)[path]))
-        return f"{path} must be one of {kinds}, got {_show(value)}"
-    if out_of_range:
-        return f"{path} must be finite, got a number beyond 1.8e308"
-    return what
+def _or_none(convert: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
+    return lambda value, what: None if value is None else convert(value, what)
 
 
-class _NotFiniteError(Exception):
-    pass
+def _decision_out(decision: Decision, what: str) -> dict[str, Any]:
+    return DECISION.out(decision, what)
 
 
-def _refuse_constant(name: str) -> None:
-    raise _NotFiniteError(name)
+def _privileged_in(privileged: dict[str, Any]) -> Any:
+    return json_value(privileged, "privileged")
 
 
-def _follow(value: Any, path: str, is_good: Callable[[Any], bool]) -> tuple[str, Any]:
-    """Find the value at a path of msgspec's, where `[...]` is the first name of no good value.
-
-    With a name given twice, the value may be gone.
-    """
-    for step in re.findall(r"[^.\[\]]+|\.\.\.", path):
-        if step == "..." and isinstance(value, dict):
-            found = [name for name, v in value.items() if not is_good(v)][:1]
-            for step in found:
-                path = path.replace("[...]", f"[{cut(repr(step))}]", 1)
-        try:
-            value = value[int(step)] if isinstance(value, list) else value[step]
-        except (LookupError, TypeError, ValueError):
-            return path, _NOWHERE
-    return path, value
+def _rules(hint: Any) -> Rules:
+    """Return how a field of this type is written: its JSON type, its way out and its way back."""
+    for known, rules in _RULES:
+        if hint == known:
+            return rules
+        if hint == known | None:
+            wire, out, back = rules
+            return wire | None, _or_none(out), back
+    return hint, text, None  # the literals
 
 
-def _is_finite(value: Any) -> bool:
-    """Say whether all numbers at any depth are finite."""
-    if isinstance(value, dict | list):
-        return all(map(_is_finite, value.values() if isinstance(value, dict) else value))
-    return not isinstance(value, float) or isfinite(value)
+_PRIVILEGED: Rules = (dict[str, Any], json_value, _privileged_in)
+_RULES: list[tuple[Any, Rules]] = [
+    (str, (str, text, None)),
+    (float, (float, number, None)),
+    (int, (Integer, integer, None)),
+    (bool, (bool, boolean, None)),
+    (Label, (WireLabel, label_out, label_in)),
+    (Features, (WireFeatures, features_out, features_in)),
+    (Mapping[Label, float], (list[tuple[WireLabel, float]], probabilities_out, probabilities_in)),
+    (Mapping[str, Any], _PRIVILEGED),
+    (Excerpt, (dict[str, _Channel], excerpt_out, None)),
+    (tuple[str, ...], (list[str], texts_out, tuple)),
+    (Decision, (Decision, _decision_out, None)),
+]
+DECISION = Shape(Decision)
+NEIGHBOUR = Shape(Neighbour)
+_NeighbourWired: Any = NEIGHBOUR.wired
+_RULES.append((tuple[Neighbour, ...], (list[_NeighbourWired], _neighbours_out, _neighbours_in)))
 
 
-def _is_scalar(value: Any) -> bool:
-    if isinstance(value, bool | str):
-        return True
-    if isinstance(value, float):
-        return isfinite(value)
-    return isinstance(value, int) and SMALLEST <= value <= LARGEST
-
-
-def _show(value: Any) -> str:
-    return "another value" if value is _NOWHERE else cut(json.dumps(value, ensure_ascii=False))
+# --- messages
 
 
 MAX_INPUT_BYTES = 1 << 20
@@ -207,20 +398,35 @@ INPUT_TYPES = {tag: TYPES[tag] for tag in ("event", "answer", "label.cancel")}
 
 _SHAPES = {kind: Shape(kind, tag) for tag, kind in TYPES.items()}
 _MOST = dict.fromkeys(_SHAPES, MAX_BYTES) | {Event: MAX_INPUT_BYTES, Answer: MAX_INPUT_BYTES}
-_BACK = {shape.struct: shape.back for shape in _SHAPES.values()}
-_Decoder: TypeAlias = msgspec.json.Decoder[Any]
-_decoder: _Decoder = msgspec.json.Decoder(Union[tuple(_BACK)])  # noqa: UP007
-_encoder = msgspec.json.Encoder()
-
 _TERSE = {
     "event": Shape(Event, "event", may_lack=("event_id", "occurred_at")),
     "answer": Shape(Answer, "answer", may_lack=("answer_id", "event_id", "answered_at")),
     "label.cancel": Shape(Cancel, "label.cancel", may_lack=("at",)),
 }
-_TERSE_BACK = {shape.struct: shape.back for shape in _TERSE.values()}
-_terse_decoder: _Decoder = msgspec.json.Decoder(Union[tuple(_TERSE_BACK)])  # noqa: UP007
+_encoder = msgspec.json.Encoder()
+
+_Decoder: TypeAlias = msgspec.json.Decoder[Any]
+
+
+def _head(tag: str, version: Any) -> Any:
+    """Return a struct for the fields that say how to read all others."""
+    return msgspec.defstruct("_Head", [version], tag_field="type", tag=tag)
+
+
+# The head is read first: a dataclass has no tag.
+_heads: _Decoder = msgspec.json.Decoder(
+    Union[tuple(_head(tag, ("version", int)) for tag in TYPES)]  # noqa: UP007
+)
+_bodies: dict[str, tuple[_Decoder, Shape]] = {
+    tag: (msgspec.json.Decoder(_SHAPES[kind].wired), _SHAPES[kind]) for tag, kind in TYPES.items()
+}
+_terse_head = {tag: _head(tag, ("version", int, 1)) for tag in _TERSE}
+_terse_heads: _Decoder = msgspec.json.Decoder(Union[tuple(_terse_head.values())])  # noqa: UP007
 # a message of one type need not tell which
-_typeless = {tag: msgspec.json.Decoder(shape.struct) for tag, shape in _TERSE.items()}
+_typeless = {tag: msgspec.json.Decoder(head) for tag, head in _terse_head.items()}
+_terse_bodies: dict[str, tuple[_Decoder, Shape]] = {
+    tag: (msgspec.json.Decoder(shape.wired), shape) for tag, shape in _TERSE.items()
+}
 _NO_TYPE = "Object missing required field `type`"
 
 # one token of JSON: a text (closed or not), or a bracket; possessive, so that no input is slow
@@ -291,13 +497,8 @@ def decode(data: bytes, *, max_bytes: int = MAX_BYTES) -> Input | Message:
 
     """
     _check(data, max_bytes)
-    try:
-        decoded = _decoder.decode(data)
-    except (msgspec.MsgspecError, ValueError) as error:
-        raise DecodeError(explain(data, error, TYPES)) from None
-    if decoded.version != 1:
-        raise DecodeError(explain(data, msgspec.ValidationError(), TYPES))
-    return _message(decoded, _BACK)  # type: ignore[no-any-return]
+    shape, decoded = _decoded(data, _heads, _bodies)
+    return cast("Input | Message", _as_meant(shape, decoded))
 
 
 def decode_input(data: bytes, kind: str, *, name: str, key: str | None, at: float) -> Input:
@@ -336,39 +537,78 @@ def decode_input(data: bytes, kind: str, *, name: str, key: str | None, at: floa
 
     """
     _check(data, MAX_INPUT_BYTES)
+    shape, decoded = _decoded(data, _terse_heads, _terse_bodies, kind)
+    if decoded.key is None:
+        _set(decoded, "key", key)
+    _fill_in(decoded, shape.kind, name, at)
+    return cast("Input", _as_meant(shape, decoded))
+
+
+def _decoded(
+    data: bytes,
+    heads: _Decoder,
+    bodies: Mapping[str, tuple[_Decoder, Shape]],
+    kind: str | None = None,
+) -> tuple[Shape, Any]:
+    """Return what bytes hold, not yet as it is meant; `kind` is its type where it need not tell."""
+    types = TYPES if kind is None else INPUT_TYPES
     try:
         try:
-            decoded = _terse_decoder.decode(data)
+            head = heads.decode(data)
         except msgspec.ValidationError as error:
-            if str(error) != _NO_TYPE:
+            if kind is None or str(error) != _NO_TYPE:
                 raise
-            decoded = _typeless[kind].decode(data)
+            head = _typeless[kind].decode(data)
+        tag = head.__struct_config__.tag
+        decoder, shape = bodies[tag]
+        decoded = None if head.version != 1 else decoder.decode(data)
     except (msgspec.MsgspecError, ValueError) as error:
-        raise DecodeError(explain(data, error, INPUT_TYPES, kind)) from None
-    if decoded.version != 1:
-        raise DecodeError(explain(data, msgspec.ValidationError(), INPUT_TYPES, kind))
-    if decoded.key is None:
-        decoded.key = key
-    _fill_in(decoded, name, at)
-    return _message(decoded, _TERSE_BACK)  # type: ignore[no-any-return]
+        told = _told_by_fields(data, error, bodies)
+        raise DecodeError(explain(data, told, types, kind)) from None
+    if decoded is None:
+        raise DecodeError(explain(data, msgspec.ValidationError(), types, kind))
+    return shape, decoded
 
 
-def _fill_in(terse: Any, name: str, at: float) -> None:
-    kind = terse.__struct_config__.tag
-    if kind == "event":
-        if terse.event_id is msgspec.UNSET:
-            terse.event_id = name
-        if terse.occurred_at is msgspec.UNSET:
-            terse.occurred_at = at
-    elif kind == "answer":
-        if terse.answer_id is msgspec.UNSET:
-            terse.answer_id = name
-        if terse.answered_at is msgspec.UNSET:
-            terse.answered_at = at
-        if terse.event_id is msgspec.UNSET:
-            terse.event_id = _asked_about(terse.request_id)
-    elif terse.at is msgspec.UNSET:
-        terse.at = at
+def _as_meant(shape: Shape, decoded: Any) -> Any:
+    try:
+        return shape.as_meant(decoded)
+    except ValueError as error:
+        raise DecodeError(f"{shape.head['type']}: {error}") from None
+
+
+def _told_by_fields(
+    data: bytes, error: Exception, bodies: Mapping[str, tuple[_Decoder, Shape]]
+) -> Exception:
+    """Return what the decoder of the fields says of malformed text: the head passes over most."""
+    if isinstance(error, msgspec.ValidationError):
+        return error
+    try:
+        bodies[json.loads(data)["type"]][0].decode(data)
+    except msgspec.MsgspecError as found:
+        return found
+    except (ValueError, LookupError, TypeError):
+        pass  # no type, or no JSON at all
+    return error
+
+
+def _fill_in(terse: Any, kind: type, name: str, at: float) -> None:
+    """Set what a terse input has left out; it is changed though it is frozen."""
+    unset = msgspec.UNSET
+    if kind is Event:
+        if terse.event_id is unset:
+            _set(terse, "event_id", name)
+        if terse.occurred_at is unset:
+            _set(terse, "occurred_at", at)
+    elif kind is Answer:
+        if terse.answer_id is unset:
+            _set(terse, "answer_id", name)
+        if terse.answered_at is unset:
+            _set(terse, "answered_at", at)
+        if terse.event_id is unset:
+            _set(terse, "event_id", _asked_about(terse.request_id))
+    elif terse.at is unset:
+        _set(terse, "at", at)
 
 
 def _asked_about(request_id: str | None) -> str:
@@ -395,13 +635,6 @@ def _check(data: bytes, max_bytes: int) -> None:
             ) from None
     if data.count(b"{") + data.count(b"[") > MAX_DEPTH and _too_deep(data):
         raise DecodeError(f"message must not nest deeper than {MAX_DEPTH}, got more")
-
-
-def _message(decoded: Any, back: dict[Any, Any]) -> Any:
-    try:
-        return back[type(decoded)](decoded)
-    except ValueError as error:
-        raise DecodeError(f"{decoded.__struct_config__.tag}: {error}") from None
 
 
 def _kinds() -> str:

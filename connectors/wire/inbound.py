@@ -313,7 +313,7 @@ def read(record: Record, *, keyed: bool) -> Input | Rejected | TakenBack | None:
     --------
     >>> place = {"topic": "events", "partition": 3, "offset": 17, "at": 60.0}
     >>> read(Record(key=b"ann", value=b'{"x": {"light": 0.5}}', **place), keyed=True)
-    Event(event_id='events:3:17', key='ann', x={'light': 0.5}, occurred_at=60.0, y=None, truth=None)
+    Event(event_id='events:3:17', key='ann', x={'light': 0.5}, occurred_at=60.0, ...)
     >>> read(Record(key=None, value=b'{"x": {"light": 0.5}}', **place), keyed=True).reason
     'key is missing, expected 1 to 1024 characters that say whose event or answer it is'
 

@@ -16,7 +16,8 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from connectors.topics import Outgoing, Record, TopicName
-from connectors.wire.codec import MAX_BYTES, DecodeError, decode, one_line
+from connectors.wire.codec import MAX_BYTES, DecodeError, decode
+from connectors.wire.explain import one_line
 from streamgp.interactive.messages import LabelledExample
 
 SEPARATOR = "\x1f"

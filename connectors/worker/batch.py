@@ -18,11 +18,11 @@ from connectors.wire.codec import DecodeError
 from connectors.wire.inbound import EARLIEST, LATEST, TakenBack, read, taken_back
 from connectors.wire.outbound import Outbound, is_dropped
 from connectors.wire.state_records import CONFIGURATION, History, line_of
-from connectors.worker.compatibility import signature, source_of
+from connectors.worker.compatibility import signature
 from connectors.worker.early_answers import EarlyAnswer
 from connectors.worker.losses import FORGOTTEN
 from connectors.worker.partition import Partition
-from connectors.worker.settings import LoopSettings
+from connectors.worker.settings import LoopSettings, source_of
 from streamgp.interactive.messages import (
     Answer,
     Cancel,
@@ -451,12 +451,16 @@ class Batch:
         loops = partition.loops
         match said:
             case Event() as event:
-                messages = loops.on_event(event, event.occurred_at, written_at=self._now)
+                messages = loops.on_event(
+                    event, event.occurred_at, written_at=self._now, is_checked=True
+                )
                 self._results.take(partition, messages, record, said)
                 if partition.early and loops.knows(event.key, event.event_id):
                     self._take_early(partition, event)
             case Answer() as answer:
-                messages = loops.on_answer(answer, answer.answered_at, written_at=self._now)
+                messages = loops.on_answer(
+                    answer, answer.answered_at, written_at=self._now, is_checked=True
+                )
                 if self._is_early(partition, answer, messages):
                     self._keep(partition, record, answer)
                 else:
@@ -531,7 +535,9 @@ class Batch:
         """Hand over an answer that is not kept any longer, whatever the loop makes of it."""
         message = early.message
         if isinstance(message, Answer):
-            messages = partition.loops.on_answer(message, message.answered_at, written_at=self._now)
+            messages = partition.loops.on_answer(
+                message, message.answered_at, written_at=self._now, is_checked=True
+            )
         else:
             messages = [message]
         self._results.take(partition, messages, early.record, message)

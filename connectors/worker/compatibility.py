@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from connectors.topics import Record
+from connectors.worker.settings import source_of
 from streamgp import __version__
 from streamgp.common.environment import differences, differences_text, environment
 
@@ -174,8 +175,3 @@ def check_alone(record: Record, group: str) -> None:
             f"{record.partition}:{record.offset}), and two groups would ruin each other's "
             "learners; stop one of them, and give it other topics"
         )
-
-
-def source_of(group: str) -> str:
-    """Return how workers of a group sign their records: their `ce_source`."""
-    return f"/streamgp/{group}"

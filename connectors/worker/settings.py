@@ -53,6 +53,11 @@ class WorkerSettings:
     leave: bool = False
 
 
+def source_of(group: str) -> str:
+    """Return how workers of a group sign their records: their `ce_source`."""
+    return f"/streamgp/{group}"
+
+
 def check_share(recent: deque[bool], verdicts: Iterable[bool], max_bad_share: float) -> None:
     """Take note of which inputs could not be used, and give up if that were too many.
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from connectors.wire.codec import TYPES
+from connectors.wire.explain import LARGEST, SMALLEST
 from connectors.wire.inbound import EARLIEST, LATEST, MAX_NAME
-from connectors.wire.schema import LARGEST, SMALLEST
 from streamgp.base import Decision, Features, Label, Neighbour
-from streamgp.interactive.messages import Answer, Cancel, Event
+from streamgp.interactive.messages import MOST_IN_EXCERPT, Answer, Cancel, Event, Excerpt
 
 HERE = Path(__file__).parent
 Schema = dict[str, Any]
@@ -74,6 +74,17 @@ OF_TYPE: list[tuple[Any, Schema]] = [
     (Features, {"$ref": "#/$defs/features"}),
     (Mapping[Label, float], {"$ref": "#/$defs/probabilities"}),
     (Mapping[str, Any], {"type": "object"}),
+    (
+        Excerpt,
+        {
+            "type": "object",
+            "additionalProperties": {
+                "type": "array",
+                "items": NUMBER,
+                "maxItems": MOST_IN_EXCERPT,
+            },
+        },
+    ),
     (Decision, {"$ref": "#/$defs/Decision"}),
     (tuple[Neighbour, ...], {"type": "array", "items": {"$ref": "#/$defs/Neighbour"}}),
     (tuple[str, ...], {"type": "array", "items": TEXT}),

@@ -15,6 +15,7 @@ from streamgp.base import Doubt
 from streamgp.common.label_context import AcceptedOptions, LabelContext
 from streamgp.interactive.learner import HoldsExamples, SkepticalLearner, guess
 from streamgp.interactive.messages import Challenge, LabelledExample, Rejected
+from streamgp.interactive.validation import plain_excerpt
 
 if TYPE_CHECKING:
     from streamgp.base import Example, Neighbour
@@ -224,6 +225,7 @@ class Consensus:
             neighbours=tuple(neighbours),
             std=std,
             occurred_at=record.occurred_before(now),
+            excerpt=plain_excerpt(event.excerpt),
         )
 
     def _line(

@@ -20,6 +20,8 @@ from streamgp.interactive.validation import (
     check_now,
     check_span,
     flaw_of_answer,
+    flaw_of_decoded_answer,
+    flaw_of_decoded_event,
     flaw_of_event,
     flaw_of_keeping,
     rejected,
@@ -208,34 +210,44 @@ class KeyedLoops:
         return self._residents.n_keys
 
     def on_event(
-        self, event: Event, now: float, *, written_at: float | None = None
+        self,
+        event: Event,
+        now: float,
+        *,
+        written_at: float | None = None,
+        is_checked: bool = False,
     ) -> list[Message]:
         """Hand an event to the loop of its key, which is made if the key is new."""
         if not isinstance(event, Event):
             raise TypeError(f"on_event takes an Event, got {event!r}")
         check_now(now)
         self._last = None
-        flaw = flaw_of_keeping(event.x) if self._is_kept else None
+        flaw = flaw_of_keeping(event.x) if self._is_kept and not is_checked else None
         if flaw is not None:
             return [rejected(event.event_id, event.key, "malformed", flaw, now)]
         loop = self._loop(event.key)
         is_new = loop is None
         if loop is None:
-            flaw = flaw_of_event(event)
+            flaw = flaw_of_decoded_event(event) if is_checked else flaw_of_event(event)
             if flaw is not None:
                 return [rejected(event.event_id, event.key, "malformed", flaw, now)]
             loop = self._residents.new()
-            messages = loop.on_event(event, now, written_at=written_at)
+            messages = loop.on_event(event, now, written_at=written_at, is_checked=is_checked)
             if isinstance(messages[0], Rejected):
                 return messages  # garbage under a new key leaves no learner behind
             self._residents.add(event.key, loop)
         else:
-            messages = loop.on_event(event, now, written_at=written_at)
+            messages = loop.on_event(event, now, written_at=written_at, is_checked=is_checked)
         self._watch(event.key, loop, is_new=is_new)
         return messages
 
     def on_answer(
-        self, answer: Answer, now: float, *, written_at: float | None = None
+        self,
+        answer: Answer,
+        now: float,
+        *,
+        written_at: float | None = None,
+        is_checked: bool = False,
     ) -> list[Message]:
         """Hand an answer to the loop of its key."""
         if not isinstance(answer, Answer):
@@ -244,11 +256,11 @@ class KeyedLoops:
         self._last = None
         loop = self._loop(answer.key)
         if loop is None:
-            flaw = flaw_of_answer(answer)
+            flaw = flaw_of_decoded_answer(answer) if is_checked else flaw_of_answer(answer)
             if flaw is not None:
                 return [rejected(answer.answer_id, answer.key, "malformed", flaw, now)]
             return [rejected(answer.answer_id, answer.key, "unknown", _no_key(answer.key), now)]
-        messages = loop.on_answer(answer, now, written_at=written_at)
+        messages = loop.on_answer(answer, now, written_at=written_at, is_checked=is_checked)
         self._watch(answer.key, loop)
         return messages
 

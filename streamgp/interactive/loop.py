@@ -44,7 +44,7 @@ from streamgp.interactive.messages import (
     Rejected,
     Stage,
 )
-from streamgp.interactive.retrospective import ask_back, look_through
+from streamgp.interactive.moderator import ask_back, look_through
 from streamgp.interactive.rollback import reason_of, stage_of
 from streamgp.interactive.state.loop_state import LoopState
 from streamgp.interactive.transitions import Input
@@ -53,11 +53,16 @@ from streamgp.interactive.validation import (
     check_now,
     checked_writing,
     flaw_of_answer,
+    flaw_of_decoded_answer,
+    flaw_of_decoded_event,
     flaw_of_event,
     rejected,
 )
 
 __all__ = ["InteractiveLoop", "SkepticalLearner"]
+
+
+_TEXTS = frozenset((str,))
 
 
 class _RefusedError(Exception):
@@ -125,7 +130,12 @@ class InteractiveLoop(LoopState):
     """
 
     def on_event(
-        self, event: Event, now: float, *, written_at: float | None = None
+        self,
+        event: Event,
+        now: float,
+        *,
+        written_at: float | None = None,
+        is_checked: bool = False,
     ) -> list[Message]:
         """Predict an event, and ask for its label or learn the label that it brings.
 
@@ -137,6 +147,9 @@ class InteractiveLoop(LoopState):
             The event's own time, in seconds.
         written_at
             When what it causes is written, in seconds; None for the event's own time.
+        is_checked
+            Whether every field is known to be of its type, finite and plain JSON, as it is where
+            the event was decoded from bytes: then that is not checked once more.
 
         Returns
         -------
@@ -151,7 +164,7 @@ class InteractiveLoop(LoopState):
         check_now(now)
         self._last = None
         self._moderator.written_at = checked_writing(written_at)
-        flaw = flaw_of_event(event)
+        flaw = flaw_of_decoded_event(event) if is_checked else flaw_of_event(event)
         if flaw is not None:
             return [rejected(event.event_id, event.key, "malformed", flaw, now)]
         event_id = event.event_id
@@ -163,10 +176,11 @@ class InteractiveLoop(LoopState):
                 return [rejected(event_id, event.key, "duplicate", reason, now)]
             messages = self._forget(known, now)
         return self._attempt(
-            _Input(event_id, event.key, now, messages), lambda: self._take_event(event, now)
+            _Input(event_id, event.key, now, messages),
+            lambda: self._take_event(event, now, is_checked=is_checked),
         )
 
-    def _take_event(self, event: Event, now: float) -> list[Message]:
+    def _take_event(self, event: Event, now: float, *, is_checked: bool) -> list[Message]:
         """Predict an event that was let in, and what follows from it."""
         event_id, x, model, messages = event.event_id, event.x, self.model, list[Message]()
         try:
@@ -196,6 +210,8 @@ class InteractiveLoop(LoopState):
         )
         self._rollback.call(model.note_query, decision, asked=decision.ask, now=now)
         record = self._memory.add(event)
+        # All values are plain: only a name that is no text needs to be written in another way.
+        record.is_plain = is_checked and _TEXTS.issuperset(map(type, x))
         if event.y is not None:
             word = GivenLabel(y=as_label(event.y), origin="volunteered", answer_id=event_id)
             messages.append(self._moderator.begin(record, word, now))
@@ -209,7 +225,12 @@ class InteractiveLoop(LoopState):
         return self._reviewed(messages, now)
 
     def on_answer(
-        self, answer: Answer, now: float, *, written_at: float | None = None
+        self,
+        answer: Answer,
+        now: float,
+        *,
+        written_at: float | None = None,
+        is_checked: bool = False,
     ) -> list[Message]:
         """Learn from an answer, contest it, or say why it cannot be used.
 
@@ -225,6 +246,8 @@ class InteractiveLoop(LoopState):
             The answer's own time, in seconds.
         written_at
             When what it causes is written, in seconds; None for the answer's own time.
+        is_checked
+            Whether it was decoded from bytes, as in `on_event`.
 
         """
         if not isinstance(answer, Answer):
@@ -233,7 +256,7 @@ class InteractiveLoop(LoopState):
         self._last = None
         self._moderator.written_at = checked_writing(written_at)
         answer_id = answer.answer_id
-        flaw = flaw_of_answer(answer)
+        flaw = flaw_of_decoded_answer(answer) if is_checked else flaw_of_answer(answer)
         if flaw is not None:
             return [rejected(answer_id, answer.key, "malformed", flaw, now)]
         record = self._memory.get(answer.event_id)

@@ -36,6 +36,11 @@ Stage: TypeAlias = Literal["predict", "ask", "challenge", "learn", "review", "en
 """What was being done with an input when it failed."""
 
 
+Excerpt: TypeAlias = Mapping[str, Sequence[float]]
+"""A piece of the raw signal that an event was made of: numbers by channel."""
+MOST_IN_EXCERPT = 200
+"""Numbers of one channel of an excerpt at most."""
+
 RESPONSE_S, CONFIDENCE = "response_s", "confidence"
 """What `Answer.privileged` holds where people answer: how many seconds it took, and how sure they
 are of it, from 0 to 1."""
@@ -46,7 +51,9 @@ class Event:
     """An observation to predict.
 
     `y` is a label that came along unasked: it is learned, and may be challenged. `truth` is for
-    metrics and simulated annotators only; no learner ever sees it.
+    metrics and simulated annotators only; no learner ever sees it. `excerpt` is a piece of the raw
+    signal, for annotators to look at: by channel at most `MOST_IN_EXCERPT` finite numbers. No
+    learner sees it; questions about the event carry it.
     """
 
     event_id: str
@@ -55,6 +62,7 @@ class Event:
     occurred_at: float
     y: Label | None = None
     truth: Label | None = None
+    excerpt: Excerpt | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +89,8 @@ class Prediction:
 class LabelRequest:
     """A question for a label. `event_id` need not be the event that came last.
 
-    `occurred_at` is when the event was, None if that is when the label was requested.
+    `occurred_at` is when the event was, None if that is when the label was requested. `excerpt` is
+    that of the event.
     """
 
     request_id: str
@@ -94,7 +103,7 @@ class LabelRequest:
     requested_at: float
     expires_at: float | None = None
     occurred_at: float | None = None
-    excerpt: Mapping[str, Sequence[float]] | None = None
+    excerpt: Excerpt | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +111,8 @@ class Challenge:
     """A second question: are you sure that the label is `given`, and not `suggested`?
 
     Where targets are numbers, `std` is the standard deviation of an observation around `suggested`.
-    `occurred_at` is when the event was, None if that is when the label was challenged.
+    `occurred_at` is when the event was, None if that is when the label was challenged. `excerpt` is
+    that of the event.
     """
 
     request_id: str
@@ -121,7 +131,7 @@ class Challenge:
     neighbours: tuple[Neighbour, ...] = ()
     std: float | None = None
     occurred_at: float | None = None
-    excerpt: Mapping[str, Sequence[float]] | None = None
+    excerpt: Excerpt | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

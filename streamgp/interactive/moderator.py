@@ -15,7 +15,13 @@ from streamgp.interactive.consensus_log import Consensus
 from streamgp.interactive.conversation_record import GivenLabel, Question, Record
 from streamgp.interactive.deadlines import DeadlineQueue
 from streamgp.interactive.event_store import EventStore, MisfitError
-from streamgp.interactive.learner import SkepticalLearner, as_asking_back, as_reviewer
+from streamgp.interactive.learner import (
+    AskingBackLearner,
+    ReviewingLearner,
+    SkepticalLearner,
+    as_asking_back,
+    as_reviewer,
+)
 from streamgp.interactive.messages import (
     Answer,
     Cancel,
@@ -28,11 +34,12 @@ from streamgp.interactive.messages import (
 from streamgp.interactive.rollback import CallJournal
 from streamgp.interactive.shared_budget import SharedBudget
 from streamgp.interactive.transitions import CELLS, Cell, Input
-from streamgp.interactive.validation import as_label
+from streamgp.interactive.validation import as_label, plain_excerpt
 
 if TYPE_CHECKING:
     from streamgp.base import Decision, Doubt
     from streamgp.interactive.messages import Challenge, Request
+    from streamgp.interactive.rollback import Rollback
 
 
 # Inputs that end an open question without an answer to it.
@@ -109,6 +116,7 @@ class Moderator:
             requested_at=now,
             expires_at=self._expiry(now),
             occurred_at=record.occurred_before(now),
+            excerpt=plain_excerpt(event.excerpt),
         )
         outcome = CELLS[record.state, "back"][""] if back else CELLS["unknown", "event"]["?"]
         record.state = outcome.next
@@ -332,3 +340,71 @@ def _word(record: Record, answer: Answer, given: Input) -> GivenLabel:
         privileged=privileged,
         std=answer.std,
     )
+
+
+# --- Questions about earlier events: labels that are doubted, and events that have none.
+#
+# When to look, what is doubtful and whose label tells most is the model's business. The events are
+# those that the loop remembers anyway: nothing has to be kept of them beside that.
+
+
+def look_through(
+    model: ReviewingLearner,
+    rollback: Rollback,
+    memory: EventStore,
+    moderator: Moderator,
+    now: float,
+) -> tuple[Record, Challenge] | None:
+    """Let the model look through the labels that it has learned.
+
+    Returns
+    -------
+    The conversation about the one that it contests, and the challenge; None if there is none.
+
+    """
+    records: dict[str, Record] = {}
+    annotators: dict[str, str | None] = {}
+    # By the examples, which are few, and not by the events that are remembered.
+    for example in model.examples():
+        record = memory.get(example.event_id or "")
+        if record is None or record.word is None or memory.is_beyond(record, now):
+            continue
+        if record.may_be_doubted:
+            records[record.event.event_id] = record
+            annotators[record.event.event_id] = record.word.annotator
+    doubt = model.review_one(annotators, now=now)
+    rollback.call(model.note_review, doubt, now=now)
+    if doubt is None or not doubt.decision.ask:
+        return None
+    record = records[doubt.event_id]
+    rollback.touch(record)
+    return record, moderator.doubt(record, doubt, now)
+
+
+def ask_back(
+    model: AskingBackLearner,
+    rollback: Rollback,
+    memory: EventStore,
+    moderator: Moderator,
+    now: float,
+) -> tuple[Record, LabelRequest] | None:
+    """Let the model look through the latest events that nobody was asked about.
+
+    Returns
+    -------
+    The conversation about the one that it wants to be labelled, and the request; None if there is
+    none.
+
+    """
+    reach, total = model.reservoir, moderator.total
+    records = memory.latest_seen(reach.size, now, reach.max_age_s, moderator.waits_s)
+    found = model.ask_among_one({r.event.event_id: r.event.x for r in records}, now=now)
+    decision = None if found is None else found[1]
+    if total is not None and decision is not None:
+        decision = total.checked(decision, now)
+    rollback.call(model.note_reservoir, decision, now=now)
+    if found is None or decision is None or not decision.ask:
+        return None
+    record = memory[found[0]]
+    rollback.touch(record)
+    return record, moderator.ask(record, decision, now, back=True)

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from streamgp.common.feature_values import plain_features
 from streamgp.common.validation import check_number
-from streamgp.interactive.messages import Answer, Event, Fault, Rejected, Stage
+from streamgp.interactive.messages import (
+    MOST_IN_EXCERPT,
+    Answer,
+    Event,
+    Excerpt,
+    Fault,
+    Rejected,
+    Stage,
+)
 
 if TYPE_CHECKING:
     from streamgp.base import Label
@@ -137,6 +145,49 @@ def flaw_of_event(event: Event) -> str | None:
         return f"x must be a mapping from feature names to values, got {event.x!r}"
     if not is_time(event.occurred_at):
         return _no_time("occurred_at", event.occurred_at)
+    flaw = None if event.excerpt is None else flaw_of_excerpt(event.excerpt)
+    return flaw_of_decoded_event(event) if flaw is None else flaw
+
+
+def flaw_of_excerpt(excerpt: object) -> str | None:
+    """Say what is wrong with the excerpt of an event, or None.
+
+    Examples
+    --------
+    >>> flaw_of_excerpt({"acc": [0.5, 1]}), flaw_of_excerpt({"acc": [0.5, "1"]})
+    (None, "excerpt['acc'] must hold finite numbers, got '1'")
+
+    """
+    if not isinstance(excerpt, Mapping):
+        return f"excerpt must be a mapping from channels to lists of numbers, got {excerpt!r:.80}"
+    for channel, values in excerpt.items():
+        if not _is_text(channel):
+            return f"channels of an excerpt must be texts, got {channel!r:.80}"
+        if not isinstance(values, list | tuple):
+            return f"excerpt[{channel!r}] must be a list of numbers, got {values!r:.80}"
+        if len(values) > MOST_IN_EXCERPT:
+            return (
+                f"excerpt[{channel!r}] must have at most {MOST_IN_EXCERPT} numbers, got "
+                f"{len(values)}; send every n-th"
+            )
+        for value in values:
+            if not is_time(value):  # a finite number, and no truth value
+                return f"excerpt[{channel!r}] must hold finite numbers, got {value!r:.80}"
+    return None
+
+
+def plain_excerpt(excerpt: Excerpt | None) -> dict[str, list[float]] | None:
+    """Return an excerpt as plain JSON values: the same before and after a restart."""
+    if excerpt is None:
+        return None
+    return {str(channel): [float(v) for v in values] for channel, values in excerpt.items()}
+
+
+def flaw_of_decoded_event(event: Event) -> str | None:
+    """Say what is wrong with an event whose fields are of their types, or None.
+
+    That is what `connectors.wire` lets through: all but the size of a number as label.
+    """
     return None if event.y is None else flaw_of_label(event.y)
 
 
@@ -168,6 +219,11 @@ def flaw_of_answer(answer: Answer) -> str | None:
         return f"privileged must hold plain JSON values, got {answer.privileged!r:.200}"
     if not is_time(answer.answered_at):
         return _no_time("answered_at", answer.answered_at)
+    return flaw_of_decoded_answer(answer)
+
+
+def flaw_of_decoded_answer(answer: Answer) -> str | None:
+    """Say what is wrong with an answer whose fields are of their types, or None."""
     if answer.std is not None:
         if not (is_time(answer.std) and answer.std > 0.0):
             return f"std must be a positive finite number or None, got {answer.std!r}"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.annotation.label_text import shown_label
-from connectors.wire.codec import one_line
+from connectors.wire.explain import one_line
 from streamgp.apps.replay.engine import row_of
 from streamgp.apps.worker.logging import TextLines
 from streamgp.common.printable import JOINERS, HiddenLabels, hidden_characters, printable

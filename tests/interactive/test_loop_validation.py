@@ -1,8 +1,14 @@
 import enum
 
+import msgspec
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from connectors.wire.codec import decode, encode
+from streamgp import isgp
+from streamgp.interactive import KeyedLoops
 from streamgp.interactive.messages import Answer, Event
 from streamgp.interactive.validation import (
     as_label,
@@ -89,3 +95,24 @@ def test_privileged_must_survive_being_written(privileged):
         answer_id="a", event_id="e", y="p", answered_at=0.0, privileged={"a": [1, {"b": None}, 2.5]}
     )
     assert flaw_of_answer(fine) is None
+
+
+@given(
+    st.dictionaries(
+        st.text(max_size=3) | st.integers(-5, 5),
+        st.floats(allow_nan=False, allow_infinity=False, width=32) | st.integers(-9, 9) | st.text(),
+        max_size=4,
+    ),
+    st.none() | st.sampled_from(["hall", 3, 1e120]),
+)
+def test_what_was_decoded_is_taken_as_what_a_caller_hands_over(x, y):
+    """The decoder has checked it: not to do so again changes no message and no state."""
+    event = decode(encode(Event(event_id="e", key="ann", x=x, occurred_at=1.0, y=y)))
+    found = []
+    for is_checked in (False, True):
+        loops = KeyedLoops(isgp(seed=1), keep_changes=True)
+        said = loops.on_event(event, 1.0, is_checked=is_checked)
+        answer = Answer(answer_id="a", event_id="e", key="ann", y="den", std=y, answered_at=2.0)
+        said += loops.on_answer(answer, 2.0, is_checked=is_checked)
+        found.append((said, msgspec.json.encode(loops.changes().get("ann", {}))))
+    assert found[0] == found[1]

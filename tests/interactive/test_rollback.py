@@ -14,7 +14,7 @@ from streamgp.interactive import (
     Prediction,
     consensus_log,
     learner,
-    retrospective,
+    moderator,
     rollback,
 )
 from streamgp.interactive.rollback import FULL_CREDIT, REBUILD, SAVE_EVERY, CallJournal
@@ -160,7 +160,7 @@ def test_a_loop_made_of_what_was_published_refuses_the_same_inputs(monkeypatch, 
 
 def test_every_function_that_names_a_stage_is_there():
     methods = vars(SkepticalClassifier) | vars(RetrospectiveQueries) | vars(Skeptical)
-    loop = vars(consensus_log.Consensus) | vars(learner) | vars(retrospective) | vars(retrospective)
+    loop = vars(consensus_log.Consensus) | vars(learner) | vars(moderator)
     assert set(rollback._STAGES) <= methods.keys() | loop.keys()
 
 

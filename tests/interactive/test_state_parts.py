@@ -589,6 +589,15 @@ def test_changes_that_cannot_be_told_are_told_later():
     assert loop.has_changed
 
 
+def longer(parts):
+    """Return parts with a conversation of a later streamgp, of which not all is known here."""
+    first, *others = parts["events/1"]
+    return {
+        **parts,
+        "events/1": [[*first, *[None, False, 0.0, None, 1, 2][len(first) - 13 :]], *others],
+    }
+
+
 def altered(parts, **head):
     return {**parts, "head": {**parts["head"], **head}}
 
@@ -610,7 +619,8 @@ def altered(parts, **head):
         (lambda p: altered(p, pages=0), "page 1 was never published, expected 1 to 0"),
         (lambda p: altered(p, model={}), "'seed'"),
         (lambda p: altered(p, sequence=None), "not supported between"),
-        (lambda p: {**p, "events/1": [[1, 2, 3]]}, "not enough values to unpack"),
+        (lambda p: {**p, "events/1": [[1, 2, 3]]}, "Expected `array` of at least length 13, got 3"),
+        (longer, "cannot be read: Expected `array` of at most length 1[67], got 19"),
         (lambda p: {**p, "events/1": 5}, "'int' object is not iterable"),
     ],
 )

@@ -27,10 +27,9 @@ from connectors.worker.compatibility import (
     check_alone,
     check_signed,
     signature,
-    source_of,
 )
 from connectors.worker.losses import FORGOTTEN, Losses
-from connectors.worker.settings import LoopSettings
+from connectors.worker.settings import LoopSettings, source_of
 from streamgp.apps.console import confirm, number, progress
 from streamgp.apps.deployment.contents import NO_LOOP, Learned, loops_in, losses_of
 from streamgp.apps.deployment.deployment import Deployment, all_of, build_loops, damage, visit

@@ -7,10 +7,11 @@ snapshot and in what is published piece by piece.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
+from operator import attrgetter
 from struct import Struct
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
@@ -19,10 +20,12 @@ from streamgp.common.feature_values import features_of, plain_features
 from streamgp.interactive.conversation_record import GivenLabel, Question, Record
 from streamgp.interactive.event_store import EventStore, PlainRecord
 from streamgp.interactive.learner import SkepticalLearner
-from streamgp.interactive.messages import Event, LabelledExample
+from streamgp.interactive.messages import Event, LabelledExample, Origin
 from streamgp.interactive.moderator import Moderator
 from streamgp.interactive.rollback import FULL_CREDIT
 from streamgp.interactive.state.snapshot import Snapshot
+from streamgp.interactive.transitions import State as ConversationState
+from streamgp.interactive.validation import plain_excerpt
 
 
 def head_of(model: Any, memory: EventStore, moderator: Moderator) -> State:
@@ -90,6 +93,82 @@ def resume(
     moderator.consensus.sequence = int(head["sequence"])
 
 
+# --- A conversation, as it is written.
+#
+# An array without names, for it is written often: the fields in their order, those at the end that
+# are at their default left out. Topics hold these arrays for ever. A field may only be added at the
+# end, with a default; a reader that does not know it refuses the array instead of losing it.
+
+
+_Number: TypeAlias = int | float  # as it came: it is written again as it was read
+
+
+class _Question(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """The last question about an event, and the number of its alarm."""
+
+    request_id: str
+    expires_at: _Number | None
+    alarm: int | None
+
+
+class _Label(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """The label that stands."""
+
+    y: bool | int | float | str
+    origin: Origin
+    answer_id: str
+    annotator: str | None
+    late: bool
+    privileged: dict[str, Any] | None
+    std: _Number | None = None
+
+
+class _Conversation(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """A conversation; what the fields mean is told in `Record`."""
+
+    serial: int
+    event_id: str
+    key: str | None
+    occurred_at: _Number
+    x: dict[str, Any] | list[list[Any]] | None
+    state: ConversationState
+    standing: str | None
+    was_asked: bool
+    n_challenges: int
+    revision: int
+    answer_ids: list[str]
+    request: _Question | None
+    word: _Label | None
+    asked_back_at: _Number | None = None
+    is_given_back: bool = False
+    delayed_s: _Number = 0.0
+    excerpt: dict[str, list[float]] | None = None
+
+
+def _getter(kind: type[msgspec.Struct], of_event: Collection[str] = ()) -> attrgetter[Any]:
+    """Return what reads the fields of an array from the object that it is about, in order."""
+    names = kind.__struct_fields__
+    return attrgetter(*(f"event.{name}" if name in of_event else name for name in names))
+
+
+_fields_of_record = _getter(_Conversation, ("event_id", "key", "occurred_at", "x", "excerpt"))
+_fields_of_label = _getter(_Label)
+_X, _ANSWER_IDS, _REQUEST, _WORD, _EXCERPT = map(
+    _Conversation.__struct_fields__.index, ("x", "answer_ids", "request", "word", "excerpt")
+)
+_PRIVILEGED = _Label.__struct_fields__.index("privileged")
+
+
+def _shortened(array: list[Any], kind: type[msgspec.Struct]) -> list[Any]:
+    """Leave out the fields at the end that are at their default."""
+    defaults = kind.__struct_defaults__
+    n = len(array) - len(defaults)
+    if tuple(array[n:]) != defaults:  # seldom
+        n = max(i + 1 for i in range(n, len(array)) if array[i] != defaults[i - n])
+    del array[n:]
+    return array
+
+
 def plain_record(record: Record, alarm: int | None, *, with_x: bool = True) -> PlainRecord:
     """Return a conversation as plain values.
 
@@ -103,43 +182,18 @@ def plain_record(record: Record, alarm: int | None, *, with_x: bool = True) -> P
         Whether with the features; without them, somebody else must know them.
 
     """
-    event, request, word = record.event, record.request, record.word
-    return [
-        record.serial,
-        event.event_id,
-        event.key,
-        event.occurred_at,
-        _plain_x(record) if with_x else None,
-        record.state,
-        record.standing,
-        record.was_asked,
-        record.n_challenges,
-        record.revision,
-        record.answer_ids.copy(),
-        None if request is None else [request.request_id, request.expires_at, alarm],
-        None
-        if word is None
-        else [
-            word.y,
-            word.origin,
-            word.answer_id,
-            word.annotator,
-            word.late,
-            None if word.privileged is None else dict(word.privileged),
-            # Without one as it was before there were any: snapshots stay what they are.
-            *(() if word.std is None else (word.std,)),
-        ],
-        *_seldom(record),
-    ]
-
-
-def _seldom(record: Record) -> list[Any]:
-    # Of most conversations nothing, as it was before there was any: snapshots stay what they are.
-    if record.delayed_s:
-        return [record.asked_back_at, record.is_given_back, record.delayed_s]
-    if record.is_given_back:
-        return [record.asked_back_at, True]
-    return [] if record.asked_back_at is None else [record.asked_back_at]
+    plain = list(_fields_of_record(record))
+    plain[_X] = _plain_x(record) if with_x else None
+    plain[_ANSWER_IDS] = record.answer_ids.copy()
+    request, word = record.request, record.word
+    if request is not None:
+        plain[_REQUEST] = [request.request_id, request.expires_at, alarm]
+    if word is not None:
+        label = list(_fields_of_label(word))
+        label[_PRIVILEGED] = None if word.privileged is None else dict(word.privileged)
+        plain[_WORD] = _shortened(label, _Label)
+    plain[_EXCERPT] = plain_excerpt(record.event.excerpt)
+    return _shortened(plain, _Conversation)
 
 
 def _plain_x(record: Record) -> Any:
@@ -164,40 +218,50 @@ def record_of(
         Finds the example of an event, for conversations without features.
 
     """
-    serial, event_id, key, occurred_at, x, state, standing, asked, n, revision, *rest = plain
-    answer_ids, request, word, *seldom = rest
+    try:
+        told = msgspec.convert(plain, _Conversation)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"a conversation cannot be read: {error}") from None
+    event_id, x = told.event_id, told.x
     if x is None:
         example = learned(event_id)
         if example is None:
             raise ValueError(f"event {event_id!r} has neither features nor a labelled example")
-        x = example.x
+        features = example.x
     else:
-        x = features_of(x)
-    record = Record(Event(event_id=event_id, key=key, x=x, occurred_at=occurred_at))
-    record.serial = serial
-    record.state = state
-    record.standing = standing
-    record.was_asked = asked
-    record.asked_back_at = seldom[0] if seldom else None
-    record.is_given_back = len(seldom) > 1 and seldom[1]
-    record.delayed_s = seldom[2] if len(seldom) > 2 else 0.0
-    record.n_challenges = n
-    record.revision = revision
-    record.answer_ids = list(answer_ids)
-    alarm = None
+        features = features_of(x)
+    record = Record(
+        Event(
+            event_id=event_id,
+            key=told.key,
+            x=features,
+            occurred_at=told.occurred_at,
+            excerpt=told.excerpt,
+        )
+    )
+    record.serial = told.serial
+    record.state = told.state
+    record.standing = told.standing
+    record.was_asked = told.was_asked
+    record.asked_back_at = told.asked_back_at
+    record.is_given_back = told.is_given_back
+    record.delayed_s = told.delayed_s
+    record.n_challenges = told.n_challenges
+    record.revision = told.revision
+    record.answer_ids = told.answer_ids
+    alarm, request, label = None, told.request, told.word
     if request is not None:
-        request_id, expires_at, alarm = request
-        record.request = Question(request_id=request_id, expires_at=expires_at)
-    if word is not None:
-        y, origin, answer_id, annotator, late, privileged, *std = word
+        alarm = request.alarm
+        record.request = Question(request_id=request.request_id, expires_at=request.expires_at)
+    if label is not None:
         record.word = GivenLabel(
-            y=y,
-            origin=origin,
-            answer_id=answer_id,
-            annotator=annotator,
-            late=late,
-            privileged=privileged,
-            std=std[0] if std else None,
+            y=label.y,
+            origin=label.origin,
+            answer_id=label.answer_id,
+            annotator=label.annotator,
+            late=label.late,
+            privileged=label.privileged,
+            std=label.std,
         )
     return record, alarm
 

@@ -7,7 +7,7 @@ import pytest
 import connectors.kafka.worker_client as link_module
 from connectors.worker import progress
 from connectors.worker.logging import Journal
-from connectors.worker.progress import ProgressReports
+from connectors.worker.worker import ProgressReports
 from tests.helpers.kafka_cases import (
     copy_all,
     linked,

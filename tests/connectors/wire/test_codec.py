@@ -1,6 +1,6 @@
 import json
 import random
-from dataclasses import fields, is_dataclass
+from dataclasses import FrozenInstanceError, fields, is_dataclass, replace
 
 import numpy as np
 import pytest
@@ -64,6 +64,7 @@ def decisions(draw):
 
 
 neighbours = st.builds(Neighbour, event_id=maybe_text, x=xs, y=labels, distance=floats)
+excerpts = st.none() | st.dictionaries(texts, st.lists(floats, max_size=3), max_size=2)
 request_fields = {
     "request_id": texts,
     "event_id": texts,
@@ -74,6 +75,7 @@ request_fields = {
     "threshold": floats,
     "requested_at": floats,
     "expires_at": st.none() | floats,
+    "excerpt": excerpts,
 }
 
 
@@ -107,6 +109,7 @@ def messages():
             occurred_at=floats,
             y=st.none() | labels,
             truth=st.none() | labels,
+            excerpt=excerpts,
         ),
         st.builds(
             Prediction,
@@ -167,6 +170,37 @@ def strictly(value):
 
 def event(**changes):
     return Event(**{"event_id": "e1", "x": {"light": 0.5}, "occurred_at": 10.0, **changes})
+
+
+def samples():
+    x = {"light": 0.5, 3: -1, 2.5: True, "name": "ü"}
+    decision = Decision.of(0.3, 0.1, "SkepticalAsk")
+    request = {
+        "request_id": "e1/label",
+        "event_id": "e1",
+        "key": "ann",
+        "x": x,
+        "reason": "unsure",
+        "score": 0.3,
+        "threshold": 0.1,
+        "requested_at": 1.5,
+        "expires_at": 2.5,
+    }
+    near = Neighbour(event_id="e0", x=x, y="home", distance=0.25)
+    challenge = {"given": 1.0, "suggested": True, "probability_wrong": 0.9, "neighbours": (near,)}
+    return [
+        event(x=x, y="home", truth=3),
+        Prediction(
+            event_id="e1", y="a", proba={"a": 0.5, 1.0: 0.5}, decision=decision, n_learned=3, at=1.0
+        ),
+        LabelRequest(**request),
+        Challenge(**request, **challenge),
+        Cancel(request_id="e1/label", why="gone", at=3.0),
+        Answer(answer_id="a", event_id="e1", y=2, answered_at=1.0, privileged={"a": [1, {"b": 2}]}),
+        LabelledExample(event_id="e1", sequence=1, x=x, y=1, origin="asked", learned_at=2.0),
+        Expired(request_id="e1/label", event_id="e1", at=4.0),
+        Rejected(subject="row 3", fault="malformed", reason="why", at=5.0),
+    ]
 
 
 def wire(kind="event", **changes):
@@ -388,6 +422,25 @@ def test_bytes_that_hold_no_message_say_which_field_is_wrong(data, match):
         decode(data)
 
 
+@pytest.mark.parametrize("message", samples(), ids=lambda message: type(message).__name__)
+def test_what_is_decoded_is_the_message_itself(message):
+    """Not a class of the wire that looks like it: it can be told, compared and copied."""
+    found = decode(encode(message))
+    assert type(found) is type(message)
+    assert replace(found) == found == message
+    with pytest.raises(FrozenInstanceError):
+        found.key = "bob"
+
+
+def test_a_second_type_in_one_message_is_refused():
+    for data in (
+        b'{"type":"event","type":"answer","version":1,"event_id":"e","x":{},"occurred_at":1}',
+        b'{"type":"rejected","fault":"odd","type":"event","version":1}',
+    ):
+        with pytest.raises(DecodeError, match=r"^(event|answer): "):
+            decode(data)
+
+
 def test_nesting_is_measured_outside_of_texts():
     deep_text = '["' * 100
     assert decode(wire(z=nested(31), event_id=deep_text)).event_id == deep_text
@@ -422,37 +475,6 @@ def test_a_text_without_end_takes_no_time():
     data = b"[" * 40 + b'"' + b'\\"' * (MAX_INPUT_BYTES // 2 - 40)
     with pytest.raises(DecodeError):
         decode(data)
-
-
-def samples():
-    x = {"light": 0.5, 3: -1, 2.5: True, "name": "ü"}
-    decision = Decision.of(0.3, 0.1, "SkepticalAsk")
-    request = {
-        "request_id": "e1/label",
-        "event_id": "e1",
-        "key": "ann",
-        "x": x,
-        "reason": "unsure",
-        "score": 0.3,
-        "threshold": 0.1,
-        "requested_at": 1.5,
-        "expires_at": 2.5,
-    }
-    near = Neighbour(event_id="e0", x=x, y="home", distance=0.25)
-    challenge = {"given": 1.0, "suggested": True, "probability_wrong": 0.9, "neighbours": (near,)}
-    return [
-        event(x=x, y="home", truth=3),
-        Prediction(
-            event_id="e1", y="a", proba={"a": 0.5, 1.0: 0.5}, decision=decision, n_learned=3, at=1.0
-        ),
-        LabelRequest(**request),
-        Challenge(**request, **challenge),
-        Cancel(request_id="e1/label", why="gone", at=3.0),
-        Answer(answer_id="a", event_id="e1", y=2, answered_at=1.0, privileged={"a": [1, {"b": 2}]}),
-        LabelledExample(event_id="e1", sequence=1, x=x, y=1, origin="asked", learned_at=2.0),
-        Expired(request_id="e1/label", event_id="e1", at=4.0),
-        Rejected(subject="row 3", fault="malformed", reason="why", at=5.0),
-    ]
 
 
 FILLED_IN = {

@@ -1,0 +1,172 @@
+"""Why bytes are no message, in one short line: which field is wrong, and what was expected.
+
+Speed does not matter here: the decoder has refused already, and one bad message is read again to
+find the culprit. What stands in the bytes is shown, but cut, and never as control characters.
+
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from math import isfinite
+from typing import Any, get_args, get_type_hints
+
+import msgspec
+
+from streamgp.common.printable import printable
+from streamgp.interactive.messages import MOST_IN_EXCERPT
+
+SMALLEST, LARGEST = -(2**63), 2**63 - 1
+"""Integers that can be written."""
+
+_LONGEST = 500
+_NOWHERE = object()
+_EXPECTED = re.compile(r"Expected (.+?)(?:, got .+)?")
+_MISSING = re.compile(r"Object missing required field `(.+?)`(?: - at `\$\.?(.*)`)?")
+
+
+def one_line(text: str) -> str:
+    r"""Return a text as one line of at most 500 printable characters, fit for logs and terminals.
+
+    Examples
+    --------
+    >>> one_line("got 'a\nb\x1b[2J'")
+    "got 'a\\nb\\x1b[2J'"
+
+    """
+    text = cut(text, _LONGEST)
+    return cut(printable(text), _LONGEST)
+
+
+def cut(text: str, most: int = 80) -> str:
+    """Return the beginning of a text."""
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def explain(
+    data: bytes, error: Exception, types: Mapping[str, type], kind: str | None = None
+) -> str:
+    """Say what is wrong with bytes that the decoder refused.
+
+    Parameters
+    ----------
+    data
+        The bytes.
+    error
+        What the decoder said.
+    types
+        The messages that they may hold, by the name of their type.
+    kind
+        Type of a message that does not tell it; None if it must.
+
+    Examples
+    --------
+    >>> explain(b"[1, 2]", msgspec.ValidationError(), {})
+    'message must be a JSON object, got [1, 2]'
+
+    """
+    if not data.strip():
+        return "message must be JSON, got nothing"
+    try:
+        plain = json.loads(data, parse_constant=_refuse_constant)
+    except _NotFiniteError as constant:
+        return f"message must hold finite numbers, got {constant}"
+    except ValueError as malformed:
+        return f"message must be JSON, got malformed text: {malformed}"
+    if not isinstance(error, msgspec.ValidationError):
+        text = str(error).removeprefix("JSON is malformed: ")
+        return f"message must be JSON, got malformed text: {text}"
+    if not isinstance(plain, dict):
+        return f"message must be a JSON object, got {_show(plain)}"
+    tag = plain.get("type", kind)
+    if tag is None and "type" not in plain:
+        return f"type must be one of {', '.join(types)}, got none"
+    if not isinstance(tag, str) or tag not in types:
+        return f"type must be one of {', '.join(types)}, got {_show(tag)}"
+    if flaw := _flaw_of_version(plain, needed=kind is None):
+        return f"{tag}: {flaw}"
+    return f"{tag}: {_flaw_of_field(plain, str(error), types[tag])}"
+
+
+def _flaw_of_version(plain: dict[str, Any], *, needed: bool) -> str | None:
+    version = plain.get("version", None if needed else 1)
+    if version == 1 and version is not True:
+        return None
+    if "version" not in plain:
+        return "version must be 1, got none"
+    major = "" if not isinstance(version, int) or version < 2 else ", an unknown major version"
+    return f"version must be 1, got {_show(version)}{major}"
+
+
+def _flaw_of_field(plain: dict[str, Any], error: str, kind: type) -> str:
+    if missing := _MISSING.fullmatch(error):
+        where = f" of {missing[2]}" if missing[2] else ""
+        return f"field {missing[1]!r}{where} is missing"
+    what, _, path = error.partition(" - at `$.")
+    out_of_range = what == "Number out of range"
+    is_good = _is_channel if path.startswith("excerpt") else _is_scalar
+    path, value = _follow(plain, path.rstrip("`"), _is_finite if out_of_range else is_good)
+    if expected := _EXPECTED.fullmatch(what):
+        kinds = expected[1].replace("`", "").replace(" | ", " or ")
+        return f"{path or 'message'} must be {kinds}, got {_show(value)}"
+    hints = get_type_hints(kind)
+    if what.startswith("Invalid enum value") and path in hints:
+        kinds = ", ".join(get_args(hints[path]))
+        return f"{path} must be one of {kinds}, got {_show(value)}"
+    if out_of_range:
+        return f"{path} must be finite, got a number beyond 1.8e308"
+    return what
+
+
+class _NotFiniteError(Exception):
+    pass
+
+
+def _refuse_constant(name: str) -> None:
+    raise _NotFiniteError(name)
+
+
+def _follow(value: Any, path: str, is_good: Callable[[Any], bool]) -> tuple[str, Any]:
+    """Find the value at a path of msgspec's, where `[...]` is the first name of no good value.
+
+    With a name given twice, the value may be gone.
+    """
+    for step in re.findall(r"[^.\[\]]+|\.\.\.", path):
+        if step == "..." and isinstance(value, dict):
+            found = [name for name, v in value.items() if not is_good(v)][:1]
+            for step in found:
+                path = path.replace("[...]", f"[{cut(repr(step))}]", 1)
+        try:
+            value = value[int(step)] if isinstance(value, list) else value[step]
+        except (LookupError, TypeError, ValueError):
+            return path, _NOWHERE
+    return path, value
+
+
+def _is_finite(value: Any) -> bool:
+    """Say whether all numbers at any depth are finite."""
+    if isinstance(value, dict | list):
+        return all(map(_is_finite, value.values() if isinstance(value, dict) else value))
+    return not isinstance(value, float) or isfinite(value)
+
+
+def _is_scalar(value: Any) -> bool:
+    if isinstance(value, bool | str):
+        return True
+    if isinstance(value, float):
+        return isfinite(value)
+    return isinstance(value, int) and SMALLEST <= value <= LARGEST
+
+
+def _is_channel(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) <= MOST_IN_EXCERPT
+        and all(isinstance(v, int | float) and not isinstance(v, bool) for v in value)
+    )
+
+
+def _show(value: Any) -> str:
+    return "another value" if value is _NOWHERE else cut(json.dumps(value, ensure_ascii=False))
