@@ -1,9 +1,10 @@
 # What .ci/run and .ci/nightly share; sourced by them, in the root of a checkout.
 #
 # Needs git, Python 3.11 or newer as python3, and a package index. Java 17, Maven and openssl, for the
-# real Kafka broker that tests start, are installed with apt-get where they are missing: as root, or
-# with a sudo that asks for no password. Whatever else is needed goes into a temporary folder and into
-# .venv, which git ignores; the broker's jars stay in ~/.cache/streamgp-tests.
+# real Kafka broker that tests start, and Chromium, for the tests of the page, are installed with
+# apt-get where they are missing: as root, or with a sudo that asks for no password. Whatever else is
+# needed goes into a temporary folder and into .venv, which git ignores; the broker's jars stay in
+# ~/.cache/streamgp-tests.
 set -euo pipefail
 exec </dev/null
 
@@ -48,24 +49,36 @@ wait_for() {
 # The last line of pytest in a log: how many passed, and in what time.
 summary() { grep -E '(passed|failed|error).* in [0-9.]+s' "$1" | tail -n 1; }
 
+# Installs packages; the first argument says what else can be done where that fails.
+install_packages() {
+  local otherwise=$1 as_root=()
+  shift
+  [ $# -gt 0 ] || return 0
+  [ "$(id -u)" = 0 ] || as_root=(sudo -n)
+  if ! command -v apt-get >/dev/null || ! "${as_root[@]}" true; then
+    echo "The tests need $*: install them, or $otherwise."
+    exit 1
+  fi
+  "${as_root[@]}" apt-get update -qq
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -qq --no-install-recommends "$@" >/dev/null
+}
+
 java_and_maven() {
   [ -z "${STREAMGP_TEST_KAFKA:-}" ] || return 0
   step 'Java and Maven'
-  local missing=() as_root=()
+  local missing=()
   java -version 2>&1 | grep -qE 'version "(1[7-9]|[2-9][0-9])' || missing+=(openjdk-17-jre-headless)
   command -v mvn >/dev/null || missing+=(maven)
   command -v openssl >/dev/null || missing+=(openssl)
-  if [ ${#missing[@]} -gt 0 ]; then
-    [ "$(id -u)" = 0 ] || as_root=(sudo -n)
-    if ! command -v apt-get >/dev/null || ! "${as_root[@]}" true; then
-      echo "Kafka's tests need ${missing[*]}: install them, or name a broker in STREAMGP_TEST_KAFKA."
-      exit 1
-    fi
-    "${as_root[@]}" apt-get update -qq
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-      apt-get install -qq --no-install-recommends "${missing[@]}" >/dev/null
-  fi
+  install_packages 'name a broker in STREAMGP_TEST_KAFKA' "${missing[@]}"
   java -version 2>&1 | head -n 1
+}
+
+browser() {
+  [ -z "${STREAMGP_TEST_CHROMIUM:-}" ] || return 0
+  step 'Chromium'
+  command -v chromium || install_packages 'name a browser in STREAMGP_TEST_CHROMIUM' chromium
 }
 
 install_tools() {

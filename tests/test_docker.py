@@ -133,7 +133,8 @@ def brought_by(wanted):
 def test_what_the_image_installs_is_what_the_package_asks_for():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     versions = pinned("requirements.txt")
-    for text in project["project"]["dependencies"]:
+    page = project["project"]["optional-dependencies"]["page"]
+    for text in (*project["project"]["dependencies"], *page):
         wanted = Requirement(text)
         assert versions[canonicalize_name(wanted.name)] in wanted.specifier
         assert brought_by(wanted) <= versions.keys()
@@ -266,7 +267,7 @@ def test_every_command_exists_with_its_options(services, tmp_path):
     rooms.main(str(tmp_path / "rooms.csv"))
     commands = started(services)
     assert {arguments[0] for arguments in commands.values()} == {
-        "check", "run", "annotate", "send", "watch"
+        "check", "run", "annotate", "page", "invite", "send", "watch"
     }  # fmt: skip
     for name, arguments in commands.items():
         places = {to: str(DOCKER / source) for source, to in mounts(services[name])}

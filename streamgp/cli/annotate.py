@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-import getpass
-import os
 from pathlib import Path
 
 import click
 
 from streamgp.apps.deployment.deployment import broker_option, config_argument
-from streamgp.cli.options import Number
-
-_MAX_NAME = 100
-
-
-def _name(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-    if value is not None and not (
-        value.strip() == value and 0 < len(value) <= _MAX_NAME and value.isprintable()
-    ):
-        raise click.BadParameter(
-            f"expected 1 to {_MAX_NAME} printable characters without spaces around, got {value!r}"
-        )
-    return value
+from streamgp.cli.options import Number, annotator_name, login_name
 
 
 @click.command()
@@ -30,7 +16,7 @@ def _name(_context: click.Context, _parameter: click.Parameter, value: str | Non
     "--as",
     "annotator",
     metavar="NAME",
-    callback=_name,
+    callback=annotator_name,
     help="How the answers are signed; everybody has an error estimate of their own.  "
     "[default: the name you are logged in with]",
 )
@@ -145,12 +131,3 @@ def annotate(
             notes_response_time=not no_response_time,
         )
     click.get_current_context().exit(status)
-
-
-def login_name() -> str:
-    """Return the name that somebody is logged in with, or a number where there is none."""
-    try:
-        name = getpass.getuser().strip()
-    except (KeyError, OSError):
-        name = ""
-    return name if name and name.isprintable() else f"user-{os.getuid()}"

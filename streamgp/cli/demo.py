@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
+import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
-from streamgp.cli.options import path_to
+from streamgp.cli.options import annotator_name, login_name, path_to
+from streamgp.cli.page import address_of, bind_option, check_installed
 
 if TYPE_CHECKING:
     from streamgp.apps.replay.demo import LearnerRun
@@ -53,7 +56,32 @@ Mondrian and adaptive random forest, in the same SkepticalClassifier.
     "other commands on, with a column time (a reading every minute) and rooms by name. A file that "
     "holds something else is left alone.",
 )
-def demo(seed: int, picture: Path | None, no_picture: bool, write: Path | None) -> None:
+@click.option(
+    "--page",
+    "on_page",
+    is_flag=True,
+    help="Answer the questions of a learner yourself, in a browser: readings of the same log come "
+    "in random order, the first four of each room with their label. Needs streamgp[page].",
+)
+@bind_option
+@click.option(
+    "--as",
+    "annotator",
+    metavar="NAME",
+    callback=annotator_name,
+    help="With --page: how you are called there.  [default: the name you are logged in with]",
+)
+@click.option("--no-browser", is_flag=True, help="With --page: open no browser.")
+def demo(
+    seed: int,
+    picture: Path | None,
+    no_picture: bool,
+    write: Path | None,
+    on_page: bool,
+    bind: str,
+    annotator: str | None,
+    no_browser: bool,
+) -> None:
     """Watch five learners tell rooms apart, taught by a careless annotator.
 
     Replays a log that comes with the package: 2000 readings of 7 WiFi signal strengths in 4 rooms,
@@ -66,9 +94,15 @@ def demo(seed: int, picture: Path | None, no_picture: bool, write: Path | None) 
       streamgp demo
       streamgp demo --seed 7 --picture curves.svg
       streamgp demo --write rooms.csv
+      streamgp demo --page
     """
+    if on_page:
+        _check_alone("page", "bind", "annotator", "no_browser", why="--page plays a stream")
+        _show_page(bind, annotator, opens_browser=not no_browser)
+        return
+    _check_unused("bind", "annotator", "no_browser")
     if write is not None:
-        _check_alone()
+        _check_alone("write", why="--write only writes the log")
         from streamgp.apps.replay.demo import write_room_log
 
         write_room_log(write)
@@ -91,13 +125,58 @@ def demo(seed: int, picture: Path | None, no_picture: bool, write: Path | None) 
         click.get_current_context().exit(130)
 
 
-def _check_alone() -> None:
+def _show_page(bind: str, annotator: str | None, *, opens_browser: bool) -> None:
+    """Play the stream until the page is closed by a signal."""
+    check_installed()
+    from streamgp.apps.page.program import serve_alone
+    from streamgp.apps.replay.demo_stream import DemoStream
+    from streamgp.apps.worker.logging import start_log
+
+    address = address_of(bind)
+    start_log("text")
+    logging.getLogger("streamgp.worker").setLevel(logging.ERROR)
+    stream = DemoStream()
+
+    def show(url: str) -> None:
+        stream.start()
+        click.echo(f"page: {url}  (Ctrl-C ends it)")
+        if opens_browser:
+            webbrowser.open(url)
+
+    status = serve_alone(
+        stream.topics,
+        address,
+        annotator=annotator or login_name(),
+        accuracy=stream.accuracy,
+        is_ready=show,
+        trouble=lambda: stream.trouble,
+    )
+    stream.close()
+    click.get_current_context().exit(status)
+
+
+def _check_alone(*names: str, why: str) -> None:
     """Refuse options that would change nothing."""
+    for parameter in _given():
+        if parameter.name not in (*names, "on_page"):
+            raise click.UsageError(f"{why}; leave out {parameter.opts[0]}")
+
+
+def _check_unused(*names: str) -> None:
+    """Refuse options of the page where there is none."""
+    for parameter in _given():
+        if parameter.name in names:
+            raise click.UsageError(f"{parameter.opts[0]} is of use with --page only")
+
+
+def _given() -> list[click.Parameter]:
+    """Return the options that stand on the command line."""
     context = click.get_current_context()
-    for parameter in context.command.params:
-        name = parameter.name or ""
-        if name != "write" and context.get_parameter_source(name) == ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"--write only writes the log; leave out {parameter.opts[0]}")
+    return [
+        parameter
+        for parameter in context.command.params
+        if context.get_parameter_source(parameter.name or "") == ParameterSource.COMMANDLINE
+    ]
 
 
 def _check_picture(picture: Path, no_picture: bool) -> None:

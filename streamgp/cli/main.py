@@ -23,6 +23,7 @@ from streamgp.cli.annotate import annotate
 from streamgp.cli.demo import demo
 from streamgp.cli.init import COMPLETE_VARIABLE, completion, init
 from streamgp.cli.maintenance import dead_letters, forget, migrate, rebuild, recover
+from streamgp.cli.page import invite, page
 from streamgp.cli.replay import replay
 from streamgp.cli.report import report
 from streamgp.cli.send import send
@@ -129,6 +130,8 @@ def cli() -> None:
                                   streamgp run worker.toml --create-topics
     Feed it a recorded log:       streamgp send worker.toml log.csv --label activity
     Answer its questions:         streamgp annotate worker.toml
+    Or in a browser:              streamgp page worker.toml --as ann
+    Let others answer there:      streamgp invite worker.toml ben
     See workers at their work:    streamgp watch worker.toml
     Complete words with Tab:      streamgp completion --help
 
@@ -147,6 +150,8 @@ cli.add_command(check)
 cli.add_command(run)
 cli.add_command(send)
 cli.add_command(annotate)
+cli.add_command(page)
+cli.add_command(invite)
 cli.add_command(watch)
 cli.add_command(dead_letters)
 cli.add_command(rebuild)

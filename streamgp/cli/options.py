@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import getpass
+import os
 from collections.abc import Callable
 from math import nan
 from pathlib import Path
@@ -105,3 +107,32 @@ def path_to(what: str) -> Callable[[click.Context, click.Parameter, str | None],
         return None if value is None else Path(value)
 
     return path
+
+
+# --- How an annotator is called.
+
+
+MAX_ANNOTATOR = 100
+
+
+def annotator_name(
+    _context: click.Context, _parameter: click.Parameter, value: str | None
+) -> str | None:
+    """Refuse what is no name of an annotator."""
+    if value is not None and not (
+        value.strip() == value and 0 < len(value) <= MAX_ANNOTATOR and value.isprintable()
+    ):
+        raise click.BadParameter(
+            f"expected 1 to {MAX_ANNOTATOR} printable characters without spaces around, "
+            f"got {value!r}"
+        )
+    return value
+
+
+def login_name() -> str:
+    """Return the name that somebody is logged in with, or a number where there is none."""
+    try:
+        name = getpass.getuser().strip()
+    except (KeyError, OSError):
+        name = ""
+    return name if name and name.isprintable() else f"user-{os.getuid()}"

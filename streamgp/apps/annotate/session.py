@@ -15,12 +15,13 @@ from msgspec.structs import replace
 
 from connectors.annotation.inbox import CannotUndoError, Question
 from connectors.annotation.label_text import shown_label
+from connectors.annotation.sender import AnswerSender
 from connectors.topics import RefusedError, Topics
 from connectors.wire.outbound import Outbound
 from streamgp.apps.annotate.choices import Choice, Choices
 from streamgp.apps.annotate.commands import Command, Face, UnclearLineError, said
 from streamgp.apps.annotate.question_view import View
-from streamgp.apps.annotate.sender import PROGRAM, SOURCE, AnswerSender
+from streamgp.apps.annotate.scheduled_answers import PROGRAM, SOURCE
 from streamgp.apps.annotate.simulated import Simulation, Truths, read_truths
 from streamgp.apps.annotate.subscription import LOOK_S, Sitting, Subscription
 from streamgp.apps.console import (

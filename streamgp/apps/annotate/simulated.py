@@ -15,13 +15,13 @@ from typing import Any, TypeAlias
 
 import click
 
+from connectors.annotation.feed import DeskFeed, Told, understood
 from connectors.annotation.inbox import AnnotationInbox, Question
 from connectors.tables.cells import is_integer_text, is_missing, key_of, label_of, target_of
 from connectors.tables.readers import Row, TableError, open_table
 from connectors.topics import BrokerError, Reader, RefusedError, Topics, Writer
 from connectors.wire.inbound import TakenBack
-from streamgp.apps.annotate.sender import PROGRAM, Counts, UnderWay
-from streamgp.apps.annotate.subscription import DeskFeed, Told, understood
+from streamgp.apps.annotate.scheduled_answers import PROGRAM, Counts, UnderWay
 from streamgp.apps.recorded_logs import prefixes
 from streamgp.base import Label
 from streamgp.interactive.messages import Answer, Challenge, Event, LabelledExample, LabelRequest

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from connectors.annotation.sender import AnswerSender
 from connectors.topics import Outgoing
 from streamgp.apps.annotate.commands import Command
 from streamgp.apps.annotate.question_view import View
-from streamgp.apps.annotate.sender import AnswerSender
 from streamgp.apps.annotate.session import Answering
 from streamgp.apps.annotate.subscription import Sitting
 from streamgp.interactive import Answer, LabelledExample

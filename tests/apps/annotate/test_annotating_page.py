@@ -12,6 +12,8 @@ from streamgp.apps.annotate.session import SEND_FOR_S
 from streamgp.apps.annotate.simulated import MAX_TRUTHS
 from streamgp.apps.annotate.terminal_ui import DEAF_S
 from streamgp.cli.annotate import annotate
+from streamgp.cli.demo import demo
+from streamgp.cli.page import invite, page
 from streamgp.cli.send import send
 
 PAGE = Path(__file__).parents[3] / "docs" / "annotating.md"
@@ -21,7 +23,12 @@ TEXT = " ".join(PAGE.read_text(encoding="utf-8").split())
 
 
 def test_options_on_the_page_are_options_of_the_commands() -> None:
-    known = {name for command in (annotate, send) for p in command.params for name in p.opts}
+    known = {
+        name
+        for command in (annotate, send, page, invite, demo)
+        for p in command.params
+        for name in p.opts
+    }
     assert set(re.findall(r"--[a-z][a-z-]+", TEXT)) <= known
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from connectors.annotation.sender import AnswerSender
 from connectors.memory import MemoryTopics
 from connectors.topics import Outgoing
-from streamgp.apps.annotate.sender import AnswerSender
 from tests.helpers.deskwork import Broken, until
 
 
@@ -85,3 +85,18 @@ def test_error_of_our_own_is_raised_where_it_is_seen() -> None:
     courier.send(outgoing(0))
     with pytest.raises(TypeError, match="no writer at all"):
         until(lambda: courier.n_unsent == 0)
+
+
+def test_a_record_is_reported_safe_only_once_the_broker_has_it() -> None:
+    topics = Broken(MemoryTopics())
+    topics.writes_fail = True
+    courier = AnswerSender(lambda: topics.writer("annotate"), pause_s=0.0)
+    safe: list[int] = []
+    for n in range(3):
+        courier.send(outgoing(n), lambda n=n: safe.append(n))  # type: ignore[misc]
+    until(lambda: courier.trouble is not None)
+    assert safe == []
+    topics.writes_fail = False
+    until(lambda: len(safe) == 3)
+    assert safe == [0, 1, 2]
+    assert courier.finish(20.0) == 0

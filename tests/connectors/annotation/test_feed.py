@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from connectors.annotation.feed import TURN_S, DeskFeed
 from connectors.annotation.inbox import AnnotationInbox
 from connectors.topics import Outgoing
 from connectors.wire.inbound import TakenBack
 from connectors.wire.outbound import Outbound
-from streamgp.apps.annotate.subscription import TURN_S, DeskFeed
 from streamgp.interactive import Answer, LabelledExample
 from tests.helpers.deskwork import Clock, Town, label_request
 

@@ -1,0 +1,1 @@
+"""Answers of people in a browser."""

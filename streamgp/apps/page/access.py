@@ -1,0 +1,403 @@
+"""Access to the page: hosts, tokens, origins, sizes and rates; every refused request is logged.
+
+Middleware around the whole application. What it lets pass comes from an annotator who is known,
+from the page itself, in the form that is expected, and not too often. The annotator's name comes
+from here alone, never from what a request says.
+
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, unquote
+
+import msgspec
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from streamgp.apps.page.address import LOOPBACK_NAMES, host_name
+from streamgp.apps.page.invites import Invites, Person
+
+MAX_BODY = 64 * 1024
+"""Bytes that a request may bring."""
+MAX_STREAMS = 4
+"""Streams of events that one token may have open."""
+RATE, BURST = 20.0, 300.0
+"""Requests a second that one token may go on with, and how many at once."""
+HEADER = "x-streamgp"
+AS_HEADER = "x-streamgp-as"
+"""Whose answer the page believes to send, percent-encoded; it gives nobody a name."""
+COOKIE_AGE_S = 400 * 86_400
+"""The longest that browsers keep a cookie."""
+SECURITY_HEADERS = {
+    "content-security-policy": "default-src 'self'; object-src 'none'; base-uri 'none'; "
+    "frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+_SAFE_METHODS = ("GET", "HEAD")
+_MAX_BUCKETS = 10_000
+
+_log = logging.getLogger("streamgp.page")
+
+
+def say(level: int, event: str, /, **fields: Any) -> None:
+    """Log one event with its fields; never a label, an id, a name or a secret."""
+    _log.log(level, event, extra={"fields": fields})
+
+
+class Refused(Exception):  # noqa: N818 (an answer to the client, and no error of ours)
+    """A request that is answered with an error.
+
+    Parameters
+    ----------
+    status
+        The HTTP status.
+    error
+        What it is, in one word for programs.
+    what
+        What was wrong.
+    expected
+        What was expected instead, or what to do.
+    retry_after_s
+        After how many seconds it may go well, None if it never will.
+
+    """
+
+    def __init__(
+        self,
+        status: int,
+        error: str,
+        what: str,
+        expected: str,
+        *,
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(what)
+        self.status = status
+        self.error = error
+        self.what = what
+        self.expected = expected
+        self.retry_after_s = retry_after_s
+
+    def response(self) -> Response:
+        """Return what the client gets."""
+        headers = {}
+        if self.retry_after_s is not None:
+            headers["retry-after"] = str(max(1, round(self.retry_after_s)))
+        body = {"error": self.error, "what": self.what, "expected": self.expected}
+        return json_response(body, status=self.status, headers=headers)
+
+
+def json_response(
+    body: Any, *, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    """Return a JSON response that is kept nowhere."""
+    return Response(
+        msgspec.json.encode(body),
+        status_code=status,
+        media_type="application/json",
+        headers={"cache-control": "no-store", **(headers or {})},
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Door:
+    """Where the page is reached, and by whom.
+
+    Parameters
+    ----------
+    hosts
+        Names that a request may ask for, in lower case and without ports.
+    any_address
+        Whether any IP address may be asked for, too; a name of another site's cannot be one.
+    port
+        Where it listens; part of the cookie's name, as cookies know no ports.
+    is_tls
+        Whether TLS ends in front of it.
+    local
+        The annotator where there is no login; None where invites count.
+
+    """
+
+    hosts: frozenset[str] = LOOPBACK_NAMES
+    any_address: bool = False
+    port: int = 0
+    is_tls: bool = False
+    local: Person | None = None
+
+    @property
+    def scheme(self) -> str:
+        """How browsers reach it."""
+        return "https" if self.is_tls else "http"
+
+    @property
+    def cookie(self) -> str:
+        """What the cookie is called; browsers take the prefix with TLS only."""
+        return "__Host-streamgp" if self.is_tls else f"streamgp-{self.port}"
+
+    def set_cookie(self, response: Response, token: str) -> None:
+        """Let a browser keep a token."""
+        response.set_cookie(
+            self.cookie,
+            token,
+            max_age=COOKIE_AGE_S,
+            path="/",
+            secure=self.is_tls,
+            httponly=True,
+            samesite="strict",
+        )
+
+    def allows(self, host: str) -> bool:
+        """Say whether the header Host names this page."""
+        name = host_name(host)
+        return name in self.hosts or (self.any_address and _is_address(name))
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return False
+    return True
+
+
+class Rates:
+    """Token buckets: each client may do so much a second, and a burst at once.
+
+    Examples
+    --------
+    >>> rates = Rates(rate=2.0, burst=2.0)
+    >>> [rates.wait_s("ann", now=0.0) for _ in range(3)], rates.wait_s("bob", now=0.0)
+    ([0.0, 0.0, 0.5], 0.0)
+
+    """
+
+    # _buckets  what is left of each client's burst, and when that was so
+    def __init__(self, *, rate: float = RATE, burst: float = BURST) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._buckets: dict[str, tuple[float, float]] = {}
+
+    def wait_s(self, client: str, now: float) -> float:
+        """Take one from a client's bucket, or return for how long it has to wait for it."""
+        left, at = self._buckets.pop(client, (self._burst, now))
+        left = min(self._burst, left + (now - at) * self._rate)
+        is_due = left >= 1.0
+        self._buckets[client] = (left - 1.0 if is_due else left, now)
+        if len(self._buckets) > _MAX_BUCKETS:
+            del self._buckets[next(iter(self._buckets))]
+        return 0.0 if is_due else (1.0 - left) / self._rate
+
+
+@dataclass(slots=True)
+class Traffic:
+    """Counts of requests, of all annotators together.
+
+    Attributes
+    ----------
+    requests
+        By route, method and status.
+    refused
+        By error.
+    streams
+        Open streams of events, by token.
+
+    """
+
+    requests: Counter[tuple[str, str, int]] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    streams: Counter[str] = field(default_factory=Counter)
+
+
+class Guard:
+    """ASGI middleware that lets in whom the door is for.
+
+    Parameters
+    ----------
+    app
+        The application.
+    door
+        Where the page is reached.
+    invites
+        Who is invited; None where there is no login.
+    traffic
+        What is counted.
+    routes
+        Templates of paths by the name of their endpoint: what a log may hold of a path.
+    clock
+        Seconds that never go back.
+
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        door: Door,
+        invites: Invites | None,
+        traffic: Traffic,
+        routes: Mapping[Any, str],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._app = app
+        self._door = door
+        self._invites = invites
+        self._traffic = traffic
+        self._routes = routes
+        self._clock = clock
+        self._rates = Rates()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        status = 0
+
+        async def send_secured(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                for name, value in SECURITY_HEADERS.items():
+                    headers[name] = value
+            await send(message)
+
+        try:
+            self._check(scope)
+            await self._app(scope, receive, send_secured)
+        except Refused as refused:
+            scope["streamgp.error"] = refused.error
+            await refused.response()(scope, receive, send_secured)
+        # Whatever fails in answering one request must not tell the client, or the log, of the rest.
+        except Exception as error:
+            if status:
+                raise  # half an answer was given; the connection ends
+            scope["streamgp.error"] = "internal"
+            scope["streamgp.cause"] = place_of(error)
+            failed = Refused(500, "internal", "the server has failed", "tell who runs this page")
+            await failed.response()(scope, receive, send_secured)
+        finally:
+            self._note(scope, status)
+
+    def _check(self, scope: Scope) -> None:
+        """Raise Refused for what may not come in; say in the scope who it is."""
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
+        if not self._door.allows(host):
+            raise Refused(
+                403,
+                "wrong_host",
+                "this page is not known under the name that was asked for",
+                "the address that `streamgp page` has printed; other names need --host NAME",
+            )
+        if not scope["path"].startswith("/api/") or scope["path"] == "/api/openapi.json":
+            return
+        if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+            raise Refused(403, "wrong_site", "another site has asked", "requests of the page")
+        person = self._person(headers)
+        if person is None:
+            raise Refused(
+                401,
+                "no_token",
+                "this browser has no invite, or it was taken back",
+                "a link as `streamgp invite` prints it",
+            )
+        scope["streamgp.person"] = person
+        # On a shared device, what one annotator has left behind must not be sent as another's.
+        if unquote(headers.get(AS_HEADER, quote(person.name))) != person.name:
+            raise Refused(
+                403,
+                "other_person",
+                "this browser belongs to another annotator now",
+                "requests of the annotator to whom the page belongs",
+            )
+        if scope["method"] not in _SAFE_METHODS:
+            self._check_writing(headers, host)
+        wait_s = self._rates.wait_s(person.token_id, self._clock())
+        if wait_s:
+            raise Refused(
+                429,
+                "too_many_requests",
+                "too many requests from one browser",
+                f"at most {RATE:g} a second in the long run",
+                retry_after_s=wait_s,
+            )
+
+    def _check_writing(self, headers: Headers, host: str) -> None:
+        if headers.get("origin") != f"{self._door.scheme}://{host}":
+            raise Refused(
+                403, "wrong_origin", "another site has sent this", "the header Origin of the page"
+            )
+        if headers.get(HEADER) != "1":
+            raise Refused(
+                403, "no_header", "the header X-Streamgp is missing", "the header X-Streamgp: 1"
+            )
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            raise Refused(
+                415, "no_json", "the body is not JSON", "the header Content-Type: application/json"
+            )
+        length = headers.get("content-length", "0")
+        if not length.isascii() or not length.isdigit() or int(length[:20]) > MAX_BODY:
+            raise too_large()
+
+    def _person(self, headers: Headers) -> Person | None:
+        if self._invites is None:
+            return self._door.local
+        token = _cookie(headers, self._door.cookie)
+        return None if token is None else self._invites.person(token)
+
+    def _note(self, scope: Scope, status: int) -> None:
+        """Count a request, and log it if it was refused."""
+        # Paths hold ids, and links are secrets: only the route is logged and counted.
+        route = self._routes.get(scope.get("endpoint"), "other")
+        method = scope["method"] if scope["method"] in _METHODS else "other"
+        self._traffic.requests[route, method, status] += 1
+        if status >= 400:
+            error = scope.get("streamgp.error", "http")
+            self._traffic.refused[error] += 1
+            cause = scope.get("streamgp.cause")
+            say(
+                logging.WARNING if cause is None else logging.ERROR,
+                "refused",
+                status=status,
+                method=method,
+                route=route,
+                error=error,
+                **({} if cause is None else {"cause": cause}),
+            )
+
+
+_METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")
+
+
+def too_large() -> Refused:
+    """Return what is said to too large a body."""
+    return Refused(413, "too_large", "the body is too large", f"at most {MAX_BODY} bytes")
+
+
+def _cookie(headers: Headers, name: str) -> str | None:
+    for part in headers.get("cookie", "").split(";"):
+        found, _, value = part.strip().partition("=")
+        if found == name:
+            return value
+    return None
+
+
+def place_of(error: BaseException) -> str:
+    """Return where an error was raised, and no text of it: that may hold what annotators said."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} at {frame.filename}:{frame.lineno}"

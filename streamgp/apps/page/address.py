@@ -1,0 +1,189 @@
+"""Address of the page: where it is bound, how it is reached, and what is refused."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import socket
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+
+import click
+
+DEFAULT_BIND = "127.0.0.1:8080"
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where a page is to be reached.
+
+    Parameters
+    ----------
+    host, port
+        The address to bind; port 0 for one that is free.
+    behind_proxy
+        Whether a proxy in front ends TLS.
+    plain_http
+        Whether others may reach it without TLS, as within a private network.
+    names
+        Further names under which browsers ask for it.
+
+    """
+
+    host: str
+    port: int
+    behind_proxy: bool = False
+    plain_http: bool = False
+    names: tuple[str, ...] = ()
+
+
+def parse_bind(text: str) -> tuple[str, int]:
+    """Return host and port of an address.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+
+    Examples
+    --------
+    >>> parse_bind("127.0.0.1:8080"), parse_bind("[::1]:0"), parse_bind(":8080")
+    (('127.0.0.1', 8080), ('::1', 0), ('0.0.0.0', 8080))
+
+    """
+    host, colon, port = text.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        colon = ""
+    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise ValueError(
+            f"expected HOST:PORT, as in {DEFAULT_BIND} or [::1]:8080, got {text!r:.80}"
+        )
+    return host or "0.0.0.0", int(port)
+
+
+def check_address(address: Address, *, has_login: bool) -> None:
+    """Refuse to be reached by others without TLS, or without a login.
+
+    Raises
+    ------
+    click.UsageError
+        If that could happen.
+
+    """
+    local = is_loopback(address.host)
+    if not has_login and (not local or address.behind_proxy):
+        raise click.UsageError(
+            "--as NAME lets everybody in who can reach the page, so it works on a loopback address "
+            "only, without a proxy; let people in with `streamgp invite`"
+        )
+    if not local and not address.behind_proxy and not address.plain_http:
+        raise click.UsageError(
+            f"{address.host} can be reached by others, and what they send would travel in plain "
+            "text: bind 127.0.0.1 behind a proxy with TLS, or say --behind-proxy where the proxy "
+            "is elsewhere, or --plain-http within a private network"
+        )
+
+
+@contextmanager
+def listening(address: Address) -> Iterator[socket.socket]:
+    """Bind a socket, and close it at the end.
+
+    Raises
+    ------
+    click.ClickException
+        If that cannot be done.
+
+    """
+    where = f"{address.host}:{address.port}"
+    try:
+        found = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        family, kind, protocol, _, place = found[0]
+        bound = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise click.ClickException(
+            f"cannot listen at {where}: {error.strerror or error}; give another --bind"
+        ) from None
+    with closing(bound):
+        try:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind(place)
+            bound.listen(socket.SOMAXCONN)
+        except OSError as error:
+            why = "another program does so" if error.errno == errno.EADDRINUSE else error.strerror
+            raise click.ClickException(
+                f"cannot listen at {where}: {why}; give another --bind, with port 0 for any that "
+                "is free"
+            ) from None
+        yield bound
+
+
+def url_of(address: Address, port: int) -> str:
+    """Return what to open in a browser."""
+    scheme = "https" if address.behind_proxy else "http"
+    if address.names:
+        name = address.names[0]
+        return f"{scheme}://{name}/" if address.behind_proxy else f"{scheme}://{name}:{port}/"
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(address.host, address.host)
+    host = f"[{host}]" if ":" in host and not host.startswith("[") else host
+    return f"{scheme}://{host}:{port}/"
+
+
+def host_name(host: str) -> str:
+    """Return the name in a header Host, without the port.
+
+    Examples
+    --------
+    >>> [host_name(host) for host in ("LocalHost:8080", "[::1]:8080", "example.org.")]
+    ['localhost', '[::1]', 'example.org']
+
+    """
+    host = host.lower()
+    end = host.find("]") + 1 if host.startswith("[") else host.find(":")
+    name = host if end <= 0 else host[:end]
+    return name.removesuffix(".")
+
+
+def hosts_of(bound: str, names: Iterable[str], machine: str) -> tuple[frozenset[str], bool]:
+    """Return the names under which a page is reached, and whether any IP address is one.
+
+    Parameters
+    ----------
+    bound
+        The address to which it is bound.
+    names
+        Further names.
+    machine
+        The name of this machine.
+
+    Examples
+    --------
+    >>> sorted(hosts_of("127.0.0.1", [], "mill")[0])
+    ['127.0.0.1', '[::1]', 'localhost']
+    >>> sorted(hosts_of("0.0.0.0", ["labels.example.org"], "mill")[0] - LOOPBACK_NAMES)
+    ['0.0.0.0', 'labels.example.org', 'mill']
+
+    """
+    further = frozenset(host_name(name) for name in names)
+    if is_loopback(bound):
+        return LOOPBACK_NAMES | further | {_written(bound)}, False
+    return LOOPBACK_NAMES | further | {_written(bound), machine.lower()}, True
+
+
+def _written(address: str) -> str:
+    return f"[{address}]" if ":" in address else address.lower()
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether an address is reached from this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,316 @@
+"""Live desk: the topics, as they grow, in front of many annotators; their answers on the way back.
+
+One event loop owns the desk. A thread reads the topics and hands over what they hold; while they
+are read from the start, at the beginning and after the broker was away, it fills a desk of its own,
+which takes the place of the old one once it knows everything. Another thread writes: what was
+accepted meanwhile leaves together, with one flush.
+
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TypeVar
+
+from connectors.annotation.desk import Accepted, AnnotationDesk
+from connectors.annotation.feed import TURN_S, Received, TopicFeed, hand_over
+from connectors.annotation.sender import AnswerSender
+from connectors.topics import BrokerError, Topics
+from connectors.wire.outbound import Outbound
+from streamgp.apps.page.preferences import AnswerTimes
+from streamgp.interactive.messages import Answer
+
+SOURCE = "/streamgp/page"
+PROGRAM = "page"
+"""How answers are marked as coming from here."""
+LOOK_S = 0.1
+RETRY_S = 1.0
+SAVE_S = 5.0
+"""How long an annotator's browser waits for the broker; then it sends the answer again."""
+_N_KEPT = 1000
+
+T = TypeVar("T")
+
+
+class NotReadyError(Exception):
+    """The topics have not been read to their end yet."""
+
+
+class NotSavedError(Exception):
+    """The broker has not confirmed an answer in time; it is sent on in the background."""
+
+
+class Board:
+    """A desk, and when each annotator has answered."""
+
+    def __init__(self, desk: AnnotationDesk) -> None:
+        self.desk = desk
+        self.times = AnswerTimes()
+
+    def take(self, received: Received) -> None:
+        """Take what was read from the topics."""
+        hand_over(self.desk, received)
+        if isinstance(received.message, Answer):
+            self.note(received.message)
+
+    def note(self, answer: Answer) -> None:
+        """Take note of the time of a reply to a question; corrections are none."""
+        is_first = answer.supersedes is None and answer.request_id is not None
+        if is_first and answer.annotator is not None:
+            self.times.note(answer.annotator, answer.answered_at)
+
+    def turn_over(self) -> None:
+        """Forget what is settled; call it once a minute or so."""
+        self.desk.turn_over()
+
+
+class LiveDesk:
+    """The desk of a running page.
+
+    Parameters
+    ----------
+    topics
+        The topics.
+    make_desk
+        Makes an empty desk.
+    keyed
+        Whether the workers have a learner for each key.
+    clock
+        Tells the time, POSIX seconds.
+
+    Attributes
+    ----------
+    trouble
+        Why the topics cannot be read now, None if they can.
+    n_read
+        Records read so far while the topics are read from their start, then None.
+    failure
+        What ended one of the threads, where it was no trouble with the broker.
+
+    """
+
+    # _board      None until everything was read for the first time
+    # _unsafe     accepted answers that the broker has not confirmed, by id
+    # _recent     the last answers, with their partition: a desk set up anew knows them at once
+    # _listeners  events to be set when something has changed
+    def __init__(
+        self,
+        topics: Topics,
+        make_desk: Callable[[], AnnotationDesk],
+        *,
+        keyed: bool,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.trouble: str | None = None
+        self.n_read: int | None = 0
+        self.failure: BaseException | None = None
+        self._topics = topics
+        self._make_desk = make_desk
+        self._keyed = keyed
+        self._clock = clock
+        self._outbound = Outbound(SOURCE, keyed=keyed)
+        self._board: Board | None = None
+        self._unsafe: dict[str, asyncio.Future[None]] = {}
+        self._recent: deque[tuple[Answer, int | None]] = deque(maxlen=_N_KEPT)
+        self._listeners: set[asyncio.Event] = set()
+        self._stopping = threading.Event()
+        self._reader = threading.Thread(target=self._read, name="page-reader", daemon=True)
+
+    def start(self) -> None:
+        """Begin to read; in the event loop that will own the desk."""
+        self._loop = asyncio.get_running_loop()
+        self._sender = AnswerSender(lambda: self._topics.writer(PROGRAM))
+        self._reader.start()
+
+    async def stop(self, timeout_s: float) -> int:
+        """End; return how many accepted answers were not sent in time."""
+        self._stopping.set()
+        n_unsent = 0
+        if not self.has_failed:
+            n_unsent = await asyncio.to_thread(self._sender.finish, timeout_s)
+        self._sender.close()
+        await asyncio.to_thread(self._reader.join, timeout_s)
+        return n_unsent
+
+    @property
+    def board(self) -> Board:
+        """The desk and the times of answers; another one after the broker was away.
+
+        Raises
+        ------
+        NotReadyError
+            If the topics have not been read yet.
+
+        """
+        if self._board is None:
+            raise NotReadyError
+        return self._board
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the topics were read once."""
+        return self._board is not None
+
+    @property
+    def n_unsent(self) -> int:
+        """Number of accepted answers that the broker has not confirmed."""
+        return len(self._unsafe)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether one of the threads has ended, which `failure` tells."""
+        if self.failure is None:
+            try:
+                _ = self._sender.trouble
+            except Exception as failure:
+                self.failure = failure
+        return self.failure is not None
+
+    @property
+    def sending_trouble(self) -> str | None:
+        """Why answers cannot be written now, None if they can."""
+        return self._sender.trouble
+
+    def listen(self, event: asyncio.Event) -> None:
+        """Set an event whenever something has changed, until `unlisten`."""
+        self._listeners.add(event)
+
+    def unlisten(self, event: asyncio.Event) -> None:
+        """Leave an event alone."""
+        self._listeners.discard(event)
+
+    def notify(self) -> None:
+        """Tell the listeners that something has changed."""
+        for event in self._listeners:
+            event.set()
+
+    async def save(self, accepted: Iterable[Accepted]) -> None:
+        """Return when the broker has what was accepted.
+
+        Raises
+        ------
+        NotSavedError
+            If that takes too long. The answers are not given up: the same ones, accepted once more,
+            are not sent a second time.
+
+        """
+        waiting = [future for each in accepted if (future := self._send(each)) is not None]
+        self.notify()
+        if waiting:
+            # Shielded: what one client waits for in vain another may still wait for.
+            saved = asyncio.gather(*map(asyncio.shield, waiting))
+            try:
+                await asyncio.wait_for(saved, SAVE_S)
+            except TimeoutError:
+                raise NotSavedError from None
+
+    # --- inside, in the event loop
+
+    def _send(self, accepted: Accepted) -> asyncio.Future[None] | None:
+        """Send an answer unless it was sent; return what tells that it is safe, None if it is."""
+        answer = accepted.answer
+        if answer is None:
+            return None
+        answer_id = answer.answer_id
+        if answer_id in self._unsafe or accepted.again:
+            return self._unsafe.get(answer_id)
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._unsafe[answer_id] = future
+        self._recent.append((answer, accepted.partition))
+        self.board.note(answer)
+        self._sender.send(
+            self._outbound.message(answer, accepted.partition),
+            partial(self._post, partial(self._confirm, answer_id)),
+        )
+        return future
+
+    def _confirm(self, answer_id: str) -> None:
+        future = self._unsafe.pop(answer_id)
+        if not future.done():
+            future.set_result(None)
+
+    def _install(self, board: Board) -> None:
+        for answer, partition in self._recent:
+            board.take(Received(answer, partition or 0, self._clock()))
+        self._board = board
+        self.n_read = None
+        self.trouble = None
+        self.notify()
+
+    def _take(self, board: Board, received: Sequence[Received]) -> None:
+        for each in received:
+            board.take(each)
+        self.notify()
+
+    def _lose(self, trouble: str) -> None:
+        self.trouble = trouble
+        self.notify()
+
+    def _fail(self, failure: BaseException) -> None:
+        self.failure = failure
+        self.notify()
+
+    # --- inside, in the reader's thread
+
+    def _post(self, do: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop has ended, and with it everybody who waits
+            self._loop.call_soon_threadsafe(do)
+
+    def _call(self, do: Callable[[], T]) -> None:
+        """Do something in the event loop, and return when it is done."""
+        done = threading.Event()
+
+        def run() -> None:
+            try:
+                do()
+            except Exception as failure:  # told where the process can be ended
+                self._fail(failure)
+                self._stopping.set()
+            finally:
+                done.set()
+
+        self._post(run)
+        while not done.wait(LOOK_S):
+            if self._stopping.is_set():
+                return
+
+    def _read(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                try:
+                    self._follow()
+                except BrokerError as error:
+                    self._post(partial(self._lose, " ".join(str(error).split())))
+                    self._stopping.wait(RETRY_S)
+        except Exception as failure:  # told where the process can be ended
+            self._post(partial(self._fail, failure))
+
+    def _follow(self) -> None:
+        """Read the topics from their start, until the page ends or the broker is lost."""
+        feed = TopicFeed(self._topics, keyed=self._keyed, with_predictions=True)
+        try:
+            board = Board(self._make_desk())
+            while not feed.caught_up:
+                if self._stopping.is_set():
+                    return
+                for each in feed.read(LOOK_S):
+                    board.take(each)
+                if self._board is None:
+                    self.n_read = feed.n_read
+            self._call(partial(self._install, board))
+            turned = time.monotonic()
+            while not self._stopping.is_set():
+                if received := feed.read(LOOK_S):
+                    self._call(partial(self._take, board, received))
+                if time.monotonic() - turned >= TURN_S:
+                    turned = time.monotonic()
+                    self._call(board.turn_over)
+        finally:
+            with suppress(BrokerError):
+                feed.close()

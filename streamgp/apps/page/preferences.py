@@ -1,0 +1,223 @@
+"""Preferences of annotators: quiet hours, questions a day, least gap; and what follows from them.
+
+A question that an annotator does not want now waits, or goes to another one.
+
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from datetime import datetime, time, timedelta
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo
+
+import msgspec
+from msgspec import Meta
+
+from connectors.storage.snapshots import StateError, read_snapshot, write_snapshot
+from streamgp.apps.page.invites import locked
+
+PREFERENCES = "preferences.json"
+"""The file, beside the invites."""
+_DAY_S = 86_400.0
+# A day of 25 hours, where summer time ends, in the time zone that is farthest behind.
+_KEPT_S = 2 * _DAY_S
+
+Clock = Annotated[str, Meta(pattern=r"^([01]\d|2[0-3]):[0-5]\d\Z", max_length=5)]
+
+
+class Preferences(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What one annotator wants.
+
+    Parameters
+    ----------
+    quiet_from, quiet_to
+        Between these times of the day, "HH:MM", nothing is asked; None for no quiet hours.
+    time_zone
+        Where the annotator is, by its name in the IANA database.
+    per_day
+        Most questions answered on one of the annotator's days; None for any number.
+    gap_s
+        Least time between an answer and the next question, in seconds.
+
+    """
+
+    quiet_from: Clock | None = None
+    quiet_to: Clock | None = None
+    time_zone: Annotated[str, Meta(min_length=1, max_length=100)] = "UTC"
+    per_day: Annotated[int, Meta(ge=0, le=100_000)] | None = None
+    gap_s: Annotated[float, Meta(ge=0, le=_DAY_S)] | None = None
+
+    def zone(self) -> ZoneInfo:
+        """Return the time zone.
+
+        Raises
+        ------
+        ValueError
+            If there is none of this name.
+
+        """
+        try:
+            return ZoneInfo(self.time_zone)
+        except (ValueError, OSError, LookupError):
+            raise ValueError(
+                "time_zone must be a name of the IANA database, as in Europe/Berlin"
+            ) from None
+
+    def day_start(self, now: float) -> float:
+        """Return when the annotator's day has begun, POSIX seconds.
+
+        Examples
+        --------
+        >>> Preferences(time_zone="Europe/Berlin").day_start(1_700_000_000.0)  # 23:13:20 there
+        1699916400.0
+
+        """
+        return _midnight(datetime.fromtimestamp(now, self.zone())).timestamp()
+
+
+class Pause(msgspec.Struct, frozen=True, kw_only=True):
+    """Why nothing is asked now, and until when, POSIX seconds."""
+
+    until: float
+    why: Literal["quiet_hours", "per_day", "gap"]
+
+
+class AnswerTimes:
+    """When each annotator has answered, over the last two days.
+
+    Examples
+    --------
+    >>> times = AnswerTimes()
+    >>> for at in (100.0, 160.0, 130.0):
+    ...     times.note("ann", at)
+    >>> times.last("ann"), times.n_since("ann", 130.0), times.last("bob")
+    (160.0, 2, None)
+
+    """
+
+    def __init__(self) -> None:
+        self._times: dict[str, list[float]] = {}
+
+    def note(self, annotator: str, at: float) -> None:
+        """Take note of an answer; one that is noted again changes nothing."""
+        times = self._times.setdefault(annotator, [])
+        place = bisect_left(times, at)
+        if times[place : place + 1] != [at]:
+            times.insert(place, at)
+        del times[: bisect_left(times, times[-1] - _KEPT_S)]
+
+    def last(self, annotator: str) -> float | None:
+        """Return when an annotator answered last, None if that is not known."""
+        times = self._times.get(annotator)
+        return times[-1] if times else None
+
+    def n_since(self, annotator: str, start: float) -> int:
+        """Return how many answers an annotator has given from a moment on."""
+        times = self._times.get(annotator, [])
+        return len(times) - bisect_left(times, start)
+
+
+def pause_of(
+    preferences: Preferences, annotator: str, times: AnswerTimes, now: float
+) -> Pause | None:
+    """Return why an annotator is not asked now, None if nothing speaks against it.
+
+    Examples
+    --------
+    >>> night = Preferences(quiet_from="22:00", quiet_to="07:00", time_zone="Europe/Berlin")
+    >>> pause_of(night, "ann", AnswerTimes(), now=1_700_000_000.0)  # 23:13:20 there
+    Pause(until=1700028000.0, why='quiet_hours')
+
+    """
+    zone = preferences.zone()
+    here = datetime.fromtimestamp(now, zone)
+    if (until := _quiet_end(preferences, here)) is not None:
+        return Pause(until=until, why="quiet_hours")
+    midnight = _midnight(here)
+    per_day = preferences.per_day
+    if per_day is not None and times.n_since(annotator, midnight.timestamp()) >= per_day:
+        return Pause(until=(midnight + timedelta(days=1)).timestamp(), why="per_day")
+    last, gap_s = times.last(annotator), preferences.gap_s
+    if last is not None and gap_s is not None and now < last + gap_s:
+        return Pause(until=last + gap_s, why="gap")
+    return None
+
+
+def _midnight(here: datetime) -> datetime:
+    return here.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+
+
+def _quiet_end(preferences: Preferences, here: datetime) -> float | None:
+    """Return when the quiet hours end in which a moment lies, None if it lies in none."""
+    if preferences.quiet_from is None or preferences.quiet_to is None:
+        return None
+    start, end = (time.fromisoformat(t) for t in (preferences.quiet_from, preferences.quiet_to))
+    now = here.timetz().replace(tzinfo=None)
+    is_quiet = start <= now < end if start <= end else now >= start or now < end
+    if not is_quiet:
+        return None
+    day = here + timedelta(days=1) if now >= end else here
+    return day.replace(hour=end.hour, minute=end.minute, second=0, microsecond=0).timestamp()
+
+
+class PreferenceFile:
+    """The preferences of all annotators, in a file.
+
+    Parameters
+    ----------
+    path
+        The file; None to keep them for as long as the process runs.
+
+    Raises
+    ------
+    StateError
+        If the file is there and cannot be read.
+
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._all = {} if path is None else _read(path)
+
+    def get(self, annotator: str) -> Preferences:
+        """Return what an annotator wants."""
+        return self._all.get(annotator, Preferences())
+
+    def put(self, annotator: str, preferences: Preferences) -> None:
+        """Keep what an annotator wants.
+
+        Raises
+        ------
+        ValueError
+            If there is no such time zone.
+        StateError
+            If the file cannot be written.
+
+        """
+        preferences.zone()
+        if (preferences.quiet_from is None) != (preferences.quiet_to is None):
+            raise ValueError("quiet_from and quiet_to belong together; give both, or none")
+        if self._path is not None:
+            with locked(self._path):
+                everything = {**_read(self._path), annotator: preferences}
+                write_snapshot(self._path, msgspec.json.encode(everything))
+        self._all[annotator] = preferences
+
+
+def _read(path: Path) -> dict[str, Preferences]:
+    data = read_snapshot(path)
+    try:
+        return {} if data is None else msgspec.json.decode(data, type=dict[str, Preferences])
+    except msgspec.DecodeError as error:
+        raise StateError(
+            f"{path} is no file of preferences ({error}); remove it to begin anew"
+        ) from None
+
+
+def as_json(preferences: Preferences) -> Mapping[str, Any]:
+    """Return preferences as a JSON object."""
+    found: dict[str, Any] = msgspec.to_builtins(preferences)
+    return found

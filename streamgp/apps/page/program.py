@@ -1,0 +1,267 @@
+"""Program of `streamgp page`: open, serve, send the last answers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+import uvicorn
+
+from connectors.annotation.desk import AnnotationDesk
+from connectors.storage.snapshots import StateError
+from connectors.topics import Topics
+from streamgp.apps.console import (
+    DONE,
+    INTERNAL_ERROR,
+    INTERRUPTED,
+    LOST_BROKER,
+    Stop,
+    number,
+    tell,
+)
+from streamgp.apps.deployment.deployment import visit
+from streamgp.apps.page.access import Door, place_of
+from streamgp.apps.page.address import Address, check_address, hosts_of, listening, url_of
+from streamgp.apps.page.invites import Invites, Person, invites_of, state_of
+from streamgp.apps.page.live import LiveDesk
+from streamgp.apps.page.preferences import PREFERENCES, PreferenceFile
+from streamgp.apps.page.server import Page, PageSettings
+
+SEND_FOR_S = 15.0
+"""How long to go on trying to send the last answers."""
+_LOOK_S = 0.1
+_GRACE_S = 3
+_MOST_CONNECTIONS = 1000
+
+
+def run_page(
+    config_file: Path,
+    address: Address,
+    *,
+    broker: str | None = None,
+    annotator: str | None = None,
+    invites_file: Path | None = None,
+    asks_confidence: bool = False,
+    notes_response_time: bool = True,
+) -> int:
+    """Serve the page of a deployment until a signal comes; return the exit status.
+
+    Parameters
+    ----------
+    config_file
+        The configuration of the deployment.
+    address
+        Where to serve.
+    broker
+        Address of the broker; replaces the configured one.
+    annotator
+        Who answers, where there is no login; None where invites count.
+    invites_file
+        The file of invites; None for the one in the directory of the workers' state.
+    asks_confidence
+        Whether to ask how sure an answer is.
+    notes_response_time
+        Whether answers tell how long they took.
+
+    Raises
+    ------
+    BrokerError
+        If the broker cannot be reached at the beginning.
+
+    """
+    check_address(address, has_login=annotator is None)
+    with visit(config_file, broker) as deployment:
+        config = deployment.config
+        invites = invites_of(config, invites_file) if annotator is None else None
+        place = (state_of(config) if invites is None else invites.path.parent) / PREFERENCES
+        try:
+            preferences = PreferenceFile(place)
+        except StateError as error:
+            raise click.ClickException(str(error)) from None
+        if invites is not None and invites.trouble is not None:
+            raise click.ClickException(invites.trouble)
+
+        def is_ready(url: str) -> None:
+            click.echo(f"page: {url}")
+            if invites is not None and invites.n_people() == 0:
+                tell(f"no annotator is invited yet: streamgp invite {config_file} NAME")
+
+        settings = PageSettings(
+            keyed=config.worker.keyed,
+            of_numbers=config.target == "number",
+            asks_confidence=asks_confidence,
+            notes_response_time=notes_response_time,
+        )
+        return serve(
+            deployment.topics,
+            settings,
+            address,
+            annotator=annotator,
+            invites=invites,
+            preferences=preferences,
+            answer_horizon_s=config.loop.answer_horizon_s,
+            is_ready=is_ready,
+        )
+
+
+def serve(
+    topics: Topics,
+    settings: PageSettings,
+    address: Address,
+    *,
+    annotator: str | None,
+    invites: Invites | None,
+    preferences: PreferenceFile,
+    answer_horizon_s: float | None,
+    is_ready: Callable[[str], None],
+    trouble: Callable[[], str | None] = lambda: None,
+) -> int:
+    """Serve a page over some topics until a signal comes; return the exit status.
+
+    Parameters
+    ----------
+    topics
+        The topics.
+    settings
+        The `PageSettings`.
+    address
+        Where to serve.
+    annotator, invites, preferences
+        Who answers where there is no login, who is invited, and what annotators want.
+    answer_horizon_s
+        For how long after its event a question can be answered; None for ever.
+    is_ready
+        Called with the address of the page once it can be opened.
+    trouble
+        Returns what else keeps the program from going on, None while nothing does.
+
+    """
+    with listening(address) as bound, Stop() as stop:
+        port = bound.getsockname()[1]
+        hosts, any_address = hosts_of(address.host, address.names, socket.gethostname())
+        door = Door(
+            hosts=hosts,
+            any_address=any_address,
+            port=port,
+            is_tls=address.behind_proxy,
+            local=None if annotator is None else Person(name=annotator),
+        )
+        live = LiveDesk(
+            topics,
+            lambda: AnnotationDesk(
+                keyed=settings.keyed,
+                answer_horizon_s=answer_horizon_s,
+                of_numbers=settings.of_numbers,
+                asks_confidence=settings.asks_confidence,
+            ),
+            keyed=settings.keyed,
+        )
+        page = Page(live, settings, door=door, invites=invites, preferences=preferences)
+
+        def is_over() -> bool:
+            return stop() or trouble() is not None
+
+        url = url_of(address, port)
+        n_unsent = asyncio.run(run_server(page, live, bound, is_over, lambda: is_ready(url)))
+        if live.failure is not None:
+            tell(f"Error: the page has failed: {place_of(live.failure)}")
+            return INTERNAL_ERROR
+        if (found := trouble()) is not None:
+            tell(f"Error: {found}")
+            return INTERNAL_ERROR
+        if n_unsent:
+            tell(f"Error: {number(n_unsent, 'answer')} not sent; the browsers send them again")
+            return LOST_BROKER
+        return INTERRUPTED if stop.signal == "SIGINT" else DONE
+
+
+def serve_alone(
+    topics: Topics,
+    address: Address,
+    *,
+    annotator: str,
+    accuracy: Callable[[], list[tuple[int, float]]],
+    is_ready: Callable[[str], None],
+    trouble: Callable[[], str | None],
+) -> int:
+    """Serve a page for one annotator over topics of this process; see `serve`.
+
+    Parameters
+    ----------
+    topics
+        The topics, of workers with one learner for all keys.
+    address
+        Where to serve, a loopback address.
+    annotator
+        Who answers.
+    accuracy
+        As in `PageSettings`.
+    is_ready, trouble
+        As for `serve`.
+
+    """
+    check_address(address, has_login=False)
+    return serve(
+        topics,
+        PageSettings(keyed=False, accuracy=accuracy),
+        address,
+        annotator=annotator,
+        invites=None,
+        preferences=PreferenceFile(None),
+        answer_horizon_s=None,
+        is_ready=is_ready,
+        trouble=trouble,
+    )
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signals to the program around it."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Do nothing."""
+        yield
+
+
+async def run_server(
+    page: Page,
+    live: LiveDesk,
+    bound: socket.socket,
+    is_over: Callable[[], bool],
+    is_ready: Callable[[], None],
+) -> int:
+    """Serve until it is over; return how many answers could not be sent."""
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
+    server = _Server(
+        uvicorn.Config(
+            page.app,
+            http="h11",
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=_MOST_CONNECTIONS,
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=_GRACE_S,
+            h11_max_incomplete_event_size=32_768,
+        )
+    )
+    serving = asyncio.create_task(server.serve(sockets=[bound]))
+    is_told = False
+    while not serving.done():
+        if server.started and not is_told:
+            is_told = True
+            is_ready()
+        if is_over() or (server.started and live.has_failed):
+            page.end_streams()
+            server.should_exit = True
+        await asyncio.wait([serving], timeout=_LOOK_S)
+    await serving
+    return await live.stop(SEND_FOR_S)

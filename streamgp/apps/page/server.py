@@ -1,0 +1,837 @@
+"""Server of the page: routes, bodies, errors.
+
+A Starlette application. Who may come in is the business of `access`; what is asked and answered
+that of the desk. `openapi.json` beside this module describes every route for other clients.
+
+"""
+
+from __future__ import annotations
+
+import asyncio
+import mimetypes
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+from urllib.parse import quote, unquote
+from zoneinfo import ZoneInfo
+
+import msgspec
+from msgspec import Meta
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from connectors.annotation.cards import Card, as_json, request_of
+from connectors.annotation.desk import (
+    Accepted,
+    Action,
+    AnnotationDesk,
+    BadReplyError,
+    CardGoneError,
+    DifferentBodyError,
+    Past,
+    Reply,
+)
+from connectors.annotation.own_answers import CannotUndoError
+from connectors.storage.snapshots import StateError
+from streamgp import __version__
+from streamgp.apps.page.access import (
+    MAX_BODY,
+    MAX_STREAMS,
+    Door,
+    Guard,
+    Refused,
+    Traffic,
+    json_response,
+    too_large,
+)
+from streamgp.apps.page.invites import Invites, Person
+from streamgp.apps.page.live import LiveDesk, NotReadyError, NotSavedError
+from streamgp.apps.page.measures import Durations, prometheus
+from streamgp.apps.page.preferences import PreferenceFile, Preferences, pause_of
+from streamgp.apps.page.streams import Herald
+
+BODY_S = 10.0
+"""How long a body may take to come."""
+_FILES = Path(__file__).parent / "static"
+_OPENAPI = Path(__file__).parent / "openapi.json"
+_MAX_NAME = 10_000
+
+Id = Annotated[str, Meta(min_length=1, max_length=_MAX_NAME)]
+AnswerId = Annotated[str, Meta(min_length=1, max_length=200)]
+PlainLabel = bool | int | float | Annotated[str, Meta(min_length=1, max_length=_MAX_NAME)]
+Finite = Annotated[float, Meta(gt=-1e300, lt=1e300)]
+Body = TypeVar("Body", bound=msgspec.Struct)
+
+
+class _Said(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What stands beside an answer; see `connectors.annotation.desk.Reply`."""
+
+    label: PlainLabel | None = None
+    number: Finite | None = None
+    std: Annotated[float, Meta(gt=0, lt=1e300)] | None = None
+    confidence: Annotated[float, Meta(ge=1, le=5)] | None = None
+    response_s: Annotated[float, Meta(ge=0, lt=1e9)] | None = None
+    shown: Annotated[tuple[Annotated[str, Meta(max_length=100)], ...], Meta(max_length=20)] = ()
+    flag: bool = False
+    note: Annotated[str, Meta(max_length=2000)] | None = None
+    why_not: Annotated[str, Meta(max_length=100)] | None = None
+
+
+class AnswerBody(_Said, kw_only=True, forbid_unknown_fields=True):
+    """Body of `POST /api/answers`; how sure it is from 1 (guessed) to 5 (certain)."""
+
+    card: Id
+    answer_id: AnswerId
+    action: Literal["label", "number", "keep", "change", "decline"]
+
+
+class ReviseBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Body of `POST /api/answers/{answer_id}/revise`; one of them."""
+
+    label: PlainLabel | None = None
+    number: Finite | None = None
+
+
+class SkipBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Body of `POST /api/skip`."""
+
+    card: Id
+
+
+class RenameBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Body of `POST /api/labels/rename`."""
+
+    key: Annotated[str, Meta(max_length=_MAX_NAME)] | None
+    old: PlainLabel
+    new: PlainLabel
+
+
+class NoBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Body of a request that says everything in its path: an empty object."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageSettings:
+    """Settings of a page.
+
+    Parameters
+    ----------
+    keyed
+        Whether the workers have a learner for each key.
+    of_numbers
+        Whether numbers are asked for, not names of classes.
+    asks_confidence
+        Whether it is asked how sure an answer is.
+    notes_response_time
+        Whether answers tell how long they took.
+    supervisors
+        Names of annotators who may rename labels that others gave.
+    accuracy
+        Returns pairs of a number of events and the accuracy up to there, where the truth is known;
+        None where it is not.
+
+    """
+
+    keyed: bool = True
+    of_numbers: bool = False
+    asks_confidence: bool = False
+    notes_response_time: bool = True
+    supervisors: frozenset[str] = frozenset()
+    accuracy: Callable[[], list[tuple[int, float]]] | None = None
+
+
+class Page:
+    """The page of a deployment.
+
+    Parameters
+    ----------
+    live
+        The desk, as the topics fill it.
+    settings
+        What the page is like.
+    door
+        Where it is reached.
+    invites
+        Who is invited; None where there is no login.
+    preferences
+        What the annotators want.
+    clock
+        Tells the time, POSIX seconds.
+
+    Attributes
+    ----------
+    app
+        The ASGI application.
+    traffic
+        Counts of requests.
+
+    """
+
+    # _herald     tells the browsers what has changed
+    # _durations  how long answers took, from the request to what is sent back
+    def __init__(
+        self,
+        live: LiveDesk,
+        settings: PageSettings,
+        *,
+        door: Door,
+        invites: Invites | None,
+        preferences: PreferenceFile,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.traffic = Traffic()
+        self._live = live
+        self._settings = settings
+        self._door = door
+        self._invites = invites
+        self._preferences = preferences
+        self._clock = clock
+        self._herald = Herald(self)
+        self._durations = Durations()
+        self._static = static_files(_FILES)
+        routes = self._routes()
+        self.app = Starlette(
+            routes=routes,
+            middleware=[
+                Middleware(
+                    Guard,
+                    door=door,
+                    invites=invites,
+                    traffic=self.traffic,
+                    routes={route.endpoint: route.path for route in routes},
+                )
+            ],
+            exception_handlers=dict.fromkeys((HTTPException, Refused, *_ERRORS), _refuse),
+            lifespan=self._lifespan,
+        )
+        self.app.router.redirect_slashes = False
+
+    def end_streams(self) -> None:
+        """End all streams of events, so that the server can stop."""
+        self._herald.end_all()
+
+    def _routes(self) -> list[Route]:
+        return [
+            Route("/", self.index),
+            Route("/static/{name:path}", self.static),
+            Route("/sw.js", self.service_worker),
+            Route("/manifest.webmanifest", self.manifest),
+            Route("/join/{link}", self.join),
+            Route("/healthz", self.health),
+            Route("/metrics", self.metrics),
+            Route("/api/openapi.json", self.openapi),
+            Route("/api/me", self.me),
+            Route("/api/preferences", self.prefer, methods=["PUT"]),
+            Route("/api/next", self.next),
+            Route("/api/card/{card_id:path}", self.card),
+            Route("/api/skip", self.skip, methods=["POST"]),
+            Route("/api/answers", self.answer, methods=["POST"]),
+            Route("/api/answers/{answer_id:path}/undo", self.undo, methods=["POST"]),
+            Route("/api/answers/{answer_id:path}/revise", self.revise, methods=["POST"]),
+            Route("/api/labels/rename", self.rename, methods=["POST"]),
+            Route("/api/history", self.history),
+            Route("/api/timeline", self.timeline),
+            Route("/api/stats", self.stats),
+            Route("/api/stream", self.stream),
+        ]
+
+    @asynccontextmanager
+    async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
+        self._live.start()
+        self._live.listen(self._herald.news)
+        telling = asyncio.create_task(self._herald.run())
+        try:
+            yield
+        finally:
+            telling.cancel()
+            await asyncio.gather(telling, return_exceptions=True)
+
+    # --- files, the door, and what machines ask
+
+    async def index(self, request: Request) -> Response:
+        """Return the page."""
+        return self._file(request, "index.html")
+
+    async def static(self, request: Request) -> Response:
+        """Return a file of the page."""
+        return self._file(request, request.path_params["name"])
+
+    async def service_worker(self, request: Request) -> Response:
+        """Return the service worker; only from here it may work for the whole page."""
+        return self._file(request, "sw.js")
+
+    async def manifest(self, request: Request) -> Response:
+        """Return what a phone wants to know to install the page."""
+        return self._file(request, "manifest.webmanifest")
+
+    async def join(self, request: Request) -> Response:
+        """Exchange a link that works once for a cookie."""
+        if request.method == "HEAD" or "prefetch" in request.headers.get("sec-purpose", ""):
+            raise Refused(403, "no_look", "a link works once", "a person who opens it")
+        token = None
+        if self._invites is not None:
+            token = await asyncio.to_thread(self._invites.redeem, request.path_params["link"])
+        if token is None:
+            raise Refused(
+                403,
+                "bad_link",
+                "this link was used before, is too old, or was taken back",
+                "a new one, as `streamgp invite` prints it",
+            )
+        response = RedirectResponse("/", status_code=303, headers={"cache-control": "no-store"})
+        self._door.set_cookie(response, token)
+        return response
+
+    async def health(self, _request: Request) -> Response:
+        """Say whether questions and answers come through."""
+        live = self._live
+        if not live.is_ready:
+            return json_response({"status": "reading"}, status=503)
+        if live.trouble is not None or live.sending_trouble is not None:
+            return json_response({"status": "no broker"}, status=503)
+        return json_response({"status": "ok"})
+
+    async def metrics(self, _request: Request) -> Response:
+        """Return counts for Prometheus; none of them names a person or a label."""
+        live = self._live
+        waiting = self._desk_or_none()
+        text = prometheus(
+            self.traffic,
+            self._durations,
+            {
+                "ready": float(live.is_ready),
+                "broker_up": float(live.trouble is None and live.sending_trouble is None),
+                "unsent_answers": float(live.n_unsent),
+                "open_questions": 0.0
+                if waiting is None
+                else float(waiting.progress("", self._clock()).waiting),
+            },
+        )
+        return Response(text, media_type="text/plain; version=0.0.4")
+
+    async def openapi(self, _request: Request) -> Response:
+        """Return the description of this API."""
+        return Response(_OPENAPI.read_bytes(), media_type="application/json")
+
+    def _file(self, request: Request, name: str) -> Response:
+        if name not in self._static:
+            raise HTTPException(404)
+        data, kind, tag = self._static[name]
+        headers = {"etag": tag, "cache-control": "no-cache"}
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        return Response(data, media_type=kind, headers=headers)
+
+    # --- who asks, and what they want
+
+    async def me(self, request: Request) -> Response:
+        """Return who the annotator is, and how the page is to be."""
+        person, settings = person_of(request), self._settings
+        return json_response(
+            {
+                "name": person.name,
+                "key": person.key,
+                "language": _language(request),
+                "of_numbers": settings.of_numbers,
+                "asks_confidence": settings.asks_confidence,
+                "notes_response_time": settings.notes_response_time,
+                "supervisor": person.name in settings.supervisors,
+                "preferences": self._preferences.get(person.name),
+                "version": __version__,
+            }
+        )
+
+    async def prefer(self, request: Request) -> Response:
+        """Keep when, how often and how much an annotator wants to be asked."""
+        person = person_of(request)
+        preferences = await read_body(request, Preferences)
+        try:
+            await asyncio.to_thread(self._preferences.put, person.name, preferences)
+        except ValueError as error:
+            raise Refused(400, "bad_preferences", str(error), "preferences as told") from None
+        self._live.notify()
+        return json_response({"accepted": True, "preferences": preferences})
+
+    # --- cards
+
+    async def next(self, request: Request) -> Response:
+        """Return the next card, leased to this annotator, and the one after."""
+        person = person_of(request)
+        if not self._live.is_ready:
+            return json_response(
+                {
+                    "card": None,
+                    "ahead": None,
+                    "pause": None,
+                    "progress": NO_PROGRESS,
+                    "reading": self._live.n_read,
+                }
+            )
+        upcoming = self._upcoming(person)
+        return json_response({"card": upcoming.pop("next"), **upcoming, "reading": None})
+
+    async def card(self, request: Request) -> Response:
+        """Return a card by its id."""
+        person, card_id = person_of(request), request.path_params["card_id"]
+        self._check_key(person, card_id)
+        card = self._desk.card(person.name, card_id, self._clock())
+        if card is None:
+            raise _gone()
+        self._herald.gave(person, card_id)
+        return json_response({"card": as_json(card)})
+
+    async def skip(self, request: Request) -> Response:
+        """Put a card behind all others."""
+        person = person_of(request)
+        body = await read_body(request, SkipBody)
+        self._check_key(person, body.card)
+        with suppress(CardGoneError):  # what was to be seen later is over
+            self._desk.skip(person.name, body.card, self._clock())
+        self._live.notify()
+        return self._accept(person)
+
+    # --- answers
+
+    async def answer(self, request: Request) -> Response:
+        """Take an answer; it is in the topic when this returns."""
+        start = time.perf_counter()
+        person = person_of(request)
+        body = await read_body(request, AnswerBody)
+        self._check_key(person, body.card)
+        sure, took_s = body.confidence, body.response_s
+        accepted = self._desk.reply(
+            person.name,
+            Reply(
+                card=body.card,
+                answer_id=body.answer_id,
+                action=self._action(body),
+                label=body.label,
+                number=body.number,
+                std=body.std,
+                confidence=None if sure is None else (sure - 1.0) / 4.0,
+                response_s=took_s if self._settings.notes_response_time else None,
+                shown=body.shown,
+                flag=body.flag,
+                note=body.note,
+                why_not=body.why_not,
+            ),
+            self._clock(),
+        )
+        await self._live.save([accepted])
+        response = self._accept(person, accepted, answer_id=body.answer_id)
+        self._durations.note(time.perf_counter() - start)
+        return response
+
+    async def undo(self, request: Request) -> Response:
+        """Take an answer back, and open its question again."""
+        person, answer_id = person_of(request), request.path_params["answer_id"]
+        await read_body(request, NoBody)
+        past = self._own(person, answer_id)
+        accepted = self._desk.undo(person.name, answer_id, self._clock())
+        await self._live.save([accepted])
+        return self._accept(
+            person, accepted, answer_id=answer_id, first=None if past is None else past.card_id
+        )
+
+    async def revise(self, request: Request) -> Response:
+        """Give another label, or number, in place of an earlier one."""
+        person, answer_id = person_of(request), request.path_params["answer_id"]
+        body = await read_body(request, ReviseBody)
+        label = body.label if body.number is None else body.number
+        if label is None or (body.label is not None and body.number is not None):
+            raise Refused(400, "bad_body", "the body says no answer", "a label, or a number")
+        self._own(person, answer_id)
+        accepted = self._desk.revise(person.name, answer_id, label, self._clock())
+        await self._live.save([accepted])
+        return self._accept(person, accepted, answer_id=answer_id)
+
+    async def rename(self, request: Request) -> Response:
+        """Give all examples of one label another one."""
+        person = person_of(request)
+        body = await read_body(request, RenameBody)
+        if person.key is not None and body.key != person.key:
+            raise _other_key()
+        changed = self._desk.rename(
+            person.name,
+            body.key,
+            body.old,
+            body.new,
+            self._clock(),
+            supervisor=person.name in self._settings.supervisors,
+        )
+        await self._live.save(changed)
+        return json_response({"accepted": True, "changed": len(changed), **self._upcoming(person)})
+
+    # --- what was, and how far it is
+
+    async def history(self, request: Request) -> Response:
+        """Return the annotator's last answers."""
+        person = person_of(request)
+        past = [
+            {**msgspec.to_builtins(each), "labels": self._desk.labels(each.key)}
+            for each in self._history(person)
+        ]
+        return json_response({"history": past})
+
+    async def timeline(self, request: Request) -> Response:
+        """Return what was answered about one day of a key."""
+        person, query = person_of(request), request.query_params
+        key = query.get("key") or None
+        if person.key is not None and key != person.key:
+            raise _other_key()
+        start, end = _day(query.get("day", ""), query.get("tz", "UTC"))
+        moments = [
+            {
+                "event_id": moment.event_id,
+                "at": moment.occurred_at,
+                "label": moment.label,
+                "mine": moment.annotator == person.name,
+            }
+            for moment in self._desk.timeline(key, start, end)
+        ]
+        return json_response({"moments": moments})
+
+    async def stats(self, request: Request) -> Response:
+        """Return how good the predictions were, where the truth is known."""
+        person = person_of(request)
+        accuracy = self._settings.accuracy
+        return json_response(
+            {
+                "accuracy": None if accuracy is None else accuracy(),
+                "progress": self.progress(person),
+            }
+        )
+
+    async def stream(self, request: Request) -> Response:
+        """Return a stream of events."""
+        person, streams = person_of(request), self.traffic.streams
+        if streams[person.token_id] >= MAX_STREAMS:
+            raise Refused(
+                429,
+                "too_many_streams",
+                "this browser listens several times already",
+                f"at most {MAX_STREAMS} streams of one browser",
+                retry_after_s=10.0,
+            )
+        streams[person.token_id] += 1
+        stream = self._herald.open(person)
+
+        async def chunks() -> AsyncIterator[bytes]:
+            try:
+                async for chunk in stream.chunks():
+                    yield chunk
+            finally:
+                self._herald.close(stream)
+                streams[person.token_id] -= 1
+
+        return StreamingResponse(
+            chunks(),
+            media_type="text/event-stream",
+            headers={"cache-control": "no-store", "x-accel-buffering": "no"},
+        )
+
+    # --- what the herald tells of
+
+    def is_gone(self, person: Person, card_id: str) -> bool:
+        """Say whether a card can no longer be answered by an annotator."""
+        desk = self._desk_or_none()
+        return desk is not None and desk.card(person.name, card_id, self._clock()) is None
+
+    def upcoming(self, person: Person, after: str | None) -> str | None:
+        """Return the id of the card that comes after another one, None if there is none."""
+        desk = self._desk_or_none()
+        if desk is None or self._pause(person) is not None:
+            return None
+        card = desk.peek(person.name, self._clock(), after=after, only_key=person.key)
+        return None if card is None else card.id
+
+    def progress(self, person: Person) -> Mapping[str, Any]:
+        """Return how far it is."""
+        desk = self._desk_or_none()
+        if desk is None:
+            return NO_PROGRESS
+        now = self._clock()
+        day_start = self._preferences.get(person.name).day_start(now)
+        progress = desk.progress(person.name, now, only_key=person.key, day_start=day_start)
+        found: dict[str, Any] = msgspec.to_builtins(progress)
+        return {**found, "unsent": self._live.n_unsent}
+
+    def others(self, person: Person) -> list[str]:
+        """Return who else is here."""
+        desk = self._desk_or_none()
+        return [] if desk is None else desk.others(self._clock(), than=person.name)
+
+    def stats_mark(self) -> object:
+        """Return the number of points of the accuracy curve, None where there is none."""
+        accuracy = self._settings.accuracy
+        return None if accuracy is None else len(accuracy())
+
+    def may_stay(self, person: Person) -> bool:
+        """Say whether an annotator is still let in."""
+        return self._invites is None or self._invites.holds(person)
+
+    # --- inside
+
+    @property
+    def _desk(self) -> AnnotationDesk:
+        return self._live.board.desk
+
+    def _desk_or_none(self) -> AnnotationDesk | None:
+        return self._live.board.desk if self._live.is_ready else None
+
+    def _pause(self, person: Person) -> Any:
+        preferences = self._preferences.get(person.name)
+        return pause_of(preferences, person.name, self._live.board.times, self._clock())
+
+    def _upcoming(self, person: Person, *, first: str | None = None) -> dict[str, Any]:
+        """Return the next card, or one that is asked for, and what belongs to it."""
+        now, desk = self._clock(), self._desk
+        pause = self._pause(person)
+        card: Card | None = None
+        ahead: Card | None = None
+        if first is not None:
+            card = desk.card(person.name, first, now)
+        if card is None and pause is None:
+            card = desk.next(person.name, now, only_key=person.key)
+        if card is not None and pause is None:
+            ahead = desk.peek(person.name, now, after=card.id, only_key=person.key)
+        self._herald.gave(person, *(each.id for each in (card, ahead) if each is not None))
+        return {
+            "next": None if card is None else as_json(card),
+            "ahead": None if ahead is None else as_json(ahead),
+            "pause": pause,
+            "progress": self.progress(person),
+        }
+
+    def _accept(
+        self,
+        person: Person,
+        accepted: Accepted | None = None,
+        *,
+        answer_id: str | None = None,
+        first: str | None = None,
+    ) -> Response:
+        body: dict[str, Any] = {
+            "accepted": True,
+            "again": accepted is not None and accepted.again,
+            "answer_id": answer_id,
+        }
+        return json_response({**body, **self._upcoming(person, first=first)})
+
+    def _action(self, body: AnswerBody) -> Action:
+        """Return the action of a reply; a change to another label than suggested gives that one."""
+        if body.action != "change" or (body.label is None and body.number is None):
+            return body.action
+        return "number" if self._settings.of_numbers else "label"
+
+    def _check_key(self, person: Person, card_id: str) -> None:
+        """Refuse a card of a key that the annotator may not see, as if it did not exist."""
+        key, _ = request_of(card_id, keyed=self._settings.keyed)
+        if person.key is not None and key != person.key:
+            raise _gone()
+
+    def _history(self, person: Person) -> list[Past]:
+        past = self._desk.history(person.name, self._clock())
+        return [
+            replace(each, answer_id=client_id(each.answer_id, person.name))
+            for each in past
+            if person.key in (None, each.key)
+        ]
+
+    def _own(self, person: Person, answer_id: str) -> Past | None:
+        """Return an answer of the annotator's that can be looked back at, None if it cannot."""
+        found = [past for past in self._history(person) if past.answer_id == answer_id]
+        if not found and person.key is not None:
+            raise _gone()
+        return found[0] if found else None
+
+
+def client_id(answer_id: str, annotator: str) -> str:
+    """Return the id that the client has chosen for an answer, or the one that it has elsewhere.
+
+    Examples
+    --------
+    >>> client_id("page/ann%20a/c%2F1", "ann a"), client_id("e1/label/answer/ann/1", "ann a")
+    ('c/1', 'e1/label/answer/ann/1')
+
+    """
+    start = f"page/{quote(annotator, safe='')}/"
+    rest = answer_id.removeprefix(start)
+    return unquote(rest) if answer_id.startswith(start) and "/" not in rest else answer_id
+
+
+def person_of(request: Request) -> Person:
+    """Return who asks, as the guard has found out."""
+    person: Person = request.scope["streamgp.person"]
+    return person
+
+
+async def read_body(request: Request, kind: type[Body]) -> Body:
+    """Return the body of a request.
+
+    Raises
+    ------
+    Refused
+        If it is too large, too slow, or something else than expected.
+
+    """
+    data = bytearray()
+    try:
+        async with asyncio.timeout(BODY_S):
+            async for chunk in request.stream():
+                data += chunk
+                if len(data) > MAX_BODY:
+                    raise too_large()
+    except TimeoutError:
+        raise Refused(
+            408, "too_slow", "the body did not come", f"all of it in {BODY_S:g} s"
+        ) from None
+    except ClientDisconnect:
+        raise Refused(400, "cut_off", "the body has ended early", "all of it") from None
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.ValidationError as error:
+        raise Refused(400, "bad_body", str(error), "a body as in /api/openapi.json") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise Refused(400, "bad_json", "the body is no JSON", "a JSON object, in UTF-8") from None
+
+
+NO_PROGRESS: Mapping[str, Any] = {
+    "waiting": 0,
+    "oldest_s": None,
+    "answered": 0,
+    "today": 0,
+    "seconds_per_question": None,
+    "per_minute": None,
+    "kept": 0,
+    "changed": 0,
+    "unsent": 0,
+}
+"""How far it is while the topics have not been read."""
+
+
+def static_files(directory: Path) -> dict[str, tuple[bytes, str, str]]:
+    """Return the files of a directory by their names: their bytes, their kind, and an ETag.
+
+    They are read once: no request can name anything else.
+    """
+    files = {}
+    for path in sorted(directory.rglob("*")):
+        if path.is_file() and not path.name.startswith("."):
+            data = path.read_bytes()
+            tag = f'"{sha256(data).hexdigest()[:32]}"'
+            files[path.relative_to(directory).as_posix()] = (data, _kind_of(path), tag)
+    return files
+
+
+_KINDS = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".svg": "image/svg+xml",
+    ".webmanifest": "application/manifest+json",
+}
+
+
+def _kind_of(path: Path) -> str:
+    guessed = mimetypes.guess_type(path.name)[0]
+    return _KINDS.get(path.suffix, guessed or "application/octet-stream")
+
+
+def _language(request: Request) -> str:
+    """Return the first language that the browser asks for, or English."""
+    first = request.headers.get("accept-language", "").partition(",")[0].partition(";")[0].strip()
+    return first[:20] if first and first.replace("-", "").isalnum() and first.isascii() else "en"
+
+
+def _day(day: str, zone: str) -> tuple[float, float]:
+    try:
+        midnight = datetime.combine(date.fromisoformat(day), datetime.min.time(), ZoneInfo(zone))
+        return midnight.timestamp(), (midnight + timedelta(days=1)).timestamp()
+    except (ValueError, OSError, LookupError, OverflowError):
+        raise Refused(
+            400,
+            "bad_day",
+            "day or tz means nothing",
+            "day as 2026-11-23, tz as a name of the IANA database, as in Europe/Berlin",
+        ) from None
+
+
+# --- errors
+
+
+def _gone() -> Refused:
+    return Refused(409, "card_gone", "this question waits for no answer any more", "the next card")
+
+
+def _other_key() -> Refused:
+    return Refused(403, "other_key", "this invite is for another key", "the key in /api/me")
+
+
+async def _refuse(request: Request, error: Exception) -> Response:
+    """Answer with what an error means to a client."""
+    refused = error if isinstance(error, Refused) else _meaning(error)
+    request.scope["streamgp.error"] = refused.error
+    return refused.response()
+
+
+def _meaning(error: Exception) -> Refused:
+    match error:
+        case HTTPException(status_code=404):
+            return Refused(404, "not_found", "there is nothing here", "/api/openapi.json tells")
+        case HTTPException():
+            return Refused(
+                error.status_code, "http", "this cannot be done here", "/api/openapi.json tells"
+            )
+        case CardGoneError():
+            return _gone()
+        case DifferentBodyError():
+            return Refused(
+                409,
+                "different_body",
+                "another answer came under this answer_id",
+                "an answer_id of its own for each answer",
+            )
+        case BadReplyError():
+            return Refused(400, "bad_reply", error.what, error.expected)
+        case CannotUndoError():
+            return Refused(409, "cannot_undo", str(error), "an answer that still stands")
+        case NotReadyError():
+            return Refused(
+                503,
+                "reading",
+                "the server has just started and reads the topics",
+                "the same request again, soon",
+                retry_after_s=1.0,
+            )
+        case NotSavedError():
+            return Refused(
+                503,
+                "no_broker",
+                "the broker has not confirmed the answer",
+                "the same request again, soon; it counts once",
+                retry_after_s=2.0,
+            )
+        case _:  # StateError
+            return Refused(503, "no_disk", "preferences cannot be kept", "tell who runs this page")
+
+
+_ERRORS: tuple[type[Exception], ...] = (
+    CardGoneError,
+    DifferentBodyError,
+    BadReplyError,
+    CannotUndoError,
+    NotReadyError,
+    NotSavedError,
+    StateError,
+)

@@ -1,0 +1,208 @@
+"""Streams of events to the browsers: new card, card gone, progress, who else is here.
+
+Server-sent events. A stream tells that there is something to fetch, hardly what: a browser that was
+away fetches the same afterwards, and has missed nothing.
+
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
+from typing import Any, Protocol
+
+import msgspec
+
+from streamgp.apps.page.invites import Person
+
+MOST_GIVEN = 20
+"""Cards of which a browser is told that they are gone."""
+MOST_UNREAD = 200
+"""Events that a browser may leave unread; then it has to connect anew."""
+BEAT_S = 15.0
+"""Longest silence, so that nothing between server and browser takes a stream for dead."""
+TICK_S = 1.0
+PROGRESS_S = 1.0
+_LEAST_PAUSE_S = 0.05
+_SHARE = 10.0
+
+
+class View(Protocol):
+    """Protocol of what streams tell of."""
+
+    def is_gone(self, person: Person, card_id: str) -> bool:
+        """Say whether a card can no longer be answered by an annotator."""
+        ...
+
+    def upcoming(self, person: Person, after: str | None) -> str | None:
+        """Return the id of the card that comes after another one, None if there is none."""
+        ...
+
+    def progress(self, person: Person) -> Mapping[str, Any]:
+        """Return how far it is."""
+        ...
+
+    def others(self, person: Person) -> list[str]:
+        """Return who else is here."""
+        ...
+
+    def stats_mark(self) -> object:
+        """Return what changes whenever the statistics do."""
+        ...
+
+    def may_stay(self, person: Person) -> bool:
+        """Say whether an annotator is still let in."""
+        ...
+
+
+class Stream:
+    """Events on their way to one browser.
+
+    Parameters
+    ----------
+    person
+        Whose browser it is.
+
+    """
+
+    # _queue  what was not sent; None ends the stream
+    # told    the last state that was told, by kind of event
+    def __init__(self, person: Person) -> None:
+        self.person = person
+        self.told: dict[str, Any] = {}
+        self.progress_at = -PROGRESS_S
+        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+
+    def tell(self, kind: str, data: Any) -> None:
+        """Send an event."""
+        encoded = msgspec.json.encode(data)
+        self._queue.put_nowait(b"event: %b\ndata: %b\n\n" % (kind.encode(), encoded))
+        if self._queue.qsize() > MOST_UNREAD:
+            self.end()
+
+    def tell_new(self, kind: str, data: Any) -> None:
+        """Send a state, if it is not the one that was sent last."""
+        if kind not in self.told or self.told[kind] != data:
+            self.told[kind] = data
+            self.tell(kind, data)
+
+    def tell_progress(self, progress: Mapping[str, Any]) -> None:
+        """Send how far it is, unless only time has passed."""
+        counts = {name: value for name, value in progress.items() if name != "oldest_s"}
+        if self.told.get("progress") != counts:
+            self.told["progress"] = counts
+            self.tell("progress", progress)
+
+    def end(self) -> None:
+        """Send nothing more."""
+        self._queue.put_nowait(None)
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Yield what the browser gets."""
+        yield b"retry: 1000\n\n"
+        while True:
+            try:
+                chunk = await asyncio.wait_for(self._queue.get(), BEAT_S)
+            except TimeoutError:
+                chunk = b":\n\n"
+            if chunk is None:
+                return
+            yield chunk
+
+
+class Herald:
+    """Tells every stream what has changed.
+
+    Parameters
+    ----------
+    view
+        What to tell of.
+    clock
+        Seconds that never go back.
+
+    """
+
+    # _given    the last cards that each annotator was given, the current one last but one
+    # _streams  open streams
+    def __init__(self, view: View, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.news = asyncio.Event()
+        self._view = view
+        self._clock = clock
+        self._given: dict[str, dict[str, None]] = {}
+        self._streams: set[Stream] = set()
+
+    def gave(self, person: Person, *card_ids: str) -> None:
+        """Take note of cards that an annotator's browser was given."""
+        given = self._given.setdefault(person.name, {})
+        for card_id in card_ids:
+            given.pop(card_id, None)
+            given[card_id] = None
+        while len(given) > MOST_GIVEN:
+            del given[next(iter(given))]
+
+    def open(self, person: Person) -> Stream:
+        """Return a new stream."""
+        stream = Stream(person)
+        self._streams.add(stream)
+        self.news.set()
+        return stream
+
+    def close(self, stream: Stream) -> None:
+        """Tell a stream nothing any more."""
+        self._streams.discard(stream)
+        if all(other.person.name != stream.person.name for other in self._streams):
+            self._given.pop(stream.person.name, None)
+
+    def end_all(self) -> None:
+        """End all streams: the server is about to stop."""
+        for stream in self._streams:
+            stream.end()
+
+    async def run(self) -> None:
+        """Tell until cancelled; of many changes together, and never for most of the time."""
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.news.wait(), TICK_S)
+            self.news.clear()
+            start = self._clock()
+            self.tell_all()
+            took_s = self._clock() - start
+            await asyncio.sleep(max(_LEAST_PAUSE_S, _SHARE * took_s))
+
+    def tell_all(self) -> None:
+        """Tell every stream what has changed since it was told."""
+        by_name: dict[str, list[Stream]] = {}
+        for stream in list(self._streams):
+            if self._view.may_stay(stream.person):
+                by_name.setdefault(stream.person.name, []).append(stream)
+            else:
+                stream.end()
+                self.close(stream)
+        for streams in by_name.values():
+            self._tell(streams)
+
+    def _tell(self, streams: list[Stream]) -> None:
+        person = streams[0].person
+        given = self._given.setdefault(person.name, {})
+        gone = [card_id for card_id in given if self._view.is_gone(person, card_id)]
+        for card_id in gone:
+            del given[card_id]
+        upcoming = None
+        if len(given) < 2:
+            upcoming = self._view.upcoming(person, next(iter(given), None))
+        now = self._clock()
+        for stream in streams:
+            for card_id in gone:
+                stream.tell("gone", {"id": card_id})
+            if upcoming is None:
+                stream.told.pop("card", None)
+            elif upcoming not in given:
+                stream.tell_new("card", {"id": upcoming})
+            stream.tell_new("others", self._view.others(person))
+            if (mark := self._view.stats_mark()) is not None:
+                stream.tell_new("stats", {"mark": mark})
+            if now - stream.progress_at >= PROGRESS_S:
+                stream.progress_at = now
+                stream.tell_progress(self._view.progress(person))

@@ -1,0 +1,176 @@
+"""Stream of the demo, for people who answer: readings that come while the page is open.
+
+The topics are in memory; a worker and a feeder work beside the page in threads of their own. The
+feeder waits while some questions are open, so that a newcomer is neither hurried nor bored.
+
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+
+from connectors.annotation.feed import DeskFeed
+from connectors.annotation.inbox import AnnotationInbox
+from connectors.memory import MemoryTopics
+from connectors.wire.codec import decode
+from connectors.wire.outbound import Outbound
+from connectors.worker.settings import LoopSettings, WorkerSettings
+from connectors.worker.worker import Worker
+from streamgp.apps.replay.demo import named_readings
+from streamgp.base import Features
+from streamgp.interactive.messages import Event, Input, Message, Prediction
+from streamgp.learners.gp_classifier import GPClassifier
+from streamgp.query.skeptical_classifier import SkepticalClassifier
+
+N_TAUGHT = 4
+"""Readings of each room that come with their label: what a newcomer can compare others with."""
+WARM_UP = 20
+MOST_OPEN = 3
+PACE_S = 0.15
+"""Seconds between two readings about which nothing is asked."""
+GAP_S = 3.0
+"""Seconds between two questions, as long as one waits already."""
+WINDOW = 50
+"""Predictions of which the accuracy is told."""
+# An order in which none of the labels that come along is challenged, and 55 of the 57 wrong answers
+# that one of the first nineteen questions can get, all others right, are challenged at once. Of
+# forty orders it was the best.
+SEED = 39
+_GROUP = "demo"
+_POINT_EVERY = 10
+_PATIENCE_S = 0.05
+
+
+def shuffled(seed: int = SEED) -> Iterator[tuple[Features, str, bool]]:
+    """Yield the readings of the WiFi rooms in random order, with their room and whether it is told.
+
+    Those of which it is told come first.
+
+    Examples
+    --------
+    >>> readings = list(shuffled())
+    >>> len(readings), sum(told for _, _, told in readings)
+    (2000, 16)
+
+    """
+    readings = list(named_readings())
+    random.Random(seed).shuffle(readings)
+    taught: Counter[str] = Counter()
+    told: list[tuple[Features, str]] = []
+    untold: list[tuple[Features, str]] = []
+    for x, room in readings:
+        taught[room] += 1
+        (told if taught[room] <= N_TAUGHT else untold).append((x, room))
+    yield from ((x, room, True) for x, room in told)
+    yield from ((x, room, False) for x, room in untold)
+
+
+class DemoStream:
+    """A worker and a feeder on topics in memory.
+
+    Parameters
+    ----------
+    pace_s, gap_s
+        Seconds between two readings, and between two questions while one waits.
+    seed
+        Seed of the learner and of the order of readings.
+
+    Attributes
+    ----------
+    topics
+        The topics.
+    trouble
+        Why a thread has ended, None while both work.
+
+    """
+
+    # _truth    the room of each reading, by event id
+    # _right    of the last predictions, which were right
+    # _curve    number of readings and accuracy over the last of them
+    def __init__(self, *, pace_s: float = PACE_S, gap_s: float = GAP_S, seed: int = SEED) -> None:
+        self.topics = MemoryTopics()
+        self.trouble: str | None = None
+        self._pace_s = pace_s
+        self._gap_s = gap_s
+        self._seed = seed
+        self._truth: dict[str, str] = {}
+        self._right: deque[bool] = deque(maxlen=WINDOW)
+        self._curve: list[tuple[int, float]] = []
+        self._stopping = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._guarded, args=(task,), name=name, daemon=True)
+            for name, task in (("demo-worker", self._work), ("demo-feeder", self._feed))
+        ]
+
+    def start(self) -> None:
+        """Begin."""
+        for thread in self._threads:
+            thread.start()
+
+    def close(self) -> None:
+        """End both threads."""
+        self._stopping.set()
+        for thread in self._threads:
+            thread.join()
+        self.topics.close()
+
+    def accuracy(self) -> list[tuple[int, float]]:
+        """Return the number of readings and how many of the last fifty were predicted right."""
+        return self._curve
+
+    def _guarded(self, task: Callable[[], None]) -> None:
+        try:
+            task()
+        except Exception as error:  # told by the program that serves the page
+            self.trouble = f"the demo's stream has ended: {type(error).__name__}: {error}"
+
+    def _work(self) -> None:
+        model = SkepticalClassifier(GPClassifier(max_points=500), warm_up=WARM_UP, seed=self._seed)
+        Worker(
+            self.topics,
+            LoopSettings(model=model, keyed=False),
+            WorkerSettings(group=_GROUP, instance="demo"),
+        ).run(self._stopping.is_set)
+
+    def _feed(self) -> None:
+        outbound = Outbound("/streamgp/demo", keyed=False)
+        inbox = AnnotationInbox()
+        questions = DeskFeed(self.topics, inbox, keyed=False)
+        predictions = self.topics.reader(["predictions"])
+        writer = self.topics.writer("demo")
+        for n, (x, room, told) in enumerate(shuffled(self._seed), 1):
+            self._truth[str(n)] = room
+            event = Event(
+                event_id=str(n), x=x, occurred_at=time.time(), truth=room, y=room if told else None
+            )
+            writer.send(outbound.message(event, 0))
+            writer.flush()
+            while not (found := predictions.poll(_PATIENCE_S)):
+                if self._stopping.is_set():
+                    return
+            asked = [self._judge(decode(record.value)) for record in found if record.value]
+            asked_at = time.monotonic()
+            if not any(asked):
+                self._stopping.wait(0.0 if told else self._pace_s)
+            while not self._stopping.is_set():
+                questions.read_on(_PATIENCE_S)
+                n_open = inbox.n_open(time.time())
+                is_early = any(asked) and time.monotonic() - asked_at < self._gap_s
+                if n_open == 0 or (n_open < MOST_OPEN and not is_early):
+                    break
+            if self._stopping.is_set():
+                return
+
+    def _judge(self, prediction: Message | Input) -> bool:
+        """Take note of a prediction, and return whether it is asked about."""
+        assert isinstance(prediction, Prediction)  # nothing else stands in that topic
+        self._right.append(prediction.y == self._truth.pop(prediction.event_id))
+        n = int(prediction.event_id)
+        if n % _POINT_EVERY == 0:
+            # A new list: the page reads it meanwhile.
+            self._curve = [*self._curve, (n, sum(self._right) / len(self._right))]
+        return prediction.decision.ask and prediction.decision.budget is None

@@ -1,0 +1,339 @@
+"""Whoever may not come in stays out, over real HTTP, and leaves one line in the log."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.memory import MemoryTopics
+from streamgp.apps.page.access import BURST, MAX_BODY, MAX_STREAMS, Door
+from streamgp.apps.page.invites import Invites
+from tests.helpers.page_server import Browser, Served, answers, ask, events_of, request, until
+
+SECRET_LABEL = "a label of hers"
+
+
+@pytest.fixture
+def invites(tmp_path: Path) -> Invites:
+    return Invites(tmp_path / "invites.json")
+
+
+@pytest.fixture
+def served(invites: Invites) -> Iterator[Served]:
+    topics = MemoryTopics()
+    ask(topics, request("e1"), request("e2"), request("other", key="q"))
+    with Served(topics, invites=invites) as served:
+        yield served
+
+
+def person(served: Served, invites: Invites, name: str = "ann", key: str | None = None) -> Browser:
+    browser = served.browser()
+    assert browser.join(invites.invite(name, key=key)).status == 303
+    return browser
+
+
+ROUTES = [
+    ("GET", "/api/me"),
+    ("GET", "/api/next"),
+    ("GET", "/api/card/k%2Fe1%2Flabel"),
+    ("GET", "/api/history"),
+    ("GET", "/api/timeline?key=k&day=2026-01-01"),
+    ("GET", "/api/stats"),
+    ("GET", "/api/stream"),
+    ("PUT", "/api/preferences"),
+    ("POST", "/api/answers"),
+    ("POST", "/api/answers/a1/undo"),
+    ("POST", "/api/answers/a1/revise"),
+    ("POST", "/api/skip"),
+    ("POST", "/api/labels/rename"),
+]
+
+
+@pytest.mark.parametrize("cookie", [None, "streamgp-{port}=guess", "streamgp-1={token}", "x"])
+def test_without_a_token_of_this_page_nothing_is_told(
+    served: Served, invites: Invites, cookie: str | None
+) -> None:
+    token = invites.redeem(invites.invite("ann"))
+    if cookie is not None:
+        cookie = cookie.format(port=served.port, token=token)
+    for method, path in ROUTES:
+        reply = served.browser(cookie).send(method, path, {})
+        assert (reply.status, reply.body["error"]) == (401, "no_token"), path
+        assert reply.body.keys() == {"error", "what", "expected"}
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example:{port}", "", "10.0.0.1"])
+def test_names_of_others_are_refused(served: Served, host: str) -> None:
+    for path in ("/", "/api/next", "/healthz", "/metrics"):
+        reply = served.browser().get(path, Host=host.format(port=served.port) or " ")
+        assert (reply.status, reply.body["error"]) == (403, "wrong_host"), path
+
+
+def test_own_names_are_heard(served: Served) -> None:
+    for host in (f"localhost:{served.port}", "LOCALHOST", f"[::1]:{served.port}", "127.0.0.1"):
+        assert served.browser().get("/", Host=host).status == 200, host
+
+
+HOSTILE: dict[str, tuple[int, str, dict[str, Any]]] = {
+    "no origin": (403, "wrong_origin", {"headers": {"Origin": None}}),
+    "another origin": (403, "wrong_origin", {"headers": {"Origin": "http://evil.example"}}),
+    "null origin": (403, "wrong_origin", {"headers": {"Origin": "null"}}),
+    "another port": (403, "wrong_origin", {"headers": {"Origin": "http://127.0.0.1:1"}}),
+    "no header": (403, "no_header", {"headers": {"X-Streamgp": None}}),
+    "header of another value": (403, "no_header", {"headers": {"X-Streamgp": "0"}}),
+    "another site": (403, "wrong_site", {"headers": {"Sec-Fetch-Site": "cross-site"}}),
+    "another person": (403, "other_person", {"headers": {"X-Streamgp-As": "bob"}}),
+    "a form": (
+        415,
+        "no_json",
+        {"headers": {"Content-Type": "application/x-www-form-urlencoded"}},
+    ),
+    "plain text": (415, "no_json", {"headers": {"Content-Type": "text/plain"}}),
+    "too large": (413, "too_large", {"data": b" " * (MAX_BODY + 1)}),
+    "no JSON": (400, "bad_json", {"data": b"{"}),
+    "no UTF-8": (400, "bad_json", {"data": b'{"card": "\xff"}'}),
+    "deep": (400, "bad_body", {"data": b'{"card": ' + b"[" * 30_000 + b"]" * 30_000 + b"}"}),
+    "a list": (400, "bad_body", {"body": []}),
+    "nothing": (400, "bad_body", {"body": {}}),
+    "a name": (400, "bad_body", {"more": {"annotator": "bob"}}),
+    "no text": (400, "bad_body", {"more": {"answer_id": 7}}),
+    "a long id": (400, "bad_body", {"more": {"answer_id": "x" * 201}}),
+    "no action": (400, "bad_body", {"more": {"action": "obey"}}),
+    "no number": (400, "bad_json", {"data": b'{"number": NaN}'}),
+    "a list as a label": (400, "bad_body", {"more": {"label": ["hall"]}}),
+    "negative time": (400, "bad_body", {"more": {"response_s": -1}}),
+    "confidence of 9": (400, "bad_body", {"more": {"confidence": 9}}),
+    "a number for a label": (400, "bad_reply", {"more": {"action": "number", "number": 1.5}}),
+    "no label": (400, "bad_reply", {"more": {"label": None}}),
+    "keep where nothing is in doubt": (400, "bad_reply", {"more": {"action": "keep"}}),
+    "no such card": (409, "card_gone", {"more": {"card": "k/e9/label"}}),
+    "a card of a made-up key": (409, "card_gone", {"more": {"card": "%00/../e1/label"}}),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_answer_is_refused_and_written_nowhere(
+    served: Served, invites: Invites, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    status, error, how = HOSTILE[name]
+    browser = person(served, invites)
+    body: Any = {"card": "k/e1/label", "answer_id": "a1", "action": "label", "label": SECRET_LABEL}
+    body = how.get("body", {**body, **how.get("more", {})})
+    with caplog.at_level(logging.INFO, "streamgp.page"):
+        reply = browser.post("/api/answers", body, headers=how.get("headers"), data=how.get("data"))
+    assert (reply.status, reply.body["error"]) == (status, error)
+    assert answers(served.topics) == []
+    until(lambda: caplog.records)  # it is logged when the answer is on its way
+    [line] = caplog.records
+    fields = line.__dict__["fields"]
+    assert fields["route"] in ("/api/answers", "other")
+    assert (fields["status"], fields["error"]) == (status, error)
+    assert SECRET_LABEL not in str(fields)
+    assert browser.answer("k/e1/label", "hall", "a1").status == 200  # and all is well
+
+
+def test_a_body_of_unknown_length_is_cut_off(served: Served, invites: Invites) -> None:
+    browser = person(served, invites)
+    with closing(http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)) as connection:
+        connection.putrequest("POST", "/api/answers")
+        for header, value in {
+            "Cookie": browser.cookie or "",
+            "Origin": f"http://127.0.0.1:{served.port}",
+            "X-Streamgp": "1",
+            "Content-Type": "application/json",
+            "Transfer-Encoding": "chunked",
+        }.items():
+            connection.putheader(header, value)
+        connection.endheaders()
+        chunk = b" " * 30_000
+        for _ in range(3):
+            connection.send(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+        assert connection.getresponse().status == 413
+
+
+PATHS = [
+    "/static/../server.py",
+    "/static/..%2Fserver.py",
+    "/static/%2e%2e/server.py",
+    "/static//etc/passwd",
+    "/static/texts",
+    "/static/.hidden",
+    "/api",
+    "/api/",
+    "/api/next/",
+    "/join/",
+    "//evil.example/",
+    "/etc/passwd",
+]
+
+
+def test_paths_lead_to_the_files_of_the_page_only(served: Served, invites: Invites) -> None:
+    browser = person(served, invites)
+    for path in PATHS:
+        reply = browser.get(path)
+        assert (reply.status, reply.body["error"]) == (404, "not_found"), path
+
+
+def test_every_response_has_the_headers_of_security(served: Served) -> None:
+    for path in ("/", "/static/app.js", "/api/me", "/api/next", "/healthz", "/nothing", "/join/no"):
+        headers = served.browser().get(path).headers
+        assert headers["content-security-policy"] == (
+            "default-src 'self'; object-src 'none'; base-uri 'none'; frame-ancestors 'none'"
+        )
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert "server" not in headers
+
+
+def test_another_method_is_refused(served: Served, invites: Invites) -> None:
+    assert person(served, invites).post("/api/next", {}).status == 405
+
+
+def test_a_link_works_once_and_not_for_who_only_looks(served: Served, invites: Invites) -> None:
+    link = invites.invite("ann")
+    looking = served.browser()
+    assert looking.send("HEAD", f"/join/{link}").status == 403
+    assert looking.get(f"/join/{link}", **{"Sec-Purpose": "prefetch"}).status == 403
+    reply = looking.join(link)
+    assert (reply.status, reply.headers["location"]) == (303, "/")
+    name, *flags = reply.headers["set-cookie"].split("; ")
+    assert name.startswith(f"streamgp-{served.port}=")
+    assert {"HttpOnly", "SameSite=strict", "Path=/"} <= set(flags)
+    assert looking.get("/api/me").body["name"] == "ann"
+    again = served.browser().join(link)
+    assert (again.status, again.body["error"]) == (403, "bad_link")
+
+
+def test_behind_tls_the_cookie_is_secure_and_bound_to_the_host(
+    invites: Invites,
+) -> None:
+    def door(port: int) -> Door:
+        return Door(port=port, is_tls=True, hosts=frozenset({"labels.example.org"}))
+
+    with Served(MemoryTopics(), invites=invites, door=door) as served:
+        browser = Browser(served.port, host="labels.example.org")
+        name, *flags = browser.join(invites.invite("ann")).headers["set-cookie"].split("; ")
+        assert name.startswith("__Host-streamgp=")
+        assert {"Secure", "HttpOnly", "SameSite=strict", "Path=/"} <= set(flags)
+        assert browser.post("/api/skip", {"card": "k/e1/label"}).body["error"] == "wrong_origin"
+        headers = {"Origin": "https://labels.example.org"}
+        assert browser.post("/api/skip", {"card": "k/e1/label"}, headers=headers).status == 200
+        assert browser.get("/", Host="127.0.0.1").status == 403
+
+
+def test_an_invite_for_a_key_shows_nothing_else(served: Served, invites: Invites) -> None:
+    browser = person(served, invites, "ben", key="q")
+    assert browser.get("/api/me").body["key"] == "q"
+    assert browser.card()["event_id"] == "other"
+    assert browser.get("/api/next").body["ahead"] is None
+    assert browser.get("/api/next").body["progress"]["waiting"] == 1
+    assert browser.get("/api/card/k%2Fe1%2Flabel").status == 409
+    assert browser.answer("k/e1/label", "hall", "b1").body["error"] == "card_gone"
+    assert browser.post("/api/skip", {"card": "k/e1/label"}).body["error"] == "card_gone"
+    assert browser.get("/api/timeline?key=k&day=2026-01-01").body["error"] == "other_key"
+    assert browser.get("/api/timeline?day=2026-01-01").body["error"] == "other_key"
+    rename = {"key": "k", "old": "hall", "new": "den"}
+    assert browser.post("/api/labels/rename", rename).body["error"] == "other_key"
+    assert answers(served.topics) == []
+    assert browser.answer("q/other/label", "hall", "b1").status == 200
+
+
+def test_revoking_works_at_once_also_on_an_open_stream(served: Served, invites: Invites) -> None:
+    browser, other = person(served, invites), person(served, invites, "ben")
+    with closing(http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)) as connection:
+        connection.request("GET", "/api/stream", headers={"Cookie": browser.cookie or ""})
+        stream = connection.getresponse()
+        assert stream.status == 200
+        assert invites.revoke("ann")
+        assert browser.get("/api/next").status == 401
+        assert other.get("/api/next").status == 200
+        stream.read()  # until its end
+
+
+def test_nobody_touches_answers_of_others(served: Served, invites: Invites) -> None:
+    ann, ben = person(served, invites), person(served, invites, "ben")
+    assert ann.answer("k/e1/label", "hall", "a1").status == 200
+    for path, body in (
+        ("/api/answers/a1/undo", {}),
+        ("/api/answers/page%2Fann%2Fa1/undo", {}),
+        ("/api/answers/page%2Fann%2Fa1/revise", {"label": "den"}),
+    ):
+        reply = ben.post(path, body)
+        assert (reply.status, reply.body["error"]) == (409, "cannot_undo")
+    assert ben.get("/api/history").body == {"history": []}
+    [answer] = answers(served.topics)
+    assert (answer.annotator, answer.y) == ("ann", "hall")
+
+
+def test_streams_and_requests_of_one_token_are_limited(served: Served, invites: Invites) -> None:
+    browser, other = person(served, invites), person(served, invites, "ben")
+    streams = []
+    for _ in range(MAX_STREAMS):
+        connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
+        connection.request("GET", "/api/stream", headers={"Cookie": browser.cookie or ""})
+        assert connection.getresponse().status == 200
+        streams.append(connection)
+    refused = browser.get("/api/stream")
+    assert (refused.status, refused.body["error"]) == (429, "too_many_streams")
+    for connection in streams:
+        connection.close()
+    found = [browser.get("/api/me").status for _ in range(int(BURST) + 200)]
+    assert 429 in found
+    limited = browser.get("/api/me")
+    while limited.status == 200:
+        limited = browser.get("/api/me")
+    assert limited.body["error"] == "too_many_requests"
+    assert int(limited.headers["retry-after"]) >= 1
+    assert other.get("/api/me").status == 200
+
+
+def test_a_closed_stream_makes_room_for_another(served: Served, invites: Invites) -> None:
+    browser = person(served, invites)
+    for _ in range(2 * MAX_STREAMS):
+        connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
+        with closing(connection):
+            connection.request("GET", "/api/stream", headers={"Cookie": browser.cookie or ""})
+            reply = connection.getresponse()
+            assert reply.status == 200
+            assert next(iter(events_of(reply)))[0] in ("card", "progress", "others")
+            reply.close()
+        until(lambda: served.page.traffic.streams.total() == 0)
+
+
+def test_what_fails_inside_is_told_without_what_was_said(
+    served: Served,
+    invites: Invites,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    browser = person(served, invites)
+
+    def fail(*_: object) -> None:
+        raise ArithmeticError(SECRET_LABEL)
+
+    monkeypatch.setattr(served.live.board.desk, "reply", fail)
+    reply = browser.answer("k/e1/label", SECRET_LABEL, "a1")
+    assert (reply.status, reply.body["error"]) == (500, "internal")
+    assert SECRET_LABEL not in json.dumps(reply.body)
+    until(lambda: caplog.records)
+    [line] = [record for record in caplog.records if record.name == "streamgp.page"]
+    assert "ArithmeticError at" in line.__dict__["fields"]["cause"]
+    assert SECRET_LABEL not in caplog.text
+
+
+def test_metrics_count_and_name_nobody(served: Served, invites: Invites) -> None:
+    browser = person(served, invites)
+    browser.answer("k/e1/label", SECRET_LABEL, "a1")
+    text = browser.get("/metrics").body.decode()
+    assert "streamgp_page_answer_seconds_count 1" in text
+    assert "streamgp_page_open_questions 2" in text
+    assert 'route="/api/answers",method="POST",status="200"} 1' in text
+    assert "ann" not in text.replace("answer", "")
+    assert SECRET_LABEL not in text

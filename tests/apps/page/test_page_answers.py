@@ -1,0 +1,308 @@
+"""What the page has accepted is in the topic, once, under the right name; whatever happens."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.embedded.topics import EmbeddedTopics
+from connectors.memory import MemoryTopics
+from connectors.topics import ALL_TOPICS, Topics
+from streamgp.apps.page import live
+from streamgp.apps.page.invites import Invites
+from streamgp.apps.page.server import PageSettings
+from tests.helpers.deskwork import Broken
+from tests.helpers.kafka_cases import QUICK
+from tests.helpers.page_scene import PageScene
+from tests.helpers.page_server import Browser, Served, answers, ask, events_of, request, until
+
+N_PEOPLE, N_QUESTIONS = 20, 200
+
+
+def kafka_topics(request: pytest.FixtureRequest) -> Topics:
+    from connectors.kafka.topics import KafkaTopics, Timeouts
+
+    prefix = request.getfixturevalue("kafka_prefix")
+    return KafkaTopics(
+        request.getfixturevalue("kafka"),
+        names={name: prefix + name for name in ALL_TOPICS},
+        partitions=2,
+        replication=1,
+        timeouts=Timeouts(**QUICK),
+    )
+
+
+@pytest.fixture(params=["memory", "embedded", "kafka"])
+def topics(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Topics]:
+    made: Topics
+    if request.param == "memory":
+        made = MemoryTopics()
+    elif request.param == "embedded":
+        made = EmbeddedTopics(tmp_path / "topics")
+    else:
+        made = kafka_topics(request)
+    made.create()
+    with closing(made):
+        yield made
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    topics = MemoryTopics()
+    ask(topics, request("e1", at=1.0), request("e2", at=2.0), request("e3", at=3.0))
+    with Served(topics) as served:
+        yield served
+
+
+def test_twenty_people_answer_two_hundred_questions_each_once(
+    topics: Topics, tmp_path: Path
+) -> None:
+    invites = Invites(tmp_path / "invites.json")
+    ask(topics, *(request(f"e{n}") for n in range(N_QUESTIONS)))
+    took_s: list[float] = []
+    given: list[tuple[str, str]] = []
+
+    def work(name: str, browser: Browser) -> None:
+        n = 0
+        card = browser.get("/api/next").body["card"]
+        while card is not None:
+            n += 1
+            start = time.perf_counter()
+            reply = browser.answer(card["id"], f"label of {name}", f"a{n}")
+            took_s.append(time.perf_counter() - start)
+            assert reply.status == 200
+            given.append((card["event_id"], name))
+            card = reply.body["next"]
+
+    with Served(topics, invites=invites) as served:
+        people = {}
+        for name in (f"person {n}" for n in range(N_PEOPLE)):
+            people[name] = served.browser()
+            people[name].join(invites.invite(name))
+        threads = [threading.Thread(target=work, args=each) for each in people.items()]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    found = answers(topics)
+    assert Counter(answer.event_id for answer in found) == Counter(
+        f"e{n}" for n in range(N_QUESTIONS)
+    )
+    assert sorted((answer.event_id, answer.annotator) for answer in found) == sorted(given)
+    assert all(answer.y == f"label of {answer.annotator}" for answer in found)
+
+
+def test_the_same_answer_again_counts_once_and_another_is_refused(served: Served) -> None:
+    browser = served.browser()
+    first = browser.answer("k/e1/label", "hall", "a1", note="as said", flag=True)
+    assert (first.status, first.body["accepted"], first.body["again"]) == (200, True, False)
+    assert first.body["next"]["event_id"] == "e2"
+    assert first.body["ahead"]["event_id"] == "e3"
+    again = browser.answer("k/e1/label", "hall", "a1", note="as said", flag=True)
+    assert (again.status, again.body["again"]) == (200, True)
+    for other in (
+        browser.answer("k/e1/label", "den", "a1", note="as said", flag=True),
+        browser.answer("k/e1/label", "hall", "a1"),
+        browser.answer("k/e2/label", "hall", "a1", note="as said", flag=True),
+    ):
+        assert (other.status, other.body["error"]) == (409, "different_body")
+    gone = browser.answer("k/e1/label", "hall", "a2")
+    assert (gone.status, gone.body["error"]) == (409, "card_gone")
+    [answer] = answers(served.topics)
+    assert (answer.y, answer.annotator, answer.flag, answer.note) == (
+        "hall",
+        "ann",
+        True,
+        "as said",
+    )
+
+
+def test_a_server_that_starts_anew_knows_what_was_answered(served: Served) -> None:
+    assert served.browser().answer("k/e1/label", "hall", "a1").status == 200
+    with Served(served.topics) as other:
+        browser = other.browser()
+        assert browser.answer("k/e1/label", "hall", "a1").body["again"]
+        assert browser.answer("k/e1/label", "den", "a1").status == 409
+        [past] = browser.get("/api/history").body["history"]
+        assert (past["answer_id"], past["label"], past["can_change"]) == ("a1", "hall", True)
+    assert len(answers(served.topics)) == 1
+
+
+def test_an_answer_is_taken_back_changed_and_renamed(served: Served) -> None:
+    browser = served.browser()
+    browser.answer("k/e1/label", "hall", "a1")
+    undone = browser.post("/api/answers/a1/undo", {})
+    assert undone.status == 200
+    assert undone.body["next"]["event_id"] == "e1"
+    assert browser.post("/api/answers/a1/undo", {}).body["again"]
+    browser.answer("k/e1/label", "halll", "a2")
+    assert browser.post("/api/answers/a2/revise", {"label": "den"}).status == 200
+    assert browser.post("/api/answers/a2/revise", {}).body["error"] == "bad_body"
+    renamed = browser.post("/api/labels/rename", {"key": "k", "old": "den", "new": "study"})
+    assert (renamed.status, renamed.body["changed"]) == (200, 1)
+    assert [answer.y for answer in answers(served.topics)] == [
+        "hall",
+        None,
+        "halll",
+        "den",
+        "study",
+    ]
+    day = "/api/timeline?key=k&day=1970-01-01&tz=Europe/Berlin"
+    [moment] = browser.get(day).body["moments"]
+    assert (moment["event_id"], moment["label"], moment["mine"]) == ("e1", "study", True)
+    assert browser.get("/api/timeline?key=k&day=x").body["error"] == "bad_day"
+    assert browser.get("/api/timeline?key=k&day=1970-01-01&tz=Nowhere").status == 400
+
+
+def test_response_time_is_noted_unless_it_is_not_wanted() -> None:
+    for settings, known in (
+        (PageSettings(), {"response_s": 2.5, "confidence": 0.75}),
+        (PageSettings(notes_response_time=False), {"confidence": 0.75}),
+    ):
+        topics = MemoryTopics()
+        ask(topics, request("e1"))
+        with Served(topics, settings=settings) as served:
+            browser = served.browser()
+            browser.answer("k/e1/label", "hall", "a1", response_s=2.5, confidence=4)
+        assert answers(topics)[0].privileged == known
+
+
+def test_skipped_cards_come_last_and_those_of_others_not_at_all(tmp_path: Path) -> None:
+    invites = Invites(tmp_path / "invites.json")
+    topics = MemoryTopics()
+    ask(topics, request("e1", at=1.0), request("e2", at=2.0))
+    with Served(topics, invites=invites) as served:
+        ann, ben = served.browser(), served.browser()
+        ann.join(invites.invite("ann"))
+        ben.join(invites.invite("ben"))
+        assert ann.card()["event_id"] == "e1"
+        assert ben.card()["event_id"] == "e2"
+        skipped = ann.post("/api/skip", {"card": "k/e1/label"})
+        assert skipped.body["next"]["event_id"] == "e1"  # there is nothing else for her
+        assert ann.post("/api/skip", {"card": "k/gone/label"}).status == 200
+        # What two say about one question: the first counts.
+        assert ben.answer("k/e1/label", "hall", "b1").status == 200
+        assert ann.answer("k/e1/label", "den", "a1").body["error"] == "card_gone"
+
+
+def test_streams_tell_of_new_and_gone_cards_and_of_progress(tmp_path: Path) -> None:
+    invites = Invites(tmp_path / "invites.json")
+    topics = MemoryTopics()
+    with Served(topics, invites=invites) as served:
+        ann, ben = served.browser(), served.browser()
+        ann.join(invites.invite("ann"))
+        ben.join(invites.invite("ben"))
+        import http.client
+
+        with closing(
+            http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
+        ) as connection:
+            connection.request("GET", "/api/stream", headers={"Cookie": ann.cookie or ""})
+            events = events_of(connection.getresponse())
+
+            def next_of(kind: str) -> Any:
+                return next(data for found, data in events if found == kind)
+
+            assert next_of("progress")["waiting"] == 0
+            ask(topics, request("e1"))
+            assert next_of("card") == {"id": "k/e1/label"}
+            assert ann.card()["id"] == "k/e1/label"
+            assert ben.answer("k/e1/label", "hall", "b1").status == 200
+            assert next_of("gone") == {"id": "k/e1/label"}
+
+
+def test_while_the_broker_is_away_nothing_is_confirmed_and_nothing_is_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(live, "SAVE_S", 0.3)
+    topics = MemoryTopics()
+    ask(topics, request("e1"), request("e2"))
+    broken = Broken(topics)
+    with Served(broken) as served:  # type: ignore[arg-type]
+        browser = served.browser()
+        broken.writes_fail = True
+        for _ in range(2):
+            reply = browser.answer("k/e1/label", "hall", "a1")
+            assert (reply.status, reply.body["error"]) == (503, "no_broker")
+            assert int(reply.headers["retry-after"]) >= 1
+        assert browser.get("/healthz").status == 503
+        assert browser.get("/api/next").body["progress"]["unsent"] == 1
+        broken.reads_fail = True
+        until(lambda: served.live.trouble is not None)
+        broken.writes_fail = broken.reads_fail = False
+        until(lambda: browser.get("/healthz").status == 200)
+        assert browser.answer("k/e1/label", "hall", "a1").body["again"]
+        assert browser.card()["event_id"] == "e2"
+    assert [answer.event_id for answer in answers(topics)] == ["e1"]
+
+
+def test_a_question_waits_for_quiet_hours_and_limits(served: Served) -> None:
+    browser = served.browser()
+    wanted = {"quiet_from": None, "quiet_to": None, "per_day": 1, "gap_s": None}
+    put = browser.send("PUT", "/api/preferences", {**wanted, "time_zone": "Europe/Berlin"})
+    assert put.status == 200
+    assert browser.get("/api/me").body["preferences"]["per_day"] == 1
+    reply = browser.answer("k/e1/label", "hall", "a1").body
+    assert (reply["next"], reply["ahead"], reply["pause"]["why"]) == (None, None, "per_day")
+    assert browser.get("/api/next").body["card"] is None
+    bad = browser.send("PUT", "/api/preferences", {**wanted, "time_zone": "Nowhere"})
+    assert (bad.status, bad.body["error"]) == (400, "bad_preferences")
+    assert browser.send("PUT", "/api/preferences", {"per_day": -1}).status == 400
+    browser.send("PUT", "/api/preferences", {"gap_s": 0.0})
+    assert browser.card()["event_id"] == "e2"
+
+
+def test_two_hundred_answers_survive_a_server_that_is_killed(tmp_path: Path) -> None:
+    scene = PageScene(tmp_path)
+    scene.write(*(request(f"e{n}") for n in range(N_QUESTIONS)))
+    scene.start()
+    browser = Browser(int(scene.url.rpartition(":")[2]))
+    n_kills = 0
+    try:
+        for n in range(N_QUESTIONS):
+            killer = None
+            if n % 40 == 17:
+                killer = threading.Timer(0.004 * (n_kills + 1), scene.kill)
+                killer.start()
+                n_kills += 1
+            while True:
+                try:
+                    reply = browser.answer(f"k/e{n}/label", f"l{n % 7}", f"a{n}")
+                except OSError:
+                    reply = None
+                if reply is not None and reply.status == 200:
+                    break
+                assert reply is None or reply.status == 503
+                if killer is not None:
+                    killer.join()
+                    scene.start()
+                    killer = None
+            if killer is not None:  # it was answered before; the next ones find nobody
+                killer.join()
+                scene.start()
+    finally:
+        scene.kill()
+    found = scene.answers()
+    assert [answer.event_id for answer in found] == [f"e{n}" for n in range(N_QUESTIONS)]
+    assert [answer.y for answer in found] == [f"l{n % 7}" for n in range(N_QUESTIONS)]
+    assert n_kills == 5
+
+
+def test_a_failure_beside_the_requests_ends_the_page_and_tells_where(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ArithmeticError("a label of hers")
+
+    monkeypatch.setattr(served.live.board.desk, "take", fail)
+    ask(served.topics, request("e4"))
+    until(lambda: served.live.has_failed)
+    assert isinstance(served.live.failure, ArithmeticError)
+    until(lambda: not served.is_running)

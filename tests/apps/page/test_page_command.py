@@ -1,0 +1,160 @@
+"""The commands `streamgp page` and `streamgp invite`: what they refuse, in one line."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from connectors.embedded.topics import EmbeddedTopics
+from streamgp.apps.page.address import is_loopback, parse_bind
+from streamgp.cli.main import cli
+from tests.helpers.page_server import Browser, until
+
+MAIN = "from streamgp.cli.main import main\nmain()"
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "w.toml"
+    path.write_text(f'broker = "file://{tmp_path}/topics"\n[worker]\nstate = "{tmp_path}/state"\n')
+    EmbeddedTopics(tmp_path / "topics").create()
+    return path
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(cli, [str(each) for each in arguments])
+
+
+def refused(result: Result) -> str:
+    assert result.exit_code == 2, result.output
+    assert result.output.startswith("Error: ")
+    assert result.output.count("\n") == 1
+    return result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--bind", "0.0.0.0:0"], "would travel in plain text"),
+        (["--bind", ":0"], "would travel in plain text"),
+        (["--bind", "0.0.0.0:0", "--plain-http", "--as", "ann"], "loopback address only"),
+        (["--bind", "127.0.0.1:0", "--behind-proxy", "--as", "ann"], "without a proxy"),
+        (["--as", "ann", "--invites", "x.json"], "--as needs no login"),
+        (["--as", " ann"], "printable characters"),
+        (["--bind", "8080"], "expected HOST:PORT"),
+        (["--bind", "::1:8080"], "expected HOST:PORT"),
+        (["--bind", "127.0.0.1:99999"], "expected HOST:PORT"),
+        (["--bind", "203.0.113.1:0", "--plain-http"], "cannot listen at 203.0.113.1:0"),
+        (["--invites", ""], "expected a file"),
+        (["--broker", "memory://"], "end with the process"),
+    ],
+)
+def test_what_is_unsafe_or_means_nothing_is_refused(
+    config: Path, options: list[str], reason: str
+) -> None:
+    assert reason in refused(run("page", config, *options))
+
+
+def test_a_port_in_use_is_told(config: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        bind = f"127.0.0.1:{other.getsockname()[1]}"
+        assert "another program does so" in refused(run("page", config, "--bind", bind))
+
+
+def test_missing_topics_and_files_that_are_none_are_told(config: Path, tmp_path: Path) -> None:
+    (tmp_path / "broken.json").write_text("{")
+    options = ("--bind", "127.0.0.1:0")
+    text = refused(run("page", config, *options, "--invites", tmp_path / "broken.json"))
+    assert "no file of invites" in text
+    text = refused(run("page", config, *options, "--broker", f"file://{tmp_path}/nothing"))
+    assert "--create-topics" in text
+    assert "cannot be read" in refused(run("page", tmp_path / "no.toml"))
+
+
+def test_without_the_extra_it_says_what_to_install(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = importlib.util.find_spec
+
+    def missing(name: str, package: str | None = None) -> Any:
+        return None if name == "uvicorn" else find(name, package)
+
+    monkeypatch.setattr(importlib.util, "find_spec", missing)
+    for arguments in (["page", config], ["demo", "--page"]):
+        assert "needs uvicorn" in (text := refused(run(*arguments)))
+        assert "pip install 'streamgp[page]'" in text
+
+
+def test_invites_are_printed_and_taken_back(config: Path, tmp_path: Path) -> None:
+    result = run("invite", config, "ann", "--key", "phone-3", "--url", "https://x.example/")
+    assert re.fullmatch(r"https://x\.example/join/[\w-]{43}\n", result.output)
+    assert (tmp_path / "state" / "invites.json").exists()
+    assert "revoke that first" in refused(run("invite", config, "ann"))
+    assert run("invite", config, "ann", "--revoke").output == "ann is not invited any more\n"
+    assert "'ann' is not invited" in refused(run("invite", config, "ann", "--revoke"))
+    assert "leave out --key" in refused(run("invite", config, "a", "--revoke", "--key", "k"))
+    assert "expected http://" in refused(run("invite", config, "ann", "--url", "x.example"))
+    config.write_text(config.read_text() + "keyed = false\n")
+    assert "--key is of no use" in refused(run("invite", config, "ann", "--key", "k"))
+
+
+def test_options_of_the_demos_page_belong_to_it() -> None:
+    assert "of use with --page only" in refused(run("demo", "--no-browser"))
+    assert "leave out --seed" in refused(run("demo", "--page", "--seed", "2"))
+    assert "loopback" in refused(run("demo", "--page", "--bind", "0.0.0.0:0"))
+
+
+def test_addresses() -> None:
+    assert parse_bind("[::1]:8080") == ("::1", 8080)
+    assert [is_loopback(host) for host in ("localhost", "127.0.0.9", "::1", "0.0.0.0", "x")] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_a_page_lives_from_an_invite_to_a_signal(config: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", MAIN, "page", str(config), "--bind", "127.0.0.1:0"],
+        env={**os.environ, "PYTHONHASHSEED": "0"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        found = re.fullmatch(r"page: (http://127\.0\.0\.1:(\d+)/)\n", line)
+        assert found is not None
+        url, browser = found[1], Browser(int(found[2]))
+        link = run("invite", config, "ann", "--url", url).output.strip()
+        assert browser.join(link.rpartition("/")[2]).status == 303
+        assert browser.get("/api/me").body["name"] == "ann"
+        until(lambda: browser.get("/healthz").status == 200)
+        stream = urllib.request.Request(
+            f"{url}api/stream", headers={"Cookie": browser.cookie or ""}
+        )
+        with urllib.request.urlopen(stream, timeout=30) as opened:
+            process.send_signal(signal.SIGTERM)
+            opened.read()
+        _, told = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode == 0
+    assert told.startswith("no annotator is invited yet")
+    assert "Traceback" not in told

@@ -1,0 +1,188 @@
+"""A page in a process of its own, on embedded topics, with questions written as a worker does."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from connectors.embedded.topics import EmbeddedTopics
+from connectors.topics import TopicName
+from connectors.wire.codec import decode
+from connectors.wire.outbound import Outbound
+from streamgp.base import Neighbour
+from streamgp.interactive.messages import Answer, Challenge, LabelledExample, LabelRequest
+
+MAIN = "from streamgp.cli.main import main\nmain()"
+ROOMS = ("bathroom", "bedroom", "den", "hall", "kitchen", "living room", "study")
+_PATIENCE_S = 60.0
+
+
+class PageScene:
+    """A deployment in a directory, and its page.
+
+    Parameters
+    ----------
+    directory
+        Where its files are.
+    settings
+        More lines of its configuration.
+
+    Attributes
+    ----------
+    url
+        Where the page is; the same after each restart.
+
+    """
+
+    def __init__(self, directory: Path, settings: str = "") -> None:
+        self.directory = directory
+        self._port = _free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+        self.url = f"http://127.0.0.1:{self._port}"
+        (directory / "w.toml").write_text(f'broker = "file://{directory}/topics"\n{settings}')
+        EmbeddedTopics(directory / "topics").create()
+
+    # --- topics
+
+    def write(self, *messages: Any) -> None:
+        """Write messages as a worker does."""
+        outbound = Outbound("/streamgp/test", keyed=True)
+        topics = EmbeddedTopics(self.directory / "topics")
+        link = topics.link(group="streamgp", instance="test", max_records=10)
+        link.poll(0.0)
+        link.commit([outbound.message(message, 0) for message in messages])
+        link.close()
+        topics.close()
+
+    def read(self, topic: TopicName) -> list[Any]:
+        """Return all messages of a topic."""
+        topics = EmbeddedTopics(self.directory / "topics")
+        reader = topics.reader([topic])
+        found: list[Any] = []
+        while not reader.caught_up:
+            found += [decode(record.value) for record in reader.poll(0.0) if record.value]
+        reader.close()
+        topics.close()
+        return found
+
+    def answers(self) -> list[Answer]:
+        """Return all answers, in their order."""
+        return [one for one in self.read("answers") if isinstance(one, Answer)]
+
+    # --- the process
+
+    def start(self) -> None:
+        """Start the page and wait until it answers."""
+        log = (self.directory / "page.log").open("ab")
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", MAIN, "page", "w.toml", "--as", "ann", "--bind", self.url[7:]],
+            cwd=self.directory,
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+        log.close()
+        end = time.monotonic() + _PATIENCE_S
+        while not self._is_healthy():
+            assert self._process.poll() is None, self.log()
+            assert time.monotonic() < end, self.log()
+            time.sleep(0.05)
+
+    def kill(self) -> None:
+        """End the page without a warning."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def log(self) -> str:
+        """Return what the page has said on its streams."""
+        return (self.directory / "page.log").read_text(errors="replace")
+
+    def _is_healthy(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.url}/healthz", timeout=5.0) as answer:
+                return bool(answer.status == 200)
+        except (urllib.error.URLError, OSError):
+            return False
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+# --- Messages
+
+FEATURES = ("light", "noise", "temperature", "humidity", "acc_x_mean", "acc_y_std", "wifi_strength")
+
+
+def features(seed: int) -> dict[str, float]:
+    """Return features of an event."""
+    rng = random.Random(seed)
+    return {name: round(rng.uniform(0.0, 10.0), 3) for name in FEATURES}
+
+
+def known(labels: tuple[Any, ...], *, at: float, key: str = "ann") -> list[LabelledExample]:
+    """Return examples that make labels known, two of each."""
+    return [
+        LabelledExample(
+            event_id=f"known{n}",
+            key=key,
+            sequence=n + 1,
+            x=features(1000 + n),
+            y=label,
+            origin="asked",
+            annotator="bob",
+            learned_at=at - 3600.0 + 10.0 * n,
+        )
+        for n, label in enumerate(labels * 2)
+    ]
+
+
+def label_request(n: int, *, at: float, key: str = "ann", **fields: Any) -> LabelRequest:
+    """Return the question for the label of event n, asked n milliseconds after a moment."""
+    given: dict[str, Any] = {"x": features(n), "reason": "AlwaysAsk", **fields}
+    return LabelRequest(
+        request_id=f"e{n}/label",
+        event_id=f"e{n}",
+        key=key,
+        score=1.0,
+        threshold=0.0,
+        requested_at=at + n / 1000.0,
+        **given,
+    )
+
+
+def challenge(n: int, *, at: float, key: str = "ann", **fields: Any) -> Challenge:
+    """Return the challenge of event n: hall was given, study is suggested."""
+    x = features(n)
+    near = [
+        Neighbour(event_id=f"known{i}", x={**x, "light": x["light"] + i + 1.0}, y=y, distance=1.0)
+        for i, y in enumerate(("study", "study", "hall"))
+    ]
+    given: dict[str, Any] = {"given": "hall", "suggested": "study", "annotator": "ann", **fields}
+    return Challenge(
+        request_id=f"e{n}/challenge/1",
+        event_id=f"e{n}",
+        key=key,
+        x=x,
+        reason="SkepticalChallenge",
+        score=0.87,
+        threshold=0.1,
+        requested_at=at + n / 1000.0,
+        probability_wrong=0.87,
+        neighbours=tuple(near),
+        **given,
+    )
