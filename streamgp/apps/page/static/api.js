@@ -1,0 +1,124 @@
+/* Requests to the server that has served this page. */
+
+const PATIENCE_MS = 15_000;
+
+/** The server cannot be reached, or cannot answer now: worth another try later. */
+export class Unreachable extends Error {
+  constructor(message, afterS = null) {
+    super(message);
+    this.afterS = afterS;
+  }
+}
+
+/** The server has refused a request; the same request would be refused again. */
+export class Refused extends Error {
+  constructor(status, { error = "", what = "", expected = "" } = {}) {
+    super(what || error || `status ${status}`);
+    this.status = status;
+    this.error = error;
+    this.what = what;
+    this.expected = expected;
+  }
+
+  /** Whether the invite is not, or no longer, good for this page, or is another annotator's. */
+  get isStranger() {
+    return this.status === 401 || this.error === "other_person";
+  }
+}
+
+let name = null;
+
+/** Send this name along from now on: the server refuses what another person has left behind. */
+export function requestAs(annotator) {
+  name = annotator;
+}
+
+/** Send a request and return the decoded reply. */
+export async function request(method, path, body = undefined) {
+  const headers = { Accept: "application/json", "X-Streamgp": "1" };
+  if (name !== null) headers["X-Streamgp-As"] = encodeURIComponent(name);
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const answer = await reached(path, {
+    method,
+    headers,
+    body: body === undefined ? undefined : JSON.stringify(body),
+    cache: "no-store",
+    credentials: "same-origin",
+    signal: AbortSignal.timeout(PATIENCE_MS),
+  });
+  const reply = await decoded(answer);
+  if (answer.ok) return reply;
+  if (answer.status === 429 || answer.status === 408 || answer.status >= 500) {
+    const after = Number(answer.headers.get("Retry-After"));
+    throw new Unreachable(reply?.what ?? `status ${answer.status}`, after || null);
+  }
+  throw new Refused(answer.status, reply ?? {});
+}
+
+async function reached(path, options) {
+  try {
+    return await fetch(path, options);
+  } catch (error) {
+    throw new Unreachable(String(error));
+  }
+}
+
+async function decoded(answer) {
+  try {
+    return await answer.json();
+  } catch (error) {
+    // A reply that was cut off tells nothing; an error page of a proxy is no JSON.
+    if (answer.ok) throw new Unreachable(String(error));
+    return null;
+  }
+}
+
+export const get = (path) => request("GET", path);
+export const post = (path, body) => request("POST", path, body);
+export const put = (path, body) => request("PUT", path, body);
+
+/** Return a path with its parts percent-encoded. */
+export const pathOf = (...names) => `/api/${names.map(encodeURIComponent).join("/")}`;
+
+/**
+ * Listen to the server's events, and go on after every break.
+ *
+ * `take` is called with the kind of an event and its data, `changed` with whether the server is
+ * there. Returns a function that ends it.
+ */
+export function listen(kinds, take, changed) {
+  let source = null;
+  let timer = null;
+  let wait = 1000;
+  const open = () => {
+    source = new EventSource("/api/stream");
+    source.onopen = () => {
+      wait = 1000;
+      changed(true);
+    };
+    source.onerror = () => {
+      changed(false);
+      // The browser itself tries again after a break, but not after a refusal.
+      if (source.readyState === EventSource.CLOSED) {
+        timer = setTimeout(open, wait);
+        wait = Math.min(2 * wait, 30_000);
+      }
+    };
+    for (const kind of kinds) {
+      source.addEventListener(kind, (event) => take(kind, data(event.data)));
+    }
+  };
+  open();
+  return () => {
+    clearTimeout(timer);
+    source.close();
+  };
+}
+
+function data(received) {
+  try {
+    return JSON.parse(received);
+  } catch {
+    return null;
+  }
+}

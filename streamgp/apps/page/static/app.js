@@ -1,0 +1,316 @@
+/* Start of the page: joins the desk, the card in front and what stands around it, and takes keys. */
+
+import { get, listen, Refused } from "./api.js";
+import { cardView } from "./cards.js";
+import { Desk } from "./desk.js";
+import { changeAnswer, isDialogOpen, showHelp, showPreferences, useTheme } from "./dialogs.js";
+import { button, byId, drawn, element, isTyping, remember, remembered } from "./dom.js";
+import { accuracyPanel, fillDay, lastAnswers, progressPanel, whatHappened } from "./panels.js";
+import { chosenLanguage, count, dayOf, isoDay, language, text, timeOfDay, useLanguage } from "./texts.js";
+
+/** Milliseconds without keys after a card vanished by itself. */
+const KEYS_OFF_MS = 700;
+const NOTICE_MS = 6000;
+const DAY_MS = 350;
+const RETRY_MS = 2000;
+
+let desk = null;
+let view = null;
+let keysOffUntil = 0;
+let accuracy = [];
+let dayTimer = null;
+let noticeTimer = null;
+let refusal = null;
+
+// --- the card in front
+
+function showCard({ vanished = false, why = null } = {}) {
+  const hadFocus = document.activeElement === document.body || byId("main").contains(document.activeElement);
+  if (vanished) {
+    keysOffUntil = performance.now() + KEYS_OFF_MS;
+    notice(`vanished.${why}`);
+  }
+  clearTimeout(dayTimer);
+  const card = desk.paused ? null : desk.current;
+  desk.watch.look(card?.id ?? null);
+  view = card === null ? null : cardView(card, desk);
+  byId("main").replaceChildren(...(view === null ? [rest()] : [view.node, whatHappened(card, desk)]));
+  document.body.dataset.kind = card?.kind ?? "rest";
+  document.title = card === null ? "streamgp" : `${view.question.textContent} · streamgp`;
+  if (hadFocus && !isDialogOpen()) (view?.question ?? byId("main")).focus({ preventScroll: true });
+  if (card !== null) {
+    scrollTo({ top: 0 });
+    byId("live").textContent = announcement(card);
+    dayTimer = setTimeout(() => showDay(card), DAY_MS);
+  }
+}
+
+/** What a screen reader says of a new card, after the heading that has the focus. */
+function announcement(card) {
+  return card.kind === "challenge"
+    ? view.node.querySelector(".said").textContent
+    : `${view.node.querySelector(".when").textContent}. ${view.reason.textContent}`;
+}
+
+async function showDay(card) {
+  const at = card.occurred_at ?? card.asked_at;
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const key = card.key ?? null;
+  const asked = new URLSearchParams({ day: isoDay(at), tz: zone });
+  if (key !== null) asked.set("key", key);
+  let moments = [];
+  try {
+    ({ moments } = await get(`/api/timeline?${asked}`));
+  } catch {
+    /* The day is a help for the memory; without it the card is whole. */
+  }
+  const place = byId("main").querySelector(".day-place");
+  if (place !== null && desk.current?.id === card.id) fillDay(place, moments ?? [], card);
+}
+
+/** What stands in the place of a card: why there is none. */
+function rest() {
+  const [name, values] = whyNone();
+  const go = desk.paused ? button(text("pause.end"), { key: "p", class: "primary", on: togglePause }) : null;
+  return element(
+    "section",
+    { class: `rest ${name}` },
+    restDrawing(name),
+    element("h2", { tabindex: "-1" }, text(`rest.${name}.title`, values)),
+    element("p", {}, text(`rest.${name}`, values)),
+    go,
+  );
+}
+
+function whyNone() {
+  if (refusal !== null) return ["stranger", {}];
+  if (desk.paused) return ["paused", { n: desk.progress.waiting ?? 0 }];
+  if (desk.reading !== null) return ["reading", { n: count(desk.reading) }];
+  if (desk.pause !== null) {
+    const until = desk.pause.until;
+    const when = typeof until === "number" ? `${dayOf(until)}, ${timeOfDay(until)}` : "";
+    return [["quiet_hours", "per_day", "gap"].includes(desk.pause.why) ? desk.pause.why : "quiet_hours", { until: when }];
+  }
+  if (!desk.online) return ["offline", {}];
+  return [desk.isKnown ? "done" : "loading", {}];
+}
+
+function restDrawing(name) {
+  const shape = {
+    done: "M20 34l9 9 18-20",
+    paused: "M25 21v24M41 21v24",
+    offline: "M20 46l26-26M22 30a18 18 0 0 1 22 0M27 36a10 10 0 0 1 12 0M33 44v.1",
+    stranger: "M33 22v14M33 44v.1",
+  }[name] ?? "M33 20v14l9 6";
+  return drawn("svg", { viewBox: "0 0 66 66", class: "rest-drawing", "aria-hidden": "true" }, drawn("circle", { cx: 33, cy: 33, r: 31 }), drawn("path", { d: shape }));
+}
+
+// --- around the card
+
+function showBar() {
+  const { waiting = 0, today = 0 } = desk.progress;
+  byId("counts").replaceChildren(
+    element("span", {}, element("b", {}, count(waiting)), ` ${text("count.waiting", { n: waiting })}`),
+    element("span", {}, element("b", {}, count(today)), ` ${text("count.today", { n: today })}`),
+  );
+  const share = today + waiting > 0 ? today / (today + waiting) : 0;
+  byId("meter").replaceChildren(
+    drawn("svg", { viewBox: "0 0 100 1", preserveAspectRatio: "none" }, drawn("rect", { width: 100 * share, height: 1 })),
+  );
+  const others = desk.others.filter((name) => name !== desk.me.name);
+  byId("others").replaceChildren(
+    ...(others.length === 0 ? [] : [text("others", { n: others.length }), " ", element("bdi", {}, others.slice(0, 3).join(", "))]),
+  );
+}
+
+function showTools() {
+  const icon = (shape) => drawn("svg", { viewBox: "0 0 24 24", class: "icon", "aria-hidden": "true" }, drawn("path", { d: shape }));
+  const tool = (name, shape, on, properties = {}) =>
+    element("button", { type: "button", class: "tool", "aria-label": text(name), title: text(name), on: { click: on }, ...properties }, icon(shape));
+  byId("tools").setAttribute("aria-label", text("tools"));
+  byId("tools").replaceChildren(
+    tool(desk.paused ? "pause.end" : "pause", desk.paused ? "M8 5l11 7-11 7z" : "M8 5v14M16 5v14", togglePause, { "aria-pressed": String(desk.paused) }),
+    tool("preferences.title", "M4 7h9M17 7h3M15 5v4M4 17h3M11 17h9M9 15v4", openPreferences),
+    tool("help.title", "M9 9a3 3 0 1 1 4 2.8c-.7.3-1 .8-1 1.7M12 17v.01", showHelp),
+  );
+}
+
+function showAside() {
+  const panels = [lastAnswers(desk), progressPanel(desk), accuracyPanel(accuracy)].filter(Boolean);
+  byId("aside").hidden = panels.length === 0;
+  const focused = [...byId("aside").querySelectorAll("button")].indexOf(document.activeElement);
+  byId("aside").replaceChildren(...panels);
+  if (focused >= 0) byId("aside").querySelectorAll("button")[focused]?.focus();
+}
+
+function showConnection() {
+  const bar = byId("connection");
+  bar.hidden = desk.online;
+  if (!desk.online) bar.textContent = desk.unsent > 0 ? text("offline.waiting", { n: desk.unsent }) : text("offline");
+  if (view === null && !desk.paused) showCard();
+}
+
+function notice(name, values = {}) {
+  const bar = byId("notice");
+  bar.textContent = text(name, values);
+  bar.hidden = false;
+  clearTimeout(noticeTimer);
+  noticeTimer = setTimeout(() => {
+    bar.hidden = true;
+  }, NOTICE_MS);
+}
+
+function togglePause() {
+  desk.paused = !desk.paused;
+  showTools();
+  showCard();
+  if (!desk.paused) desk.refill();
+}
+
+function openPreferences() {
+  showPreferences(desk, async (code) => {
+    remember("language", code);
+    if (code !== language) await useLanguage(code);
+    showAll();
+    desk.refill();
+  });
+}
+
+function showAll() {
+  showTools();
+  showBar();
+  showCard();
+  showAside();
+  showConnection();
+}
+
+// --- keys
+
+function pressed(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.repeat) return;
+  if (isDialogOpen() || desk === null) return;
+  if (isTyping(event.target)) {
+    if (event.key === "Escape" && view?.press("Escape")) event.preventDefault();
+    return;
+  }
+  // Enter and the space bar belong to the button that has the focus.
+  if (event.target instanceof HTMLElement && event.target.closest("button, summary, a") && [" ", "Enter"].includes(event.key)) return;
+  if (performance.now() < keysOffUntil) return;
+  if (event.key === "?") showHelp();
+  else if (event.key === "p") togglePause();
+  else if (view === null && event.key === "u" && !desk.paused) desk.undo();
+  else if (view === null || desk.current === null || !view.press(event.key)) return;
+  event.preventDefault();
+}
+
+// --- start
+
+function told(kind, details = {}) {
+  if (kind === "wait") {
+    if (view !== null) view.node.inert = true;
+  } else if (kind === "card") {
+    refusal = null;
+    showCard(details);
+    if (!desk.paused && details.vanished !== true) announceHidden();
+  } else if (kind === "progress") {
+    showBar();
+    showAside();
+  } else if (kind === "history") showAside();
+  else if (kind === "connection") showConnection();
+  else if (kind === "notice") notice(details.name, details.values);
+  else if (kind === "revise") changeAnswer(details, desk);
+  else if (kind === "stranger") {
+    // The invite of this browser is another annotator's now: begin again as that one.
+    if (details.error === "other_person") {
+      location.reload();
+      return;
+    }
+    refusal = details;
+    desk.current = null;
+    showCard();
+  }
+}
+
+/** Tell of a question that has come while the page is open and not looked at. */
+async function announceHidden() {
+  if (desk.current === null || !document.hidden || !remembered("notify", false)) return;
+  if (!("Notification" in window) || Notification.permission !== "granted") return;
+  const words = { body: text("notification"), icon: "/static/icon.svg", tag: "streamgp", lang: language };
+  const worker = await navigator.serviceWorker?.getRegistration();
+  if (worker) worker.showNotification("streamgp", words);
+  else new Notification("streamgp", words);
+}
+
+async function refreshStats() {
+  try {
+    accuracy = (await get("/api/stats")).accuracy ?? [];
+    showAside();
+  } catch {
+    /* A curve to look at; the next event brings it again. */
+  }
+}
+
+/** Find out who the annotator is; wait for the server where it is not there. */
+async function whoAmI() {
+  for (;;) {
+    try {
+      return await get("/api/me");
+    } catch (error) {
+      if (error instanceof Refused) throw error;
+      // What was learned of the annotator the last time will do until then.
+      const known = remembered("me", null);
+      if (known !== null) return known;
+      byId("connection").textContent = text("offline");
+      byId("connection").hidden = false;
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    }
+  }
+}
+
+async function start() {
+  useTheme();
+  await useLanguage(chosenLanguage([remembered("language", null), ...navigator.languages]));
+  let me;
+  try {
+    me = await whoAmI();
+  } catch (error) {
+    byId("main").replaceChildren(stranger(error));
+    return;
+  }
+  remember("me", me);
+  byId("connection").hidden = true;
+  desk = new Desk(me, told);
+  desk.touched = () => view !== null && view.isTouched;
+  showAll();
+  document.addEventListener("keydown", pressed);
+  addEventListener("online", () => desk.wake());
+  addEventListener("offline", () => desk.reachable(false));
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden) desk.wake();
+  });
+  await desk.start();
+  listen(["card", "gone", "progress", "others", "stats"], heard, (there) => {
+    if (there) desk.wake();
+    else desk.refill();
+  });
+  refreshStats();
+}
+
+function heard(kind, data) {
+  if (kind === "stats") refreshStats();
+  else desk.hear(kind, data);
+}
+
+function stranger(error) {
+  return element(
+    "section",
+    { class: "rest stranger" },
+    restDrawing("stranger"),
+    element("h2", { tabindex: "-1" }, text("rest.stranger.title")),
+    element("p", {}, text("rest.stranger")),
+    error.what ? element("p", { class: "quiet" }, error.what) : null,
+  );
+}
+
+if ("serviceWorker" in navigator) navigator.serviceWorker.register("/sw.js").catch(() => {});
+start();

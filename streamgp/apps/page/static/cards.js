@@ -1,0 +1,625 @@
+/* The card in front: one class for each kind of question. Each makes its element and takes keys. */
+
+import { button, element, isTyping } from "./dom.js";
+import { FEW, keysOf, labelNode, nearDuplicate, recentLabels, search, shownLabel, typedLabel } from "./labels.js";
+import { ago, dayOf, hasText, likelihood, number, parts, span, text, timeOfDay } from "./texts.js";
+import { shownValue } from "./charts.js";
+
+const MOST_SHOWN = 400;
+const WHY_NOT = ["unclear", "not_applicable", "bad_data"];
+
+/** Return the element and the keys of a card. */
+export function cardView(card, desk) {
+  if (card.kind === "challenge") return new ChallengeView(card, desk);
+  return card.kind === "number" ? new NumberView(card, desk) : new LabelView(card, desk);
+}
+
+/** Return why a question is asked, as texts and nodes; labels are told only where they may be. */
+export function why(card, revealed) {
+  const reason = card.why;
+  if (reason === null || reason === undefined) return [];
+  if (typeof reason === "string") return [reason];
+  if (revealed && "first" in reason) {
+    const values = { first: labelNode(reason.first), first_share: likelihood(reason.first_share) };
+    if (!("second" in reason)) return parts("why.shares.one", values);
+    Object.assign(values, { second: labelNode(reason.second), second_share: likelihood(reason.second_share) });
+    return parts("why.shares", values);
+  }
+  const name = `why.${reason.code}`;
+  return hasText(name) ? parts(name, reason) : [reason.text ?? text("why.rule")];
+}
+
+/** Write a number typed by a person; null where it is none. A comma is a decimal point, too. */
+export function typedNumber(written) {
+  const bare = written.trim().replace(/\u2212/g, "-").replace(",", ".");
+  if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(bare)) return null;
+  const value = Number(bare);
+  return Number.isFinite(value) ? value : null;
+}
+
+/**
+ * A card: its head, a place for what answers it, and the commands below.
+ *
+ * `body` is the place that changes while a person answers, `back` leaves what was opened in it.
+ */
+class View {
+  // mode  what is open in the body: null for the choice itself
+  mode = null;
+
+  constructor(card, desk) {
+    this.card = card;
+    this.desk = desk;
+    this.state = desk.stateOf(card);
+    this.body = element("div", { class: "answers" });
+    this.commands = element("div", { class: "commands" });
+    this.node = element(
+      "article",
+      {
+        id: "card",
+        class: `card kind-${card.kind}`,
+        "aria-labelledby": "question",
+        data: { card: card.id, kind: card.kind },
+      },
+      this.head(),
+      this.body,
+      this.commands,
+    );
+    this.choose();
+  }
+
+  /** Whether the annotator has begun to answer, so that the card must not be changed. */
+  get isTouched() {
+    return this.mode !== null || this.state.flag || isTyping(document.activeElement);
+  }
+
+  head() {
+    const { card } = this;
+    const at = card.occurred_at ?? card.asked_at;
+    const when = [dayOf(at), timeOfDay(at), ago(at)].join(" · ");
+    const whose = card.key === null || card.key === undefined ? [] : [" · ", element("bdi", { class: "whose" }, card.key)];
+    this.reason = element("p", { class: "why" }, why(card, false));
+    this.question = element("h2", { id: "question", tabindex: "-1" }, this.asks());
+    return element(
+      "header",
+      { class: "head" },
+      element("p", { class: "when" }, when, whose),
+      this.question,
+      card.supersedes ? element("p", { class: "again" }, text("card.again")) : null,
+      this.reason,
+      this.limit(),
+    );
+  }
+
+  /** Say how long the question waits, where that is not long. */
+  limit() {
+    const { expires_at: at, supersedes } = this.card;
+    const left = at === null || at === undefined ? Infinity : at - Date.now() / 1000;
+    if (supersedes || left > 3600) return null;
+    const isUrgent = left < 120;
+    return element("p", { class: isUrgent ? "limit urgent" : "limit" }, text("card.waits", { span: span(left) }));
+  }
+
+  asks() {
+    return text(`ask.${this.card.kind}`);
+  }
+
+  /** Show what answers the card. */
+  choose() {
+    this.mode = null;
+    this.commands.hidden = false;
+    this.body.replaceChildren(...[this.choices()].flat());
+    this.commands.replaceChildren(...this.commandButtons(), this.note());
+  }
+
+  /** Open something in the body; Esc leads back. */
+  open(mode, ...children) {
+    this.mode = mode;
+    this.commands.hidden = true;
+    const back = button(text("back"), { key: "Esc", class: "quiet", on: () => this.leave() });
+    this.body.replaceChildren(element("div", { class: `opened ${mode}` }, ...children, back));
+    // Never a button that answers: a stray Enter must not.
+    (this.body.querySelector("input") ?? this.question).focus();
+  }
+
+  leave() {
+    this.choose();
+    this.question.focus();
+  }
+
+  commandButtons() {
+    const { flag } = this.state;
+    return [
+      button(text("decline"), { key: "d", class: "command", on: () => this.decline() }),
+      button(text("decline.because"), { key: "D", name: text("decline.why"), class: "command", on: () => this.askWhyNot() }),
+      button(text("skip"), { key: "s", class: "command", on: () => this.desk.skip() }),
+      button(text("flag"), { key: "f", class: "command", "aria-pressed": String(flag), on: () => this.askNote() }),
+      ...this.undoButton(),
+    ];
+  }
+
+  undoButton() {
+    const isPast = this.desk.past().some((one) => one.can_change);
+    return isPast ? [button(text("undo"), { key: "u", class: "command", on: () => this.desk.undo() })] : [];
+  }
+
+  note() {
+    const { flag, note } = this.state;
+    return flag ? element("p", { class: "flagged" }, text("flag.set"), note === "" ? "" : `: ${note}`) : "";
+  }
+
+  decline(reason = null) {
+    this.desk.answer({ action: "decline", ...(reason === null ? {} : { why_not: reason }) });
+  }
+
+  askWhyNot() {
+    this.open(
+      "reasons",
+      element("p", {}, text("decline.ask")),
+      WHY_NOT.map((reason, i) =>
+        button(text(`decline.${reason}`), { key: String(i + 1), class: "choice", on: () => this.decline(reason) }),
+      ),
+    );
+  }
+
+  askNote() {
+    const field = element("input", { type: "text", id: "note", maxlength: "500", autocomplete: "off", value: this.state.note });
+    const keep = (flag) => {
+      Object.assign(this.state, { flag, note: flag ? field.value.trim() : "" });
+      this.leave();
+    };
+    this.open(
+      "flagging",
+      element(
+        "form",
+        { class: "row", on: { submit: (event) => (event.preventDefault(), keep(true)) } },
+        element("label", { for: "note" }, text("flag.note")),
+        field,
+        element("button", { class: "primary" }, text("flag.keep")),
+      ),
+      this.state.flag ? button(text("flag.drop"), { class: "quiet", on: () => keep(false) }) : null,
+    );
+  }
+
+  /** Send a reply; where the deployment wants it, ask first how sure the annotator is. */
+  reply(reply) {
+    if (!this.desk.me.asks_confidence) {
+      this.desk.answer(reply);
+      return;
+    }
+    this.pending = reply;
+    const shown = reply.label ?? reply.number ?? (reply.action === "keep" ? this.card.given : this.card.suggested);
+    this.open(
+      "confidence",
+      element("p", {}, ...parts("confidence.ask", { label: labelNode(shown) })),
+      element(
+        "div",
+        { class: "scale" },
+        [1, 2, 3, 4, 5].map((sure) =>
+          button(text(`confidence.${sure}`), { key: String(sure), class: "choice", on: () => this.sure(sure) }),
+        ),
+      ),
+      button(text("confidence.none"), { key: "↵", class: "quiet", on: () => this.sure(null) }),
+    );
+    this.question.focus();
+  }
+
+  sure(confidence) {
+    this.desk.answer(this.pending, confidence === null ? {} : { confidence });
+  }
+
+  /** Take a key that was pressed outside of fields; returns whether it meant something. */
+  press(key) {
+    if (key === "Escape" && this.mode !== null) return this.taken(() => this.leave());
+    if (this.mode === "reasons" && "123".includes(key)) return this.taken(() => this.decline(WHY_NOT[key - 1]));
+    if (this.mode === "confidence" && "12345".includes(key)) return this.taken(() => this.sure(Number(key)));
+    if (this.mode === "confidence" && key === "Enter") return this.taken(() => this.sure(null));
+    return this.mode === null && this.pressed(key);
+  }
+
+  taken(task) {
+    task();
+    return true;
+  }
+
+  /** Take a command that every card has; none of them answers. */
+  pressed(key) {
+    if (key === "s") return this.taken(() => this.desk.skip());
+    if (key === "f") return this.taken(() => this.askNote());
+    return false;
+  }
+
+  pressedOpenly(key) {
+    if (key === "d") return this.taken(() => this.decline());
+    if (key === "D") return this.taken(() => this.askWhyNot());
+    if (key === "u") return this.taken(() => this.desk.undo());
+    return View.prototype.pressed.call(this, key);
+  }
+}
+
+/** Buttons of labels with a field that searches among them. */
+class Picker {
+  constructor(labels, { keys = new Map(), recent = [], pick, create = null, leave }) {
+    Object.assign(this, { labels, keys, recent, pick, create, leave });
+    this.list = element("div", { class: "choices", id: "choices" });
+    this.field = labels.length > FEW ? this.searchField() : null;
+    this.node = element("div", { class: "picker" }, this.field?.parentNode, this.list);
+    this.fill();
+  }
+
+  searchField() {
+    const field = element("input", {
+      type: "search",
+      id: "search",
+      autocomplete: "off",
+      autocapitalize: "none",
+      spellcheck: "false",
+      enterkeyhint: "go",
+      "aria-controls": "choices",
+      "aria-describedby": "found",
+      placeholder: text("search.hint", { n: this.labels.length }),
+      "aria-label": text("search"),
+      on: {
+        input: () => this.fill(),
+        keydown: (event) => {
+          if (event.isComposing) return;
+          if (event.key === "Enter" && !event.repeat) {
+            event.preventDefault();
+            this.list.querySelector(".best")?.click();
+          } else if (event.key === "Escape") {
+            event.preventDefault();
+            event.stopPropagation();
+            if (field.value === "") this.leave();
+            field.value = "";
+            this.fill();
+            field.blur();
+          }
+        },
+      },
+    });
+    this.found = element("p", { id: "found", class: "unseen", "aria-live": "polite" });
+    element("div", { class: "search" }, field, element("kbd", { "aria-hidden": "true" }, "/"), this.found);
+    return field;
+  }
+
+  fill() {
+    const written = this.field?.value ?? "";
+    const found = search(written, this.labels);
+    const isSearching = written.trim() !== "";
+    const shown = found.slice(0, MOST_SHOWN);
+    const children = [];
+    if (!isSearching && this.recent.length > 0) {
+      children.push(
+        element("h3", { class: "row-title" }, text("recent")),
+        element("div", { class: "grid recent" }, this.recent.map((label) => this.labelButton(label))),
+        element("h3", { class: "row-title" }, text("all_labels")),
+      );
+    }
+    children.push(
+      element("div", { class: "grid" }, shown.map((label, i) => this.labelButton(label, isSearching && i === 0))),
+    );
+    if (found.length > shown.length) children.push(element("p", { class: "quiet" }, text("search.more", { n: found.length - shown.length })));
+    if (isSearching && this.create !== null && !this.labels.includes(written.trim())) {
+      const best = found.length === 0;
+      children.push(
+        button(parts("new.named", { label: labelNode(written.trim()) }), {
+          key: best ? "↵" : null,
+          class: best ? "choice best" : "quiet",
+          on: () => this.create(written.trim()),
+        }),
+      );
+    } else if (found.length === 0 && this.labels.length > 0) {
+      children.push(element("p", { class: "quiet" }, text("search.none")));
+    }
+    this.list.replaceChildren(...children);
+    if (this.found) this.found.textContent = isSearching ? text("search.found", { n: found.length }) : "";
+  }
+
+  labelButton(label, best = false) {
+    return button(labelNode(label), {
+      key: best ? "↵" : (this.keys.get(label) ?? null),
+      class: best ? "choice best" : "choice",
+      title: shownLabel(label).length > 40 ? shownLabel(label).slice(0, 500) : null,
+      on: (event) => {
+        // The second click of a double click belongs to the card before.
+        if (event.detail < 2) this.pick(label);
+      },
+    });
+  }
+
+  focus() {
+    (this.field ?? this.list.querySelector("button"))?.focus();
+  }
+}
+
+/** Asks for a label; the suggestion is hidden until it is wanted. */
+class LabelView extends View {
+  choices() {
+    const { card } = this;
+    const labels = card.labels ?? [];
+    this.keys = keysOf(card.key, labels);
+    this.picker = new Picker(labels, {
+      keys: this.keys,
+      recent: labels.length > FEW ? recentLabels(card.key, labels) : [],
+      pick: (label) => this.reply({ action: "label", label }),
+      create: (written) => this.askNew(written),
+      leave: () => this.question.focus(),
+    });
+    const none = labels.length === 0 ? element("p", { class: "quiet" }, text("label.first")) : null;
+    return [this.suggestion(), none, this.picker.node].filter(Boolean);
+  }
+
+  suggestion() {
+    const { suggested } = this.card;
+    if (suggested === null || suggested === undefined || !this.state.shown.has("suggestion")) return null;
+    return element("p", { class: "suggestion" }, suggestionOf(this.card));
+  }
+
+  reveal() {
+    const { suggested } = this.card;
+    if (suggested === null || suggested === undefined) return;
+    this.state.shown.add("suggestion");
+    this.reason.replaceChildren(...why(this.card, true));
+    this.choose();
+  }
+
+  commandButtons() {
+    const { suggested } = this.card;
+    const buttons = super.commandButtons();
+    buttons.unshift(button(text("new"), { key: "n", class: "command", on: () => this.askNew("") }));
+    if (suggested !== null && suggested !== undefined && !this.state.shown.has("suggestion")) {
+      buttons.push(button(text("hint"), { key: "h", class: "command", on: () => this.reveal() }));
+    }
+    return buttons;
+  }
+
+  askNew(written) {
+    const field = element("input", { type: "text", id: "new-label", autocomplete: "off", maxlength: "1000", value: written });
+    const said = element("div", { class: "did-you-mean", role: "status" });
+    const submit = (event) => {
+      event.preventDefault();
+      this.submitNew(field.value, said);
+    };
+    this.open(
+      "new",
+      element(
+        "form",
+        { class: "row", on: { submit } },
+        element("label", { for: "new-label" }, text("new.ask")),
+        field,
+        element("button", { class: "primary" }, text("new.add")),
+      ),
+      said,
+    );
+    field.setSelectionRange(written.length, written.length);
+    if (written !== "") this.submitNew(written, said);
+  }
+
+  submitNew(written, said) {
+    const labels = this.card.labels ?? [];
+    let label;
+    try {
+      label = typedLabel(written, labels);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      said.replaceChildren(error.message);
+      return;
+    }
+    const near = labels.includes(label) ? null : nearDuplicate(label, labels);
+    if (near === null) {
+      this.reply({ action: "label", label });
+      return;
+    }
+    const instead = button(parts("new.instead", { label: labelNode(near) }), {
+      class: "choice",
+      on: () => this.reply({ action: "label", label: near }),
+    });
+    said.replaceChildren(
+      element("p", {}, ...parts("new.mean", { label: labelNode(near) })),
+      instead,
+      button(parts("new.anyway", { label: labelNode(label) }), {
+        class: "quiet",
+        on: () => this.reply({ action: "label", label }),
+      }),
+    );
+    instead.focus();
+  }
+
+  pressed(key) {
+    const label = [...this.keys].find(([, known]) => known === key);
+    if (label !== undefined) return this.taken(() => this.reply({ action: "label", label: label[0] }));
+    if (key === "n") return this.taken(() => this.askNew(""));
+    if (key === "h") return this.taken(() => this.reveal());
+    if (key === "/" && this.picker.field !== null) return this.taken(() => this.picker.focus());
+    return this.pressedOpenly(key);
+  }
+}
+
+function suggestionOf(card) {
+  const { suggested, suggested_share: share, std } = card;
+  const label = labelNode(suggested);
+  if (typeof std === "number") return parts("suggestion.number", { label, std: number(std, 3) });
+  return typeof share === "number" ? parts("suggestion.share", { label, share: likelihood(share) }) : parts("suggestion", { label });
+}
+
+/** A field for a number, how exact it is, and a slider where a range is given. */
+class NumberForm {
+  constructor(card, send) {
+    this.card = card;
+    this.send = send;
+    this.value = element("input", { id: "value", type: "text", inputmode: "decimal", autocomplete: "off", "aria-describedby": "number-said", class: "value" });
+    this.std = element("input", { id: "std", type: "text", inputmode: "decimal", autocomplete: "off", class: "std" });
+    this.said = element("p", { id: "number-said", class: "said", role: "status" });
+    const submit = (event) => {
+      event.preventDefault();
+      this.submit();
+    };
+    this.node = element(
+      "form",
+      { class: "number-form", on: { submit } },
+      element("div", { class: "field" }, element("label", { for: "value" }, text("number.value")), element("span", { class: "with-unit" }, this.value, card.unit ? element("bdi", { class: "unit" }, card.unit) : null)),
+      element("div", { class: "field narrow" }, element("label", { for: "std" }, text("number.std")), element("span", { class: "with-unit" }, element("span", { class: "sign", "aria-hidden": "true" }, "±"), this.std)),
+      this.slider(),
+      this.said,
+      element("button", { class: "primary" }, element("span", { class: "text" }, text("number.send")), element("kbd", { "aria-hidden": "true" }, "↵")),
+    );
+  }
+
+  slider() {
+    if (!Array.isArray(this.card.range)) return null;
+    const [low, high] = this.card.range;
+    const slider = element("input", { type: "range", id: "slider", min: low, max: high, step: (high - low) / 200, value: (low + high) / 2, class: "unset", "aria-label": text("number.slider"), "aria-valuetext": text("number.unset") });
+    const show = () => {
+      slider.classList.remove("unset");
+      slider.setAttribute("aria-valuetext", slider.value);
+    };
+    slider.addEventListener("input", () => {
+      this.value.value = String(Number(Number(slider.value).toPrecision(4)));
+      show();
+    });
+    this.value.addEventListener("input", () => {
+      const typed = typedNumber(this.value.value);
+      if (typed === null) return;
+      slider.value = typed;
+      show();
+    });
+    return element("div", { class: "slider" }, slider, element("span", { class: "ends" }, element("span", {}, shownValue(low, this.card.unit)), element("span", {}, shownValue(high, this.card.unit))));
+  }
+
+  /** Send what stands in the fields; `21.5 +- 0.5` in the first one is both. */
+  submit() {
+    const [written, exactness] = this.value.value.split(/\+-|\u00b1|\+\/-/);
+    const value = typedNumber(written);
+    const typedStd = exactness ?? this.std.value;
+    const std = typedStd.trim() === "" ? undefined : typedNumber(typedStd);
+    if (value === null) this.complain("number.none", this.value);
+    else if (std === null || std <= 0) this.complain("number.bad_std", this.std);
+    else this.send({ number: value, ...(std === undefined ? {} : { std }) });
+  }
+
+  complain(name, field) {
+    this.said.textContent = text(name);
+    field.focus();
+  }
+}
+
+/** Asks for a number. */
+class NumberView extends View {
+  choices() {
+    this.form = new NumberForm(this.card, (reply) => this.reply({ action: "number", ...reply }));
+    const isShown = this.state.shown.has("suggestion");
+    return [isShown ? element("p", { class: "suggestion" }, suggestionOf(this.card)) : null, this.form.node].filter(Boolean);
+  }
+
+  commandButtons() {
+    const { suggested } = this.card;
+    const buttons = super.commandButtons();
+    if (suggested !== null && suggested !== undefined && !this.state.shown.has("suggestion")) {
+      buttons.push(button(text("hint"), { key: "h", class: "command", on: () => this.reveal() }));
+    }
+    return buttons;
+  }
+
+  reveal() {
+    const { suggested } = this.card;
+    if (suggested === null || suggested === undefined) return;
+    const written = [this.form.value.value, this.form.std.value];
+    this.state.shown.add("suggestion");
+    this.choose();
+    [this.form.value.value, this.form.std.value] = written;
+  }
+
+  pressed(key) {
+    if (/^[-+.,0-9]$/.test(key)) {
+      // The key itself is typed into the field, for it has the focus by then.
+      this.form.value.focus();
+      return false;
+    }
+    if (key === "h") return this.taken(() => this.reveal());
+    return this.pressedOpenly(key);
+  }
+}
+
+/** Asks to look again at a label: another thing than a question, with words and keys of its own. */
+class ChallengeView extends View {
+  asks() {
+    return text(this.card.why?.code === "doubtful_since" ? "ask.challenge.still" : "ask.challenge");
+  }
+
+  head() {
+    const head = super.head();
+    const { card } = this;
+    const given = labelNode(card.given, { class: "label given" });
+    const when = typeof card.given_at === "number" ? ago(card.given_at) : "";
+    const by = card.given_by === null || card.given_by === undefined ? "nobody" : card.given_by === "you" ? "you" : "other";
+    const name = element("bdi", {}, card.given_by ?? "");
+    const said = element("p", { class: "said" }, parts(`challenge.said.${by}`, { label: given, name, when }), " ", this.speaksFor());
+    this.reason.replaceWith(said);
+    return head;
+  }
+
+  speaksFor() {
+    const { card } = this;
+    const label = labelNode(card.suggested, { class: "label suggested" });
+    if (typeof card.std === "number") return parts("challenge.number", { label, std: number(card.std, 3) });
+    if (typeof card.suggested_share !== "number") return parts("challenge.earlier", { label });
+    return parts("challenge.earlier.share", { label, share: likelihood(card.suggested_share) });
+  }
+
+  get isOfNumbers() {
+    return this.card.of_numbers ?? this.desk.me.of_numbers;
+  }
+
+  choices() {
+    const { given, suggested } = this.card;
+    const twoSides = element(
+      "div",
+      { class: "sides" },
+      this.side("keep", given, "k", () => this.reply({ action: "keep" })),
+      this.side("change", suggested, "c", () => this.reply({ action: "change", ...this.valued(suggested) })),
+    );
+    const others = element(
+      "div",
+      { class: "elsewise" },
+      button(text("another"), { class: "choice other", on: () => this.askAnother() }),
+      button(text("i_dont_know"), { class: "choice other", on: () => this.decline() }),
+    );
+    return [twoSides, others];
+  }
+
+  valued(value) {
+    return this.isOfNumbers ? { number: value } : { label: value };
+  }
+
+  side(action, label, key, on) {
+    return button(parts(action, { label: labelNode(label) }), { key, class: `choice side ${action}`, on: (event) => event.detail < 2 && on() });
+  }
+
+  askAnother() {
+    const { given, suggested, labels = [] } = this.card;
+    if (this.isOfNumbers) {
+      const form = new NumberForm(this.card, (reply) => this.reply({ action: "change", ...reply }));
+      this.open("another", form.node);
+      return;
+    }
+    const others = labels.filter((label) => label !== given && label !== suggested);
+    const picker = new Picker(others, {
+      pick: (label) => this.reply({ action: "change", label }),
+      leave: () => this.leave(),
+    });
+    const none = others.length === 0 ? element("p", { class: "quiet" }, text("another.none")) : null;
+    this.open("another", element("p", {}, text("another.ask")), none, picker.node);
+  }
+
+  commandButtons() {
+    return [
+      button(text("skip"), { key: "s", class: "command", on: () => this.desk.skip() }),
+      button(text("flag"), { key: "f", class: "command", "aria-pressed": String(this.state.flag), on: () => this.askNote() }),
+    ];
+  }
+
+  pressed(key) {
+    if (key === "k") return this.taken(() => this.reply({ action: "keep" }));
+    if (key === "c") return this.taken(() => this.reply({ action: "change", ...this.valued(this.card.suggested) }));
+    return super.pressed(key);
+  }
+}

@@ -1,0 +1,446 @@
+/*
+ * The annotator's side of the conversation: the question in front, the one after, and what was said.
+ *
+ * No element of the page is known here: `told` gets what has changed.
+ */
+
+import { get, pathOf, Refused, requestAs } from "./api.js";
+import { noteRecent } from "./labels.js";
+import { Outbox } from "./outbox.js";
+import { Stopwatch } from "./stopwatch.js";
+
+/** Seconds for which a card that was answered here is not believed to be open again. */
+const ANSWERED_S = 30;
+/** Milliseconds to wait for the server's choice where others answer, too. */
+const TOGETHER_MS = 60;
+const STALE_MS = 150;
+const READING_MS = 1000;
+const RENEW_MS = 25_000;
+const RETRY_MS = 500;
+const LONGEST_RETRY_MS = 10_000;
+const SETTLED_MS = 700;
+const MOST_PAST = 10;
+
+/**
+ * The questions and answers of one annotator in one tab.
+ *
+ * `told` is called with the kind of a change and its details: `card` `{vanished, why}`, `wait` (for the
+ * next card), `progress`, `history`, `connection`, `notice` `{name, values}`, `stranger`.
+ */
+export class Desk {
+  // current   the card in front; null if there is none
+  // ahead     the card after, loaded but not leased
+  // paused    whether the annotator has paused; only asked for by what runs by itself
+  // isKnown   whether the server has said what is open; until then nothing is
+  // #leased   whether the server has given us the card in front, or we went on to it ourselves
+  // #answered cards answered here, with the time: a reply on its way may still hold them
+  // #local    answers that the history of the server may not have yet, by id
+  // #undone   ids of answers that were taken back
+  // #states   what was shown of a card, and its flag, by id
+  // #isStalled whether the card before is still shown, for the next one is on its way; #details is
+  //           what will be said of that one
+  // #labels   the labels to choose from, by key, as the last card of that key had them
+  current = null;
+  ahead = null;
+  pause = null;
+  reading = null;
+  progress = {};
+  others = [];
+  online = true;
+  paused = false;
+  isKnown = false;
+  #leased = false;
+  #answered = new Map();
+  #history = [];
+  #local = new Map();
+  #undone = new Set();
+  #states = new Map();
+  #labels = new Map();
+  #isStalled = false;
+  #details = {};
+  #refilling = false;
+  #again = false;
+  #outbox = null;
+  #waiting = null;
+  #historyTimer = null;
+  #retryTimer = null;
+  #staleTimer = null;
+  #retryWait = RETRY_MS;
+
+  constructor(me, told) {
+    this.me = me;
+    this.told = told;
+    this.watch = new Stopwatch();
+    requestAs(me.name);
+  }
+
+  async start() {
+    this.#outbox = await Outbox.open(this.me.name, {
+      told: (news) => this.#hear(news),
+      reachable: (online) => this.reachable(online),
+    });
+    this.#outbox.send();
+    setInterval(() => {
+      // Whoever does not look at a card leaves it to others.
+      if (!document.hidden && !this.paused) this.refill();
+    }, RENEW_MS);
+    await Promise.all([this.refill(), this.refreshHistory()]);
+  }
+
+  /** How many answers wait to be sent. */
+  get unsent() {
+    return this.#outbox === null ? 0 : this.#outbox.pending.filter((entry) => entry.kind !== "skip").length;
+  }
+
+  /** What was shown of the card in front, and what is to be sent along with its answer. */
+  stateOf(card) {
+    if (!this.#states.has(card.id)) {
+      const shown = card.kind === "challenge" && (card.examples ?? []).length > 0 ? ["examples"] : [];
+      this.#states.set(card.id, { shown: new Set(shown), flag: false, note: "" });
+      if (this.#states.size > 100) this.#states.delete(this.#states.keys().next().value);
+    }
+    return this.#states.get(card.id);
+  }
+
+  // --- what the annotator does
+
+  /** Answer the card in front, and go on. */
+  async answer(reply, touched = {}) {
+    const card = this.current;
+    if (card === null) return;
+    this.current = null;
+    const state = this.stateOf(card);
+    const body = { card: card.id, ...reply, ...touched };
+    if (this.me.notes_response_time) body.response_s = this.watch.seconds(card.id);
+    if (state.shown.size > 0) body.shown = [...state.shown];
+    if (state.flag) body.flag = true;
+    if (state.note !== "") body.note = state.note;
+    this.watch.stop(card.id);
+    this.#leave(card);
+    const entry = await this.#outbox.add("answer", body, card);
+    const label = labelOf(reply, card);
+    if (label !== null && card.kind !== "number") noteRecent(card.key, label);
+    this.#local.set(entry.id, past(entry, label));
+    this.told("history");
+    this.#refreshHistoryLater();
+    if (this.others.length > 0 && this.online) await this.#confirmed(entry.id);
+    if (this.current === null) this.#advance();
+  }
+
+  /** Put the card in front behind all others. */
+  async skip() {
+    const card = this.current;
+    if (card === null) return;
+    this.current = null;
+    this.#leave(card);
+    await this.#outbox.add("skip", { card: card.id }, card);
+    if (this.current === null) this.#advance();
+  }
+
+  /** Take an answer back, the last one unless another is named. */
+  async undo(id = null) {
+    const found = id === null ? this.past().find((one) => one.can_change) : { answer_id: id };
+    if (found === undefined) {
+      this.told("notice", { name: "undo.nothing" });
+      return;
+    }
+    const waiting = this.#outbox.pending.find((entry) => entry.id === found.answer_id);
+    if (waiting !== undefined && (await this.#outbox.withdraw(waiting.id))) {
+      this.#open(waiting.card);
+      return;
+    }
+    this.#undone.add(found.answer_id);
+    this.told("history");
+    await this.#outbox.add("undo", { answer_id: found.answer_id });
+  }
+
+  /** Give another label for an event that was answered. */
+  async revise(id, reply) {
+    await this.#outbox.add("revise", { answer_id: id, reply });
+    this.#refreshHistoryLater();
+  }
+
+  /** Rename a label, or merge it into another. */
+  rename(key, old, label) {
+    return this.#outbox.add("rename", { key, old, new: label });
+  }
+
+  /** The last answers, the newest first. */
+  past() {
+    const known = new Set(this.#history.map((one) => one.answer_id));
+    const local = [...this.#local.values()].filter((one) => !known.has(one.answer_id)).reverse();
+    const unsent = new Set(this.#outbox === null ? [] : this.#outbox.pending.map((entry) => entry.id));
+    return [...local, ...this.#history]
+      .filter((one) => !this.#undone.has(one.answer_id))
+      .slice(0, MOST_PAST)
+      .map((one) => ({ ...one, labels: this.#labels.get(one.key) ?? [], unsent: unsent.has(one.answer_id) }));
+  }
+
+  // --- what the server says
+
+  /** Ask for the next card, and renew the lease of the one in front. */
+  async refill() {
+    if (this.#refilling) {
+      this.#again = true;
+      return;
+    }
+    this.#refilling = true;
+    do {
+      this.#again = false;
+      await this.#guarded(async () => {
+        const reply = await get("/api/next");
+        this.reachable(true);
+        await this.#take(reply, reply.card);
+      });
+    } while (this.#again);
+    this.#refilling = false;
+  }
+
+  /** Take an event of the server's stream. */
+  hear(kind, data) {
+    if (kind === "gone" && data?.id !== undefined) this.#gone(data.id, "gone");
+    else if (kind === "card") this.refill();
+    else if (kind === "progress" && data !== null) this.#progress(data);
+    else if (kind === "others" && Array.isArray(data)) {
+      this.others = data;
+      this.told("progress");
+    }
+  }
+
+  /** Take note of whether the server answers. */
+  reachable(online) {
+    const was = this.online;
+    this.online = online;
+    clearTimeout(this.#retryTimer);
+    if (!online) {
+      this.#retryTimer = setTimeout(() => this.refill(), this.#retryWait);
+      this.#retryWait = Math.min(2 * this.#retryWait, LONGEST_RETRY_MS);
+    }
+    if (was === online) return;
+    this.#retryWait = RETRY_MS;
+    if (!online && this.#isStalled) this.#show(null, false);
+    this.told("connection");
+    if (online) {
+      this.#outbox?.send();
+      this.refill();
+      this.#refreshHistoryLater();
+    }
+  }
+
+  /** Try again now: the network is back, or the page is looked at again. */
+  wake() {
+    this.#outbox?.send();
+    this.refill();
+  }
+
+  async refreshHistory() {
+    await this.#guarded(async () => {
+      const pending = new Set(this.#outbox.pending.map((entry) => entry.id));
+      const { history } = await get("/api/history");
+      this.#history = history ?? [];
+      for (const id of [...this.#local.keys()]) if (!pending.has(id)) this.#local.delete(id);
+      this.told("history");
+    });
+  }
+
+  // --- inside
+
+  #refreshHistoryLater() {
+    clearTimeout(this.#historyTimer);
+    this.#historyTimer = setTimeout(() => this.refreshHistory(), SETTLED_MS);
+  }
+
+  async #guarded(task) {
+    try {
+      await task();
+    } catch (error) {
+      if (error instanceof Refused && error.isStranger) this.told("stranger", error);
+      else this.reachable(false);
+    }
+  }
+
+  /** Take note that a card is dealt with here. */
+  #leave(card) {
+    this.#answered.set(card.id, Date.now() / 1000);
+    if (this.#answered.size > 500) this.#answered.delete(this.#answered.keys().next().value);
+  }
+
+  #isOpen(card) {
+    const at = this.#answered.get(card.id);
+    const isDone = at !== undefined && Date.now() / 1000 - at < ANSWERED_S;
+    return !isDone && !this.#outbox.cards.has(card.id);
+  }
+
+  #advance() {
+    const next = this.ahead !== null && this.#isOpen(this.ahead) ? this.ahead : null;
+    this.ahead = null;
+    if (next !== null) this.#show(next, false);
+    else {
+      this.#stall();
+      this.refill();
+    }
+  }
+
+  #show(card, leased, details = {}) {
+    this.current = card;
+    this.#isStalled = false;
+    this.#details = {};
+    this.#leased = leased;
+    if (card?.labels?.length > 0) this.#labels.set(card.key, card.labels);
+    this.told("card", details);
+  }
+
+  /** Put a card in front that is open again; the one in front comes after it. */
+  #open(card) {
+    this.#answered.delete(card.id);
+    if (this.current !== null) {
+      if (this.current.id === card.id) return;
+      this.ahead = this.current;
+    }
+    this.#show(card, true);
+  }
+
+  async #take(reply, next) {
+    this.isKnown = true;
+    this.pause = reply.pause ?? null;
+    this.reading = reply.reading ?? null;
+    if (this.reading !== null) setTimeout(() => this.refill(), READING_MS);
+    if (reply.progress) this.#progress(reply.progress);
+    const offered = [next, reply.ahead].filter((card) => card && this.#isOpen(card));
+    if (this.current === null && next && offered.length === 0) {
+      // What was answered here in the meantime: the reply is older than that.
+      clearTimeout(this.#staleTimer);
+      this.#staleTimer = setTimeout(() => this.refill(), STALE_MS);
+    } else if (this.current === null) {
+      const [card = null] = offered;
+      this.#show(card, card !== null && card.id === next?.id, this.#details);
+    } else if (next && next.id === this.current.id) {
+      this.#leased = true;
+    } else if (next && this.#isOpen(next) && !this.#leased && !this.touched?.()) {
+      // Another annotator has got the card that we went on to ourselves.
+      this.#show(next, true, { vanished: true, why: "taken" });
+    } else {
+      await this.#check(this.current);
+    }
+    this.ahead = offered.find((card) => card.id !== this.current?.id) ?? null;
+  }
+
+  /** Take away a card that is not open any more, though no event has said so. */
+  async #check(card) {
+    try {
+      await get(pathOf("card", card.id));
+    } catch (error) {
+      if (error instanceof Refused && [404, 409, 410].includes(error.status)) this.#gone(card.id, "gone");
+    }
+  }
+
+  #gone(id, why) {
+    if (this.ahead?.id === id) {
+      this.ahead = null;
+      this.refill();
+    }
+    if (this.current?.id !== id) return;
+    this.current = null;
+    const next = this.ahead;
+    this.ahead = null;
+    if (next !== null) this.#show(next, false, { vanished: true, why });
+    else this.#stall({ vanished: true, why });
+    this.refill();
+  }
+
+  /** Leave the card before where it is until the server has said whether there is another. */
+  #stall(details = {}) {
+    if (!this.online) {
+      this.#show(null, false, details);
+      return;
+    }
+    this.#isStalled = true;
+    this.#details = details;
+    this.told("wait");
+  }
+
+  #progress(progress) {
+    this.progress = { ...this.progress, ...progress };
+    this.told("progress");
+  }
+
+  /** Wait until the server has taken an answer, for a little while. */
+  #confirmed(id) {
+    return new Promise((resolve) => {
+      this.#waiting = { id, resolve };
+      setTimeout(resolve, TOGETHER_MS);
+    });
+  }
+
+  async #hear(news) {
+    const { type, entry, here } = news;
+    if (type === "stranger") {
+      this.told("stranger", news.error);
+      return;
+    }
+    if (!here) this.#hearOther(news);
+    if (type === "sent") await this.#sent(entry, news.reply);
+    if (type === "refused") this.#refused(entry, news.error);
+    this.told("connection");
+  }
+
+  /** Take note of what another tab of this annotator has done. */
+  #hearOther({ type, entry }) {
+    if (type === "queued" && entry.kind === "answer") {
+      this.#leave(entry.card);
+      this.#gone(entry.card.id, "elsewhere");
+    }
+    if (type === "withdrawn") this.#answered.delete(entry.card.id);
+    this.#refreshHistoryLater();
+  }
+
+  async #sent(entry, reply) {
+    if (entry.kind === "skip") this.#answered.delete(entry.card.id);
+    if (reply === null || reply === undefined) {
+      this.refill();
+      return;
+    }
+    if (entry.kind === "undo") {
+      this.#refreshHistoryLater();
+      if (reply.next) {
+        this.#open(reply.next);
+        return;
+      }
+    }
+    if (entry.kind === "rename" || entry.kind === "revise") this.told("notice", { name: `${entry.kind}.done` });
+    if ("next" in reply) await this.#take(reply, reply.next);
+    if (this.#waiting?.id === entry.id) this.#waiting.resolve();
+  }
+
+  #refused(entry, { status, code, what, expected }) {
+    if (entry.kind === "undo") this.#undone.delete(entry.body.answer_id);
+    this.#local.delete(entry.id);
+    this.told("history");
+    const isLate = status === 409 && entry.kind === "answer" && code !== "different_body";
+    const why = [what, expected].filter(Boolean).join("; ");
+    this.told("notice", isLate ? { name: "late" } : { name: `refused.${entry.kind}`, values: { why } });
+    this.refill();
+  }
+}
+
+/** Return the label or number of a reply, null for none. */
+function labelOf(reply, card) {
+  if (reply.action === "keep") return card.given;
+  if (reply.action === "change") return reply.label ?? reply.number ?? card.suggested;
+  return reply.label ?? reply.number ?? null;
+}
+
+/** Return an answer as the history shows it. */
+function past(entry, label) {
+  return {
+    answer_id: entry.id,
+    card_id: entry.card.id,
+    event_id: entry.card.event_id,
+    key: entry.card.key,
+    kind: entry.card.kind,
+    label,
+    at: entry.at,
+    can_change: true,
+    why_not: null,
+  };
+}

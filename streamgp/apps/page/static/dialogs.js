@@ -1,0 +1,256 @@
+/* What opens above the page: help, preferences, changing an answer, renaming a label. */
+
+import { put } from "./api.js";
+import { typedNumber } from "./cards.js";
+import { button, element, remember, remembered } from "./dom.js";
+import { labelNode, nearDuplicate, search, shownLabel, typedLabel } from "./labels.js";
+import { LANGUAGES, language, parts, text, timeOfDay } from "./texts.js";
+
+const MOST_SHOWN = 200;
+
+/** Show a dialog until it is closed. */
+function show(name, ...children) {
+  const before = document.activeElement;
+  const dialog = element(
+    "dialog",
+    { class: `dialog ${name}`, "aria-labelledby": "dialog-title" },
+    element(
+      "header",
+      {},
+      element("h2", { id: "dialog-title" }, text(`${name}.title`)),
+      button("×", { class: "close", name: text("close"), on: () => dialog.close() }),
+    ),
+    ...children,
+  );
+  dialog.addEventListener("click", (event) => {
+    if (event.target === dialog) dialog.close();
+  });
+  dialog.addEventListener("close", () => {
+    dialog.remove();
+    if (before?.isConnected) before.focus();
+  });
+  document.body.append(dialog);
+  dialog.showModal();
+  return dialog;
+}
+
+/** Say whether a dialog is open. */
+export const isDialogOpen = () => document.querySelector("dialog[open]") !== null;
+
+const HELP = [
+  ["1–9 a–z", "help.label"],
+  ["/", "help.search"],
+  ["n", "help.new"],
+  ["d", "help.decline"],
+  ["D", "help.reason"],
+  ["s", "help.skip"],
+  ["u", "help.undo"],
+  ["h", "help.hint"],
+  ["f", "help.flag"],
+  ["k  c", "help.challenge"],
+  ["p", "help.pause"],
+  ["?", "help.help"],
+  ["Esc", "help.back"],
+];
+
+/** Explain the keys. */
+export function showHelp() {
+  show(
+    "help",
+    element("p", {}, text("help.words")),
+    element(
+      "dl",
+      { class: "keys" },
+      HELP.map(([keys, name]) => element("div", {}, element("dt", {}, keys.split("  ").map((key) => element("kbd", {}, key))), element("dd", {}, text(name)))),
+    ),
+    element("p", { class: "quiet" }, text("help.off")),
+  );
+}
+
+/** Let the annotator choose another label, or a number, for an answer that was given. */
+export function changeAnswer(past, desk) {
+  const isNumber = desk.me.of_numbers || past.kind === "number";
+  const now = past.label === null || past.label === undefined ? text("declined") : labelNode(past.label);
+  const when = typeof (past.at ?? past.when) === "number" ? timeOfDay(past.at ?? past.when) : "";
+  const dialog = show(
+    "change",
+    element("p", {}, ...parts("change.now", { label: now, when })),
+    isNumber ? numberField((value) => send({ number: value })) : labelChoice(past, (label) => send({ label })),
+    past.event_id !== undefined && desk.past().some((one) => one.answer_id === past.answer_id)
+      ? button(text("change.undo"), { class: "quiet", on: () => finish(() => desk.undo(past.answer_id)) })
+      : null,
+  );
+  const finish = (task) => {
+    dialog.close();
+    task();
+  };
+  const send = (reply) => finish(() => desk.revise(past.answer_id, reply));
+}
+
+function numberField(send) {
+  const field = element("input", { type: "text", inputmode: "decimal", id: "other-number", autocomplete: "off" });
+  const said = element("p", { class: "said", role: "status" });
+  const submit = (event) => {
+    event.preventDefault();
+    const value = typedNumber(field.value);
+    if (value === null) said.textContent = text("number.none");
+    else send(value);
+  };
+  return element(
+    "form",
+    { class: "row", on: { submit } },
+    element("label", { for: "other-number" }, text("number.value")),
+    field,
+    element("button", { class: "primary" }, text("number.send")),
+    said,
+  );
+}
+
+function labelChoice({ labels = [], label: current }, pick) {
+  const others = (labels ?? []).filter((label) => label !== current);
+  const list = element("div", { class: "grid" });
+  const field = element("input", { type: "search", id: "other-label", autocomplete: "off" });
+  const fill = () => {
+    const found = search(field.value, others).slice(0, MOST_SHOWN);
+    list.replaceChildren(...found.map((label) => button(labelNode(label), { class: "choice", on: () => pick(label) })));
+  };
+  const submit = (event) => {
+    event.preventDefault();
+    const [found] = search(field.value, others);
+    if (field.value.trim() === "") return;
+    try {
+      pick(found ?? typedLabel(field.value, others));
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+    }
+  };
+  field.addEventListener("input", fill);
+  fill();
+  return element(
+    "form",
+    { class: "choose", on: { submit } },
+    element("label", { for: "other-label" }, text("change.field")),
+    field,
+    list,
+  );
+}
+
+/** Rename a label, or merge it into another one. */
+function renameLabel(key, labels, desk) {
+  const old = element("select", { id: "old-label" }, labels.map((label, i) => element("option", { value: String(i) }, shownLabel(label))));
+  const field = element("input", { type: "text", id: "renamed", autocomplete: "off", maxlength: "1000", list: "known-labels" });
+  const said = element("p", { class: "said", role: "status" });
+  const submit = (event) => {
+    event.preventDefault();
+    const chosen = labels[Number(old.value)];
+    try {
+      const label = typedLabel(field.value, labels);
+      if (label === chosen) return;
+      const near = labels.includes(label) ? null : nearDuplicate(label, labels.filter((one) => one !== chosen));
+      if (near !== null && said.dataset.near !== String(near)) {
+        said.dataset.near = String(near);
+        said.replaceChildren(...parts("new.mean", { label: labelNode(near) }), " ", text("rename.again"));
+        return;
+      }
+      dialog.close();
+      desk.rename(key, chosen, label);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      said.textContent = error.message;
+    }
+  };
+  const dialog = show(
+    "rename",
+    element("p", {}, text("rename.words")),
+    element(
+      "form",
+      { class: "stack", on: { submit } },
+      element("label", { for: "old-label" }, text("rename.old")),
+      old,
+      element("label", { for: "renamed" }, text("rename.new")),
+      field,
+      element("datalist", { id: "known-labels" }, labels.map((label) => element("option", { value: shownLabel(label) }))),
+      said,
+      element("button", { class: "primary" }, text("rename.do")),
+    ),
+  );
+}
+
+// --- Preferences
+
+const THEMES = ["auto", "light", "dark"];
+
+/** Use the colours that were chosen, or those of the system. */
+export function useTheme() {
+  const theme = remembered("theme", "auto");
+  if (theme === "auto") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme;
+}
+
+/** Let the annotator say when and how often to be asked; `changed` is called with the language. */
+export function showPreferences(desk, changed) {
+  const now = desk.me.preferences ?? {};
+  const { labels = [], key = desk.me.key ?? null } = desk.current ?? {};
+  const field = (name, properties) => element("input", { id: name, name, ...properties });
+  const row = (name, control) => element("div", { class: "preference" }, element("label", { for: name }, text(`preferences.${name}`)), control);
+  const select = (name, options, chosen) =>
+    element("select", { id: name, name }, options.map(([value, shown]) => element("option", { value, selected: value === chosen }, shown)));
+  const said = element("p", { class: "said", role: "status" });
+  const form = element(
+    "form",
+    { class: "preferences-form" },
+    element("h3", {}, text("preferences.asked")),
+    row("quiet_from", field("quiet_from", { type: "time", value: now.quiet_from ?? "" })),
+    row("quiet_to", field("quiet_to", { type: "time", value: now.quiet_to ?? "" })),
+    row("per_day", field("per_day", { type: "number", min: 1, max: 100000, step: 1, value: now.per_day ?? "" })),
+    row("least_gap", field("least_gap", { type: "number", min: 0, max: 1440, step: "any", value: now.gap_s ? now.gap_s / 60 : "" })),
+    element("p", { class: "quiet" }, text("preferences.zone", { zone: ownZone() })),
+    element("h3", {}, text("preferences.here")),
+    row("language", select("language", Object.entries(LANGUAGES), language)),
+    row("theme", select("theme", THEMES.map((theme) => [theme, text(`theme.${theme}`)]), remembered("theme", "auto"))),
+    "Notification" in window ? row("notify", element("input", { type: "checkbox", id: "notify", name: "notify", checked: remembered("notify", false) })) : null,
+    said,
+    element(
+      "div",
+      { class: "ends" },
+      button(text("preferences.rename"), { class: "quiet", disabled: labels.length === 0, on: () => (dialog.close(), renameLabel(key, labels, desk)) }),
+      element("button", { class: "primary" }, text("preferences.save")),
+    ),
+  );
+  const dialog = show("preferences", form);
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const values = Object.fromEntries(new FormData(form));
+    remember("theme", values.theme);
+    useTheme();
+    remember("notify", values.notify === "on" && (await mayNotify()));
+    const preferences = preferencesOf(values);
+    try {
+      if (Object.keys(preferences).some((name) => preferences[name] !== (now[name] ?? null))) {
+        await put("/api/preferences", preferences);
+        desk.me.preferences = preferences;
+      }
+    } catch (error) {
+      said.textContent = text("preferences.failed", { why: error.expected ?? error.message });
+      return;
+    }
+    dialog.close();
+    changed(values.language);
+  });
+}
+
+const ownZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+function preferencesOf(values) {
+  const numberOf = (written) => (written === "" ? null : Number(written));
+  const gap = numberOf(values.least_gap);
+  return {
+    quiet_from: values.quiet_from || null,
+    quiet_to: values.quiet_to || null,
+    per_day: numberOf(values.per_day),
+    gap_s: gap === null ? null : 60 * gap,
+    time_zone: ownZone(),
+  };
+}
+
+const mayNotify = async () => (await Notification.requestPermission()) === "granted";

@@ -1,0 +1,91 @@
+/* Elements of the page. Whatever comes from outside enters the document as text, never as markup. */
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** Return the element with an id of index.html. */
+export const byId = (id) => document.getElementById(id);
+
+/**
+ * Make an element.
+ *
+ * `properties`: `class`, `on` (listeners by event), `data`, and attributes; one that is null,
+ * undefined or false is left out. `children`: nodes and texts, nested as you like; null is left out.
+ */
+export function element(tag, properties = {}, ...children) {
+  return filled(document.createElement(tag), properties, children);
+}
+
+/** Make an element of a drawing; as `element`. */
+export function drawn(tag, properties = {}, ...children) {
+  return filled(document.createElementNS(SVG, tag), properties, children);
+}
+
+function filled(made, properties, children) {
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name === "on") {
+      for (const [event, listener] of Object.entries(value)) made.addEventListener(event, listener);
+    } else if (name === "data") {
+      Object.assign(made.dataset, value);
+    } else {
+      made.setAttribute(name, value === true ? "" : value);
+    }
+  }
+  made.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+/** Make the name of something measured: lines may break behind its underscores. */
+export function nameNode(name) {
+  const pieces = String(name).split(/(?<=[_./-])/);
+  return element("bdi", { class: "name" }, pieces.map((piece, i) => [i === 0 ? null : element("wbr"), piece]));
+}
+
+/** Make a button; `key` is printed on it and not part of its accessible name. */
+export function button(text, { key = null, name = null, on, ...properties } = {}) {
+  const hint = key === null ? null : element("kbd", { "aria-hidden": "true" }, key);
+  return element(
+    "button",
+    {
+      type: "button",
+      "aria-label": name,
+      "aria-keyshortcuts": key === null ? null : key.length === 1 ? key : null,
+      on: { click: on },
+      ...properties,
+    },
+    element("span", { class: "text" }, text),
+    hint,
+  );
+}
+
+/** Say whether keys are typed into what has the focus. */
+export function isTyping(target) {
+  if (!(target instanceof HTMLElement)) return false;
+  if (target.isContentEditable || target.matches("textarea, select")) return true;
+  return target.matches("input:not([type=checkbox], [type=radio], [type=button], [type=range])");
+}
+
+/** Return an id that no other has; `crypto.randomUUID` is there on HTTPS and localhost only. */
+export function newId() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** Read a setting of this browser; `otherwise` where there is none or it cannot be read. */
+export function remembered(name, otherwise) {
+  try {
+    const stored = localStorage.getItem(`streamgp.${name}`);
+    return stored === null ? otherwise : JSON.parse(stored);
+  } catch {
+    return otherwise;
+  }
+}
+
+/** Keep a setting of this browser, where it keeps any. */
+export function remember(name, value) {
+  try {
+    localStorage.setItem(`streamgp.${name}`, JSON.stringify(value));
+  } catch {
+    /* Storage that is full or forbidden costs the setting, not the page. */
+  }
+}

@@ -1,0 +1,174 @@
+/* Labels: how they are written, their keys, finding one among hundreds, and near-duplicates. */
+
+import { element, remember, remembered } from "./dom.js";
+import { number, text } from "./texts.js";
+
+/** Keys of labels; the letters left out are commands, on this card or on the challenge. */
+export const KEYS = [..."123456789abegijlmoqrtvwxyz"];
+
+/** With more labels than this there is a search field, and recent ones in a row of their own. */
+export const FEW = 9;
+const RECENT = 6;
+const MOST_TABLES = 50;
+const NUMBER_LIKE = /^\s*([+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?|true|false|nan|[+-]?inf(inity)?)\s*$/i;
+
+/** Return a label as text; text that looks like a number stands in quotes. */
+export function shownLabel(label) {
+  if (typeof label === "number") return number(label, 12);
+  if (typeof label !== "string") return String(label);
+  return label.trim() === "" || NUMBER_LIKE.test(label) ? `"${label}"` : label;
+}
+
+/** Return a label as an element that no mark of direction inside it can leave. */
+export const labelNode = (label, properties = {}) =>
+  element("bdi", { class: "label", ...properties }, shownLabel(label));
+
+/** Return a text without case and accents, its spaces made one. */
+export function plain(written) {
+  return String(written)
+    .toUpperCase() // so that ß is written as ss
+    .toLowerCase()
+    .normalize("NFKD")
+    .replace(/\p{M}/gu, "")
+    .replace(/[\s_./-]+/gu, " ")
+    .trim();
+}
+
+/** Return the number of edits between two texts, at most `most` + 1. */
+export function distance(one, other, most = Infinity) {
+  const a = [...one];
+  const b = [...other];
+  if (Math.abs(a.length - b.length) > most) return most + 1;
+  let row = b.map((_, j) => j + 1);
+  let before = [];
+  for (let i = 0; i < a.length; i += 1) {
+    const next = [];
+    for (let j = 0; j < b.length; j += 1) {
+      const diagonal = j === 0 ? i : row[j - 1];
+      let cost = Math.min(diagonal + (a[i] === b[j] ? 0 : 1), row[j] + 1, (j === 0 ? i + 1 : next[j - 1]) + 1);
+      // Two letters in the wrong order are one mistake.
+      if (i > 0 && j > 0 && a[i] === b[j - 1] && a[i - 1] === b[j]) {
+        cost = Math.min(cost, (j === 1 ? i - 1 : before[j - 2]) + 1);
+      }
+      next.push(cost);
+    }
+    if (Math.min(i + 1, ...next) > most) return most + 1;
+    before = row;
+    row = next;
+  }
+  return b.length === 0 ? a.length : row[b.length - 1];
+}
+
+// As in connectors/annotation/label_index.py: one slip for each four letters, two at most.
+const LETTERS_PER_SLIP = 4;
+const MOST_SLIPS = 2;
+const digitsOf = (written) => written.replace(/\D/g, "");
+
+/**
+ * Return the label that a new one was probably meant to be, null if there is none.
+ *
+ * Near are labels that differ in case, accents and separators, or by few slips of a finger; those
+ * that differ in a digit are meant to differ.
+ */
+export function nearDuplicate(written, labels) {
+  const wanted = plain(written).replaceAll(" ", "");
+  let best = null;
+  let least = Infinity;
+  for (const label of labels) {
+    const known = plain(shownLabel(label)).replaceAll(" ", "");
+    if (digitsOf(known) !== digitsOf(wanted)) continue;
+    const shorter = Math.min(known.length, wanted.length);
+    const most = Math.min(MOST_SLIPS, Math.floor(shorter / LETTERS_PER_SLIP));
+    const slips = distance(wanted, known, most);
+    if (slips <= most && slips < least) [best, least] = [label, slips];
+  }
+  return wanted === "" ? null : best;
+}
+
+/** Return the labels that fit what was typed, the best first; ties stay in their order. */
+export function search(written, labels) {
+  const wanted = plain(written);
+  if (wanted === "") return [...labels];
+  const ranked = [];
+  for (const label of labels) {
+    const known = plain(shownLabel(label));
+    const rank = rankOf(wanted, known);
+    if (rank !== null) ranked.push([rank, label]);
+  }
+  return ranked.sort(([one], [other]) => one - other).map(([, label]) => label);
+}
+
+function rankOf(wanted, known) {
+  if (known === wanted) return 0;
+  if (known.startsWith(wanted)) return 1;
+  if (known.split(" ").some((word) => word.startsWith(wanted))) return 2;
+  if (known.includes(wanted)) return 3;
+  return isSubsequence(wanted, known) ? 4 : null;
+}
+
+function isSubsequence(wanted, known) {
+  const letters = wanted.replaceAll(" ", "");
+  let at = 0;
+  for (const letter of known) if (letter === letters[at]) at += 1;
+  return at === letters.length;
+}
+
+/**
+ * Return the key of every label.
+ *
+ * A label keeps its key for as long as this browser remembers, whatever labels join later. One that
+ * is written as a key, as 2 is, has that key where it is free.
+ */
+export function keysOf(group, labels) {
+  const tables = remembered("keys", []);
+  const name = String(group ?? "");
+  const table = new Map(tables.find(([known]) => known === name)?.[1] ?? []);
+  const idOf = (label) => JSON.stringify(label);
+  const wanted = new Set(labels.map(idOf));
+  for (const id of [...table.keys()]) if (!wanted.has(id)) table.delete(id);
+  const before = table.size;
+  for (const label of labels) give(table, idOf(label), shownLabel(label));
+  if (table.size !== before) {
+    const others = tables.filter(([known]) => known !== name).slice(-MOST_TABLES);
+    remember("keys", [...others, [name, [...table]]]);
+  }
+  return new Map(labels.map((label) => [label, table.get(idOf(label)) ?? null]));
+}
+
+function give(table, id, written) {
+  if (table.has(id)) return;
+  const taken = new Set(table.values());
+  const key = KEYS.includes(written) && !taken.has(written) ? written : KEYS.find((one) => !taken.has(one));
+  if (key !== undefined) table.set(id, key);
+}
+
+/** Return the labels given last for a group, the last one first. */
+export function recentLabels(group, labels) {
+  const recent = remembered("recent", {})[String(group ?? "")] ?? [];
+  return recent.filter((label) => labels.includes(label)).slice(0, RECENT);
+}
+
+/** Take note of a label that was given. */
+export function noteRecent(group, label) {
+  const all = remembered("recent", {});
+  const name = String(group ?? "");
+  const recent = [label, ...(all[name] ?? []).filter((one) => one !== label)].slice(0, 2 * RECENT);
+  delete all[name];
+  const kept = Object.entries(all).slice(-MOST_TABLES);
+  remember("recent", { ...Object.fromEntries(kept), [name]: recent });
+}
+
+/**
+ * Return a typed label: one that is known, or the text for the server to read.
+ *
+ * In double quotes it is text even if it looks like a number. Raises a `RangeError` with a text for
+ * people where it cannot be a label.
+ */
+export function typedLabel(written, labels) {
+  const bare = written.trim();
+  const known = labels.find((label) => shownLabel(label) === bare || label === bare);
+  if (known !== undefined) return known;
+  if (bare === "" || bare === '""') throw new RangeError(text("label.empty"));
+  if (/\p{Cc}/u.test(bare)) throw new RangeError(text("label.control"));
+  return bare;
+}

@@ -1,0 +1,297 @@
+/*
+ * What the annotator has said and the server has not confirmed: a queue in IndexedDB.
+ *
+ * An entry is written before the next question is shown, and removed when the server has confirmed
+ * it. Its id is chosen here, so that sending it twice is harmless. All tabs share one queue; one of
+ * them sends at a time, in order, and tells the others.
+ */
+
+import { newId, remember, remembered } from "./dom.js";
+import { pathOf, post, Refused, Unreachable } from "./api.js";
+
+const DATABASE = "streamgp";
+const ENTRIES = "outbox";
+const LOCK = "streamgp.outbox";
+const LOCK_S = 20;
+const FIRST_WAIT_MS = 400;
+const LONGEST_WAIT_MS = 10_000;
+
+const promised = (asked) =>
+  new Promise((resolve, reject) => {
+    asked.onsuccess = () => resolve(asked.result);
+    asked.onerror = () => reject(asked.error);
+  });
+
+const finished = (transaction) =>
+  new Promise((resolve, reject) => {
+    transaction.oncomplete = () => resolve();
+    transaction.onabort = () => reject(transaction.error);
+  });
+
+/** The entries, in the order in which they were made. */
+class Entries {
+  static async open() {
+    const asked = indexedDB.open(DATABASE, 1);
+    asked.onupgradeneeded = () =>
+      asked.result.createObjectStore(ENTRIES, { keyPath: "n", autoIncrement: true });
+    const entries = new Entries();
+    entries.database = await promised(asked);
+    return entries;
+  }
+
+  /** Do something in one transaction, and return its result once that is written. */
+  async change(task) {
+    const transaction = this.database.transaction(ENTRIES, "readwrite");
+    const done = finished(transaction);
+    const result = await task(transaction.objectStore(ENTRIES));
+    await done;
+    return result;
+  }
+
+  add(entry) {
+    return this.change((store) => promised(store.add(entry)));
+  }
+
+  all() {
+    const store = this.database.transaction(ENTRIES, "readonly").objectStore(ENTRIES);
+    return promised(store.getAll());
+  }
+
+  remove(n) {
+    return this.change((store) => promised(store.delete(n)));
+  }
+}
+
+/** Entries of a browser that keeps none (some do so in private windows): as long as the page. */
+class Unkept {
+  #entries = new Map();
+  #last = 0;
+
+  async add(entry) {
+    this.#last += 1;
+    this.#entries.set(this.#last, { ...entry, n: this.#last });
+    return this.#last;
+  }
+
+  async all() {
+    return [...this.#entries.values()];
+  }
+
+  async remove(n) {
+    this.#entries.delete(n);
+  }
+
+  async change(task) {
+    const requested = (result) => {
+      const asked = {};
+      queueMicrotask(() => {
+        asked.result = result;
+        asked.onsuccess();
+      });
+      return asked;
+    };
+    return task({
+      get: (n) => requested(this.#entries.get(n)),
+      put: (entry) => requested(this.#entries.set(entry.n, entry)),
+      delete: (n) => requested(this.#entries.delete(n)),
+    });
+  }
+}
+
+/**
+ * Run a task in one tab at a time.
+ *
+ * Browsers have locks on HTTPS and localhost only; elsewhere a note in the storage that all tabs
+ * share stands in. It is no real lock, and need not be: what two tabs send twice counts once.
+ */
+async function exclusively(task) {
+  if (navigator.locks) return navigator.locks.request(LOCK, task);
+  const own = newId();
+  for (;;) {
+    const holder = remembered(LOCK, null);
+    if (holder === null || holder.until < Date.now()) {
+      remember(LOCK, { own, until: Date.now() + 1000 * LOCK_S });
+      if (remembered(LOCK, { own }).own === own) break;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+  try {
+    return await task();
+  } finally {
+    remember(LOCK, null);
+  }
+}
+
+/** Return the request of an entry: its path and body. */
+function requestOf(entry) {
+  const { kind, body } = entry;
+  if (kind === "answer") return ["/api/answers", { ...body, answer_id: entry.id }];
+  if (kind === "skip") return ["/api/skip", body];
+  if (kind === "rename") return ["/api/labels/rename", body];
+  return [pathOf("answers", body.answer_id, kind), kind === "revise" ? body.reply : {}];
+}
+
+/**
+ * The queue, and what sends it.
+ *
+ * `told` is called with what happens, in this tab or in another: `{type, entry, reply, error}`,
+ * type one of queued, sent, refused, withdrawn. `reachable` is called with whether the server
+ * answers.
+ */
+export class Outbox {
+  #entries;
+  #tabs = null;
+  #running = false;
+  #again = false;
+  #timer = null;
+  #wait = FIRST_WAIT_MS;
+
+  constructor(entries, annotator, { told, reachable }) {
+    this.#entries = entries;
+    this.annotator = annotator;
+    this.told = told;
+    this.reachable = reachable;
+    this.pending = [];
+    if ("BroadcastChannel" in window) {
+      this.#tabs = new BroadcastChannel(LOCK);
+      this.#tabs.onmessage = async ({ data }) => {
+        if (data.entry.annotator !== this.annotator) return;
+        await this.#look();
+        this.told({ ...data, here: false });
+      };
+    }
+  }
+
+  static async open(annotator, listeners) {
+    const entries = await Entries.open().catch(() => new Unkept());
+    const outbox = new Outbox(entries, annotator, listeners);
+    await outbox.#look();
+    return outbox;
+  }
+
+  /** Cards that were answered or skipped here and must not be shown again. */
+  get cards() {
+    return new Set(this.pending.map((entry) => entry.card?.id).filter(Boolean));
+  }
+
+  /** Queue what the annotator says; returns the entry once it is written. */
+  async add(kind, body, card = null) {
+    const entry = {
+      id: newId(),
+      annotator: this.annotator,
+      kind,
+      body,
+      card,
+      at: Date.now() / 1000,
+      tries: 0,
+    };
+    entry.n = await this.#entries.add(entry);
+    this.pending.push(entry);
+    this.#tell({ type: "queued", entry });
+    this.send();
+    return entry;
+  }
+
+  /** Take back an answer that was never sent; returns whether it could be. */
+  async withdraw(id) {
+    const entry = this.pending.find((one) => one.id === id);
+    if (entry === undefined) return false;
+    const withdrawn = await this.#entries.change(async (store) => {
+      const found = await promised(store.get(entry.n));
+      if (found === undefined || found.tries > 0) return false;
+      await promised(store.delete(entry.n));
+      return true;
+    });
+    if (withdrawn) {
+      await this.#look();
+      this.#tell({ type: "withdrawn", entry });
+    }
+    return withdrawn;
+  }
+
+  /** Send what waits, now. */
+  send() {
+    clearTimeout(this.#timer);
+    if (this.#running) {
+      this.#again = true;
+      return;
+    }
+    this.#running = true;
+    this.#sendAll();
+  }
+
+  async #sendAll() {
+    let wait = null;
+    do {
+      this.#again = false;
+      wait = await exclusively(() => this.#drain());
+    } while (this.#again && wait === null);
+    this.#running = false;
+    if (wait !== null) {
+      // A little apart from each other, for many pages come back at the same moment.
+      this.#timer = setTimeout(() => this.send(), wait * (0.75 + Math.random() / 2));
+    }
+  }
+
+  /** Send until nothing waits; returns how long to wait before another try, null for no need. */
+  async #drain() {
+    for (;;) {
+      await this.#look();
+      const [entry] = this.pending;
+      if (entry === undefined) return null;
+      try {
+        const reply = await this.#attempt(entry);
+        if (reply !== null) await this.#finish({ type: "sent", entry, reply });
+        this.#wait = FIRST_WAIT_MS;
+        this.reachable(true);
+      } catch (error) {
+        const wait = await this.#failed(entry, error);
+        if (wait !== null) return wait;
+      }
+    }
+  }
+
+  /** Send an entry, unless it was withdrawn in the meantime. */
+  async #attempt(entry) {
+    const tried = await this.#entries.change(async (store) => {
+      const found = await promised(store.get(entry.n));
+      if (found === undefined) return false;
+      await promised(store.put({ ...found, tries: found.tries + 1 }));
+      return true;
+    });
+    return tried ? post(...requestOf(entry)) : null;
+  }
+
+  async #failed(entry, error) {
+    if (error instanceof Unreachable) {
+      this.reachable(false);
+      this.#wait = Math.min(2 * this.#wait, LONGEST_WAIT_MS);
+      return error.afterS === null ? this.#wait : 1000 * error.afterS;
+    }
+    if (!(error instanceof Refused)) throw error;
+    if (error.isStranger) {
+      // Kept: it is sent when this annotator is let in again.
+      this.told({ type: "stranger", entry, error, here: true });
+      return LONGEST_WAIT_MS;
+    }
+    const { status, what, expected } = error;
+    await this.#finish({ type: "refused", entry, error: { status, code: error.error, what, expected } });
+    return null;
+  }
+
+  async #finish(news) {
+    await this.#entries.remove(news.entry.n);
+    await this.#look();
+    this.#tell(news);
+  }
+
+  #tell(news) {
+    this.#tabs?.postMessage({ ...news, reply: null });
+    this.told({ ...news, here: true });
+  }
+
+  async #look() {
+    const all = await this.#entries.all();
+    this.pending = all.filter((entry) => entry.annotator === this.annotator);
+  }
+}

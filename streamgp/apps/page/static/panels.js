@@ -1,0 +1,280 @@
+/* What stands beside the card: what happened, earlier examples, the last answers, progress. */
+
+import { accuracyCurve, averagesOf, colourOf, dayBand, featureBar, legend, lineChart, shownValue, track } from "./charts.js";
+import { button, element, nameNode } from "./dom.js";
+import { labelNode } from "./labels.js";
+import { ago, count, hasText, number, parts, percent, span, text, timeOfDay } from "./texts.js";
+
+const FEATURES = 6;
+const CLASSES = 5;
+const MOMENTS = 8;
+
+const panel = (name, ...children) =>
+  element("section", { class: `panel panel-${name}` }, element("h3", {}, text(`panel.${name}`)), ...children);
+
+/** Return everything that tells what the event was. */
+export function whatHappened(card, desk) {
+  return element(
+    "div",
+    { class: "evidence" },
+    card.kind === "challenge" ? examples(card, desk) : null,
+    around(card),
+    features(card),
+    excerpt(card),
+    way(card),
+    experts(card),
+  );
+}
+
+/** The features, those that tell classes apart first. */
+function features(card) {
+  const all = card.x ?? [];
+  if (all.length === 0) return null;
+  const averaged = averagesOf(all[0]).map(([label]) => label);
+  const labels = card.labels?.length > 0 ? card.labels : averaged;
+  const classes = telling(all[0], labels);
+  const rows = element("ul", { class: "features" }, all.slice(0, FEATURES).map((one) => featureRow(one, classes, labels)));
+  const left = all.slice(FEATURES);
+  const more = button(text("features.more", { n: left.length }), {
+    class: "quiet",
+    on: () => {
+      const first = left.map((one) => rows.appendChild(featureRow(one, classes, labels)))[0];
+      first.tabIndex = -1;
+      first.focus();
+      more.remove();
+    },
+  });
+  return panel("features", classes.length > 0 ? legend(classes, labels) : null, rows, left.length > 0 ? more : null);
+}
+
+/** Return the classes whose averages are shown: those nearest to the event in its first feature. */
+function telling(feature, labels) {
+  const { value } = feature;
+  const averages = averagesOf(feature);
+  const near = [...averages].sort(([, one], [, other]) => Math.abs(one - value) - Math.abs(other - value));
+  const shown = new Set(near.slice(0, CLASSES).map(([label]) => label));
+  return averages.map(([label]) => label).filter((label) => shown.has(label)).sort((one, other) => labels.indexOf(one) - labels.indexOf(other));
+}
+
+const featureRow = (feature, classes, labels) =>
+  element(
+    "li",
+    { class: "feature" },
+    nameNode(feature.name),
+    element("span", { class: "value" }, element("bdi", {}, shownValue(feature.value, feature.unit))),
+    featureBar(feature, classes, labels),
+  );
+
+const PLACE = /^(lat|latitude|lon|lng|longitude)$/i;
+
+function excerpt(card) {
+  // Where the event was is drawn as a way.
+  const channels = Object.entries(card.excerpt ?? {}).filter(([name]) => !card.track || !PLACE.test(name));
+  const charts = channels.map(([name, values]) => lineChart(name, values)).filter(Boolean);
+  return charts.length === 0 ? null : panel("excerpt", element("div", { class: "channels" }, charts));
+}
+
+function way(card) {
+  const drawing = card.track ? track(card.track) : null;
+  return drawing === null ? null : panel("track", drawing);
+}
+
+/** The labels before and after, and the day as a band that is filled when it is known. */
+function around(card) {
+  const { previous, following } = card;
+  const beside = (name, one) =>
+    one ? element("div", {}, element("dt", {}, text(`around.${name}`)), element("dd", {}, labelNode(one.label), element("span", { class: "quiet" }, ` ${timeOfDay(one.at)}`))) : null;
+  const both = [beside("before", previous), beside("after", following)].filter(Boolean);
+  const list = both.length === 0 ? null : element("dl", { class: "around" }, both);
+  return panel("day", list, element("div", { class: "day-place" }));
+}
+
+/** Fill the day of a card in; nothing is shown of a day without answers. */
+export function fillDay(place, moments, card) {
+  const at = card.occurred_at ?? card.asked_at;
+  if (moments.length === 0) {
+    if (place.previousElementSibling?.matches("dl") !== true) place.closest(".panel")?.remove();
+    return;
+  }
+  const labels = card.labels ?? [];
+  const sorted = [...moments].sort((one, other) => one.at - other.at);
+  const near = sorted.slice(-MOMENTS).reverse();
+  place.replaceChildren(
+    dayBand(moments, at, labels),
+    element(
+      "details",
+      { class: "diary" },
+      element("summary", {}, text("day.list", { n: moments.length })),
+      element("ol", {}, near.map((one) => element("li", {}, element("span", { class: "quiet" }, timeOfDay(one.at)), " ", element("span", { class: `dot ${colourOf(one.label, labels)}` }), labelNode(one.label)))),
+    ),
+  );
+}
+
+/** The rule and its numbers, for those who know them. */
+function experts(card) {
+  const { expert } = card;
+  const rows = [
+    ["expert.event", card.event_id],
+    ["expert.key", card.key],
+    ["expert.rule", expert?.reason],
+    ["expert.score", typeof expert?.score === "number" ? `${number(expert.score)} > ${number(expert.threshold)}` : null],
+  ].filter(([, value]) => value !== null && value !== undefined);
+  return element(
+    "details",
+    { class: "experts" },
+    element("summary", {}, text("expert")),
+    element("dl", {}, rows.map(([name, value]) => element("div", {}, element("dt", {}, text(name)), element("dd", {}, element("bdi", {}, String(value)))))),
+  );
+}
+
+// --- Earlier examples beside the event
+
+/** The closest earlier examples side by side; features that are equal in all are left out. */
+function examples(card, desk) {
+  const near = (card.examples ?? []).slice(0, 3);
+  if (near.length === 0) return null;
+  const here = new Map((card.x ?? []).map((one) => [one.name, one.value]));
+  const values = near.map((example) => new Map(example.x.map((one) => [one.name, one.value])));
+  const names = [...new Set(values.flatMap((one) => [...one.keys()]))];
+  const order = (card.x ?? []).map((one) => one.name);
+  const differing = names
+    .filter((name) => values.some((one) => one.has(name) && one.get(name) !== here.get(name)))
+    .sort((one, other) => order.indexOf(one) - order.indexOf(other))
+    .slice(0, 2 * FEATURES);
+  const corrections = near.map((example) => correction(example, card, desk));
+  const table = element(
+    "table",
+    { class: "examples", role: "table" },
+    element(
+      "thead",
+      { role: "rowgroup" },
+      element(
+        "tr",
+        { role: "row" },
+        element("td", { role: "cell", class: "corner" }),
+        element("th", { scope: "col", role: "columnheader" }, element("span", { class: "quiet" }, text("examples.this")), labelNode(card.given)),
+        near.map((example) => element("th", { scope: "col", role: "columnheader" }, element("span", { class: "quiet" }, example.when ? ago(example.when) : text("examples.earlier")), labelNode(example.label))),
+      ),
+    ),
+    element(
+      "tbody",
+      { role: "rowgroup" },
+      differing.map((name) =>
+        element(
+          "tr",
+          { role: "row" },
+          element("th", { scope: "row", role: "rowheader" }, nameNode(name)),
+          element("td", { role: "cell", class: "here" }, shownValue(here.get(name), null, 3)),
+          values.map((one) => differenceCell(one.has(name) ? one.get(name) : here.get(name), here.get(name))),
+        ),
+      ),
+    ),
+    corrections.some(Boolean) ? footOf(corrections) : null,
+  );
+  return panel("examples", table);
+}
+
+const footOf = (corrections) =>
+  element(
+    "tfoot",
+    { role: "rowgroup" },
+    element(
+      "tr",
+      { role: "row" },
+      element("td", { role: "cell", class: "corner" }),
+      element("td", { role: "cell", class: "here" }),
+      corrections.map((one) => element("td", { role: "cell" }, one)),
+    ),
+  );
+
+function differenceCell(value, here) {
+  if (value === here) return element("td", { role: "cell", class: "same" }, "=");
+  const bothNumbers = typeof value === "number" && typeof here === "number";
+  const sign = bothNumbers ? (value > here ? "▲" : "▼") : "≠";
+  const word = bothNumbers ? text(value > here ? "examples.more" : "examples.less") : text("examples.other");
+  return element(
+    "td",
+    { role: "cell", class: "differs" },
+    element("span", { class: "sign", "aria-hidden": "true" }, sign),
+    element("span", { class: "unseen" }, word),
+    "\u202f",
+    element("bdi", {}, shownValue(value, null, 3)),
+  );
+}
+
+function correction(example, card, desk) {
+  const past = desk.past().find((one) => one.event_id === example.event_id && one.key === card.key);
+  if (past === undefined) return null;
+  return button(text("examples.correct"), {
+    class: "quiet small",
+    name: text("examples.correct.name", { label: String(example.label) }),
+    on: () => desk.told("revise", past),
+  });
+}
+
+// --- The last answers and progress
+
+/** The last ten answers; each can be changed for as long as the loop remembers its event. */
+export function lastAnswers(desk) {
+  const past = desk.past();
+  if (past.length === 0) return null;
+  return panel(
+    "last",
+    element(
+      "ol",
+      { class: "past" },
+      past.map((one) => {
+        const isDeclined = one.label === null || one.label === undefined;
+        const named = isDeclined ? element("span", { class: "label declined" }, text("declined")) : labelNode(one.label);
+        const reason = one.can_change ? null : whyFixed(one.why_not);
+        return element(
+          "li",
+          {},
+          element(
+            "button",
+            {
+              type: "button",
+              class: one.unsent ? "past-answer unsent" : "past-answer",
+              "aria-disabled": one.can_change ? null : "true",
+              title: reason,
+              on: { click: () => desk.told(one.can_change ? "revise" : "notice", one.can_change ? one : { name: "past.why_not", values: { why: reason } }) },
+            },
+            named,
+            element("span", { class: "quiet" }, one.unsent ? text("past.unsent") : timeOfDay(one.at)),
+          ),
+        );
+      }),
+    ),
+  );
+}
+
+const whyFixed = (why) =>
+  hasText(`fixed.${why?.code}`) ? text(`fixed.${why.code}`) : (why?.text ?? text("fixed.forgotten"));
+
+/** Where the annotator stands. */
+export function progressPanel(desk) {
+  const { progress } = desk;
+  const tiles = [
+    ["waiting", known(progress.waiting, count)],
+    ["oldest", progress.waiting ? known(progress.oldest_s, span) : null],
+    ["today", known(progress.today, count)],
+    ["pace", known(progress.seconds_per_question, span)],
+    ["challenges", (progress.kept ?? 0) + (progress.changed ?? 0) > 0 ? `${count(progress.kept ?? 0)} / ${count(progress.changed ?? 0)}` : null],
+    ["budget", known(progress.budget_left, count)],
+  ].filter(([, value]) => value !== null);
+  if (tiles.length === 0) return null;
+  return panel(
+    "progress",
+    element("dl", { class: "tiles" }, tiles.map(([name, value]) => element("div", {}, element("dt", {}, text(`progress.${name}`)), element("dd", {}, value)))),
+  );
+}
+
+const known = (value, write) => (typeof value === "number" ? write(value) : null);
+
+/** How well what was learned so far predicts, where the truth is known. */
+export function accuracyPanel(points) {
+  const drawing = accuracyCurve(points);
+  if (drawing === null) return null;
+  const [n, share] = points[points.length - 1];
+  return panel("accuracy", element("p", { class: "quiet" }, ...parts("accuracy.said", { share: percent(share), n })), drawing);
+}

@@ -1,0 +1,120 @@
+/* The texts of the page: one file for each language, and how numbers and times are written in it. */
+
+/** The languages that are there, each under its own name. */
+export const LANGUAGES = { en: "English", de: "Deutsch" };
+
+const PLACE = /\{(\w+)\}/;
+
+let texts = {};
+let plural = new Intl.PluralRules("en");
+
+/** The language in use. */
+export let language = "en";
+// The language as the browser's region writes its numbers and times.
+let locale = "en";
+
+/** Return the first language wanted that is there, English if none is. */
+export function chosenLanguage(wanted) {
+  const known = wanted.map((code) => String(code).toLowerCase().split("-")[0]);
+  return known.find((code) => code in LANGUAGES) ?? "en";
+}
+
+/** Load a language and use it from now on. */
+export async function useLanguage(code) {
+  const answer = await fetch(`/static/texts/${code}.json`);
+  if (!answer.ok) throw new Error(`no texts for ${code}: ${answer.status}`);
+  texts = await answer.json();
+  language = code;
+  locale = navigator.languages.find((one) => one.toLowerCase().split("-")[0] === code) ?? code;
+  plural = new Intl.PluralRules(code);
+  document.documentElement.lang = code;
+}
+
+/** Say whether there is a text. */
+export const hasText = (name) => name in texts;
+
+function pattern(name, values) {
+  const found = texts[name] ?? name;
+  if (typeof found === "string") return found;
+  return found[plural.select(values.n)] ?? found.other;
+}
+
+/** Return a text with its places filled; `n` chooses between singular and plural. */
+export function text(name, values = {}) {
+  return parts(name, values).map(String).join("");
+}
+
+/** Return a text as a list of texts and nodes, for places that are filled with nodes. */
+export function parts(name, values = {}) {
+  return pattern(name, values)
+    .split(/(\{\w+\})/)
+    .filter((part) => part !== "")
+    .map((part) => {
+      const place = PLACE.exec(part);
+      if (place === null || !(place[1] in values)) return part;
+      const value = values[place[1]];
+      return typeof value === "number" ? number(value) : value;
+    });
+}
+
+/** Write a number with the digits that matter. */
+export function number(value, digits = 4) {
+  if (!Number.isFinite(value)) return String(value);
+  const wide = Math.abs(value) >= 1e7 || (value !== 0 && Math.abs(value) < 1e-4);
+  return new Intl.NumberFormat(locale, {
+    maximumSignificantDigits: digits,
+    notation: wide ? "scientific" : "standard",
+    useGrouping: Math.abs(value) >= 10_000,
+  }).format(Number.isInteger(value) && !wide ? Math.trunc(value) : value);
+}
+
+/** Write a whole number. */
+export const count = (value) => new Intl.NumberFormat(locale).format(value);
+
+/** Write a share as a percentage, with the space that belongs before the sign. */
+export const percent = (share) => `${new Intl.NumberFormat(locale).format(Math.round(100 * share))}\u202f%`;
+
+/** Write how likely something is: never 0 or 100 % of what is only likely. */
+export const likelihood = (share) => percent(Math.min(0.99, Math.max(0.01, share)));
+
+/** Write a span of time in one unit, or two where one would be coarse. */
+export function span(seconds) {
+  const whole = Math.max(0, Math.round(seconds));
+  if (whole < 100) return text("span.s", { n: whole });
+  if (whole < 59.5 * 60) return text("span.min", { n: Math.round(whole / 60) });
+  if (whole < 36 * 3600) return text("span.h", { n: Math.round(whole / 3600) });
+  return text("span.d", { n: Math.round(whole / 86400) });
+}
+
+/** Write how long ago a moment was. */
+export function ago(at, now = Date.now() / 1000) {
+  return now - at < 2 ? text("just_now") : text("ago", { span: span(now - at) });
+}
+
+/** Write the time of day of a moment, in this time zone. */
+export function timeOfDay(at) {
+  return new Intl.DateTimeFormat(locale, { hour: "2-digit", minute: "2-digit" }).format(at * 1000);
+}
+
+/** Write the day of a moment: a word for today and yesterday. */
+export function dayOf(at, now = Date.now() / 1000) {
+  const days = Math.round((midnight(now) - midnight(at)) / 86400);
+  if (days === 0) return text("today");
+  if (days === 1) return text("yesterday");
+  const options = { weekday: "long", day: "numeric", month: "long" };
+  if (days > 300) options.year = "numeric";
+  return new Intl.DateTimeFormat(locale, options).format(at * 1000);
+}
+
+/** Return when the day of a moment began here, POSIX seconds. */
+export function midnight(at) {
+  const day = new Date(at * 1000);
+  return new Date(day.getFullYear(), day.getMonth(), day.getDate()).getTime() / 1000;
+}
+
+/** Return the day of a moment as YYYY-MM-DD, in this time zone. */
+export function isoDay(at) {
+  const day = new Date(at * 1000);
+  const two = (value) => String(value).padStart(2, "0");
+  return `${day.getFullYear()}-${two(day.getMonth() + 1)}-${two(day.getDate())}`;
+}

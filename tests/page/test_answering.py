@@ -1,0 +1,552 @@
+"""Answers given in a real browser, each exactly once in the topic, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from connectors.embedded.topics import EmbeddedTopics
+from connectors.wire.outbound import Outbound
+from streamgp.base import Decision
+from streamgp.interactive.messages import Event, Prediction
+from tests.helpers.page_scene import (
+    MAIN,
+    ROOMS,
+    PageScene,
+    challenge,
+    features,
+    known,
+    label_request,
+)
+from tests.page.conftest import missing
+
+try:
+    from playwright.sync_api import expect
+except ImportError:  # the fixture of the browser says so
+    expect = missing
+
+Look = Callable[..., Any]
+CARD = "#card"
+
+
+def ask(scene: PageScene, n: int, **fields: Any) -> None:
+    at = time.time() - 60.0
+    scene.write(*(label_request(i, at=at, **fields) for i in range(n)))
+
+
+def card_of(page: Any) -> str:
+    """Return the id of the card in front."""
+    return str(page.locator(CARD).get_attribute("data-card"))
+
+
+def press(page: Any, key: str) -> None:
+    """Answer the card in front by a key, and wait until another thing is there."""
+    card = card_of(page)
+    page.keyboard.press(key)
+    expect(page.locator(f'{CARD}[data-card="{card}"]')).to_have_count(0)
+
+
+def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it took too long"
+        time.sleep(0.05)
+
+
+def all_sent(page: Any) -> None:
+    """Wait until nothing is left to do or to send."""
+    expect(page.locator(".rest.done")).to_be_visible()
+    expect(page.locator(".past-answer.unsent")).to_have_count(0)
+    expect(page.locator("#connection")).to_be_hidden()
+
+
+def given(scene: PageScene) -> dict[str, Any]:
+    """Return the label of every event; one answer of each, and all of them by ann."""
+    answers = scene.answers()
+    assert len({one.event_id for one in answers}) == len(answers)
+    assert {one.annotator for one in answers} <= {"ann"}
+    return {one.event_id: one.y for one in answers}
+
+
+def test_keys_answer_one_question_after_the_other(scene: PageScene, look: Look) -> None:
+    ask(scene, 12)
+    scene.start()
+    page = look()
+    rng = random.Random(1)
+    wanted = {}
+    for _ in range(12):
+        key = rng.randint(1, len(ROOMS))
+        wanted[card_of(page).split("/")[1]] = ROOMS[key - 1]
+        press(page, str(key))
+    all_sent(page)
+    assert given(scene) == wanted
+    told = scene.answers()[-1].privileged
+    assert 0.0 < told["response_s"] < 20.0
+
+
+def test_next_card_is_there_within_a_tenth_of_a_second(scene: PageScene, look: Look) -> None:
+    """From the key to the next card in the document; the median of ten, for the machine is busy."""
+    ask(scene, 14)
+    scene.start()
+    page = look()
+    expect(page.locator(CARD)).to_be_visible()
+    page.evaluate(
+        """() => {
+          window.took = [];
+          let at = null;
+          document.addEventListener("keydown", () => { at = performance.now(); }, true);
+          new MutationObserver(() => {
+            if (at !== null && document.getElementById("card")) {
+              window.took.push(performance.now() - at);
+              at = null;
+            }
+          }).observe(document.getElementById("main"), { childList: true });
+        }"""
+    )
+    for _ in range(11):
+        page.wait_for_timeout(120)
+        press(page, "3")
+    took = sorted(page.evaluate("window.took"))
+    assert len(took) >= 10
+    assert took[len(took) // 2] < 100.0
+
+
+class Trouble:
+    """Answers by keys, with one kind of trouble after the other in between."""
+
+    def __init__(self, scene: PageScene, look: Look, *, offline_s: float) -> None:
+        self.scene = scene
+        self.look = look
+        self.offline_s = offline_s
+        self.rng = random.Random(2)
+        self.page = look()
+        self.other = self.page.context.new_page()
+        self.other.goto(scene.url)
+
+    def answer(self, n: int) -> None:
+        """Give n answers, in one tab or the other."""
+        for _ in range(n):
+            page = self.rng.choice([self.page, self.other])
+            page.bring_to_front()
+            card = page.locator(f"{CARD}, .rest").first
+            expect(card).to_be_visible()
+            # The card may have changed by itself just now: then keys are off for a moment.
+            page.wait_for_timeout(750)
+            if page.locator(CARD).count():
+                press(page, str(self.rng.randint(1, len(ROOMS))))
+
+    def server_dies(self) -> None:
+        self.scene.kill()
+        self.page.bring_to_front()
+        self.page.wait_for_timeout(750)
+        if self.page.locator(CARD).count():
+            press(self.page, "2")
+        expect(self.page.locator("#connection")).to_be_visible()
+        self.scene.start()
+        expect(self.page.locator("#connection")).to_be_hidden()
+
+    def network_is_cut(self) -> None:
+        self.page.context.set_offline(True)
+        self.page.bring_to_front()
+        self.page.wait_for_timeout(750)
+        if self.page.locator(CARD).count():
+            press(self.page, "4")
+        self.page.wait_for_timeout(1000 * self.offline_s)
+        expect(self.page.locator("#connection")).to_be_visible()
+        self.page.context.set_offline(False)
+        expect(self.page.locator("#connection")).to_be_hidden()
+
+    def reload(self) -> None:
+        """Answer, and reload at once: the answer is not confirmed yet."""
+        self.page.bring_to_front()
+        self.page.wait_for_timeout(750)
+        if self.page.locator(CARD).count():
+            self.page.keyboard.press("5")
+            self.page.wait_for_timeout(self.rng.randint(0, 30))
+        self.page.reload()
+        expect(self.page.locator(f"{CARD}, .rest").first).to_be_visible()
+
+    def finish(self) -> None:
+        self.page.bring_to_front()
+        end = time.monotonic() + 600.0
+        while not self.page.locator(".rest.done").count():
+            assert time.monotonic() < end
+            if self.page.locator(CARD).count():
+                self.page.keyboard.press("1")
+            self.page.wait_for_timeout(100)
+        all_sent(self.page)
+
+
+def play(scene: PageScene, look: Look, n: int, kills: int, cuts: int, cut_s: float) -> None:
+    ask(scene, n)
+    scene.start()
+    trouble = Trouble(scene, look, offline_s=cut_s)
+    troubles = (
+        [trouble.server_dies] * kills + [trouble.network_is_cut] * cuts + [trouble.reload] * cuts
+    )
+    trouble.rng.shuffle(troubles)
+    for happen in troubles:
+        trouble.answer(2)
+        happen()
+    trouble.finish()
+    until(lambda: len(given(scene)) == n)
+    assert set(given(scene).values()) <= set(ROOMS)
+
+
+def test_no_answer_is_lost_or_doubled_by_trouble(scene: PageScene, look: Look) -> None:
+    play(scene, look, n=40, kills=1, cuts=1, cut_s=1.5)
+
+
+@pytest.mark.slow
+def test_no_answer_is_lost_or_doubled_by_trouble_for_long(scene: PageScene, look: Look) -> None:
+    play(scene, look, n=200, kills=5, cuts=3, cut_s=10.0)
+
+
+def test_answer_given_offline_survives_a_new_start_of_the_page(
+    scene: PageScene, look: Look
+) -> None:
+    """The shell comes from the service worker, the answer from the outbox."""
+    ask(scene, 3)
+    scene.start()
+    page = look()
+    expect(page.locator(CARD)).to_be_visible()
+    page.evaluate("navigator.serviceWorker.ready.then(() => true)")
+    first = card_of(page)
+    scene.kill()
+    press(page, "3")
+    page.reload()
+    expect(page.locator("#connection")).to_contain_text("1 answer is kept")
+    scene.start()
+    expect(page.locator(CARD)).to_be_visible()
+    until(lambda: len(scene.answers()) == 1)
+    [answer] = scene.answers()
+    assert (answer.event_id, answer.y) == (first.split("/")[1], "den")
+    kept = page.evaluate(
+        "caches.keys().then(async (names) => (await Promise.all(names.map(async (name) =>"
+        " (await (await caches.open(name)).keys()).map((one) => one.url)))).flat())"
+    )
+    assert kept
+    assert not [url for url in kept if "/api/" in url]
+
+
+def test_what_another_annotator_left_is_not_sent(scene: PageScene, look: Look) -> None:
+    ask(scene, 2)
+    scene.start()
+    page = look()
+    expect(page.locator(CARD)).to_be_visible()
+    page.evaluate(
+        """() => new Promise((done) => {
+          const opening = indexedDB.open("streamgp", 1);
+          opening.onsuccess = () => {
+            const store = opening.result.transaction("outbox", "readwrite").objectStore("outbox");
+            store.add({ id: "x", annotator: "eve", kind: "answer", tries: 0, at: 0, card: null,
+              body: { card: "ann/e1/label", action: "label", label: "study" } }).onsuccess = done;
+          };
+        })"""
+    )
+    press(page, "1")
+    press(page, "2")
+    all_sent(page)
+    assert given(scene) == {"e0": "bathroom", "e1": "bedroom"}
+
+
+def test_held_key_answers_once(scene: PageScene, look: Look) -> None:
+    ask(scene, 3)
+    scene.start()
+    page = look()
+    expect(page.locator(CARD)).to_be_visible()
+    first = card_of(page)
+    page.keyboard.down("1")
+    for _ in range(5):
+        page.keyboard.down("1")  # repeats, as the keyboard of a held key does
+    page.keyboard.up("1")
+    expect(page.locator(f'{CARD}[data-card="{first}"]')).to_have_count(0)
+    until(lambda: len(scene.answers()) == 1)
+    page.wait_for_timeout(300)
+    assert len(scene.answers()) == 1
+
+
+def test_keys_are_off_after_a_card_vanished_by_itself(scene: PageScene, look: Look) -> None:
+    ask(scene, 4)
+    scene.start()
+    page = look()
+    other = page.context.new_page()
+    other.goto(scene.url)
+    expect(other.locator(CARD)).to_be_visible()
+    expect(page.locator(CARD)).to_be_visible()
+    first = card_of(page)
+    press(other, "1")
+    expect(page.locator(f'{CARD}[data-card="{first}"]')).to_have_count(0)
+    second = card_of(page)
+    page.keyboard.press("2")
+    page.wait_for_timeout(200)
+    assert card_of(page) == second
+    page.wait_for_timeout(700)
+    press(page, "2")
+    until(lambda: len(scene.answers()) == 2)
+    assert [one.y for one in scene.answers()] == ["bathroom", "bedroom"]
+
+
+def test_stray_key_never_answers_a_challenge(scene: PageScene, look: Look) -> None:
+    at = time.time() - 40.0
+    scene.write(challenge(0, at=at), label_request(1, at=at))
+    scene.start()
+    page = look()
+    expect(page.get_by_role("button", name="Keep hall", exact=True)).to_be_visible()
+    for name in ("Change to study", "Another label", "I don't know"):
+        expect(page.get_by_role("button", name=name, exact=True)).to_be_visible()
+    first = card_of(page)
+    for key in [
+        *"0123456789abdeghijlmnoqrtuvwxyzABCDKNSU/",
+        "Enter",
+        " ",
+        "Backspace",
+        "ArrowDown",
+    ]:
+        page.keyboard.press(key)
+        assert card_of(page) == first, key
+    assert scene.answers() == []
+    page.keyboard.press("c")
+    until(lambda: len(scene.answers()) == 1)
+    [answer] = scene.answers()
+    assert (answer.request_id, answer.y) == ("e0/challenge/1", "study")
+    assert answer.shown == ("examples",)
+
+
+def test_another_label_of_a_challenge_is_chosen_from_the_list(scene: PageScene, look: Look) -> None:
+    scene.write(challenge(0, at=time.time() - 40.0))
+    scene.start()
+    page = look()
+    page.get_by_role("button", name="Another label", exact=True).click()
+    expect(page.get_by_role("button", name="study", exact=True)).to_have_count(0)
+    page.keyboard.press("Enter")  # nothing is chosen beforehand
+    page.get_by_role("button", name="kitchen", exact=True).click()
+    until(lambda: len(scene.answers()) == 1)
+    assert scene.answers()[0].y == "kitchen"
+
+
+def test_new_label_like_a_known_one_is_asked_back(scene: PageScene, look: Look) -> None:
+    ask(scene, 2)
+    scene.start()
+    page = look()
+    expect(page.locator(CARD)).to_be_visible()
+    page.keyboard.press("n")
+    page.keyboard.type("Kitchne")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Did you mean kitchen?")).to_be_visible()
+    assert scene.answers() == []
+    press(page, "Enter")
+    page.keyboard.press("n")
+    page.keyboard.type("garden 2")
+    press(page, "Enter")
+    all_sent(page)
+    assert given(scene) == {"e0": "kitchen", "e1": "garden 2"}
+
+
+MANY = """
+airport archery badminton bakery balcony banquet bathroom bedroom bicycle billiards bookshop
+bowling breakfast bus cafe camping canoeing car carpentry ceramics chess church cinema cleaning
+climbing clinic coffee concert cooking corridor cricket cycling dancing den dentist desk dining
+doctor drawing driving elevator embroidery escalator exercising factory ferry fishing football
+forest gallery garage garden gaming golf gym hairdresser hall hiking hospital hotel hunting
+ironing jogging judo kayaking kitchen knitting laboratory laundry lecture library living lunch
+market massage meeting museum napping nursery office opera orchestra packing painting park
+pharmacy phoning photography picnic plane playground pub reading reception restaurant rowing
+running sailing school shopping shower singing skating skiing sleeping
+"""
+
+
+def test_any_of_many_labels_takes_at_most_five_keys(scene: PageScene, look: Look) -> None:
+    labels = tuple(sorted(MANY.split()))
+    assert len(labels) == 105
+    starts = [label[:3] for label in labels]
+    own = [label for label in labels if starts.count(label[:3]) == 1]
+    chosen = own[:: max(1, len(own) // 12)]
+    at = time.time()
+    scene.write(*known(labels, at=at, key="many"))
+    scene.write(*(label_request(i, at=at - 60.0, key="many") for i in range(len(chosen))))
+    scene.start()
+    page = look()
+    wanted = {}
+    for label in chosen:
+        wanted[card_of(page).split("/")[1]] = label
+        page.keyboard.press("/")
+        for letter in label[:3]:
+            page.keyboard.press(letter)
+        press(page, "Enter")
+    all_sent(page)
+    assert given(scene) == wanted
+
+
+def test_suggestion_is_hidden_until_it_is_wanted(scene: PageScene, look: Look) -> None:
+    at = time.time() - 60.0
+    scene.write(
+        *(
+            Prediction(
+                event_id=f"e{n}",
+                key="ann",
+                y="den",
+                proba={"den": 0.5, "hall": 0.3, "study": 0.2},
+                decision=Decision(ask=True, score=0.5, threshold=0.1, criterion="BestVersusSecond"),
+                n_learned=9,
+                at=at,
+            )
+            for n in range(2)
+        )
+    )
+    ask(scene, 2, reason="BestVersusSecond")
+    scene.start()
+    page = look()
+    expect(page.locator(CARD)).to_be_visible()
+    assert "%" not in page.locator(CARD).inner_text()
+    press(page, "3")
+    page.keyboard.press("h")
+    expect(page.locator(".suggestion")).to_contain_text("den")
+    press(page, "3")
+    until(lambda: len(scene.answers()) == 2)
+    first, second = scene.answers()
+    assert (first.shown, second.shown) == ((), ("suggestion",))
+
+
+def test_commands_go_along_with_answers(scene: PageScene, look: Look) -> None:
+    """A flag with a note, a reason for not knowing, and a question that was put off."""
+    ask(scene, 3)
+    scene.start()
+    page = look()
+    first = page.locator(CARD).get_attribute("data-card")
+    page.keyboard.press("s")
+    expect(page.locator(f'{CARD}[data-card="{first}"]')).to_have_count(0)
+    page.keyboard.press("f")
+    page.keyboard.type("sensor 1 moved")  # a key is no command while it is typed
+    page.keyboard.press("Enter")
+    expect(page.locator(".flagged")).to_contain_text("sensor 1 moved")
+    press(page, "4")
+    page.keyboard.press("Shift+D")
+    expect(page.get_by_role("button", name="Bad data")).to_be_visible()
+    press(page, "3")
+    assert card_of(page) == first
+    press(page, "d")
+    all_sent(page)
+    flagged, reasoned, declined = scene.answers()
+    assert (flagged.y, flagged.flag, flagged.note) == ("hall", True, "sensor 1 moved")
+    assert (reasoned.declined, reasoned.reason) == (True, "bad_data")
+    assert (declined.event_id, declined.declined, declined.reason) == ("e0", True, None)
+
+
+def test_answer_is_taken_back_and_given_again(scene: PageScene, look: Look) -> None:
+    ask(scene, 2)
+    scene.start()
+    page = look()
+    expect(page.locator(CARD)).to_be_visible()
+    first = card_of(page)
+    press(page, "1")
+    until(lambda: len(scene.answers()) == 1)
+    page.keyboard.press("u")
+    expect(page.locator(f'{CARD}[data-card="{first}"]')).to_be_visible()
+    press(page, "2")
+    press(page, "3")
+    all_sent(page)
+    assert [(one.event_id, one.y) for one in scene.answers()] == [
+        ("e0", "bathroom"),
+        ("e0", None),
+        ("e0", "bedroom"),
+        ("e1", "den"),
+    ]
+
+
+def test_earlier_answer_is_changed_in_the_strip(scene: PageScene, look: Look) -> None:
+    ask(scene, 2)
+    scene.start()
+    page = look()
+    press(page, "1")
+    page.locator(".past-answer").first.click()
+    page.get_by_role("dialog").get_by_role("button", name="study").click()
+    until(lambda: [one.y for one in scene.answers()] == ["bathroom", "study"])
+    assert scene.answers()[1].supersedes == scene.answers()[0].answer_id
+    expect(page.locator(".past-answer").first).to_contain_text("study")
+
+
+def test_number_is_answered_with_how_exact_it_is(scene: PageScene, look: Look) -> None:
+    with (scene.directory / "w.toml").open("a") as config:
+        config.write('target = "number"\n')
+    ask(scene, 2, key="number")
+    scene.start()
+    page = look()
+    expect(page.locator(CARD)).to_be_visible()
+    page.keyboard.type("21,5 +- 0.5")
+    press(page, "Enter")
+    page.keyboard.type("-3")
+    press(page, "Enter")
+    all_sent(page)
+    assert [(one.y, one.std) for one in scene.answers()] == [(21.5, 0.5), (-3.0, None)]
+
+
+def test_quiet_hours_are_kept(scene: PageScene, look: Look) -> None:
+    ask(scene, 1)
+    scene.start()
+    page = look()
+    expect(page.locator(CARD)).to_be_visible()
+    page.get_by_role("button", name="Preferences").click()
+    for name, hours in (("Quiet from", -2), ("Quiet until", 2)):
+        at = time.localtime(time.time() + 3600 * hours)
+        page.get_by_label(name).fill(time.strftime("%H:%M", at))
+    page.get_by_role("button", name="Save").click()
+    page.reload()
+    expect(page.get_by_role("heading", name="Quiet hours")).to_be_visible()
+
+
+@pytest.mark.parametrize("scene", [()], indirect=True)
+def test_undo_after_learning_revises_the_label(scene: PageScene, look: Look) -> None:
+    """With a worker beside the page: the consensus log shows the revision."""
+    (scene.directory / "w.toml").write_text(
+        f'broker = "file://{scene.directory}/topics"\nwarm_up = 0\n[query]\nrule = "always"\n'
+        f'[challenge]\nrule = "never"\n[worker]\nstate = "{scene.directory}/state"\n'
+    )
+    with (scene.directory / "worker.log").open("wb") as log:
+        worker = subprocess.Popen(
+            [sys.executable, "-c", MAIN, "run", "w.toml"],
+            cwd=scene.directory,
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+        )
+    try:
+        _send_event(scene, Event(event_id="e1", key="new", x=features(1), occurred_at=time.time()))
+        scene.start()
+        page = look()
+        expect(page.locator(CARD)).to_be_visible(timeout=60_000)
+        page.keyboard.press("n")
+        page.get_by_label("Name of the new label").fill("attic")
+        press(page, "Enter")
+        until(lambda: _learned(scene) == [("attic", "asked")], 60.0)
+        page.keyboard.press("u")
+        expect(page.locator(".again")).to_be_visible()
+        page.keyboard.press("n")
+        page.get_by_label("Name of the new label").fill("cellar")
+        page.keyboard.press("Enter")
+        corrected = [("attic", "asked"), (None, "withdrawn"), ("cellar", "asked")]
+        until(lambda: _learned(scene) == corrected, 60.0)
+    finally:
+        worker.kill()
+        worker.wait()
+
+
+def _send_event(scene: PageScene, event: Any) -> None:
+    topics = EmbeddedTopics(scene.directory / "topics")
+    writer = topics.writer("test")
+    writer.send(Outbound("/streamgp/test", keyed=True).message(event, None))
+    writer.flush()
+    writer.close()
+    topics.close()
+
+
+def _learned(scene: PageScene) -> list[tuple[Any, str]]:
+    return [(one.y, one.origin) for one in scene.read("consensus") if one.key == "new"]

@@ -1,0 +1,222 @@
+"""Every card in three sizes, light and dark: nothing is cut off, all of it is accessible."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import streamgp
+from tests.helpers.page_scene import PageScene, challenge, known, label_request
+from tests.page.conftest import missing
+
+try:
+    from playwright.sync_api import expect
+except ImportError:  # the fixture of the browser says so
+    expect = missing
+
+Look = Callable[..., Any]
+SIZES = {"small": (320, 568), "phone": (390, 844), "desk": (1280, 800)}
+HOSTILE = (
+    "<b>bold</b>",
+    "<script>document.title = 'broken'</script>",
+    '"><img src=x onerror="document.title = 1">',
+    "\u202eright to left\u202c",
+    "x" * 10_000,
+    "{label}",
+    "__proto__",
+    "قهوة",
+)
+EXCERPT = {
+    "acc x": [(n * 7 % 13) / 3.0 for n in range(120)],
+    "lat": [52.5, 52.51],
+    "lon": [13.4, 13.42],
+}
+
+
+def write_cards(scene: PageScene, kind: str) -> None:
+    at = time.time() - 40.0
+    if kind == "label":
+        scene.write(label_request(0, at=at, excerpt=EXCERPT))
+    elif kind == "challenge":
+        scene.write(challenge(0, at=at))
+    elif kind == "many":
+        labels = tuple(f"{chr(97 + n % 26)}{n} of many" for n in range(105))
+        scene.write(*known(labels, at=at, key="many"), label_request(0, at=at, key="many"))
+    elif kind == "hostile":
+        scene.write(*known(HOSTILE, at=at, key=HOSTILE[0]), label_request(0, at=at, key=HOSTILE[0]))
+    elif kind == "number":
+        (scene.directory / "w.toml").write_text(
+            (scene.directory / "w.toml").read_text() + 'target = "number"\n'
+        )
+        scene.write(label_request(0, at=at, key="number"))
+
+
+def axe() -> str:
+    """Return the source of axe-core."""
+    found = find_spec("axe_playwright_python")
+    if found is None or found.origin is None:
+        missing("needs axe-core: pip install 'streamgp[test]'")
+        raise AssertionError
+    [script] = Path(found.origin).parent.rglob("axe.min.js")
+    return script.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("kind", ["label", "challenge", "many", "number", "hostile", "rest"])
+def test_card_fits_and_is_accessible(
+    scene: PageScene, look: Look, pictures: Path, kind: str
+) -> None:
+    write_cards(scene, kind)
+    scene.start()
+    # The policy is left out for axe alone, which puts a script into the page.
+    page = look(bypass_csp=True, reduced_motion="reduce")
+    expect(page.locator(".rest.done" if kind == "rest" else "#card")).to_be_visible()
+    page.wait_for_timeout(500)  # the day comes a moment later
+    page.evaluate(axe())
+    for name, (width, height) in SIZES.items():
+        page.set_viewport_size({"width": width, "height": height})
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            page.screenshot(path=pictures / f"{kind}-{name}-{scheme}.png", full_page=True)
+        assert too_wide(page) == []
+        assert too_small(page) == []
+        if name != "phone":
+            assert serious(page) == []
+    page.emulate_media(color_scheme="light")
+    assert serious(page) == []
+
+
+def serious(page: Any) -> list[tuple[str, str]]:
+    """Return the serious issues that axe finds."""
+    found = page.evaluate("axe.run()")["violations"]
+    return [
+        (one["id"], one["nodes"][0]["html"][:200])
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]
+
+
+def too_wide(page: Any) -> list[str]:
+    """Return what makes the page scroll sideways."""
+    found: list[str] = page.evaluate(
+        """() => {
+          const width = document.documentElement.clientWidth;
+          if (document.documentElement.scrollWidth <= width) return [];
+          return [...document.querySelectorAll("body *")]
+            .filter((one) => one.getBoundingClientRect().right > width + 1)
+            .map((one) => `${one.tagName}.${one.getAttribute("class")}`);
+        }"""
+    )
+    return found
+
+
+def too_small(page: Any) -> list[str]:
+    """Return the buttons that are smaller than 44 pixels."""
+    found: list[str] = page.evaluate(
+        """() => [...document.querySelectorAll("button")]
+          .map((one) => [one.textContent.slice(0, 40), one.getBoundingClientRect()])
+          .filter(([, { width, height }]) => height > 0 && (width < 43.5 || height < 43.5))
+          .map(([words, { width, height }]) => `${words} ${width} x ${height}`)"""
+    )
+    return found
+
+
+def test_hostile_labels_are_text(scene: PageScene, look: Look) -> None:
+    write_cards(scene, "hostile")
+    at = time.time() - 30.0
+    doubtful = HOSTILE[1]
+    scene.write(
+        challenge(5, at=at, key=HOSTILE[0], given=HOSTILE[2], suggested=doubtful, annotator="<i>")
+    )
+    scene.write(
+        label_request(6, at=at, key=HOSTILE[0], x={"<i>name</i>": "<img src=x>"}, reason="<i>rule")
+    )
+    scene.start()
+    page = look()
+    expect(page.get_by_role("button", name=f"Keep {HOSTILE[2]}", exact=True)).to_be_visible()
+    assert foreign_elements(page) == 0
+    page.keyboard.press("k")
+    for _ in range(2):
+        expect(page.locator("#card.kind-label")).to_be_visible()
+        for label in HOSTILE[:4]:
+            expect(page.get_by_role("button", name=label, exact=True).first).to_be_visible()
+        assert foreign_elements(page) == 0
+        assert "broken" not in page.title()
+        page.get_by_role("button", name=HOSTILE[1], exact=True).first.click()
+    expect(page.locator(".rest.done")).to_be_visible()
+    assert [one.y for one in scene.answers()] == [HOSTILE[2], HOSTILE[1], HOSTILE[1]]
+
+
+def foreign_elements(page: Any) -> int:
+    """Count what no text of ours makes: elements of labels, names and keys."""
+    count: int = page.evaluate(
+        "document.querySelectorAll('main b, main i, main script, main img').length"
+    )
+    return count
+
+
+def test_language_is_that_of_the_browser(scene: PageScene, look: Look) -> None:
+    write_cards(scene, "label")
+    scene.start()
+    page = look(locale="de-AT")
+    expect(page.get_by_role("heading", name="Was ist es?")).to_be_visible()
+    page.get_by_role("button", name="Einstellungen").click()
+    page.get_by_label("Sprache").select_option("en")
+    page.get_by_role("button", name="Speichern").click()
+    expect(page.get_by_role("heading", name="Which is it?")).to_be_visible()
+
+
+# --- The texts, without a browser
+
+STATIC = Path(streamgp.__file__).parent / "apps" / "page" / "static"
+PLACE = re.compile(r"\{(\w+)\}")
+
+
+def texts(language: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((STATIC / "texts" / f"{language}.json").read_text())
+    return found
+
+
+def places(value: Any) -> set[str]:
+    patterns = value.values() if isinstance(value, dict) else [value]
+    return {place for pattern in patterns for place in PLACE.findall(pattern)}
+
+
+def test_languages_have_the_same_texts_with_the_same_places() -> None:
+    english, german = texts("en"), texts("de")
+    assert english.keys() == german.keys()
+    assert [name for name in english if places(english[name]) != places(german[name])] == []
+
+
+def test_every_text_that_is_used_is_there() -> None:
+    english = texts("en")
+    used = set()
+    for script in STATIC.glob("*.js"):
+        used.update(re.findall(r'\b(?:text|parts|hasText)\("([a-z_.]+)"', script.read_text()))
+    assert len(used) > 80
+    assert sorted(used - english.keys()) == []
+
+
+def test_service_worker_keeps_every_file_of_the_shell() -> None:
+    script = (STATIC / "sw.js").read_text()
+    kept = re.search(r"\.\.\.\[(.*?)\]", script, re.DOTALL)
+    assert kept is not None
+    there = {path.relative_to(STATIC).as_posix() for path in STATIC.rglob("*") if path.is_file()}
+    left_out = {"index.html", "manifest.webmanifest", "sw.js"}  # under other names, and itself
+    assert set(re.findall(r'"([^"]+)"', kept[1])) == there - left_out
+
+
+def test_nothing_comes_from_elsewhere_and_nothing_is_inline() -> None:
+    """What the content security policy refuses."""
+    markup = (STATIC / "index.html").read_text()
+    assert not re.search(r"<script(?![^>]*src=)|<style|\sstyle=|\son\w+=|https?://", markup)
+    for script in STATIC.glob("*.js"):
+        code = script.read_text()
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", code)
+        assert set(re.findall(r"https?://[^\"']+", code)) <= {"http://www.w3.org/2000/svg"}
