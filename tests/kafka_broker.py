@@ -1,7 +1,8 @@
 """A real Kafka broker of one node, started and stopped by tests and benchmarks.
 
 It needs Java 17 or newer, and Maven the first time: the jars that `kafka_pom.xml` names are kept in
-a cache outside the tree. Nothing here needs pytest or a Kafka client.
+a cache outside the tree, and so is what would cost every start a second: the classes as the JVM has
+read them, and directories that are formatted. Nothing here needs pytest or a Kafka client.
 
     with Broker() as broker:
         print(broker.servers)
@@ -10,9 +11,9 @@ a cache outside the tree. Nothing here needs pytest or a Kafka client.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import fcntl
+import hashlib
 import os
 import random
 import re
@@ -22,7 +23,6 @@ import socket
 import subprocess
 import tempfile
 import time
-import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -38,6 +38,7 @@ USERS = {"ada": "ada-secret", "stranger": "stranger-secret"}
 _SESSION_S = 4.0
 _NOTICED_S = _SESSION_S + 1.5
 _JAVA = ("-Xms64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_CLUSTER = "c3RyZWFtZ3AtdGVzdHMtMA"  # of every broker: what is formatted can be copied
 
 
 class Unavailable(Exception):  # noqa: N818
@@ -91,6 +92,7 @@ class Broker:
     ) -> None:
         self._java = _java()
         self._jars = jars()
+        self._class_data: tuple[str, ...] | None = None
         self._security = security
         self._heap_mb = heap_mb
         self._told = told
@@ -131,6 +133,8 @@ class Broker:
         """Start, or start again with the same data and ports, and wait until it answers."""
         if self._process is not None:
             raise RuntimeError("broker is running; stop it first")
+        if self._class_data is None:
+            self._class_data = _class_data(self._java, self._jars)
         until = time.monotonic() + timeout_s
         if self._apart and self._ended_at is not None:
             # Until the controller has noticed, it would tell the broker that all is as it was.
@@ -203,8 +207,8 @@ class Broker:
         _write(self._settings, properties)
 
     def _command(self, main: str, *arguments: str) -> list[str]:
-        memory = f"-Xmx{self._heap_mb}m"
-        return [self._java, memory, *_JAVA, "-cp", f"{self._jars}/*", main, *arguments]
+        options = (f"-Xmx{self._heap_mb}m", *_JAVA, *(self._class_data or ()))
+        return [self._java, *options, "-cp", f"{self._jars}/*", main, *arguments]
 
     def _launch(self) -> None:
         settings = [self._settings]
@@ -212,27 +216,38 @@ class Broker:
             settings.insert(0, self.directory / "controller.properties")
         with (self.directory / "broker.log").open("ab") as log:
             if not (self.directory / "data").exists():
-                cluster = _cluster_id()
                 for each in settings:
-                    self._format(each, cluster, log)
+                    self._format(each, log)
             if self._apart and self._controller is None:
                 self._controller = self._run(settings[0], log)
             self._process = self._run(self._settings, log)
 
-    def _format(self, settings: Path, cluster: str, log: BinaryIO) -> None:
+    def _format(self, settings: Path, log: BinaryIO) -> None:
+        """Make the directory for the data; the second of a kind is a copy, which needs no JVM."""
+        made = self.directory / ("data" if settings == self._settings else settings.stem)
+        kind = f"{settings.stem}{'-apart' * self._apart}{'-users' * self._security}"
+        kept = self._jars.with_name(f"{self._jars.name}-{kind}")
+        if kept.is_dir():
+            shutil.copytree(kept, made)
+            return
         users = [f"SCRAM-SHA-256=[name={u},password={p}]" for u, p in USERS.items()]
         scram = [word for user in users for word in ("--add-scram", user)]
-        subprocess.run(
+        done = subprocess.run(
             self._command(
                 "kafka.tools.StorageTool",
-                *("format", "--cluster-id", cluster, "--config", str(settings)),
+                *("format", "--cluster-id", _CLUSTER, "--config", str(settings)),
                 *(scram if self._security else []),
             ),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             timeout=60.0,
-        )  # should it fail, the broker says more
+        )
+        if done.returncode == 0:  # should it fail, the broker says more
+            with tempfile.TemporaryDirectory(dir=kept.parent) as fresh:
+                copy = shutil.copytree(made, Path(fresh, kind))
+                with contextlib.suppress(OSError):  # another process was faster
+                    copy.rename(kept)
 
     def _run(self, settings: Path, log: BinaryIO) -> subprocess.Popen[bytes]:
         guard = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
@@ -333,10 +348,24 @@ def _java() -> str:
     return java
 
 
-def _cluster_id() -> str:
-    """Return 22 characters; one that begins with a hyphen would be taken for an option."""
-    text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-    return text if not text.startswith("-") else "A" + text[1:]
+def _class_data(java: str, jars: Path) -> tuple[str, ...]:
+    """Return the JVM's options for starting from classes that an earlier broker has loaded."""
+    said = subprocess.run([java, "-version"], capture_output=True, timeout=60.0).stderr
+    build = hashlib.sha256(said).hexdigest()[:12]  # others do not take the archive
+    archive = jars.with_name(f"{jars.name}-{build}.jsa")
+    with (jars.parent / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not archive.exists():
+            with tempfile.TemporaryDirectory(dir=jars.parent) as fresh:
+                written = Path(fresh, "classes.jsa")
+                first = Broker()
+                first._class_data = (f"-XX:ArchiveClassesAtExit={written}",)
+                with first:
+                    first.stop(120.0)
+                if not written.exists():
+                    return ()
+                written.rename(archive)
+    return (f"-XX:SharedArchiveFile={archive}",)
 
 
 def free_ports(n: int) -> list[int]:
