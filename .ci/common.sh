@@ -16,6 +16,8 @@ clean_up() {
 }
 trap clean_up EXIT
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_QUIET=1
+# Bytecode lies in folders that git ignores; without, hundreds of programs compile the same again.
+unset PYTHONDONTWRITEBYTECODE
 # Programs run side by side here; threads of BLAS that wait for each other would double the time.
 export OPENBLAS_NUM_THREADS=1
 # Tests that need a broker fail without one, where they would be skipped elsewhere.
