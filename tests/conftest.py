@@ -20,7 +20,7 @@ from hypothesis import settings
 
 from tests.kafka_broker import Broker, Unavailable
 
-settings.register_profile("ci", derandomize=True, deadline=None, max_examples=50)
+settings.register_profile("ci", derandomize=True, deadline=None, max_examples=25)
 settings.register_profile("nightly", derandomize=True, deadline=None, max_examples=500)
 settings.register_profile("search", deadline=None, max_examples=2000)
 settings.load_profile("ci")
@@ -84,10 +84,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         item.add_marker(pytest.mark.timeout(900.0))  # the first one may have to fetch the jars
         # The filters of a test are set before its fixtures: the first one needs this, too.
         item.add_marker(pytest.mark.filterwarnings(UNCLOSED))
-    if "slow" not in config.getoption("markexpr"):
-        slow = [item for item in items if item.get_closest_marker("slow")]
-        items[:] = [item for item in items if item not in slow]
-        config.hook.pytest_deselected(items=slow)
+    if "nightly" not in config.getoption("markexpr"):
+        left_out = {item for item in items if item.get_closest_marker("nightly")}
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=list(left_out))
 
 
 @pytest.hookimpl(optionalhook=True)

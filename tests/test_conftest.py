@@ -73,8 +73,8 @@ def test_what_needs_a_broker_comes_last_and_can_be_left_out() -> None:
     assert all(name.endswith(("[kafka]", "[6]")) for name in everything[len(without) :])
 
 
-def test_what_takes_minutes_is_run_when_it_is_named() -> None:
-    assert [name[-3:] for name in collected("slow")] == ["[1]"]
+def test_what_takes_long_is_run_when_it_is_named() -> None:
+    assert [name[-3:] for name in collected("nightly")] == ["[1]"]
 
 
 def test_without_a_folder_for_the_jars_of_the_broker_there_is_none(tmp_path, monkeypatch) -> None:

@@ -1,4 +1,8 @@
-"""Ten thousand damaged snapshots: a clear error each, or, by chance, a snapshot that is whole."""
+"""Thousands of damaged snapshots: a clear error each, or, by chance, a snapshot that is whole.
+
+As many as the profile of hypothesis draws examples: 500 of each kind, or ten thousand by night.
+
+"""
 
 import random
 import struct
@@ -7,12 +11,13 @@ import tracemalloc
 from hashlib import blake2b
 
 import pytest
+from hypothesis import settings
 
 from streamgp import GPClassifier, SkepticalClassifier, budgets
 from streamgp.interactive import InteractiveLoop, KeyedLoops, SnapshotError
 from tests.interactive.stories import Story, told
 
-N = 10_000
+N = 20 * settings.default.max_examples
 HEAD = struct.Struct("<8sHQQ")
 
 
@@ -89,7 +94,7 @@ def test_damage_gives_a_clear_error_and_costs_little(snapshots, damage, which):
     tracemalloc.start()
     start = time.process_time()  # whatever else the machine does
     n_restored = 0
-    for _ in range(N // 4):
+    for _ in range(N):
         data = damage(whole, rng)
         outcome = restored(which, data)
         if isinstance(outcome, str):

@@ -279,7 +279,7 @@ def test_a_killed_process_leaves_what_the_next_one_needs(
     arguments = [log, "--label", "room", *options, "--config", config]
     whole, cut, kept = tmp_path / "whole", tmp_path / "cut", tmp_path / "state" / checkpoint.REPLAY
     draw, n_killed_midway = random.Random(len(text)), 0
-    for _ in range(4):
+    for _ in range(2):
         before = saved_at(kept)
         process = child(*arguments, "--out", cut, "--state", kept.parent)
         deadline = monotonic() + 30.0

@@ -63,7 +63,7 @@ def config(broker_and_port: tuple[Any, int], tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.nightly)])
 def test_a_broker_that_goes_down_at_any_moment_of_the_start_ends_a_worker_with_75(
     step: int,
     broker_and_port: tuple[Any, int],

@@ -193,12 +193,16 @@ def in_turns(scripts: list[list[Outgoing]], n: int) -> list[list[list[Outgoing]]
 
 
 # Seconds each; others do the same with records, and the law below draws all of them.
-COSTLY = {"privileged, all challenged", "ensemble, logistic", "river.forest.ARFClassifier"}
+COSTLY = {
+    *("privileged, all challenged", "ensemble, logistic", "confidence_boosting"),
+    *("river.forest.ARFClassifier", "river.forest.AMFRegressor, numbers"),
+    *("river.linear_model.LinearRegression, numbers", "river.tree.HoeffdingTreeRegressor, numbers"),
+}
 
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[pytest.mark.slow] if name in COSTLY else []) for name in LEARNERS],
+    [pytest.param(name, marks=pytest.mark.nightly if name in COSTLY else ()) for name in LEARNERS],
 )
 def test_hostile_records_stop_no_worker_and_change_nothing_for_other_keys(name, tmp_path):
     model = LEARNERS[name]()
@@ -230,7 +234,13 @@ def test_restarts_change_nothing_of_what_hostile_keys_are_told(name, tmp_path):
     ]
 
 
-@pytest.mark.parametrize("name", ["forest", "river.naive_bayes.GaussianNB", "gp, numbers"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("forest", "gp, numbers"),
+        pytest.param("river.naive_bayes.GaussianNB", marks=pytest.mark.nightly),
+    ],
+)
 def test_thousands_of_features_and_classes_stop_no_worker(name, tmp_path):
     numbers = is_for_numbers(name)
     wide, rich = Script("wide", numbers=numbers), Script("rich", numbers=numbers)
