@@ -5,15 +5,26 @@ draws more of them, and `search` others each time.
 
 """
 
+import atexit
 import gc
 import os
 import re
+import shutil
 import signal
+import sys
+import tempfile
 import uuid
 
 # The matrices of tests are small: threads of BLAS wait for each other longer than they compute, and
 # many times as long when tests run side by side. Read when numpy is imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+if sys.dont_write_bytecode and not sys.pycache_prefix:
+    # None is to lie beside the sources. Without any, each of the hundreds of programs that tests
+    # start would compile them anew; they inherit this folder, which goes with the first process.
+    os.environ["PYTHONPYCACHEPREFIX"] = tempfile.mkdtemp(prefix="streamgp-bytecode-")
+    atexit.register(shutil.rmtree, os.environ["PYTHONPYCACHEPREFIX"], ignore_errors=True)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 import pytest
 from hypothesis import settings
