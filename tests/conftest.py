@@ -6,6 +6,7 @@ draws more of them, and `search` others each time.
 """
 
 import atexit
+import contextlib
 import gc
 import os
 import re
@@ -14,6 +15,7 @@ import signal
 import sys
 import tempfile
 import uuid
+from collections.abc import Iterator
 
 # The matrices of tests are small: threads of BLAS wait for each other longer than they compute, and
 # many times as long when tests run side by side. Read when numpy is imported.
@@ -149,16 +151,32 @@ def garbage_is_collected_as_before():
         gc.collect()
 
 
-@pytest.fixture(scope="session")
+shared_broker = contextlib.ExitStack()
+servers: list[str] = []
+
+
+@pytest.fixture(scope="module")
 def kafka(pytestconfig):
     """Return where a broker is: "host:port"; all tests share it."""
     mind_the_client(pytestconfig)
     named = os.environ.get("STREAMGP_TEST_KAFKA")
     if named:
-        yield named
-    else:
-        with start_broker() as broker:
-            yield broker.servers
+        return named
+    if not servers:
+        servers.append(shared_broker.enter_context(start_broker()).servers)
+        shared_broker.callback(servers.clear)
+        pytestconfig.add_cleanup(shared_broker.close)
+    return servers[0]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Iterator[None]:
+    """Stop the broker that tests share after the last of them: it is busy also when it is idle."""
+    try:
+        yield
+    finally:
+        if nextitem is None or not needs_broker(nextitem):
+            shared_broker.close()
 
 
 @pytest.fixture
