@@ -8,18 +8,25 @@ from connectors.broker import TOPICS, MemoryBroker, TopicsBroker
 from connectors.runner import run
 from connectors.topics import BrokerError, Outgoing
 from connectors.wire.codec import decode, encode
-from streamgp.base import Decision
 from streamgp.interactive.messages import (
     Answer,
     Cancel,
     Event,
     Expired,
     LabelledExample,
-    LabelRequest,
-    Prediction,
     Rejected,
 )
+from tests.helpers import messages as made
 from tests.helpers.kafka_cases import opened
+
+
+def request(i):
+    return made.label_request(f"e{i}", float(i))
+
+
+def prediction(i):
+    return made.prediction(f"e{i}", 1.0, float(i), proba={1.0: 1.0}, n_learned=1)
+
 
 BROKERS = ["memory", "kafka"]
 
@@ -65,25 +72,6 @@ def event(i):
 
 def answer(i, y="home"):
     return Answer(answer_id=f"a{i}", event_id=f"e{i}", key="ann", y=y, answered_at=float(i))
-
-
-def prediction(i):
-    decision = Decision.of(0.3, 0.1, "SkepticalAsk")
-    return Prediction(
-        event_id=f"e{i}", y=1.0, proba={1.0: 1.0}, decision=decision, n_learned=1, at=float(i)
-    )
-
-
-def request(i):
-    return LabelRequest(
-        request_id=f"e{i}/label",
-        event_id=f"e{i}",
-        x={},
-        reason="unsure",
-        score=1.0,
-        threshold=0.0,
-        requested_at=float(i),
-    )
 
 
 def publish(broker, *messages):

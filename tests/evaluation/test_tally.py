@@ -10,39 +10,28 @@ from streamgp.common.annotator_error import ErrorRate
 from streamgp.interactive import (
     Answer,
     Cancel,
-    Challenge,
     Event,
     Expired,
     LabelledExample,
-    LabelRequest,
-    Prediction,
     Rejected,
     RunStatistics,
 )
+from tests.helpers import messages as made
+from tests.helpers.messages import label_request
 
 NO = Decision.of(0.0, 1.0, "NeverAsk")
-QUESTION = {"reason": "", "score": 1.0, "threshold": 0.0, "requested_at": 0.0}
 
 
 def event(event_id, truth, key=None):
-    return Event(event_id=event_id, key=key, x={}, occurred_at=0.0, truth=truth)
+    return made.event(event_id, truth=truth, key=key)
 
 
 def prediction(event_id, y, key=None):
-    return Prediction(event_id=event_id, key=key, y=y, proba={}, decision=NO, n_learned=0, at=0.0)
+    return made.prediction(event_id, y, key=key)
 
 
 def challenge(event_id, given, annotator=None):
-    return Challenge(
-        request_id=f"{event_id}/challenge/1",
-        event_id=event_id,
-        x={},
-        given=given,
-        suggested="z",
-        probability_wrong=0.5,
-        annotator=annotator,
-        **QUESTION,
-    )
+    return made.challenge(event_id, given=given, suggested="z", annotator=annotator)
 
 
 def example(event_id, y, origin="asked", revision=0, annotator=None, w=0.5):
@@ -97,7 +86,7 @@ def test_every_kind_of_message_is_counted():
     tally.event(event("e", "a"))
     tally.answer(Answer(answer_id="1", event_id="e", y="a", answered_at=0.0))
     tally.answer(Answer(answer_id="2", event_id="e", declined=True, answered_at=0.0))
-    tally.message(LabelRequest(request_id="e/label", event_id="e", x={}, **QUESTION))
+    tally.message(label_request("e"))
     tally.message(challenge("e", "a"))
     tally.message(Cancel(request_id="e/label", why="", at=0.0))
     tally.message(Expired(request_id="e/label", event_id="e", at=0.0))
@@ -320,7 +309,7 @@ INPUTS = st.lists(
         st.builds(example, EVENT_IDS, LABELS | st.none(), revision=st.just(1)),
         st.builds(lambda e: Expired(request_id=e, event_id=e, at=0.0), EVENT_IDS),
         st.builds(lambda e: Rejected(subject=e, fault="late", reason="", at=0.0), EVENT_IDS),
-        st.builds(lambda e: LabelRequest(request_id=e, event_id=e, x={}, **QUESTION), EVENT_IDS),
+        st.builds(label_request, EVENT_IDS),
         st.builds(lambda e: Answer(answer_id=e, event_id=e, y="a", answered_at=0.0), EVENT_IDS),
     ),
     max_size=60,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import click
@@ -16,10 +17,14 @@ from connectors.worker.worker import Worker, WorkerSettings
 from streamgp.cli.annotate import annotate
 from streamgp.cli.main import cli
 from streamgp.cli.send import send
-from streamgp.interactive import Answer, Challenge, Event, LabelRequest
+from streamgp.interactive import Answer, Event
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.query import SkepticalClassifier
 from streamgp.query.strategies import AlwaysAsk, AlwaysChallenge, NeverChallenge
+from tests.helpers import messages as made
+
+label_request = partial(made.label_request, key="k", at=1000.0)
+challenge = partial(made.challenge, key="k", at=1000.0, annotator="ann")
 
 GROUP = "streamgp"
 
@@ -155,40 +160,6 @@ class _Writer:
 
     def close(self) -> None:
         self._broken.check(self._broken.writes_fail)
-
-
-def label_request(event_id: str = "e1", *, key: str | None = "k", **fields: Any) -> LabelRequest:
-    given = {"x": {"light": 0.5}, "requested_at": 1000.0, **fields}
-    return LabelRequest(
-        request_id=f"{event_id}/label",
-        event_id=event_id,
-        key=key,
-        reason="SkepticalAsk",
-        score=0.32,
-        threshold=0.1,
-        **given,
-    )
-
-
-def challenge(event_id: str = "e1", *, key: str | None = "k", **fields: Any) -> Challenge:
-    given = {
-        "x": {"light": 0.5},
-        "requested_at": 1000.0,
-        "given": "den",
-        "suggested": "hall",
-        "annotator": "ann",
-        **fields,
-    }
-    return Challenge(
-        request_id=f"{event_id}/challenge/1",
-        event_id=event_id,
-        key=key,
-        reason="SkepticalChallenge",
-        score=0.86,
-        threshold=0.1,
-        probability_wrong=0.86,
-        **given,
-    )
 
 
 def until(condition: Callable[[], bool], *, seconds: float = 20.0) -> None:

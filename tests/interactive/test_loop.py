@@ -1,15 +1,14 @@
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
 
 from streamgp import GPClassifier, isgp
 from streamgp.interactive import (
-    Answer,
     Cancel,
     Challenge,
-    Event,
     Expired,
     InteractiveLoop,
     LabelledExample,
@@ -17,25 +16,11 @@ from streamgp.interactive import (
     Prediction,
     Rejected,
 )
+from tests.helpers import messages as made
+from tests.helpers.messages import event
 from tests.interactive.scripted import ScriptedLearner, log_of
 
-
-def event(event_id="e", at=0.0, **fields):
-    return Event(**{"event_id": event_id, "x": {"f": 1.0}, "occurred_at": at} | fields)
-
-
-def answer(y="a", at=1.0, *, answer_id="a1", request_id="e/label", **fields):
-    return Answer(
-        **{
-            "answer_id": answer_id,
-            "request_id": request_id,
-            "event_id": "e",
-            "y": y,
-            "declined": y is None,
-            "answered_at": at,
-        }
-        | fields
-    )
+answer = partial(made.answer, request_id="e/label")
 
 
 def kinds(messages):

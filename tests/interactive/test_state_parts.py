@@ -21,6 +21,7 @@ from streamgp.interactive import (
     event_store,
     examples_in,
 )
+from tests.helpers.messages import event
 from tests.interactive.scripted import ScriptedLearner
 from tests.interactive.stories import Story, told
 from tests.interactive.topics import PublishedState, pages_of
@@ -141,10 +142,6 @@ def test_loops_made_again_say_the_same_from_then_on(seed):
 
 
 # --- what changes, and what does not
-
-
-def event(name="e", at=0.0, **fields):
-    return Event(event_id=name, x={"f": 1.0}, occurred_at=at, **fields)
 
 
 def answer(y="a", name="e", at=1.0, answer_id="a1", **fields):

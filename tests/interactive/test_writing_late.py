@@ -8,7 +8,6 @@ import pytest
 
 from streamgp import isgp
 from streamgp.interactive import (
-    Answer,
     Challenge,
     Event,
     Expired,
@@ -18,6 +17,7 @@ from streamgp.interactive import (
     LabelRequest,
 )
 from streamgp.query import ReservoirAsk
+from tests.helpers.messages import answer_to
 from tests.interactive.scripted import ScriptedLearner
 from tests.interactive.stories import Story, told
 
@@ -31,17 +31,6 @@ REQUEST = LabelRequest(
 
 def event(name="e1", at=0.0, **more):
     return Event(event_id=name, x={"light": 0.5}, occurred_at=at, **more)
-
-
-def answer(request, y, at, name="a1"):
-    return Answer(
-        answer_id=name,
-        request_id=request.request_id,
-        event_id=request.event_id,
-        key=request.key,
-        y=y,
-        answered_at=at,
-    )
 
 
 def loop_of(horizon_s=None, **learner):
@@ -62,11 +51,11 @@ def test_a_label_request_expires_so_long_after_it_was_written():
 def test_a_challenge_of_an_answer_that_was_read_late_waits_for_its_annotator():
     loop = loop_of(contests=True, proba={"hall": 1.0})
     _, request = loop.on_event(event(), 0.0)
-    [challenge] = loop.on_answer(answer(request, "den", 50.0), 50.0, written_at=187.0)
+    [challenge] = loop.on_answer(answer_to(request, "den", 50.0), 50.0, written_at=187.0)
     assert isinstance(challenge, Challenge)
     assert challenge.expires_at == 247.0
     assert loop.on_time(200.0) == []
-    [line] = loop.on_answer(answer(challenge, "hall", 240.0, "a2"), 240.0)
+    [line] = loop.on_answer(answer_to(challenge, "hall", 240.0, answer_id="a2"), 240.0)
     assert (line.y, line.origin, line.late) == ("hall", "revised", False)
 
 
@@ -92,7 +81,7 @@ def test_an_event_is_remembered_as_much_longer_as_its_question_was_late():
     loop.on_event(event("e2", at=950.0), 950.0)
     assert loop.on_time(1000.0) == []
     assert loop.next_deadline() == 1010.0  # that of the other question
-    [line] = loop.on_answer(answer(request, "hall", 1050.0), 1050.0)
+    [line] = loop.on_answer(answer_to(request, "hall", 1050.0), 1050.0)
     assert isinstance(line, LabelledExample)
     assert loop.knows("e1")
     loop.on_time(1100.0)
@@ -110,7 +99,7 @@ def test_an_event_that_nobody_is_asked_about_is_forgotten_in_its_time():
 def test_a_later_question_that_is_less_late_shortens_nothing():
     loop = loop_of(HORIZON_S, contests=True, proba={"hall": 1.0})
     _, request = loop.on_event(event(), 0.0, written_at=1000.0)
-    [challenge] = loop.on_answer(answer(request, "den", 1001.0), 1001.0, written_at=1001.5)
+    [challenge] = loop.on_answer(answer_to(request, "den", 1001.0), 1001.0, written_at=1001.5)
     assert challenge.expires_at == 1061.5
     assert loop.on_time(1061.0) == []
     loop.on_time(1062.0)
@@ -135,13 +124,13 @@ def test_loops_of_keys_pass_it_on(keyed):
     loops = KeyedLoops(isgp(seed=1), keyed=keyed, expires_after_s=EXPIRES_S)
     _, request = loops.on_event(event(key="ann"), 0.0, written_at=1000.0)
     assert request.expires_at == 1060.0
-    loops.on_answer(answer(request, "hall", 10.0), 10.0, written_at=1000.0)
+    loops.on_answer(answer_to(request, "hall", 10.0), 10.0, written_at=1000.0)
     assert loops.on_event(event("e2", key="ann"), 20.0, written_at=1000.0)[0].n_learned == 1
 
 
 @pytest.mark.parametrize("method", ["on_event", "on_answer"])
 def test_what_is_no_time_is_refused(method):
-    subject = event() if method == "on_event" else answer(REQUEST, "hall", 0.0)
+    subject = event() if method == "on_event" else answer_to(REQUEST, "hall", 0.0)
     with pytest.raises(ValueError, match=r"^written_at must be a finite number of seconds or None"):
         getattr(loop_of(), method)(subject, 0.0, written_at=float("nan"))
 

@@ -6,7 +6,7 @@ from statistics import fmean
 import pytest
 
 from streamgp import PrivilegedGPClassifier, TiredAnnotator
-from streamgp.interactive import LabelRequest
+from tests.helpers.messages import label_request
 
 SLOW_S, RESTED_S = 5.0, 2.0
 
@@ -29,16 +29,7 @@ def sittings(seed, n=180, questions=40):
     for i in range(n):
         now += 10.0 if i % questions else 3600.0
         x = point(rng)
-        request = LabelRequest(
-            request_id=f"{i}/label",
-            event_id=str(i),
-            x=x,
-            reason="",
-            score=1.0,
-            threshold=0.0,
-            requested_at=now,
-        )
-        yield x, annotator.answer(request, truth(x), now)
+        yield x, annotator.answer(label_request(str(i), now, x=x), truth(x), now)
 
 
 AT_LUNCH = (20, 41, 100)

@@ -17,23 +17,12 @@ from streamgp.interactive.messages import (
     Rejected,
 )
 from streamgp.report.run import N_POINTS, Outcomes
+from tests.helpers import messages as made
 
 
 def challenge(event_id: str = "e", **changes: Any) -> Challenge:
-    values: dict[str, Any] = {
-        "request_id": f"{event_id}/challenge/1",
-        "event_id": event_id,
-        "x": {},
-        "reason": "SkepticalChallenge",
-        "score": 0.9,
-        "threshold": 0.1,
-        "requested_at": 10.0,
-        "given": "hall",
-        "suggested": "den",
-        "probability_wrong": 0.9,
-        "annotator": "ann",
-    }
-    return Challenge(**{**values, **changes})
+    about = {"given": "hall", "suggested": "den", "probability_wrong": 0.9, "annotator": "ann"}
+    return made.challenge(event_id, 10.0, **about | changes)
 
 
 def answer(y: str | None, answer_id: str = "a", **changes: Any) -> Answer:

@@ -8,23 +8,10 @@ from streamgp.interactive import (
     Answer,
     AnswerQueue,
     Event,
-    LabelRequest,
     SimulatedAnnotator,
     SimulatedMeasurer,
 )
-
-
-def request(event_id, key=None):
-    return LabelRequest(
-        request_id=f"{event_id}/label",
-        event_id=event_id,
-        key=key,
-        x={},
-        reason="",
-        score=1.0,
-        threshold=0.0,
-        requested_at=0.0,
-    )
+from tests.helpers.messages import label_request as request
 
 
 class Clerk:
@@ -96,7 +83,7 @@ def test_truths_of_different_keys_are_kept_apart():
     for key in ("ann", "bob"):
         queue.see(Event(event_id="e", key=key, x={}, occurred_at=0.0, truth=key))
     for key in ("ann", "bob"):
-        queue.ask(request("e", key), 0.0)
+        queue.ask(request("e", key=key), 0.0)
     assert [(a.key, a.y) for a in queue.due(0.0)] == [("ann", "ann"), ("bob", "bob")]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from typing import Any
 
@@ -16,7 +16,6 @@ from connectors.wire.inbound import MAX_NAME
 from connectors.wire.outbound import Outbound
 from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.apps.watch.statistics import N_LAST, N_LETTERS, Flow, Joined, Watching
-from streamgp.base import Decision
 from streamgp.datasets import WiFiRooms
 from streamgp.interactive import AnswerQueue, InteractiveLoop, RunStatistics, SimulatedAnnotator
 from streamgp.interactive.messages import (
@@ -29,39 +28,21 @@ from streamgp.interactive.messages import (
     LabelledExample,
     LabelRequest,
     Message,
-    Prediction,
     Rejected,
 )
 from streamgp.query import AlwaysAsk
+from tests.helpers import messages as made
 
 OUTBOX = Outbound("/streamgp/test", keyed=True)
 NOW = 1_000.0
+prediction = partial(made.prediction, key="ann", at=NOW)
+challenge = partial(made.challenge, key="ann", at=NOW)
+request = partial(made.label_request, key="ann", at=NOW)
 
 
 def event(name: str, truth: str | None = None, **more: Any) -> Event:
     fields = {"key": "ann", "x": {"light": 0.5}, "occurred_at": NOW, **more}
     return Event(event_id=name, truth=truth, **fields)
-
-
-def prediction(name: str, y: str | None) -> Prediction:
-    decision = Decision.of(0.0, 0.1, "SkepticalAsk")
-    return Prediction(
-        event_id=name, key="ann", y=y, proba={}, decision=decision, n_learned=0, at=NOW
-    )
-
-
-def challenge(name: str, given: str, suggested: str) -> Challenge:
-    return Challenge(
-        request_id=f"{name}/challenge/1", event_id=name, key="ann", x={}, reason="r", score=1.0,
-        threshold=0.1, requested_at=NOW, given=given, suggested=suggested, probability_wrong=0.9,
-    )  # fmt: skip
-
-
-def request(name: str) -> LabelRequest:
-    return LabelRequest(
-        request_id=f"{name}/label", event_id=name, key="ann", x={}, reason="r", score=1.0,
-        threshold=0.1, requested_at=NOW,
-    )  # fmt: skip
 
 
 def line(name: str, y: str | None, origin: Any, w: float | None = None, **more: Any) -> Any:
@@ -131,7 +112,7 @@ def test_recent_accuracy_is_that_of_the_last_ones() -> None:
 
 def test_challenge_comes_to_one_end() -> None:
     watching = watched(
-        *(challenge(f"e{n}", "den", "hall") for n in range(5)),
+        *(challenge(f"e{n}") for n in range(5)),
         line("e0", "hall", "revised", 1.0),
         line("e1", "den", "upheld", 0.0),
         Expired(request_id="e2/challenge/1", event_id="e2", key="ann", at=NOW),
@@ -291,7 +272,7 @@ def test_what_was_counted_of_a_forgotten_event_stays_counted() -> None:
 
 def test_old_records_tell_what_is_open_and_count_nothing() -> None:
     watching = Watching(since=NOW)
-    for message in (request("e1"), request("e2"), challenge("e3", "den", "hall")):
+    for message in (request("e1"), request("e2"), challenge("e3")):
         watching.take(record(OUTBOX.message(message, 0)), is_old=True)
     watching.take(record(OUTBOX.message(line("e2", "hall", "asked", 0.1), 0)), is_old=True)
     assert [q.request.event_id for q in watching.desk.questions(NOW)] == ["e3", "e1"]

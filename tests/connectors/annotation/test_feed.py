@@ -9,6 +9,11 @@ from connectors.wire.inbound import TakenBack
 from connectors.wire.outbound import Outbound
 from streamgp.interactive import Answer, LabelledExample
 from tests.helpers.deskwork import Clock, Town, label_request
+from tests.helpers.messages import answer_to
+
+
+def answer(event_id: str = "e1") -> Answer:
+    return answer_to(label_request(event_id), "den", 1000.0, answer_id=f"{event_id}/a")
 
 
 def write(town: Town, *messages: object, at: float | None = None) -> None:
@@ -20,17 +25,6 @@ def write(town: Town, *messages: object, at: float | None = None) -> None:
         record = message if isinstance(message, Outgoing) else outbox.message(message, None)  # type: ignore[arg-type]
         writer.send(record)
     writer.flush()
-
-
-def answer(event_id: str = "e1") -> Answer:
-    return Answer(
-        answer_id=f"{event_id}/a",
-        request_id=f"{event_id}/label",
-        event_id=event_id,
-        key="k",
-        y="den",
-        answered_at=1000.0,
-    )
 
 
 def read(town: Town, **options: object) -> tuple[AnnotationInbox, list[object]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+from functools import partial
 from typing import Any
 
 import pytest
@@ -28,6 +29,10 @@ from streamgp.interactive import (
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.query import SkepticalClassifier
 from streamgp.query.strategies import AlwaysAsk, AlwaysChallenge
+from tests.helpers import messages as made
+
+request = partial(made.label_request, at=100.0)
+challenge = partial(made.challenge, at=110.0, given="hall", suggested="den", annotator="ann")
 
 TOPICS = ("requests", "answers", "consensus")
 OUTPUTS = {
@@ -37,39 +42,6 @@ OUTPUTS = {
     Cancel: "requests",
     LabelledExample: "consensus",
 }
-
-
-def request(
-    event_id: str = "e1", *, at: float = 100.0, key: str | None = None, **fields: Any
-) -> LabelRequest:
-    return LabelRequest(
-        request_id=f"{event_id}/label",
-        event_id=event_id,
-        key=key,
-        x={"light": 0.5},
-        reason="SkepticalAsk",
-        score=0.3,
-        threshold=0.1,
-        requested_at=at,
-        **fields,
-    )
-
-
-def challenge(
-    event_id: str = "e1", n: int = 1, *, at: float = 110.0, key: str | None = None, **fields: Any
-) -> Challenge:
-    about = {"given": "hall", "suggested": "den", "probability_wrong": 0.8, "annotator": "ann"}
-    return Challenge(
-        request_id=f"{event_id}/challenge/{n}",
-        event_id=event_id,
-        key=key,
-        x={"light": 0.5},
-        reason="SkepticalChallenge",
-        score=0.8,
-        threshold=0.1,
-        requested_at=at,
-        **{**about, **fields},
-    )
 
 
 def line(event_id: str = "e1", y: Any = "hall", *, at: float = 110.0, **fields: Any) -> Any:

@@ -19,6 +19,7 @@ from streamgp.interactive import (
     Rejected,
     SimulatedAnnotator,
 )
+from tests.helpers.messages import challenge, label_request
 
 
 class ListSource:
@@ -64,7 +65,7 @@ class Asker:
     """Asks about every event; challenges every first answer."""
 
     def on_event(self, event, now, **_):
-        return [request(event.event_id, now)]
+        return [label_request(event.event_id, now)]
 
     def on_answer(self, answer, now, **_):
         if answer.request_id.endswith("/label"):
@@ -76,28 +77,6 @@ class Asker:
 
     def next_deadline(self):
         return None
-
-
-def fields(event_id, what, now):
-    return {
-        "request_id": f"{event_id}/{what}",
-        "event_id": event_id,
-        "x": {},
-        "reason": "",
-        "score": 1.0,
-        "threshold": 0.0,
-        "requested_at": now,
-    }
-
-
-def request(event_id, now):
-    return LabelRequest(**fields(event_id, "label", now))
-
-
-def challenge(event_id, now):
-    return Challenge(
-        **fields(event_id, "challenge/1", now), given="a", suggested="b", probability_wrong=0.9
-    )
 
 
 def events(*times):
