@@ -13,7 +13,7 @@ from benchmarks.comparison.compare import entries
 from benchmarks.comparison.conversation import Score
 from benchmarks.comparison.strategies.rules import Setting
 from streamgp import SkepticalClassifier, isgp, query
-from streamgp.interactive import LabelRequest
+from tests.helpers.messages import label_request
 
 EVERYBODY = [(group, name) for group, one in entries.GROUPS.items() for name in one.entries]
 
@@ -83,10 +83,7 @@ def test_a_tired_annotator_errs_after_many_questions_only():
         annotator, answers = entries.tired(log, 1), []
         for n in range(400):
             at = float(between * n)
-            request = LabelRequest(
-                request_id=f"{n}/{between}", event_id=str(n), x={}, reason="", score=1.0,
-                threshold=0.0, requested_at=at,
-            )  # fmt: skip
+            request = label_request(str(n), at, request_id=f"{n}/{between}")
             answers.append(annotator.answer(request, 1, at).y)
         return sum(y not in (1, None) for y in answers) / len(answers)
 

@@ -17,16 +17,14 @@ from streamgp.interactive import (
     LabelRequest,
 )
 from streamgp.query import ReservoirAsk
-from tests.helpers.messages import answer_to
+from tests.helpers.messages import answer_to, label_request
 from tests.interactive.scripted import ScriptedLearner
 from tests.interactive.stories import Story, told
 
 EXPIRES_S, HORIZON_S = 60.0, 100.0
 
 
-REQUEST = LabelRequest(
-    request_id="e1/label", event_id="e1", x={}, reason="", score=1.0, threshold=0.0, requested_at=0
-)
+REQUEST = label_request("e1")
 
 
 def event(name="e1", at=0.0, **more):

@@ -2,35 +2,16 @@ import json
 
 import pytest
 
-from streamgp.interactive import Challenge, LabelRequest, SimulatedAnnotator
+from streamgp.interactive import SimulatedAnnotator
+from tests.helpers.messages import challenge, label_request
 
 
 def ask(event_id="e", key=None):
-    return LabelRequest(
-        request_id=f"{event_id}/label",
-        event_id=event_id,
-        key=key,
-        x={},
-        reason="",
-        score=1.0,
-        threshold=0.0,
-        requested_at=100.0,
-    )
+    return label_request(event_id, 100.0, key=key)
 
 
 def contest(given, event_id="e", number=1):
-    return Challenge(
-        request_id=f"{event_id}/challenge/{number}",
-        event_id=event_id,
-        x={},
-        reason="",
-        score=1.0,
-        threshold=0.0,
-        requested_at=100.0,
-        given=given,
-        suggested="z",
-        probability_wrong=0.5,
-    )
+    return challenge(event_id, 100.0, request_id=f"{event_id}/challenge/{number}", given=given)
 
 
 def labels(annotator, requests, truth="a"):

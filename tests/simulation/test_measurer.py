@@ -4,35 +4,15 @@ import statistics
 import pytest
 
 from streamgp import SimulatedMeasurer
-from streamgp.interactive import Challenge, LabelRequest
+from tests.helpers.messages import challenge, label_request
 
 
 def asked(n, **changes):
-    request = {
-        "request_id": f"{n}/label",
-        "event_id": str(n),
-        "x": {},
-        "reason": "",
-        "score": 1.0,
-        "threshold": 0.0,
-        "requested_at": 0.0,
-    }
-    return LabelRequest(**{**request, **changes})
+    return label_request(str(n), **changes)
 
 
 def contested(n, given):
-    return Challenge(
-        request_id=f"{n}/challenge/1",
-        event_id=str(n),
-        x={},
-        reason="",
-        score=1.0,
-        threshold=0.0,
-        requested_at=0.0,
-        given=given,
-        suggested=0.0,
-        probability_wrong=0.9,
-    )
+    return challenge(str(n), given=given, suggested=0.0)
 
 
 def answers(annotator, n=4000):

@@ -19,35 +19,15 @@ from streamgp.interactive import (
     TiredAnnotator,
 )
 from streamgp.query import AlwaysAsk
+from tests.helpers.messages import challenge, label_request
 
 
 def ask(event_id, key=None):
-    return LabelRequest(
-        request_id=f"{event_id}/label",
-        event_id=str(event_id),
-        key=key,
-        x={},
-        reason="",
-        score=1.0,
-        threshold=0.0,
-        requested_at=0.0,
-    )
+    return label_request(str(event_id), key=key)
 
 
 def contest(event_id, annotator):
-    return Challenge(
-        request_id=f"{event_id}/challenge/1",
-        event_id=str(event_id),
-        x={},
-        reason="",
-        score=1.0,
-        threshold=0.0,
-        requested_at=0.0,
-        given="a",
-        suggested="b",
-        probability_wrong=0.5,
-        annotator=annotator,
-    )
+    return challenge(str(event_id), given="a", suggested="b", annotator=annotator)
 
 
 def people(*names):

@@ -6,34 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgp.interactive import Challenge, LabelRequest, SimulatedAnnotator, TiredAnnotator
+from streamgp.interactive import SimulatedAnnotator, TiredAnnotator
+from tests.helpers.messages import challenge, label_request
 
 
 def ask(event_id, now=0.0):
-    return LabelRequest(
-        request_id=f"{event_id}/label",
-        event_id=str(event_id),
-        x={},
-        reason="",
-        score=1.0,
-        threshold=0.0,
-        requested_at=now,
-    )
+    return label_request(str(event_id), now)
 
 
 def contest(event_id, given):
-    return Challenge(
-        request_id=f"{event_id}/challenge/1",
-        event_id=str(event_id),
-        x={},
-        reason="",
-        score=1.0,
-        threshold=0.0,
-        requested_at=0.0,
-        given=given,
-        suggested="z",
-        probability_wrong=0.5,
-    )
+    return challenge(str(event_id), given=given)
 
 
 def answers(annotator, times):
