@@ -31,9 +31,10 @@ if sys.dont_write_bytecode and not sys.pycache_prefix:
 import pytest
 from hypothesis import settings
 
+from tests.helpers.laws import BY_DAY
 from tests.kafka_broker import Broker, Unavailable
 
-settings.register_profile("ci", derandomize=True, deadline=None, max_examples=25)
+settings.register_profile("ci", derandomize=True, deadline=None, max_examples=BY_DAY)
 settings.register_profile("nightly", derandomize=True, deadline=None, max_examples=500)
 settings.register_profile("search", deadline=None, max_examples=2000)
 settings.load_profile("ci")

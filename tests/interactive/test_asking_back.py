@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp import GPClassifier, SkepticalClassifier, budgets, query
@@ -20,6 +20,7 @@ from streamgp.interactive import (
     Rejected,
 )
 from streamgp.query import ReservoirAsk
+from tests.helpers.laws import examples
 from tests.interactive.scripted import ScriptedLearner, ScriptedTalk
 from tests.interactive.stories import Story, told
 from tests.interactive.topics import PublishedState, pages_of
@@ -458,7 +459,7 @@ seeds = st.integers(0, 10**6)
 
 
 @models
-@settings(max_examples=6, deadline=None)
+@examples(3)
 @given(seed=seeds, every=st.integers(1, 12))
 def test_a_restart_anywhere_changes_no_message(model, seed, every):
     whole, cut = (InteractiveLoop(model(), **SPANS) for _ in range(2))
@@ -475,7 +476,7 @@ def test_a_restart_anywhere_changes_no_message(model, seed, every):
 
 
 @models
-@settings(max_examples=4, deadline=None)
+@examples(2)
 @given(seed=seeds, n_bytes=st.sampled_from([300, 1 << 15]), recent=st.sampled_from([0, 1 << 20]))
 def test_what_was_published_last_makes_the_loop_again(model, seed, n_bytes, recent):
     with pages_of(n_bytes, recent=recent):
@@ -493,7 +494,7 @@ def test_what_was_published_last_makes_the_loop_again(model, seed, n_bytes, rece
 
 
 @models
-@settings(max_examples=3, deadline=None)
+@examples(2)
 @given(seed=seeds)
 def test_other_keys_change_no_message(model, seed):
     together = KeyedLoops(model(), max_keys=1, **SPANS)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp import GPClassifier, SkepticalClassifier
@@ -24,6 +24,7 @@ from streamgp.interactive import (
 )
 from streamgp.interactive.state.snapshot import Snapshot
 from streamgp.query import AlwaysAsk, LeaveOneOutReview, ReservoirAsk, SkepticalChallenge
+from tests.helpers.laws import examples
 from tests.interactive.stories import Story, told
 
 LABELS = ("a", "b", "c")
@@ -202,7 +203,7 @@ def _plan(drawn: tuple[str, int, int, bool]) -> Plan:
     return Plan(method, call, errors[which], is_late)
 
 
-@settings(max_examples=60)
+@examples(30)
 @given(seed=st.integers(0, 10**6), drawn=_PLANNED)
 def test_after_a_failure_the_loop_is_what_it_was_before_the_input(seed, drawn):
     plan = _plan(drawn)
@@ -259,7 +260,7 @@ def test_a_new_key_whose_first_event_fails_leaves_nothing_behind(method, is_late
     assert loops.snapshot() == other.snapshot()
 
 
-@settings(max_examples=15)
+@examples(8)
 @given(seed=st.integers(0, 10**6), drawn=_PLANNED, max_keys=st.sampled_from([None, 1]))
 def test_a_failure_of_one_key_changes_nothing_for_the_others(seed, drawn, max_keys):
     plan = _plan(drawn)

@@ -4,7 +4,7 @@ import json
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp import (
@@ -16,6 +16,7 @@ from streamgp import (
 )
 from streamgp.interactive import InteractiveLoop, KeyedLoops
 from streamgp.query import KL, AdaptiveThreshold, Deterministic, RateBudget, Variance
+from tests.helpers.laws import examples
 from tests.interactive.stories import Story, told
 from tests.interactive.test_state_parts import StateChangelog
 
@@ -68,7 +69,7 @@ models = pytest.mark.parametrize(("labels", "model"), MODELS.values(), ids=MODEL
 
 
 @models
-@settings(max_examples=2, deadline=None)
+@examples(1)
 @given(seed=seeds, every=st.integers(2, 12))
 def test_cutting_by_snapshot_and_restore_changes_no_message(labels, model, seed, every):
     whole, cut = (InteractiveLoop(model(), **SPANS) for _ in range(2))
@@ -84,7 +85,7 @@ def test_cutting_by_snapshot_and_restore_changes_no_message(labels, model, seed,
 
 
 @models
-@settings(max_examples=2, deadline=None)
+@examples(1)
 @given(seed=seeds)
 def test_what_was_published_last_makes_the_loop_again(labels, model, seed):
     published = StateChangelog(model, seed)
@@ -97,7 +98,7 @@ def test_what_was_published_last_makes_the_loop_again(labels, model, seed):
 
 
 @models
-@settings(max_examples=2, deadline=None)
+@examples(1)
 @given(seed=seeds, max_keys=st.integers(1, 2), every=st.integers(3, 30))
 def test_loops_of_keys_that_are_put_away_and_restarted_say_the_same(
     labels, model, seed, max_keys, every

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from river import forest
 
@@ -11,6 +11,7 @@ from streamgp import GPClassifier, SkepticalClassifier, isgp
 from streamgp.interactive import Event, KeyedLoops, SnapshotError
 from streamgp.interactive.loop_cache import MemoryStore, PassedTimes
 from streamgp.query import LeaveOneOutReview
+from tests.helpers.laws import examples
 from tests.interactive.stories import Story, told
 
 LABELS = ("a", "b", "c")
@@ -49,7 +50,7 @@ def by_key(loops, steps):
     return said
 
 
-@settings(max_examples=8, deadline=None)
+@examples(4)
 @given(seed=seeds, other=st.randoms(use_true_random=False))
 def test_permuting_inputs_of_different_keys_only_permutes_messages(seed, other):
     steps = script(seed, ["ann", "bob", None])
@@ -69,7 +70,7 @@ def test_permuting_inputs_of_different_keys_only_permutes_messages(seed, other):
     }
 
 
-@settings(max_examples=8, deadline=None)
+@examples(4)
 @given(seed=seeds, max_keys=st.integers(1, 3), cut_every=st.integers(3, 40))
 def test_putting_loops_away_and_restarting_changes_no_message(seed, max_keys, cut_every):
     keys = ["ann", "bob", "cid", "", None]
@@ -96,7 +97,7 @@ def test_putting_loops_away_and_restarting_changes_no_message(seed, max_keys, cu
             )
 
 
-@settings(max_examples=6, deadline=None)
+@examples(3)
 @given(seed=seeds)
 def test_no_request_of_a_loop_on_the_shelf_misses_its_deadline(seed):
     loops = KeyedLoops(model(), **SPANS, max_keys=1)
@@ -114,7 +115,7 @@ def test_no_request_of_a_loop_on_the_shelf_misses_its_deadline(seed):
     assert all(loop.n_open == 0 for loop in loops.loops.values())
 
 
-@settings(max_examples=6, deadline=None)
+@examples(3)
 @given(seed=seeds, max_keys=st.sampled_from([None, 1]))
 def test_a_forgotten_key_is_new_and_the_others_notice_nothing(seed, max_keys):
     steps = script(seed, ["ann", "bob"])

@@ -3,12 +3,13 @@
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp import GPClassifier, SkepticalClassifier, isgp, query
 from streamgp.interactive import Answer, Event, InteractiveLoop, KeyedLoops, SnapshotError
 from streamgp.interactive.loop_cache import MemoryStore
+from tests.helpers.laws import examples
 from tests.interactive.scripted import ScriptedLearner
 from tests.interactive.stories import Story, told
 from tests.interactive.topics import PublishedState, pages_of
@@ -109,7 +110,7 @@ class StateChangelog:
             yield self.again(loops, starts)
 
 
-@settings(max_examples=12, deadline=None)
+@examples(6)
 @given(
     seed=seeds,
     max_keys=st.sampled_from([1, 2, 3, None]),
@@ -129,7 +130,7 @@ def test_what_was_published_last_makes_all_loops_again(seed, max_keys, recent, e
                     assert loops.n_keys == published.loops.n_keys
 
 
-@settings(max_examples=12, deadline=None)
+@examples(6)
 @given(seed=seeds, max_keys=st.sampled_from([1, 2, 3, None]))
 def test_loops_made_again_say_the_same_from_then_on(seed, max_keys):
     published = StateChangelog(seed, max_keys)

@@ -3,13 +3,14 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.interactive import InteractiveLoop
 from streamgp.learners import gp_classifier, gp_tuning
 from tests.helpers.forgetful import ARD, FORGETFUL, JumpyWatch
+from tests.helpers.laws import examples
 from tests.interactive.stories import told
 from tests.interactive.test_state_parts import LABELS, StateChangelog
 from tests.interactive.test_text_features import TextStory
@@ -36,7 +37,7 @@ def skeptical(learner):
 
 
 @models
-@settings(max_examples=4, deadline=None)
+@examples(2)
 @given(seed=st.integers(0, 10**6), every=st.integers(1, 12))
 def test_cutting_by_snapshot_and_restore_changes_no_message(learner, seed, every):
     spans = {"expires_after_s": 5.0, "answer_horizon_s": 60.0}
@@ -54,7 +55,7 @@ def test_cutting_by_snapshot_and_restore_changes_no_message(learner, seed, every
 
 
 @models
-@settings(max_examples=3, deadline=None)
+@examples(2)
 @given(seed=st.integers(0, 10**6))
 def test_what_was_published_last_makes_the_loop_again(learner, seed):
     published = StateChangelog(lambda: skeptical(learner), seed)

@@ -4,7 +4,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from river import naive_bayes, preprocessing
 
@@ -31,6 +31,7 @@ from streamgp.interactive.state.serialize import plain_examples
 from streamgp.interactive.state.snapshot import Snapshot
 from streamgp.learners import privileged_core
 from streamgp.query import AlwaysAsk, SkepticalChallenge
+from tests.helpers.laws import examples
 from tests.interactive.stories import Story, told
 from tests.interactive.test_state_parts import LABELS, StateChangelog
 
@@ -81,7 +82,7 @@ def lines_of(messages):
 
 
 @models
-@settings(max_examples=2, deadline=None)
+@examples(1)
 @given(seed=st.integers(0, 10**6), every=st.integers(3, 12))
 def test_cutting_by_snapshot_and_restore_changes_no_message(learner, seed, every):
     whole, cut = (InteractiveLoop(skeptical(learner), **SPANS) for _ in range(2))
@@ -97,7 +98,7 @@ def test_cutting_by_snapshot_and_restore_changes_no_message(learner, seed, every
 
 
 @models
-@settings(max_examples=2, deadline=None)
+@examples(1)
 @given(seed=st.integers(0, 10**6))
 def test_what_was_published_last_makes_the_loop_again(learner, seed):
     published = StateChangelog(lambda: skeptical(learner), seed)
@@ -110,7 +111,7 @@ def test_what_was_published_last_makes_the_loop_again(learner, seed):
 
 
 @models
-@settings(max_examples=2, deadline=None)
+@examples(1)
 @given(seed=st.integers(0, 10**6))
 def test_the_log_says_what_the_learner_holds(learner, seed):
     loop, story = InteractiveLoop(skeptical(learner), **SPANS), PrivilegedStory(seed, labels=LABELS)

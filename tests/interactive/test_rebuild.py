@@ -4,7 +4,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp import (
@@ -33,6 +33,7 @@ from streamgp.query import (
     ReservoirAsk,
     SkepticalChallenge,
 )
+from tests.helpers.laws import examples
 from tests.interactive.scripted import ScriptedLearner
 
 
@@ -207,7 +208,7 @@ RULES = {
 
 
 @pytest.mark.parametrize(("challenge", "along"), RULES.values(), ids=RULES)
-@settings(max_examples=6, deadline=None)
+@examples(3)
 @given(seed=st.integers(0, 10**6), every=st.integers(1, 12))
 def test_a_rule_that_learns_has_heard_what_it_had_heard_with_a_reservoir_beside_it(
     challenge, along, seed, every

@@ -3,13 +3,14 @@
 from functools import partial
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from river import naive_bayes
 
 from streamgp import GPClassifier, SkepticalClassifier, StagedSkepticalClassifier
 from streamgp.interactive import InteractiveLoop
 from streamgp.query import EqualErrorAsk
+from tests.helpers.laws import examples
 from tests.interactive.stories import Story, told
 from tests.interactive.test_state_parts import LABELS, StateChangelog
 from tests.interactive.test_text_features import TextStory
@@ -35,7 +36,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("build", MODELS.values(), ids=MODELS)
-@settings(max_examples=4, deadline=None)
+@examples(2)
 @given(seed=st.integers(0, 10**6), every=st.integers(1, 12))
 def test_a_restart_repeats_every_decision(build, seed, every):
     spans = {"expires_after_s": 5.0, "answer_horizon_s": 60.0}
@@ -56,7 +57,7 @@ def test_a_restart_repeats_every_decision(build, seed, every):
 
 
 @pytest.mark.parametrize("build", [skeptical, in_stages])
-@settings(max_examples=3, deadline=None)
+@examples(2)
 @given(seed=st.integers(0, 10**6))
 def test_what_was_published_last_makes_the_loop_again(build, seed):
     published = StateChangelog(build, seed)

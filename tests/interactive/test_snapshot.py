@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from river import feature_extraction, naive_bayes, neighbors, preprocessing, stats
 
@@ -22,6 +22,7 @@ from streamgp.interactive import (
     examples_in,
 )
 from streamgp.interactive.state.snapshot import Snapshot
+from tests.helpers.laws import examples
 from tests.interactive.scripted import ScriptedLearner
 from tests.interactive.stories import Story, told
 
@@ -69,7 +70,7 @@ def loop_around(model):
 
 
 @models
-@settings(max_examples=5, deadline=None)
+@examples(3)
 @given(seed=st.integers(0, 10**6), every=st.integers(1, 12))
 def test_cutting_by_snapshot_and_restore_changes_no_message(model, seed, every):
     whole, cut = loop_around(model), loop_around(model)
@@ -87,7 +88,7 @@ def test_cutting_by_snapshot_and_restore_changes_no_message(model, seed, every):
 
 
 @models
-@settings(max_examples=4, deadline=None)
+@examples(2)
 @given(seed=st.integers(0, 10**6))
 def test_the_consensus_log_replayed_gives_the_same_learner_bit_for_bit(model, seed):
     loop = loop_around(model)
@@ -111,7 +112,7 @@ def test_the_consensus_log_replayed_gives_the_same_learner_bit_for_bit(model, se
 
 
 @pytest.mark.parametrize("name", ["default", "review"])
-@settings(max_examples=10, deadline=None)
+@examples(5)
 @given(seed=st.integers(0, 10**6))
 def test_the_error_estimates_follow_from_the_messages(seed, name):
     """A first answer counts as it did when it was learned, also if its label is doubted later."""
@@ -271,7 +272,7 @@ def test_a_feature_that_cannot_be_saved_is_named():
 
 
 @models
-@settings(max_examples=2, deadline=None)
+@examples(1)
 @given(seed=st.integers(0, 10**6))
 def test_what_comes_twice_changes_nothing(model, seed):
     loop = loop_around(model)
@@ -288,7 +289,7 @@ def test_what_comes_twice_changes_nothing(model, seed):
         assert loop.snapshot() == before
 
 
-@settings(max_examples=10, deadline=None)
+@examples(5)
 @given(seed=st.integers(0, 10**6))
 def test_no_more_questions_are_answered_than_the_budget_allows(seed):
     loop = loop_around(MODELS["at most"])
@@ -308,7 +309,7 @@ def test_no_more_questions_are_answered_than_the_budget_allows(seed):
         assert len(open_or_answered) <= 9
 
 
-@settings(max_examples=10, deadline=None)
+@examples(5)
 @given(seed=st.integers(0, 10**6))
 def test_no_more_questions_fall_into_any_span_than_the_budget_allows(seed):
     loop = loop_around(MODELS["at most per"])

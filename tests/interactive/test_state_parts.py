@@ -5,7 +5,7 @@ from itertools import chain
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from river import preprocessing
 
@@ -21,6 +21,7 @@ from streamgp.interactive import (
     event_store,
     examples_in,
 )
+from tests.helpers.laws import examples
 from tests.helpers.messages import event
 from tests.interactive.scripted import ScriptedLearner
 from tests.interactive.stories import Story, told
@@ -104,7 +105,7 @@ class StateChangelog:
 
 
 @models
-@settings(max_examples=6, deadline=None)
+@examples(3)
 @given(
     seed=seeds,
     n_bytes=st.sampled_from([300, 700, 1500, 1 << 15]),
@@ -125,7 +126,7 @@ def test_what_was_published_last_makes_the_loop_again(model, seed, n_bytes, rece
                 published.loop = published.rng.choice(again)
 
 
-@settings(max_examples=8, deadline=None)
+@examples(4)
 @given(seed=seeds)
 def test_loops_made_again_say_the_same_from_then_on(seed):
     published = StateChangelog(MODELS["short warm-up"], seed)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp import GPClassifier, SkepticalClassifier, isgp
@@ -18,6 +18,7 @@ from streamgp.kernels import (
     SquaredExponential,
     White,
 )
+from tests.helpers.laws import examples
 from tests.interactive.stories import Story, told
 from tests.interactive.test_state_parts import LABELS, StateChangelog
 
@@ -57,7 +58,7 @@ class TextStory(Story):
 
 
 @models
-@settings(max_examples=5, deadline=None)
+@examples(3)
 @given(seed=st.integers(0, 10**6), every=st.integers(1, 12))
 def test_cutting_by_snapshot_and_restore_changes_no_message(model, seed, every):
     spans = {"expires_after_s": 5.0, "answer_horizon_s": 60.0}
@@ -74,7 +75,7 @@ def test_cutting_by_snapshot_and_restore_changes_no_message(model, seed, every):
 
 
 @models
-@settings(max_examples=4, deadline=None)
+@examples(2)
 @given(seed=st.integers(0, 10**6))
 def test_what_was_published_last_makes_the_loop_again(model, seed):
     published = StateChangelog(model, seed)

@@ -398,7 +398,7 @@ def test_infinity_is_refused_by_name_and_changes_nothing(learner, value, n):
     assert pickle.dumps(learner) == before
 
 
-@pytest.mark.parametrize("n", [0, 10, 300])
+@pytest.mark.parametrize("n", [0, 10, pytest.param(300, marks=pytest.mark.nightly)])
 def test_what_is_neither_number_nor_text_is_refused_and_changes_nothing(learner, name, n):
     if name in TAKES_NO_TEXT:
         pytest.skip("says so later")

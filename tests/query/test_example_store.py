@@ -4,7 +4,7 @@ import math
 import pickle
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from river import compose, feature_extraction, linear_model, naive_bayes, preprocessing, stats
 
@@ -15,6 +15,7 @@ from streamgp.query import NeverAsk, NeverChallenge
 from streamgp.query.example_store import ClassExampleStore
 from streamgp.scaling import NoScaling, PipelineScaling, StandardScaling
 from tests.helpers.forgetful import FORGETFUL, JumpyWatch
+from tests.helpers.laws import examples
 
 
 @pytest.mark.parametrize("template", [GPClassifier(), naive_bayes.GaussianNB()])
@@ -211,7 +212,7 @@ def early(monkeypatch):
 
 @pytest.mark.usefixtures("early")
 @pytest.mark.parametrize("template", FORGETFUL.values(), ids=FORGETFUL.keys())
-@settings(max_examples=25, deadline=None)
+@examples(13)
 @given(changes=st.lists(_CHANGES, min_size=12, max_size=50))
 def test_one_that_forgets_is_what_its_examples_make_it_whatever_was_revised(template, changes):
     taught = ClassExampleStore(template(), StandardScaling(warm_up=16))
