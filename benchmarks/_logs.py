@@ -75,7 +75,8 @@ def read(name: str, data: Path | None, n: int) -> Log:
     Parameters
     ----------
     name
-        One of `NAMES`, `usps` or `dna`; `wifi_rooms` comes with streamgp and needs no folder.
+        One of `NAMES`, or of those left out there; `wifi_rooms` comes with streamgp and needs no
+        folder.
     data
         The data folder, or None.
     n
@@ -144,9 +145,18 @@ def _wisdm(path: Path, n: int) -> list[Labelled]:
     return _table(path, n, label="class", drop={"UNIQUE_ID", "user"})
 
 
-def _extrasensory(path: Path, n: int, *, user: int) -> list[Labelled]:
-    drop = {"timestamp", "user", "device", "cv_fold", "activity", "label_source"}
-    return _table(path, n, label="place", drop=drop, user=user)
+def _wisdm_by_user(path: Path, n: int) -> list[Labelled]:
+    """Read what each user did, in the order recorded, one user after the other."""
+    from pyarrow import parquet
+
+    users = parquet.read_table(path, columns=["user"])["user"].to_pylist()
+    events = _wisdm(path, len(users))
+    return [events[i] for i in sorted(range(len(users)), key=users.__getitem__)[:n]]
+
+
+def _extrasensory(path: Path, n: int, *, user: int, label: str = "place") -> list[Labelled]:
+    drop = {"timestamp", "user", "device", "cv_fold", "label_source", "activity", "place"} - {label}
+    return _table(path, n, label=label, drop=drop, user=user)
 
 
 def _table(
@@ -187,7 +197,11 @@ _LOGS: dict[str, tuple[str, _Reader, tuple[str, ...]]] = {
     "dna": ("classification/dna.npz", _both_halves, _SHUFFLED),
     "places_1": (EXTRASENSORY, partial(_extrasensory, user=1), _ALL),
     "places_24": (EXTRASENSORY, partial(_extrasensory, user=24), _ALL),
+    "wisdm_by_user": ("sensor_logs/wisdm_10s.parquet", _wisdm_by_user, ("recorded",)),
+    "activities_10": (EXTRASENSORY, partial(_extrasensory, user=10, label="activity"), _ALL),
+    "activities_5": (EXTRASENSORY, partial(_extrasensory, user=5, label="activity"), _ALL),
 }
-# Of sensors or of people's doings; a picture and a gene are neither.
-_OTHERS = ("usps", "dna")
+# A picture and a gene are nothing that a sensor or a person does; the others are what one of the
+# above is, in another order or of other users.
+_OTHERS = ("usps", "dna", "wisdm_by_user", "activities_10", "activities_5")
 NAMES = ("wifi_rooms", *(name for name in _LOGS if name not in _OTHERS))

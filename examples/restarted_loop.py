@@ -5,7 +5,7 @@ question open, and taken up by a new loop, as after a crash.
 
 Prints:
 
-    saved after 300 readings: 47 labels, 50 kB
+    saved after 300 readings: 47 labels, 51 kB
     815 of 815 messages are the same as without the restart
 """
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from streamgp.query.pool import PoolSampler
     from streamgp.query.skeptical_classifier import SkepticalClassifier
     from streamgp.query.skeptical_regressor import SkepticalRegressor
+    from streamgp.query.temporal import TemporalFilter
     from streamgp.query.three_stage import StagedSkepticalClassifier
     from streamgp.simulation import (
         AnnotatorPanel,
@@ -63,6 +64,7 @@ _HOMES = {
     "SkepticalClassifier": "streamgp.query.skeptical_classifier",
     "SkepticalRegressor": "streamgp.query.skeptical_regressor",
     "StagedSkepticalClassifier": "streamgp.query.three_stage",
+    "TemporalFilter": "streamgp.query.temporal",
     "TiredAnnotator": "streamgp.simulation",
     "active_learning_rounds": "streamgp.pool_learning",
     "interactive_val_score": "streamgp.evaluate",
@@ -100,6 +102,7 @@ __all__ = [
     "SkepticalClassifier",
     "SkepticalRegressor",
     "StagedSkepticalClassifier",
+    "TemporalFilter",
     "TiredAnnotator",
     "active_learning_rounds",
     "budgets",

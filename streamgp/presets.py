@@ -8,6 +8,7 @@ from streamgp.learners.forest import OnlineForestClassifier
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.query.skeptical_classifier import SkepticalClassifier
 from streamgp.query.strategies import PaperAsk, PaperChallenge, SkepticalAsk, SkepticalChallenge
+from streamgp.query.temporal import TemporalFilter
 from streamgp.query.three_stage import StagedSkepticalClassifier
 
 # As many questions and as few errors as without a bound; 200 cost both: docs/bounded.md.
@@ -19,7 +20,8 @@ def isgp(preset: Preset = "default", seed: int | None = None) -> SkepticalClassi
 
     `default` has a real noise variance (0.5), scales the features itself and challenges labels that
     are wrong with probability above 0.1. It is exact up to 500 examples and keeps 500 points from
-    then on, so that time and memory stay the same for as long as it runs (docs/bounded.md). `paper`
+    then on, so that time and memory stay the same for as long as it runs (docs/bounded.md). Its
+    predictions go through a filter over time (docs/temporal.md). `paper`
     is the published algorithm to the letter: noise 1e-16, length scale 2 on features as they are,
     both decisions by a coin flip. A noise that small cannot take the same point twice, and follows
     every wrong label among close points: let it learn only what it asks for.
@@ -52,7 +54,8 @@ def isgp(preset: Preset = "default", seed: int | None = None) -> SkepticalClassi
     check_preset(preset)
     if preset == "default":
         learner = GPClassifier(max_points=MAX_POINTS)
-        return SkepticalClassifier(learner, SkepticalAsk(), SkepticalChallenge(), seed=seed)
+        rules = SkepticalAsk(), SkepticalChallenge()
+        return SkepticalClassifier(learner, *rules, temporal=TemporalFilter(), seed=seed)
     learner = GPClassifier(SquaredExponential(length_scale=2.0), noise_variance=1e-16)
     return SkepticalClassifier(learner, PaperAsk(), PaperChallenge(), warm_up=0, seed=seed)
 

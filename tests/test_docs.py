@@ -100,6 +100,7 @@ CONFIGURATION = (DOCS / "configuration.md").read_text(encoding="utf-8")
 SECTIONS = {
     "Top level": settings.WorkerConfig,
     "[learner]": settings.Learner,
+    "[temporal]": settings.Temporal,
     "[annotator]": settings.Annotator,
     "[log]": settings.Log,
     "[loop]": settings.Loop,

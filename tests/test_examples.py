@@ -11,8 +11,8 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 if not EXAMPLES.is_dir():
     pytest.skip("examples/ is not beside the tests", allow_module_level=True)
 
-DRAWING = "draw_skeptical_learning.py"
-PRINTING = sorted(path.name for path in EXAMPLES.glob("*.py") if path.name != DRAWING)
+DRAWINGS = ["draw_skeptical_learning.py", "draw_temporal_filter.py"]
+PRINTING = sorted(path.name for path in EXAMPLES.glob("*.py") if path.name not in DRAWINGS)
 
 
 def promised(path: Path) -> str:
@@ -34,18 +34,19 @@ def test_example_prints_what_its_docstring_says(name, capsys, monkeypatch, tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
-def test_picture_of_the_docs_can_be_drawn(monkeypatch, tmp_path):
+@pytest.mark.parametrize("name", DRAWINGS)
+def test_picture_of_the_docs_can_be_drawn(name, monkeypatch, tmp_path):
     pytest.importorskip("matplotlib")
     path = tmp_path / "picture.png"
-    monkeypatch.setattr("sys.argv", [DRAWING, str(path)])
-    runpy.run_path(str(EXAMPLES / DRAWING), run_name="__main__")
+    monkeypatch.setattr("sys.argv", [name, str(path)])
+    runpy.run_path(str(EXAMPLES / name), run_name="__main__")
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
 def test_index_lists_every_example_and_lines_that_it_prints():
     index = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| \[(\S+)\]\((\S+)\) \| .* \|(?: `(.*)`)? \|$", index, re.M)
-    assert sorted(name for name, *_ in rows) == sorted([*PRINTING, DRAWING])
+    assert sorted(name for name, *_ in rows) == sorted([*PRINTING, *DRAWINGS])
     for name, target, line in rows:
         assert target == name
         if line:

@@ -37,6 +37,11 @@ class LabelContext(msgspec.Struct, frozen=True, kw_only=True):
         Whether the label was asked for by the query strategy of the learner.
     asked_at
         When a label was asked for that never came.
+    event_id
+        Id of the event, for methods that are told of the question about it: set while its label is
+        awaited, and when it is not any longer.
+    n_since
+        Number of events observed after the one that the label is about.
 
     """
 
@@ -46,17 +51,20 @@ class LabelContext(msgspec.Struct, frozen=True, kw_only=True):
     given_privileged: Features | None = None
     asked: bool | None = None
     asked_at: float | None = None
+    event_id: str | None = None
+    n_since: int | None = None
 
 
 # Every learner takes `annotator` where it judges or learns a first answer; the others are optional.
-_OPTIONAL: Final = ("std", "privileged", "given_privileged", "asked", "asked_at")
-_METHODS: Final = (
-    "challenge_one",
-    "probability_wrong_one",
-    "settle_one",
-    "relabel_one",
-    "note_unanswered",
-)
+_OF_LABELS: Final = ("std", "privileged", "given_privileged", "asked", "n_since")
+_OPTIONAL: Final[Mapping[str, tuple[str, ...]]] = {
+    "challenge_one": _OF_LABELS,
+    "probability_wrong_one": _OF_LABELS,
+    "settle_one": _OF_LABELS,
+    "relabel_one": _OF_LABELS,
+    "note_query": ("event_id",),
+    "note_unanswered": ("asked_at", "event_id"),
+}
 
 
 class AcceptedOptions:
@@ -82,7 +90,7 @@ class AcceptedOptions:
     __slots__ = ("_accepted",)
 
     def __init__(self, learner: Any) -> None:
-        methods = (getattr(learner, name) for name in _METHODS)
+        methods = (getattr(learner, name) for name in _OPTIONAL)
         self._accepted = _fields_taken(tuple(getattr(m, "__func__", m) for m in methods))
 
     def of(self, method: str, context: LabelContext) -> dict[str, Any]:
@@ -99,6 +107,6 @@ class AcceptedOptions:
 def _fields_taken(methods: tuple[Callable[..., Any], ...]) -> Mapping[str, tuple[str, ...]]:
     taken = map(parameters, methods)
     return {
-        method: tuple(name for name in _OPTIONAL if name in names)
-        for method, names in zip(_METHODS, taken, strict=True)
+        method: tuple(name for name in optional if name in names)
+        for (method, optional), names in zip(_OPTIONAL.items(), taken, strict=True)
     }

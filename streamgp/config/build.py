@@ -64,6 +64,7 @@ def build_model(config: settings.Config, *, source: str = "configuration") -> Mo
     """
     from streamgp.query.skeptical_classifier import SkepticalClassifier
     from streamgp.query.skeptical_regressor import SkepticalRegressor
+    from streamgp.query.temporal import TemporalFilter
 
     config = settings.resolved(config)
     learner: Any = build_learner(config.learner, config.seed, target=config.target, source=source)
@@ -76,7 +77,8 @@ def build_model(config: settings.Config, *, source: str = "configuration") -> Mo
         return SkepticalRegressor(learner, **shared)
     looks = {kind: _build(kind, config, source) for kind in _LATER}
     _check_looks(looks, config, learner, source)
-    return SkepticalClassifier(learner, **shared, **looks)
+    temporal = TemporalFilter() if config.temporal.enabled else None
+    return SkepticalClassifier(learner, **shared, **looks, temporal=temporal)
 
 
 # Which rules a model always has, and which ones only where the past is looked at again.

@@ -392,6 +392,8 @@ def _check_numbers(config: Config, source: str) -> None:
     for name in ("window", "drift"):
         if getattr(config.learner, name):
             raise ConfigError(f"{source}: learner.{name} {where}: it is for labels")
+    if config.temporal.enabled:
+        raise ConfigError(f"{source}: temporal.enabled {where}: it is for labels")
     for path, annotator in _annotators(config):
         for name in ("classes", "tiring_rate"):
             if getattr(annotator, name):

@@ -53,6 +53,12 @@ class Learner(Section, frozen=True, kw_only=True):
     options: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
+class Temporal(Section, frozen=True, kw_only=True):
+    """The temporal filter of predictions, see `streamgp.TemporalFilter`; for labels."""
+
+    enabled: bool | None = None
+
+
 class Annotator(Section, frozen=True, kw_only=True):
     """A simulated annotator; `delay` is in seconds of the log's time.
 
@@ -109,6 +115,7 @@ class Config(Section, frozen=True, kw_only=True):
     seed: Seed = DEFAULT_SEED
     warm_up: Annotated[int, Meta(ge=0)] | None = None
     learner: Learner = Learner()
+    temporal: Temporal = Temporal()
     query: Query | None = None
     challenge: Challenge | None = None
     review: Review = msgspec.field(default_factory=partial(section, "review", "never"))
@@ -136,6 +143,7 @@ def preset(name: PresetName, target: TargetName = "label") -> Config:
         preset=name,
         warm_up=200 if name == "default" else 0,
         learner=learner,
+        temporal=Temporal(enabled=name == "default" and target == "label"),
         query=query,
         challenge=challenge,
     )
@@ -168,6 +176,7 @@ def resolved(config: Config) -> Config:
     return replace(
         config,
         learner=learner,
+        temporal=Temporal(enabled=_first(config.temporal.enabled, given.temporal.enabled)),
         warm_up=_first(config.warm_up, given.warm_up),
         query=_first(config.query, given.query),
         challenge=_first(config.challenge, given.challenge),

@@ -69,6 +69,11 @@ learn_hyperparameters = {learn_hyperparameters}
 # a world that changes at times.
 drift = {drift}
 
+[temporal]
+# Whether predictions take into account what was believed of the events before: for labels of
+# events that follow each other in time. What is asked and contested does not depend on it.
+enabled = {temporal}
+
 [query]
 # When to ask for a label: the query strategy. The rules, and their settings:
 {queries}
@@ -279,6 +284,7 @@ def template(preset: PresetName = "default", *, worker: bool = False) -> str:
         max_points=shown(config.learner.max_points),
         learn_hyperparameters=shown(config.learner.learn_hyperparameters),
         drift=shown(config.learner.drift),
+        temporal=shown(config.temporal.enabled),
         query=_rule(config.query),
         challenge=_rule(config.challenge),
         budget=shown("unlimited"),

@@ -68,7 +68,7 @@ class Consensus:
         )
         if not decision.ask:
             return None
-        suggested = guess(model, event.x)
+        suggested = guess(model, event.x, alone=True)
         if suggested.y is None or suggested.y == word.y:
             return None
         return self._challenge(
@@ -102,9 +102,19 @@ class Consensus:
         return self._challenge(record, word, doubt, others[: self.n_neighbours], now, expires_at)
 
     def settle(
-        self, record: Record, given: GivenLabel, final: GivenLabel, now: float, *, challenged: bool
+        self,
+        record: Record,
+        given: GivenLabel,
+        final: GivenLabel,
+        now: float,
+        *,
+        challenged: bool,
+        n_since: int,
     ) -> LabelledExample | Rejected:
-        """Learn the label of an event that has none yet; the record changes accordingly."""
+        """Learn the label of an event that has none yet; the record changes accordingly.
+
+        `n_since` is the number of events observed after it.
+        """
         event = record.event
         record.standing = final.answer_id
         context = LabelContext(
@@ -114,6 +124,7 @@ class Consensus:
             # another way.
             asked=given.origin == "asked" and not record.was_asked_back,
             privileged=final.privileged,
+            n_since=n_since,
         )
         try:
             w = self._journal.call(

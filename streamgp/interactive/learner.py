@@ -19,11 +19,14 @@ class SkepticalLearner(Protocol):
     `predict_proba_one(x)`, the probability of each known label and `{}` before the first; a model
     of numbers has no such method, but `predict_one(x, with_dist=True)`, which returns `mu` and
     `sigma` of an observation. If its `settle_one` takes `asked`, it hears whether the label was
-    asked for or came along. If its `settle_one`, `challenge_one` and `probability_wrong_one` take
+    asked for or came along, and if it takes `n_since`, how many events were observed after the
+    labelled one. If its `settle_one`, `challenge_one` and `probability_wrong_one` take
     `std`, it hears how exact an answer is where that was stated; if they, and `relabel_one`, take
     `privileged`, what else came with an answer. Unless a corrected label comes with some of its
     own, it has those of the label before it. If `settle_one` takes `given_privileged`, it hears
     what came with the first answer when it is taught from the log, where a correction may be known.
+    If `note_query` and `note_unanswered` take `event_id`, they hear of which event a label is
+    awaited, and of which it is not any longer.
 
     Features that the model cannot use raise `ValueError` or `TypeError` in `observe_one` or the
     prediction; an example that it cannot learn raises one of them in `settle_one` or `relabel_one`,
@@ -95,6 +98,14 @@ class PredictsClasses(Protocol):
 
     def predict_proba_one(self, x: Features) -> dict[Label, float]:
         """Return the probability of each known class, `{}` before the first label."""
+
+
+@runtime_checkable
+class PredictsAlone(PredictsClasses, Protocol):
+    """A learner of classes whose prediction may depend on more than the event itself."""
+
+    def own_proba_one(self, x: Features) -> dict[Label, float]:
+        """Return the probability of each known class by the event alone, for suggestions."""
 
 
 @runtime_checkable
@@ -205,8 +216,16 @@ class PredictedTarget(NamedTuple):
     std: float | None = None
 
 
-def guess(model: SkepticalLearner, x: Features) -> PredictedTarget:
+def guess(model: SkepticalLearner, x: Features, *, alone: bool = False) -> PredictedTarget:
     """Return what a model predicts.
+
+    Parameters
+    ----------
+    model, x
+        The model and the features.
+    alone
+        Whether to leave out what the model knows of the events around this one; see
+        `PredictsAlone`.
 
     Raises
     ------
@@ -226,7 +245,8 @@ def guess(model: SkepticalLearner, x: Features) -> PredictedTarget:
     """
     predicting: Any = model
     if _predicts_classes(type(model)):
-        proba: dict[Label, float] = predicting.predict_proba_one(x)
+        asked = "own_proba_one" if alone and _predicts_alone(type(model)) else "predict_proba_one"
+        proba: dict[Label, float] = getattr(predicting, asked)(x)
         if not isfinite(sum(proba.values())):
             raise ArithmeticError(f"probabilities must be finite, got {proba!r:.200}")
         return PredictedTarget(max(proba, key=proba.__getitem__) if proba else None, proba)
@@ -244,3 +264,8 @@ def guess(model: SkepticalLearner, x: Features) -> PredictedTarget:
 def _predicts_classes(learner: type) -> bool:
     # Remembered: to ask a protocol takes as long as a tenth of an event.
     return issubclass(learner, PredictsClasses)
+
+
+@lru_cache(maxsize=64)
+def _predicts_alone(learner: type) -> bool:
+    return issubclass(learner, PredictsAlone)

@@ -33,6 +33,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
+from streamgp.common.label_context import LabelContext
 from streamgp.interactive.conversation_record import GivenLabel, Record
 from streamgp.interactive.event_store import MisfitError
 from streamgp.interactive.learner import SkepticalLearner, guess
@@ -208,7 +209,9 @@ class InteractiveLoop(LoopState):
                 std=guessed.std,
             )
         )
-        self._rollback.call(model.note_query, decision, asked=decision.ask, now=now)
+        awaited = event_id if decision.ask or event.y is not None else None
+        known = self._moderator.consensus.accepted.of("note_query", LabelContext(event_id=awaited))
+        self._rollback.call(model.note_query, decision, asked=decision.ask, now=now, **known)
         record = self._memory.add(event)
         # All values are plain: only a name that is no text needs to be written in another way.
         record.is_plain = is_checked and _TEXTS.issuperset(map(type, x))

@@ -56,7 +56,7 @@ class Moderator:
     journal
         Makes every call that changes the model.
     memory
-        Told of questions that are written late.
+        Told of questions that are written late; counts the events.
     expires_after_s
         Seconds after which an unanswered request expires; None for never.
 
@@ -215,7 +215,10 @@ class Moderator:
             assert final is not None  # a question about a label that ends has that label
             first = final if given is None else given
             challenged = word is not None and given is not None
-            line = self.consensus.settle(record, first, final, now, challenged=challenged)
+            n_since = self._memory.n_added - record.serial
+            line = self.consensus.settle(
+                record, first, final, now, challenged=challenged, n_since=n_since
+            )
         record.state = cell["#" if isinstance(line, Rejected) else ""].next
         return line
 
@@ -244,7 +247,8 @@ class Moderator:
         asked_at = record.asked_back_at
         if asked_at is None:
             asked_at = record.event.occurred_at
-            known = self.consensus.accepted.of("note_unanswered", LabelContext(asked_at=asked_at))
+            context = LabelContext(asked_at=asked_at, event_id=record.event.event_id)
+            known = self.consensus.accepted.of("note_unanswered", context)
             self.journal.call(self._model.note_unanswered, now, **known)
         elif self._asking_back is not None:  # another model may have taken over since
             unanswered_back = self._asking_back.note_reservoir_unanswered

@@ -54,6 +54,7 @@ from streamgp.query.strategies import (
     SkepticalAsk,
     SkepticalChallenge,
 )
+from streamgp.query.temporal import FilteredStream, TemporalFilter
 
 __all__ = [
     "SkepticalClassifier",
@@ -239,6 +240,11 @@ class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
     reservoir
         When to ask about an earlier event, and which, in `InteractiveLoop`; None for never. Under
         River's evaluators, which never go back, it is without effect.
+    temporal
+        A filter that carries what is believed from event to event, for streams of events that
+        follow each other in time; None for none. Predictions and probabilities come from it. What
+        is asked, challenged and suggested is decided by what the learner believes of the event
+        alone.
     seed
         Seed of the random decisions. None draws one.
 
@@ -248,6 +254,8 @@ class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
         The classifier in use.
     n_learned
         Number of labelled examples on record.
+    temporal_in_use
+        The temporal filter in use, None for none.
 
     Examples
     --------
@@ -265,6 +273,7 @@ class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
     """
 
     # _hears  whether the rule for asking learns from the answers
+    # _stream the temporal filter in use, None for none
     _trust_type = ErrorRate
     _taught: ClassExampleStore
 
@@ -278,6 +287,7 @@ class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
         warm_up: int = 200,
         review: Review | None = None,
         reservoir: ReservoirAsk | None = None,
+        temporal: TemporalFilter | None = None,
         seed: int | None = None,
     ) -> None:
         transformers, learner = split(model, as_classifier)
@@ -299,6 +309,10 @@ class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
         self.budget = budget
         self.warm_up = warm_up
         self._set_up_looks(review, reservoir, learner)
+        if not (temporal is None or isinstance(temporal, TemporalFilter)):
+            raise TypeError(f"temporal must be a TemporalFilter or None, got {temporal!r}")
+        self.temporal = temporal
+        self._stream = None if temporal is None else FilteredStream(temporal)
         self.seed = seed
         self._set_up()
         self._taught = ClassExampleStore(learner, scaling_for(transformers, warm_up))
@@ -312,11 +326,62 @@ class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
     def _wrapped_model(self) -> base.Classifier:
         return self.model  # type: ignore[no-any-return]
 
+    @property
+    def temporal_in_use(self) -> TemporalFilter | None:
+        """The temporal filter in use, None for none; `temporal` is its template."""
+        return None if self._stream is None else self._stream.filter
+
     # --- predicting and asking
 
     def predict_proba_one(self, x: Features, **_: Any) -> dict[Label, float]:  # type: ignore[override]
-        """Probability of each known class, `{}` before the first label; changes nothing."""
+        """Probability of each known class, `{}` before the first label; changes nothing.
+
+        With a temporal filter that of the event observed last, if `x` are its features, and
+        otherwise that of an event which would come next.
+        """
+        stream = self._stream
+        if stream is None:
+            return self.own_proba_one(x)
+        if stream.is_present(x):
+            return stream.filter.probabilities()
+        return stream.filter.probabilities_of(self._taught.belief(x))
+
+    def own_proba_one(self, x: Features) -> dict[Label, float]:
+        """Probability of each known class by the learner, without a temporal filter."""
         return dict(criteria.probabilities(self._taught.belief(x)))
+
+    def observe_one(self, x: Features) -> None:
+        """Take note of an event, once each, before predicting it; see `Skeptical.observe_one`."""
+        super().observe_one(x)
+        if self._stream is None:
+            return
+        try:
+            belief = self._taught.belief(x)
+        except (ValueError, TypeError):
+            return  # with new statistics the learner cannot use it: the prediction refuses it
+        self._stream.observe(x, belief)
+
+    def note_query(
+        self, decision: Decision, *, asked: bool, now: float, event_id: str | None = None
+    ) -> None:
+        """Tell the budget, once for each event, whether it was asked about.
+
+        `event_id` is the id of the event observed last, if a label of it is awaited.
+        """
+        super().note_query(decision, asked=asked, now=now)
+        if self._stream is not None and event_id is not None:
+            self._stream.filter.await_label(event_id)
+
+    def note_unanswered(
+        self, now: float, *, asked_at: float | None = None, event_id: str | None = None
+    ) -> None:
+        """Tell the budget that a label request ended without an answer, and when it was made.
+
+        `event_id` is the id of the event.
+        """
+        super().note_unanswered(now, asked_at=asked_at)
+        if self._stream is not None and event_id is not None:
+            self._stream.filter.give_up(event_id)
 
     def predict_one(self, x: Features, **_: Any) -> tuple[Label | None, bool]:  # type: ignore[override]
         """Predict the label of a new event and say whether to ask for it.
@@ -332,7 +397,8 @@ class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
         belief = self._taught.belief(x)
         decision = self._decide(belief, event_id=None, now=None)
         self.note_query(decision, asked=decision.ask, now=self._n_events)
-        return _predicted(belief), decision.ask
+        proba = None if self._stream is None else self._stream.filter.probabilities()
+        return _predicted(belief if proba is None else proba), decision.ask
 
     # --- doubting and learning
 
@@ -401,6 +467,7 @@ class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
         asked: bool = True,
         privileged: Features | None = None,
         given_privileged: Features | None = None,
+        n_since: int | None = None,
     ) -> float:
         """Learn the label that a conversation has ended with.
 
@@ -425,6 +492,9 @@ class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
         given_privileged
             What else is known of the first answer, where that is something else; if no learner can
             use it, it says nothing.
+        n_since
+            Number of events observed after it, for a temporal filter. None if that is not known:
+            then the label is about the last event, if that has the same features.
 
         Returns
         -------
@@ -457,6 +527,15 @@ class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
                 raise LearnerFailedError(
                     f"{type(self._query_rule).__name__}.hear cannot use a label: {error}"
                 ) from error
+        if self._stream is not None:
+            self._stream.label(
+                x,
+                y,
+                error_rate=self.error_rate(annotator),
+                reconsidered=challenged,
+                event_id=event_id,
+                n_since=n_since,
+            )
         self._trust_of(annotator).note(w)
         return w
 
@@ -480,9 +559,11 @@ class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
     def state(self) -> State:
         """Return what decisions depend on beside the labelled examples; see `Skeptical.state`."""
         state = super().state()
-        # Without such a rule as it was before there were any: snapshots stay what they are.
+        # Without such rules as it was before there were any: snapshots stay what they are.
         if self._hears:
             state["query"] = state_of(self._query_rule)
+        if self._stream is not None:
+            state["temporal"] = self._stream.state()
         return state
 
     def load_state(self, state: State, examples: Sequence[Example]) -> None:
@@ -490,6 +571,12 @@ class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
         super().load_state(state, examples)
         if self._hears:
             self._query_rule.load_state(state["query"])
+        if self._stream is not None:
+            self._stream.load_state(state["temporal"])
+
+    def _configuration(self) -> list[object]:
+        temporal = [] if self.temporal is None else [self.temporal]
+        return [*super()._configuration(), *temporal]
 
     # --- inside
 

@@ -7,7 +7,14 @@ from streamgp.common.label_context import AcceptedOptions, LabelContext
 from streamgp.interactive import Answer, Event, InteractiveLoop
 
 ALL = LabelContext(
-    annotator="ann", std=0.5, privileged={"s": 1.0}, given_privileged={}, asked=False, asked_at=3.0
+    annotator="ann",
+    std=0.5,
+    privileged={"s": 1.0},
+    given_privileged={},
+    asked=False,
+    asked_at=3.0,
+    event_id="e",
+    n_since=2,
 )
 
 
@@ -20,10 +27,15 @@ class Learner:
     def probability_wrong_one(self, x, y, *, annotator=None, privileged=None, std=None):
         pass
 
-    def settle_one(self, x, y, *, given, challenged, asked=True, given_privileged=None, **_):
+    def settle_one(
+        self, x, y, *, given, challenged, asked=True, given_privileged=None, n_since=None, **_
+    ):
         pass
 
     def relabel_one(self, event_id, y):
+        pass
+
+    def note_query(self, decision, *, asked, now, event_id=None):
         pass
 
     def note_unanswered(self, now, asked_at=None):
@@ -35,8 +47,9 @@ class Learner:
     [
         ("challenge_one", {"std": 0.5}),
         ("probability_wrong_one", {"std": 0.5, "privileged": {"s": 1.0}}),
-        ("settle_one", {"given_privileged": {}, "asked": False}),
+        ("settle_one", {"given_privileged": {}, "asked": False, "n_since": 2}),
         ("relabel_one", {}),
+        ("note_query", {"event_id": "e"}),
         ("note_unanswered", {"asked_at": 3.0}),
     ],
 )

@@ -15,7 +15,7 @@ from streamgp.config import settings
 from streamgp.config.build import build_annotator, build_learner, build_loop, build_model
 from streamgp.config.load import consistent
 from streamgp.config.rules import section
-from streamgp.config.settings import Config, Learner
+from streamgp.config.settings import Config, Learner, Temporal
 from streamgp.config.validation import ConfigError
 from streamgp.interactive import (
     AnnotatorPanel,
@@ -45,6 +45,7 @@ from streamgp.query import (
     strategies,
 )
 from streamgp.query import retrospective as rules_of_review
+from streamgp.query.temporal import TemporalFilter
 
 
 @pytest.mark.parametrize("preset", ["default", "paper"])
@@ -58,6 +59,32 @@ def test_configured_preset_is_the_preset_of_the_library(preset: Any) -> None:
     assert type(learner) is type(expected)
     assert learner.kernel == expected.kernel
     assert learner.noise_variance == expected.noise_variance
+    assert built.fingerprint() == model.fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        (Config(), TemporalFilter),
+        (Config(preset="paper"), None),
+        (Config(temporal=Temporal(enabled=False)), None),
+        (Config(preset="paper", temporal=Temporal(enabled=True)), TemporalFilter),
+        (Config(learner=Learner(name="river.naive_bayes.GaussianNB")), TemporalFilter),
+    ],
+)
+def test_a_temporal_filter_is_there_where_the_preset_or_the_setting_says_so(
+    config: Config, expected: type[TemporalFilter] | None
+) -> None:
+    temporal = build_model(config).temporal
+    assert temporal is None if expected is None else type(temporal) is expected
+
+
+def test_numbers_have_no_temporal_filter() -> None:
+    assert not settings.resolved(Config(target="number")).temporal.enabled
+    config = Config(target="number", temporal=Temporal(enabled=True))
+    with pytest.raises(ConfigError, match=r'temporal.enabled is not allowed with target = "numb'):
+        consistent(config, source="my.toml")
+    consistent(Config(target="number", temporal=Temporal(enabled=False)), source="my.toml")
 
 
 def test_length_scale_and_noise_reach_the_gaussian_process() -> None:

@@ -16,7 +16,6 @@ from streamgp import (
     OnlineForestClassifier,
     PoolSampler,
     SkepticalClassifier,
-    isgp,
     kernels,
 )
 from streamgp.query import AtMost, AtMostPer, NeverChallenge, RateBudget, ReservoirAsk
@@ -286,7 +285,7 @@ def test_a_template_stays_as_it_is():
 
 def test_without_a_reservoir_everything_is_as_it_was():
     """Recorded before there were any: snapshots of then can be restored."""
-    model = isgp(seed=1)
+    model = SkepticalClassifier(GPClassifier(max_points=500), seed=1)
     assert model.reservoir is None
     assert "reservoir" not in model.state()
     assert not model.reservoir_due

@@ -23,7 +23,13 @@ from river import (
     tree,
 )
 
-from streamgp import GPClassifier, NotPositiveDefiniteError, SkepticalClassifier, isgp
+from streamgp import (
+    GPClassifier,
+    NotPositiveDefiniteError,
+    SkepticalClassifier,
+    TemporalFilter,
+    isgp,
+)
 from streamgp.base import Decision, LearnerFailedError
 from streamgp.interactive import Event, InteractiveLoop, Prediction, Rejected
 from streamgp.kernels import SquaredExponential
@@ -812,6 +818,7 @@ def test_every_argument_is_readable_under_its_name():
         "warm_up": 50,
         "review": LeaveOneOutReview(),
         "reservoir": ReservoirAsk(),
+        "temporal": TemporalFilter(),
         "seed": 3,
     }
     model = SkepticalClassifier(**arguments)

@@ -249,7 +249,8 @@ def _milliseconds(seconds: float, n: int) -> str:
 
 
 LEARNER_SETTINGS = (
-    "preset", "seed", "warm_up", "learner", "query", "challenge", "review", "reservoir", "budget"
+    "preset", "seed", "warm_up", "learner", "temporal", "query", "challenge", "review",
+    "reservoir", "budget",
 )  # fmt: skip
 """What makes a learner, among the settings of a worker."""
 BEING_REBUILT = "being rebuilt"
