@@ -402,6 +402,14 @@ class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
 
     # --- doubting and learning
 
+    def learn_one(
+        self, x: Features, y: Label, annotation: Label | None = None, **options: Any
+    ) -> None:
+        """Learn a label as River's evaluator hands it over; see `Skeptical.learn_one`."""
+        # Before the event is observed: a refused label must leave everything as it was.
+        check_label(y if annotation is None else annotation)
+        super().learn_one(x, y, annotation, **options)
+
     def challenge_one(
         self,
         x: Features,
