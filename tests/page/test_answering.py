@@ -204,7 +204,7 @@ def test_no_answer_is_lost_or_doubled_by_trouble(scene: PageScene, look: Look) -
     play(scene, look, n=40, kills=1, cuts=1, cut_s=1.5)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_no_answer_is_lost_or_doubled_by_trouble_for_long(scene: PageScene, look: Look) -> None:
     play(scene, look, n=200, kills=5, cuts=3, cut_s=10.0)
 

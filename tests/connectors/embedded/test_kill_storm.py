@@ -272,7 +272,7 @@ def programs(tmp_path):
         process.wait()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.timeout(900.0)
 def test_commands_that_are_killed_while_they_work_lose_and_double_nothing(programs):
     chance = random.Random(11)
