@@ -22,6 +22,7 @@ from streamgp.interactive.messages import (
     LabelRequest,
     Message,
     Request,
+    answer_of,
 )
 
 N_FIRST = 100
@@ -312,7 +313,7 @@ class AnnotatedLog:
             message = self._take().message
             if isinstance(message, Event):
                 yield message
-        self._given.extend(Answer(**fields) for fields in state["given"])
+        self._given.extend(map(answer_of, state["given"]))
         self._queue.load_state(state["queue"])
 
     @property

@@ -182,6 +182,11 @@ class Answer:
             )
 
 
+def answer_of(fields: Mapping[str, Any]) -> Answer:
+    """Return the answer of which `dataclasses.asdict` is known, as JSON gives it back."""
+    return Answer(**{**fields, "shown": tuple(fields.get("shown", ()))})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledExample:
     """One line of the consensus log: an example as it was learned.

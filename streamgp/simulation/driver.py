@@ -14,7 +14,7 @@ from dataclasses import asdict
 from math import inf, nextafter
 from typing import TYPE_CHECKING, Any, Protocol
 
-from streamgp.interactive.messages import Answer, Event, Input, Message
+from streamgp.interactive.messages import Answer, Event, Input, Message, answer_of
 from streamgp.interactive.validation import flaw_of_label
 from streamgp.simulation.annotators import Annotator, resumable
 
@@ -217,6 +217,6 @@ class AnswerQueue:
         """Become what the state was taken from, but for the truths."""
         resumable(self.annotator).load_state(state["annotator"])
         self._n_asked = state["n_asked"]
-        answers = [(number, Answer(**fields)) for number, fields in state["waiting"]]
+        answers = [(number, answer_of(fields)) for number, fields in state["waiting"]]
         # In order of time and number: a sorted list is a heap.
         self._waiting = [(answer.answered_at, number, answer) for number, answer in answers]

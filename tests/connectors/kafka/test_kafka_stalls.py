@@ -5,7 +5,7 @@ import time
 import pytest
 
 import connectors.kafka.worker_client as link_module
-from connectors.worker import progress
+from connectors.worker import worker as worker_module
 from connectors.worker.logging import Journal
 from connectors.worker.worker import ProgressReports
 from tests.helpers.kafka_cases import (
@@ -34,7 +34,7 @@ def group(kafka_prefix):
 def impatient(monkeypatch):
     monkeypatch.setattr(link_module, "STALL_S", 2.0)
     monkeypatch.setattr(link_module, "_TRACK_EVERY_S", 0.1)
-    monkeypatch.setattr(progress, "_LOOK_EVERY_S", 0.1)
+    monkeypatch.setattr(worker_module, "_LOOK_EVERY_S", 0.1)
 
 
 def watched(link, reports, until, timeout_s=15.0):
@@ -80,7 +80,7 @@ def test_an_open_transaction_is_a_warning_that_names_it_and_its_end_is_told(
 def test_a_stall_is_told_again_now_and_then(
     topics, group, kafka, kafka_prefix, caplog, monkeypatch
 ):
-    monkeypatch.setattr(progress, "REPEAT_S", 1.0)
+    monkeypatch.setattr(worker_module, "REPEAT_S", 1.0)
     with (
         linked(topics, group) as link,
         open_transaction(kafka, kafka_prefix + "feeder", kafka_prefix + "answers"),
