@@ -148,6 +148,7 @@ def _show_page(bind: str, annotator: str | None, *, opens_browser: bool) -> None
         address,
         annotator=annotator or login_name(),
         accuracy=stream.accuracy,
+        truth=stream.truth,
         is_ready=show,
         trouble=lambda: stream.trouble,
     )

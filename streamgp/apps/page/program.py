@@ -31,6 +31,7 @@ from streamgp.apps.page.invites import Invites, Person, invites_of, state_of
 from streamgp.apps.page.live import LiveDesk
 from streamgp.apps.page.preferences import PREFERENCES, PreferenceFile
 from streamgp.apps.page.server import Page, PageSettings
+from streamgp.base import Label
 
 SEND_FOR_S = 15.0
 """How long to go on trying to send the last answers."""
@@ -186,6 +187,7 @@ def serve_alone(
     *,
     annotator: str,
     accuracy: Callable[[], list[tuple[int, float]]],
+    truth: Callable[[str], Label | None],
     is_ready: Callable[[str], None],
     trouble: Callable[[], str | None],
 ) -> int:
@@ -199,7 +201,7 @@ def serve_alone(
         Where to serve, a loopback address.
     annotator
         Who answers.
-    accuracy
+    accuracy, truth
         As in `PageSettings`.
     is_ready, trouble
         As for `serve`.
@@ -208,7 +210,7 @@ def serve_alone(
     check_address(address, has_login=False)
     return serve(
         topics,
-        PageSettings(keyed=False, accuracy=accuracy),
+        PageSettings(keyed=False, accuracy=accuracy, truth=truth),
         address,
         annotator=annotator,
         invites=None,

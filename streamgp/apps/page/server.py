@@ -58,6 +58,7 @@ from streamgp.apps.page.live import LiveDesk, NotReadyError, NotSavedError
 from streamgp.apps.page.measures import Durations, prometheus
 from streamgp.apps.page.preferences import PreferenceFile, Preferences, pause_of
 from streamgp.apps.page.streams import Herald
+from streamgp.base import Label
 
 BODY_S = 10.0
 """How long a body may take to come."""
@@ -138,6 +139,9 @@ class PageSettings:
     accuracy
         Returns pairs of a number of events and the accuracy up to there, where the truth is known;
         None where it is not.
+    truth
+        Returns the true label of an event, None if that is not known; every card then tells it.
+        For demonstrations: elsewhere it would be the answer.
 
     """
 
@@ -147,6 +151,7 @@ class PageSettings:
     notes_response_time: bool = True
     supervisors: frozenset[str] = frozenset()
     accuracy: Callable[[], list[tuple[int, float]]] | None = None
+    truth: Callable[[str], Label | None] | None = None
 
 
 class Page:
@@ -387,7 +392,7 @@ class Page:
         if card is None:
             raise _gone()
         self._herald.gave(person, card_id)
-        return json_response({"card": as_json(card)})
+        return json_response({"card": self._json_of(card)})
 
     async def skip(self, request: Request) -> Response:
         """Put a card behind all others."""
@@ -606,11 +611,16 @@ class Page:
             ahead = desk.peek(person.name, now, after=card.id, only_key=person.key)
         self._herald.gave(person, *(each.id for each in (card, ahead) if each is not None))
         return {
-            "next": None if card is None else as_json(card),
-            "ahead": None if ahead is None else as_json(ahead),
+            "next": None if card is None else self._json_of(card),
+            "ahead": None if ahead is None else self._json_of(ahead),
             "pause": pause,
             "progress": self.progress(person),
         }
+
+    def _json_of(self, card: Card) -> dict[str, Any]:
+        """Return a card as clients get it."""
+        truth = self._settings.truth
+        return as_json(card) if truth is None else {**as_json(card), "truth": truth(card.event_id)}
 
     def _accept(
         self,

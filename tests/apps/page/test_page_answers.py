@@ -306,3 +306,19 @@ def test_a_failure_beside_the_requests_ends_the_page_and_tells_where(
     until(lambda: served.live.has_failed)
     assert isinstance(served.live.failure, ArithmeticError)
     until(lambda: not served.is_running)
+
+
+def test_the_truth_stands_on_cards_only_where_the_server_knows_it() -> None:
+    topics = MemoryTopics()
+    ask(topics, request("e1", at=1.0), request("e2", at=2.0))
+    with Served(topics) as served:
+        found = served.browser().get("/api/next").body
+        assert "truth" not in found["card"]
+        assert "truth" not in found["ahead"]
+    rooms = {"e1": "hall"}
+    with Served(topics, settings=PageSettings(truth=rooms.get)) as served:
+        browser = served.browser()
+        found = browser.get("/api/next").body
+        assert (found["card"]["truth"], found["ahead"]["truth"]) == ("hall", None)
+        assert browser.get("/api/card/k%2Fe1%2Flabel").body["card"]["truth"] == "hall"
+        assert browser.answer("k/e1/label", "hall", "a1").body["next"]["truth"] is None

@@ -117,6 +117,24 @@ def test_options_of_the_demos_page_belong_to_it() -> None:
     assert "loopback" in refused(run("demo", "--page", "--bind", "0.0.0.0:0"))
 
 
+def test_the_demos_page_tells_which_room_it_was() -> None:
+    options = ["--no-browser", "--bind", "127.0.0.1:0", "--as", "ann"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", MAIN, "demo", "--page", *options], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        told = re.search(r":(\d+)/", process.stdout.readline())
+        assert told is not None
+        browser = Browser(int(told[1]))
+        until(lambda: browser.get("/api/next").body["card"] is not None)
+        card = browser.get("/api/next").body["card"]
+        assert card["truth"] in {"bedroom", "hall", "kitchen", "study"}
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30.0) == 0
+
+
 def test_addresses() -> None:
     assert parse_bind("[::1]:8080") == ("::1", 8080)
     assert [is_loopback(host) for host in ("localhost", "127.0.0.9", "::1", "0.0.0.0", "x")] == [

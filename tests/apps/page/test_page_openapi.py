@@ -93,4 +93,4 @@ def test_what_comes_back_is_as_described() -> None:
             assert reply.status == 200, path
             jsonschema.validate(reply.body, schema_of(path, method))
         card = browser.get("/api/next").body["card"]
-        assert card.keys() == SCHEMAS["Card"]["properties"].keys()
+        assert card.keys() == SCHEMAS["Card"]["properties"].keys() - {"truth"}  # of the demo alone

@@ -29,6 +29,7 @@ def test_a_wrong_answer_is_challenged_within_twenty_questions() -> None:
             assert question is not None
             event_id = question.request.event_id
             room = rooms[event_id]
+            assert stream.truth(event_id) == room
             if isinstance(question.request, Challenge):
                 challenged += event_id == wrong
             else:
@@ -43,4 +44,5 @@ def test_a_wrong_answer_is_challenged_within_twenty_questions() -> None:
     assert stream.trouble is None
     assert challenged
     assert stream.accuracy()[-1][1] > 0.5
+    assert stream.truth("2000") is None
     stream.close()

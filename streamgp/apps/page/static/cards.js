@@ -87,7 +87,15 @@ class View {
       card.supersedes ? element("p", { class: "again" }, text("card.again")) : null,
       this.reason,
       this.limit(),
+      this.truth(),
     );
+  }
+
+  /** Tell what is right; only the server of the demo says it. */
+  truth() {
+    const { truth, kind } = this.card;
+    if (truth === null || truth === undefined) return null;
+    return element("p", { class: "truth" }, parts(`truth.${kind}`, { label: labelNode(truth) }));
   }
 
   /** Say how long the question waits, where that is not long. */
