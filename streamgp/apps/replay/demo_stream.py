@@ -36,9 +36,9 @@ GAP_S = 3.0
 """Seconds between two questions, as long as one waits already."""
 WINDOW = 50
 """Predictions of which the accuracy is told."""
-# Of 240 combinations that were searched (40 seeds, 3 to 5 taught labels per room, 2 warm-ups) this one
-# was chosen because 55 of 57 single wrong answers among questions 1 to 19, three to each with all
-# others right, are challenged, and no taught label is.
+# Of 240 combinations that were searched (40 seeds, 3 to 5 taught labels per room, 2 warm-ups) this
+# one was chosen because 55 of 57 single wrong answers among questions 1 to 19, three to each with
+# all others right, are challenged, and no taught label is.
 SEED = 39
 _GROUP = "demo"
 _POINT_EVERY = 10
