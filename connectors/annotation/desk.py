@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import inf, isfinite
 from statistics import median
-from typing import Any, Literal, TypeAlias, TypeVar, get_args
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from connectors.annotation.cards import Card, CardMaker, card_id, request_of
@@ -26,11 +26,18 @@ from connectors.annotation.inbox import AnnotationInbox, RequestKey, key_of
 from connectors.annotation.label_text import parse_label
 from connectors.annotation.open_questions import Question
 from connectors.annotation.own_answers import PAGE, CannotUndoError, derived_id
+from connectors.annotation.replies import (
+    Accepted,
+    BadReplyError,
+    CardGoneError,
+    DifferentBodyError,
+    Reply,
+    check,
+    details_of,
+)
 from connectors.annotation.timeline import Moment
 from streamgp.base import Label
 from streamgp.interactive.messages import (
-    CONFIDENCE,
-    RESPONSE_S,
     Answer,
     Challenge,
     Input,
@@ -39,9 +46,6 @@ from streamgp.interactive.messages import (
     Prediction,
     Request,
 )
-
-Action: TypeAlias = Literal["label", "number", "keep", "change", "decline"]
-ACTIONS: tuple[Action, ...] = get_args(Action)
 
 LEASE_S = 60.0
 SEEN_S = 120.0
@@ -53,102 +57,9 @@ N_ANSWERS = 20_000
 N_SHARES = 20_000
 """Events whose predictions are kept for the questions about them."""
 _DAY_S = 86_400.0
-_MAX_ID = 200
-_MAX_SHOWN = 16
 _N_TIMES = 5_000
 _N_PACE = 20
 _LONGEST_PAUSE_S = 120.0
-_MAX_NOTE = 2_000
-
-
-class CardGoneError(Exception):
-    """The question waits for no answer any more."""
-
-
-class DifferentBodyError(Exception):
-    """Another reply was sent under the same id."""
-
-
-class BadReplyError(ValueError):
-    """A reply that cannot be used.
-
-    Parameters
-    ----------
-    what
-        What is wrong.
-    expected
-        What was expected.
-
-    """
-
-    def __init__(self, what: str, expected: str) -> None:
-        super().__init__(f"{what}; expected {expected}")
-        self.what = what
-        self.expected = expected
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """What an annotator says to a card.
-
-    Parameters
-    ----------
-    card
-        Id of the card.
-    answer_id
-        Id of the reply, chosen by the client; the same again for a repeat of the same reply.
-    action
-        `label` (give `label`), `number` (give `number`), `keep` or `change` (of a challenge: the
-        label given, or the one suggested), `decline` (don't know).
-    label, number
-        The answer, for these actions. A text that is no known label is read as if it was typed.
-    std
-        How exact the number is, as a standard deviation.
-    confidence
-        How sure the annotator is, from 0 (guessed) to 1 (certain).
-    response_s
-        For how many seconds the question had been shown.
-    shown
-        What else was shown: `suggestion`, `examples`, `excerpt` and the like.
-    flag, note
-        Whether it should be looked at again, and what the annotator wrote about it.
-    why_not
-        Why it was declined: `unclear`, `not_applicable`, `bad_data`, or other words.
-
-    """
-
-    card: str
-    answer_id: str
-    action: Action
-    label: Label | None = None
-    number: float | None = None
-    std: float | None = None
-    confidence: float | None = None
-    response_s: float | None = None
-    shown: tuple[str, ...] = ()
-    flag: bool = False
-    note: str | None = None
-    why_not: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Accepted:
-    """Effect of a reply, or of taking one back.
-
-    Parameters
-    ----------
-    answer
-        What has to be sent; None where nothing has to be.
-    partition
-        Where it belongs to.
-    again
-        Whether it was known already: it was sent, or is on its way.
-
-    """
-
-    answer: Answer | None
-    partition: int | None = None
-    again: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -455,7 +366,7 @@ class AnnotationDesk:
 
         """
         self._seen[annotator] = now
-        _check(reply)
+        check(reply)
         key, request_id = request_of(reply.card, keyed=self._keyed)
         answer_id = _wire_id(annotator, reply.answer_id)
         known = self._answers.get(answer_id)
@@ -466,7 +377,7 @@ class AnnotationDesk:
         if question is None:
             raise CardGoneError(f"card {reply.card} waits for no answer any more")
         y = self._label_of(reply, question.request)
-        return self._answer(question, y, annotator, now, answer_id, **_details_of(reply))
+        return self._answer(question, y, annotator, now, answer_id, **details_of(reply))
 
     def undo(self, annotator: str, answer_id: str, now: float) -> Accepted:
         """Take an answer of an annotator back, and open its question to them again.
@@ -785,7 +696,7 @@ class AnnotationDesk:
 
     def _check_same(self, answer: Answer, reply: Reply, asked: RequestKey) -> None:
         """Check that a reply is the one from which an answer with its id was made."""
-        details = _details_of(reply)
+        details = details_of(reply)
         is_same = (answer.key, answer.request_id) == asked and all(
             getattr(answer, name) == value for name, value in details.items()
         )
@@ -874,40 +785,3 @@ def _keep_last(known: dict[_K, _V], name: _K, value: _V, most: int) -> None:
 
 def _is_same(a: Label | None, b: Label | None) -> bool:
     return type(a) is type(b) and a == b
-
-
-def _check(reply: Reply) -> None:
-    """Check the fields of a reply that mean the same for every card."""
-    if reply.action not in ACTIONS:
-        raise BadReplyError(f"action is {reply.action!r:.80}", f"one of {', '.join(ACTIONS)}")
-    if not 0 < len(reply.answer_id) <= _MAX_ID:
-        n = len(reply.answer_id)
-        raise BadReplyError(f"answer_id has {n} characters", f"1 to {_MAX_ID}")
-    confidence, response_s, std = reply.confidence, reply.response_s, reply.std
-    if confidence is not None and not 0.0 <= confidence <= 1.0:
-        raise BadReplyError(f"confidence is {confidence!r}", "a number from 0 to 1")
-    if response_s is not None and not 0.0 <= response_s < inf:
-        raise BadReplyError(f"response_s is {response_s!r}", "seconds, 0 or more")
-    if std is not None and not (reply.action == "number" and 0.0 < std < inf):
-        raise BadReplyError(f"std is {std!r}", "a positive number, with action number")
-    for name, value in (("note", reply.note), ("why_not", reply.why_not)):
-        if value is not None and len(value) > _MAX_NOTE:
-            raise BadReplyError(
-                f"{name} has {len(value)} characters", f"at most {_MAX_NOTE} of them"
-            )
-    if len(reply.shown) > _MAX_SHOWN or any(len(name) > _MAX_ID for name in reply.shown):
-        raise BadReplyError("shown is too long", f"at most {_MAX_SHOWN} short names")
-
-
-def _details_of(reply: Reply) -> dict[str, Any]:
-    """Return what an answer says beside the label."""
-    known = {RESPONSE_S: reply.response_s, CONFIDENCE: reply.confidence}
-    privileged = {name: value for name, value in known.items() if value is not None}
-    return {
-        "std": reply.std,
-        "privileged": privileged or None,
-        "shown": tuple(reply.shown),
-        "flag": reply.flag,
-        "note": reply.note or None,
-        "reason": reply.why_not if reply.action == "decline" else None,
-    }

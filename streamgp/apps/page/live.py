@@ -18,8 +18,9 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
-from connectors.annotation.desk import Accepted, AnnotationDesk
+from connectors.annotation.desk import AnnotationDesk
 from connectors.annotation.feed import TURN_S, Received, TopicFeed, hand_over
+from connectors.annotation.replies import Accepted
 from connectors.annotation.sender import AnswerSender
 from connectors.topics import BrokerError, Topics
 from connectors.wire.outbound import Outbound

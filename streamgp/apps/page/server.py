@@ -30,17 +30,16 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from connectors.annotation.cards import Card, as_json, request_of
-from connectors.annotation.desk import (
+from connectors.annotation.desk import AnnotationDesk, Past
+from connectors.annotation.own_answers import CannotUndoError
+from connectors.annotation.replies import (
     Accepted,
     Action,
-    AnnotationDesk,
     BadReplyError,
     CardGoneError,
     DifferentBodyError,
-    Past,
     Reply,
 )
-from connectors.annotation.own_answers import CannotUndoError
 from connectors.storage.snapshots import StateError
 from streamgp import __version__
 from streamgp.apps.page.access import (

@@ -11,15 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from connectors.annotation.cards import as_json
-from connectors.annotation.desk import (
-    AnnotationDesk,
-    BadReplyError,
-    CardGoneError,
-    DifferentBodyError,
-    Progress,
-    Reply,
-)
+from connectors.annotation.desk import AnnotationDesk, Progress
 from connectors.annotation.own_answers import CannotUndoError
+from connectors.annotation.replies import BadReplyError, CardGoneError, DifferentBodyError, Reply
 from connectors.wire.codec import decode, encode
 from streamgp.base import Decision, Neighbour
 from streamgp.interactive import (
