@@ -1,4 +1,4 @@
-"""Server of the page: routes, bodies, errors.
+"""Server of the page: its routes.
 
 A Starlette application. Who may come in is the business of `access`; what is asked and answered
 that of the desk. `openapi.json` beside this module describes every route for other clients.
@@ -8,115 +8,55 @@ that of the desk. `openapi.json` beside this module describes every route for ot
 from __future__ import annotations
 
 import asyncio
-import mimetypes
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
-from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Any
 from urllib.parse import quote, unquote
 from zoneinfo import ZoneInfo
 
 import msgspec
-from msgspec import Meta
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from connectors.annotation.cards import Card, as_json, request_of
 from connectors.annotation.desk import AnnotationDesk, Past
-from connectors.annotation.own_answers import CannotUndoError
-from connectors.annotation.replies import (
-    Accepted,
-    Action,
-    BadReplyError,
-    CardGoneError,
-    DifferentBodyError,
-    Reply,
-)
-from connectors.storage.snapshots import StateError
+from connectors.annotation.replies import Accepted, Action, CardGoneError, Reply
 from streamgp import __version__
 from streamgp.apps.page.access import (
-    MAX_BODY,
     MAX_STREAMS,
     Door,
     Guard,
     Refused,
     Traffic,
     json_response,
-    too_large,
 )
+from streamgp.apps.page.bodies import (
+    AnswerBody,
+    NoBody,
+    RenameBody,
+    ReviseBody,
+    SkipBody,
+    read_body,
+)
+from streamgp.apps.page.errors import ERRORS, gone, other_key, refuse
+from streamgp.apps.page.files import static_files
 from streamgp.apps.page.invites import Invites, Person
-from streamgp.apps.page.live import LiveDesk, NotReadyError, NotSavedError
+from streamgp.apps.page.live import LiveDesk
 from streamgp.apps.page.measures import Durations, prometheus
 from streamgp.apps.page.preferences import PreferenceFile, Preferences, pause_of
 from streamgp.apps.page.streams import Herald
 from streamgp.base import Label
 
-BODY_S = 10.0
-"""How long a body may take to come."""
 _FILES = Path(__file__).parent / "static"
 _OPENAPI = Path(__file__).parent / "openapi.json"
-_MAX_NAME = 10_000
-
-Id = Annotated[str, Meta(min_length=1, max_length=_MAX_NAME)]
-AnswerId = Annotated[str, Meta(min_length=1, max_length=200)]
-PlainLabel = bool | int | float | Annotated[str, Meta(min_length=1, max_length=_MAX_NAME)]
-Finite = Annotated[float, Meta(gt=-1e300, lt=1e300)]
-Body = TypeVar("Body", bound=msgspec.Struct)
-
-
-class _Said(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What stands beside an answer; see `connectors.annotation.desk.Reply`."""
-
-    label: PlainLabel | None = None
-    number: Finite | None = None
-    std: Annotated[float, Meta(gt=0, lt=1e300)] | None = None
-    confidence: Annotated[float, Meta(ge=1, le=5)] | None = None
-    response_s: Annotated[float, Meta(ge=0, lt=1e9)] | None = None
-    shown: Annotated[tuple[Annotated[str, Meta(max_length=100)], ...], Meta(max_length=20)] = ()
-    flag: bool = False
-    note: Annotated[str, Meta(max_length=2000)] | None = None
-    why_not: Annotated[str, Meta(max_length=100)] | None = None
-
-
-class AnswerBody(_Said, kw_only=True, forbid_unknown_fields=True):
-    """Body of `POST /api/answers`; how sure it is from 1 (guessed) to 5 (certain)."""
-
-    card: Id
-    answer_id: AnswerId
-    action: Literal["label", "number", "keep", "change", "decline"]
-
-
-class ReviseBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Body of `POST /api/answers/{answer_id}/revise`; one of them."""
-
-    label: PlainLabel | None = None
-    number: Finite | None = None
-
-
-class SkipBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Body of `POST /api/skip`."""
-
-    card: Id
-
-
-class RenameBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Body of `POST /api/labels/rename`."""
-
-    key: Annotated[str, Meta(max_length=_MAX_NAME)] | None
-    old: PlainLabel
-    new: PlainLabel
-
-
-class NoBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Body of a request that says everything in its path: an empty object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +154,7 @@ class Page:
                     routes={route.endpoint: route.path for route in routes},
                 )
             ],
-            exception_handlers=dict.fromkeys((HTTPException, Refused, *_ERRORS), _refuse),
+            exception_handlers=dict.fromkeys((HTTPException, Refused, *ERRORS), refuse),
             lifespan=self._lifespan,
         )
         self.app.router.redirect_slashes = False
@@ -389,7 +329,7 @@ class Page:
         self._check_key(person, card_id)
         card = self._desk.card(person.name, card_id, self._clock())
         if card is None:
-            raise _gone()
+            raise gone()
         self._herald.gave(person, card_id)
         return json_response({"card": self._json_of(card)})
 
@@ -463,7 +403,7 @@ class Page:
         person = person_of(request)
         body = await read_body(request, RenameBody)
         if person.key is not None and body.key != person.key:
-            raise _other_key()
+            raise other_key()
         changed = self._desk.rename(
             person.name,
             body.key,
@@ -491,7 +431,7 @@ class Page:
         person, query = person_of(request), request.query_params
         key = query.get("key") or None
         if person.key is not None and key != person.key:
-            raise _other_key()
+            raise other_key()
         start, end = _day(query.get("day", ""), query.get("tz", "UTC"))
         moments = [
             {
@@ -646,7 +586,7 @@ class Page:
         """Refuse a card of a key that the annotator may not see, as if it did not exist."""
         key, _ = request_of(card_id, keyed=self._settings.keyed)
         if person.key is not None and key != person.key:
-            raise _gone()
+            raise gone()
 
     def _history(self, person: Person) -> list[Past]:
         past = self._desk.history(person.name, self._clock())
@@ -660,7 +600,7 @@ class Page:
         """Return an answer of the annotator's that can be looked back at, None if it cannot."""
         found = [past for past in self._history(person) if past.answer_id == answer_id]
         if not found and person.key is not None:
-            raise _gone()
+            raise gone()
         return found[0] if found else None
 
 
@@ -684,36 +624,6 @@ def person_of(request: Request) -> Person:
     return person
 
 
-async def read_body(request: Request, kind: type[Body]) -> Body:
-    """Return the body of a request.
-
-    Raises
-    ------
-    Refused
-        If it is too large, too slow, or something else than expected.
-
-    """
-    data = bytearray()
-    try:
-        async with asyncio.timeout(BODY_S):
-            async for chunk in request.stream():
-                data += chunk
-                if len(data) > MAX_BODY:
-                    raise too_large()
-    except TimeoutError:
-        raise Refused(
-            408, "too_slow", "the body did not come", f"all of it in {BODY_S:g} s"
-        ) from None
-    except ClientDisconnect:
-        raise Refused(400, "cut_off", "the body has ended early", "all of it") from None
-    try:
-        return msgspec.json.decode(data, type=kind)
-    except msgspec.ValidationError as error:
-        raise Refused(400, "bad_body", str(error), "a body as in /api/openapi.json") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise Refused(400, "bad_json", "the body is no JSON", "a JSON object, in UTF-8") from None
-
-
 NO_PROGRESS: Mapping[str, Any] = {
     "waiting": 0,
     "oldest_s": None,
@@ -726,35 +636,6 @@ NO_PROGRESS: Mapping[str, Any] = {
     "unsent": 0,
 }
 """How far it is while the topics have not been read."""
-
-
-def static_files(directory: Path) -> dict[str, tuple[bytes, str, str]]:
-    """Return the files of a directory by their names: their bytes, their kind, and an ETag.
-
-    They are read once: no request can name anything else.
-    """
-    files = {}
-    for path in sorted(directory.rglob("*")):
-        if path.is_file() and not path.name.startswith("."):
-            data = path.read_bytes()
-            tag = f'"{sha256(data).hexdigest()[:32]}"'
-            files[path.relative_to(directory).as_posix()] = (data, _kind_of(path), tag)
-    return files
-
-
-_KINDS = {
-    ".css": "text/css; charset=utf-8",
-    ".html": "text/html; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".json": "application/json",
-    ".svg": "image/svg+xml",
-    ".webmanifest": "application/manifest+json",
-}
-
-
-def _kind_of(path: Path) -> str:
-    guessed = mimetypes.guess_type(path.name)[0]
-    return _KINDS.get(path.suffix, guessed or "application/octet-stream")
 
 
 def _language(request: Request) -> str:
@@ -774,73 +655,3 @@ def _day(day: str, zone: str) -> tuple[float, float]:
             "day or tz means nothing",
             "day as 2026-11-23, tz as a name of the IANA database, as in Europe/Berlin",
         ) from None
-
-
-# --- errors
-
-
-def _gone() -> Refused:
-    return Refused(409, "card_gone", "this question waits for no answer any more", "the next card")
-
-
-def _other_key() -> Refused:
-    return Refused(403, "other_key", "this invite is for another key", "the key in /api/me")
-
-
-async def _refuse(request: Request, error: Exception) -> Response:
-    """Answer with what an error means to a client."""
-    refused = error if isinstance(error, Refused) else _meaning(error)
-    request.scope["streamgp.error"] = refused.error
-    return refused.response()
-
-
-def _meaning(error: Exception) -> Refused:
-    match error:
-        case HTTPException(status_code=404):
-            return Refused(404, "not_found", "there is nothing here", "/api/openapi.json tells")
-        case HTTPException():
-            return Refused(
-                error.status_code, "http", "this cannot be done here", "/api/openapi.json tells"
-            )
-        case CardGoneError():
-            return _gone()
-        case DifferentBodyError():
-            return Refused(
-                409,
-                "different_body",
-                "another answer came under this answer_id",
-                "an answer_id of its own for each answer",
-            )
-        case BadReplyError():
-            return Refused(400, "bad_reply", error.what, error.expected)
-        case CannotUndoError():
-            return Refused(409, "cannot_undo", str(error), "an answer that still stands")
-        case NotReadyError():
-            return Refused(
-                503,
-                "reading",
-                "the server has just started and reads the topics",
-                "the same request again, soon",
-                retry_after_s=1.0,
-            )
-        case NotSavedError():
-            return Refused(
-                503,
-                "no_broker",
-                "the broker has not confirmed the answer",
-                "the same request again, soon; it counts once",
-                retry_after_s=2.0,
-            )
-        case _:  # StateError
-            return Refused(503, "no_disk", "preferences cannot be kept", "tell who runs this page")
-
-
-_ERRORS: tuple[type[Exception], ...] = (
-    CardGoneError,
-    DifferentBodyError,
-    BadReplyError,
-    CannotUndoError,
-    NotReadyError,
-    NotSavedError,
-    StateError,
-)
