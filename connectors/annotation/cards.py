@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeAlias
 from urllib.parse import quote, unquote
@@ -59,7 +59,8 @@ class Card:
     track
         Where the event was: `[latitude, longitude]` pairs in degrees, None if that is not known.
     examples
-        Of a challenge: the closest earlier examples, at most three, with the features that differ.
+        Of a challenge: the closest earlier examples, at most three, with the features that differ,
+        and the `answer_id` of the annotator's own answer, None where none can be changed.
     previous, following
         The labelled events of the same key just before and after: `event_id`, `label`, `at`.
     lease_until
@@ -166,6 +167,7 @@ class CardMaker:
         labels: Sequence[Label],
         shares: Shares | None,
         lease_until: float | None,
+        changeable: Callable[[str], str | None],
     ) -> Card:
         """Return the card of a question.
 
@@ -181,6 +183,9 @@ class CardMaker:
             What the prediction of its event said, None if that is not known.
         lease_until
             Until when it is kept for them, None if it is not.
+        changeable
+            Returns the id of their answer about an event of the same key, None where there is none
+            that can be changed.
 
         """
         request = question.request
@@ -214,7 +219,7 @@ class CardMaker:
             x=explain.feature_rows(request, self.averages),
             excerpt=request.excerpt,
             track=explain.track(request.x, request.excerpt),
-            examples=[] if challenge is None else self._examples(challenge),
+            examples=[] if challenge is None else self._examples(challenge, changeable),
             previous=_beside(previous),
             following=_beside(following),
             lease_until=lease_until,
@@ -234,12 +239,15 @@ class CardMaker:
         at = challenge.requested_at
         return at if given is None else min(given.answered_at, at)
 
-    def _examples(self, challenge: Challenge) -> list[dict[str, Any]]:
+    def _examples(
+        self, challenge: Challenge, changeable: Callable[[str], str | None]
+    ) -> list[dict[str, Any]]:
         found = explain.examples(challenge, self.averages)
         for one in found:
             event_id = one["event_id"]
             moment = None if event_id is None else self.timeline.find(challenge.key, event_id)
             one["when"] = None if moment is None else moment.occurred_at
+            one["answer_id"] = None if event_id is None else changeable(event_id)
         return found
 
 

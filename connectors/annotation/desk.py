@@ -514,6 +514,13 @@ class AnnotationDesk:
         """Return the last ten answers of an annotator that stand, the newest first."""
         return [self._past(answer, now) for answer in self._inbox.latest(annotator, N_PAST)]
 
+    def past(self, annotator: str, answer_id: str, now: float) -> Past | None:
+        """Return an answer of an annotator by its id, None if it is not known here."""
+        try:
+            return self._past(self._own_answer(annotator, answer_id), now)
+        except CannotUndoError:
+            return None
+
     def timeline(self, key: str | None, day_start: float, day_end: float) -> list[Moment]:
         """Return what was answered about the events of a key in a span of time, end excluded."""
         return self._inbox.timeline.between(key, day_start, day_end)
@@ -613,12 +620,19 @@ class AnnotationDesk:
     def _card(self, question: Question, annotator: str, now: float) -> Card:
         request = question.request
         is_mine = self._holder(question, now) == annotator
+
+        def changeable(event_id: str) -> str | None:
+            answer = self._inbox.standing(annotator, (request.key, event_id))
+            past = None if answer is None else self._past(answer, now)
+            return past.answer_id if past is not None and past.can_change else None
+
         return self._cards.card(
             question,
             annotator,
             labels=self.labels(request.key),
             shares=self._shares.get((request.key, request.event_id)),
             lease_until=self._leases[key_of(question)][1] if is_mine else None,
+            changeable=changeable,
         )
 
     def _own_answer(self, annotator: str, answer_id: str) -> Answer:

@@ -405,6 +405,11 @@ class AnnotationInbox:
         own = self._own.get(annotator)
         return [] if own is None else own.latest(n)
 
+    def standing(self, annotator: str, event: EventKey) -> Answer | None:
+        """Return the last answer of an annotator about an event, None if none stands."""
+        own = self._own.get(annotator)
+        return None if own is None else own.standing(event)
+
     # --- inside
 
     def _whose(self, annotator: str | None) -> OwnAnswers:

@@ -242,6 +242,11 @@ class OwnAnswers:
         lasts = [self._own(t)[-1] for t in self._threads.values() if not self._is_undone(t)]
         return nlargest(n, lasts, key=lambda answer: answer.answered_at)
 
+    def standing(self, event: EventKey) -> Answer | None:
+        """Return the last answer about an event, None if there is none that stands."""
+        thread = self._threads.get(event)
+        return None if thread is None or self._is_undone(thread) else self._own(thread)[-1]
+
     def forget(self, event: EventKey, at: float) -> bool:
         """Forget what was said about an event until a moment; return whether that was all."""
         if max(self._threads[event].at) <= at:

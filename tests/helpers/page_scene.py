@@ -172,7 +172,13 @@ def challenge(n: int, *, at: float, key: str = "ann", **fields: Any) -> Challeng
         Neighbour(event_id=f"known{i}", x={**x, "light": x["light"] + i + 1.0}, y=y, distance=1.0)
         for i, y in enumerate(("study", "study", "hall"))
     ]
-    given: dict[str, Any] = {"given": "hall", "suggested": "study", "annotator": "ann", **fields}
+    given: dict[str, Any] = {
+        "given": "hall",
+        "suggested": "study",
+        "annotator": "ann",
+        "neighbours": tuple(near),
+        **fields,
+    }
     return Challenge(
         request_id=f"e{n}/challenge/1",
         event_id=f"e{n}",
@@ -183,6 +189,5 @@ def challenge(n: int, *, at: float, key: str = "ann", **fields: Any) -> Challeng
         threshold=0.1,
         requested_at=at + n / 1000.0,
         probability_wrong=0.87,
-        neighbours=tuple(near),
         **given,
     )

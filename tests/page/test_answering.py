@@ -14,7 +14,7 @@ import pytest
 
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.wire.outbound import Outbound
-from streamgp.base import Decision
+from streamgp.base import Decision, Neighbour
 from streamgp.interactive.messages import Event, Prediction
 from tests.helpers.page_scene import (
     MAIN,
@@ -471,6 +471,25 @@ def test_earlier_answer_is_changed_in_the_strip(scene: PageScene, look: Look) ->
     until(lambda: [one.y for one in scene.answers()] == ["bathroom", "study"])
     assert scene.answers()[1].supersedes == scene.answers()[0].answer_id
     expect(page.locator(".past-answer").first).to_contain_text("study")
+
+
+def test_closest_example_is_corrected_though_its_answer_is_not_among_the_last(
+    scene: PageScene, look: Look
+) -> None:
+    ask(scene, 12)
+    scene.start()
+    page = look()
+    for _ in range(12):
+        press(page, "1")
+    all_sent(page)
+    near = Neighbour(event_id="e0", x=features(0), y="bathroom", distance=1.0)
+    scene.write(challenge(11, at=time.time(), neighbours=(near,), given="bathroom"))
+    page.get_by_role("button", name="Correct the example bathroom").click()
+    page.get_by_role("dialog").get_by_role("button", name="study").click()
+    until(lambda: len(scene.answers()) == 13)
+    first, last = scene.answers()[0], scene.answers()[-1]
+    assert (last.event_id, last.y, last.supersedes) == ("e0", "study", first.answer_id)
+    expect(page.locator(f'{CARD}[data-kind="challenge"]')).to_be_visible()
 
 
 def test_number_is_answered_with_how_exact_it_is(scene: PageScene, look: Look) -> None:

@@ -331,7 +331,7 @@ class Page:
         if card is None:
             raise gone()
         self._herald.gave(person, card_id)
-        return json_response({"card": self._json_of(card)})
+        return json_response({"card": self._json_of(card, person)})
 
     async def skip(self, request: Request) -> Response:
         """Put a card behind all others."""
@@ -550,16 +550,21 @@ class Page:
             ahead = desk.peek(person.name, now, after=card.id, only_key=person.key)
         self._herald.gave(person, *(each.id for each in (card, ahead) if each is not None))
         return {
-            "next": None if card is None else self._json_of(card),
-            "ahead": None if ahead is None else self._json_of(ahead),
+            "next": None if card is None else self._json_of(card, person),
+            "ahead": None if ahead is None else self._json_of(ahead, person),
             "pause": pause,
             "progress": self.progress(person),
         }
 
-    def _json_of(self, card: Card) -> dict[str, Any]:
+    def _json_of(self, card: Card, person: Person) -> dict[str, Any]:
         """Return a card as clients get it."""
         truth = self._settings.truth
-        return as_json(card) if truth is None else {**as_json(card), "truth": truth(card.event_id)}
+        examples = [
+            {**one, "answer_id": one["answer_id"] and client_id(one["answer_id"], person.name)}
+            for one in card.examples
+        ]
+        found = {**as_json(card), "examples": examples}
+        return found if truth is None else {**found, "truth": truth(card.event_id)}
 
     def _accept(
         self,
@@ -597,11 +602,11 @@ class Page:
         ]
 
     def _own(self, person: Person, answer_id: str) -> Past | None:
-        """Return an answer of the annotator's that can be looked back at, None if it cannot."""
-        found = [past for past in self._history(person) if past.answer_id == answer_id]
-        if not found and person.key is not None:
+        """Return an answer of the annotator's, None if it is not known."""
+        past = self._desk.past(person.name, answer_id, self._clock())
+        if person.key is not None and (past is None or past.key != person.key):
             raise gone()
-        return found[0] if found else None
+        return past
 
 
 def client_id(answer_id: str, annotator: str) -> str:

@@ -243,6 +243,8 @@ def test_an_invite_for_a_key_shows_nothing_else(served: Served, invites: Invites
     assert browser.post("/api/labels/rename", rename).body["error"] == "other_key"
     assert answers(served.topics) == []
     assert browser.answer("q/other/label", "hall", "b1").status == 200
+    assert browser.post("/api/answers/b1/revise", {"label": "den"}).status == 200
+    assert browser.post("/api/answers/b2/revise", {"label": "den"}).body["error"] == "card_gone"
 
 
 def test_revoking_works_at_once_also_on_an_open_stream(served: Served, invites: Invites) -> None:

@@ -554,9 +554,20 @@ def test_a_challenge_says_who_gave_the_label_and_shows_what_differs() -> None:
         ("e5", "study", 50.0), ("e6", "study", None), ("e7", "study", None),
     ]  # fmt: skip
     assert card.examples[0]["x"] == [{"name": "noise", "value": 5.0, "differs": True}]
+    assert [one["answer_id"] for one in card.examples] == ["page/ann/c0", None, None]
     other = desk.card("bob", card.id, 151.0)
     assert other is not None
     assert (other.given_by, other.lease_until) == ("ann", None)
+    assert [one["answer_id"] for one in other.examples] == [None, None, None]
+    revised = desk.revise("ann", "page/ann/c0", "hall", 152.0).answer
+    again = desk.card("ann", card.id, 153.0)
+    assert again is not None
+    assert revised is not None
+    assert again.examples[0]["answer_id"] == revised.answer_id
+    desk.undo("ann", revised.answer_id, 154.0)
+    undone = desk.card("ann", card.id, 155.0)
+    assert undone is not None
+    assert undone.examples[0]["answer_id"] is None
     assert as_json(card)["previous"] == {"event_id": "e5", "label": "study", "at": 50.0}
 
 

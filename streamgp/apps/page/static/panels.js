@@ -203,7 +203,10 @@ function differenceCell(value, here) {
 }
 
 function correction(example, card, desk) {
-  const past = desk.past().find((one) => one.event_id === example.event_id && one.key === card.key);
+  // The last answers come first: they know what was corrected since the card came.
+  const last = desk.past().find((one) => one.event_id === example.event_id && one.key === card.key);
+  const named = example.answer_id ? { ...example, key: card.key, labels: card.labels, at: example.when } : undefined;
+  const past = last?.can_change ? last : named;
   if (past === undefined) return null;
   return button(text("examples.correct"), {
     class: "quiet small",
