@@ -118,9 +118,10 @@ def without_times(table: str) -> list[str]:
 
 def test_command_lines_are_those_that_were_promised():
     lines = [code.strip() for kind, code in BLOCKS if kind == "bash"]
-    assert lines[:2] == [
+    assert lines[:3] == [
         "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/streamgp demo",
         'python3 -m venv .venv && .venv/bin/pip install -e ".[test]" && .venv/bin/pytest -n auto',
+        'python3 -m venv .venv && .venv/bin/pip install ".[page]" && .venv/bin/streamgp demo --page',
     ]
 
 
