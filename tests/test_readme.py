@@ -118,10 +118,11 @@ def without_times(table: str) -> list[str]:
 
 def test_command_lines_are_those_that_were_promised():
     lines = [code.strip() for kind, code in BLOCKS if kind == "bash"]
+    install = "python3 -m venv .venv && .venv/bin/pip install"
     assert lines[:3] == [
-        "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/streamgp demo",
-        'python3 -m venv .venv && .venv/bin/pip install -e ".[test]" && .venv/bin/pytest -n auto',
-        'python3 -m venv .venv && .venv/bin/pip install ".[page]" && .venv/bin/streamgp demo --page',
+        f"{install} . && .venv/bin/streamgp demo",
+        f'{install} -e ".[test]" && .venv/bin/pytest -n auto',
+        f'{install} ".[page]" && .venv/bin/streamgp demo --page',
     ]
 
 
