@@ -570,7 +570,9 @@ class ChallengeView extends View {
     const label = labelNode(card.suggested, { class: "label suggested" });
     if (typeof card.std === "number") return parts("challenge.number", { label, std: number(card.std, 3) });
     if (typeof card.suggested_share !== "number") return parts("challenge.earlier", { label });
-    return parts("challenge.earlier.share", { label, share: likelihood(card.suggested_share) });
+    // Below a half, "earlier examples were" would contradict the number beside it.
+    const words = card.suggested_share < 0.5 ? "challenge.perhaps.share" : "challenge.earlier.share";
+    return parts(words, { label, share: likelihood(card.suggested_share) });
   }
 
   get isOfNumbers() {
