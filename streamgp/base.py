@@ -257,7 +257,7 @@ class Neighbour:
     distance: float
 
 
-# --- What is asked of any budget, whoever made it; those of `streamgp.budgets` are some.
+# --- Protocol of a budget; `streamgp.budgets` has implementations.
 
 
 @runtime_checkable
@@ -268,10 +268,10 @@ class Budget(Protocol):
         """Whether the question may be asked now; changes nothing."""
 
     def note(self, decision: Decision, asked: bool, now: float) -> None:
-        """Take note of an event, once each, and of whether it was asked about."""
+        """Record an event, once each, and whether it was asked about."""
 
     def refund(self, now: float) -> None:
-        """Take note that a question ended without an answer.
+        """Record that a question ended without an answer.
 
         A budget that takes `asked_at` as well hears when the question was asked, if that is known.
         """

@@ -152,7 +152,7 @@ def interactive_val_score(
         predictions, are refused.
     annotator
         Who answers. None stands for one who answers at once and never errs. For numbers take
-        `SimulatedMeasurer`. Which numbers count as wrong is told in `docs/numbers.md`.
+        `SimulatedMeasurer`. For which numbers count as wrong see `docs/numbers.md`.
     moment
         Time of an event, in seconds or as a date and time (taken as UTC if it names no zone): a
         feature's name or a function of `x`. None stands for the number of the event.
@@ -222,7 +222,7 @@ def interactive_val_score(
     n = 0
     for x, y, *_ in dataset:
         # The loop keeps x; a dataset may hand out the same dictionary again, refilled.
-        truth = None if y != y else y  # NaN, as tables write it: nobody knows the label
+        truth = None if y != y else y  # NaN, as tables write it: unknown label
         event = Event(event_id=str(n), x=dict(x), occurred_at=_moment_of(x, n, moment), truth=truth)
         game.play(event)
         n += 1

@@ -173,7 +173,7 @@ class Columns:
 
 
 class ColumnsWithGaps(Columns):
-    """Columns for whoever can tell a missing number from 0: it is NaN. A missing text is 0.
+    """Columns for callers that distinguish a missing number from 0: it is NaN. A missing text is 0.
 
     Examples
     --------

@@ -23,12 +23,12 @@ from streamgp.query.criteria import probabilities
 from streamgp.query.equal_error import EqualErrorRounds
 from streamgp.query.strategies import AskRule, LearningAskRule
 
-# --- What a rule may offer beside its decisions, where it is asked in rounds.
+# --- Optional methods of a rule that decides in rounds.
 
 
 @runtime_checkable
 class RoundRule(Protocol):
-    """A rule that is told of the end of each round."""
+    """A rule that is notified at the end of each round."""
 
     def next_round(self) -> None:
         """Begin the next round."""
@@ -43,7 +43,7 @@ class ThresholdRule(Protocol):
         """Threshold that a score has to exceed."""
 
 
-# --- How a pool is played: what is known at first, how much is drawn, what is learned again.
+# --- Settings of pool-based learning: first labels, draws per round, relearning.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +109,7 @@ def plan_of(
     )
 
 
-# --- What a classifier believes of events that are known beforehand, many at once where it can.
+# --- Beliefs of a classifier about known events, in batches where it can.
 
 
 class Beliefs:

@@ -32,10 +32,10 @@ class Scaling(Protocol):
     """Transformation of features before they reach the learner."""
 
     def observe(self, x: Features) -> bool:
-        """Take note of an event, once each; True if the learner must be rebuilt."""
+        """Update with an event, once each; return whether the learner must be rebuilt."""
 
     def learn(self, x: Features, y: Label) -> None:
-        """Take note of a label, for transformers that use it."""
+        """Update with a label, for transformers that use it."""
 
     def transform(self, x: Features) -> Features:
         """Return the features as the learner sees them; changes nothing."""
@@ -113,7 +113,7 @@ class StandardScaling:
         return {**self.__dict__, "_in_use": None}
 
     def observe(self, x: Features) -> bool:
-        """Take note of an event; True if the statistics in use have changed.
+        """Update with an event; True if the statistics in use have changed.
 
         Raises
         ------
@@ -219,7 +219,7 @@ class RobustScaling(StandardScaling):
     """Scale by median and interquartile range instead: for numbers of which some are wild.
 
     One answer that took half an hour, for lunch was ready, would make all others the same to
-    somebody who divides by a standard deviation.
+    users who divide by a standard deviation.
 
     Examples
     --------
@@ -292,13 +292,13 @@ class PipelineScaling:
         self._heard: list[list[Any]] = []
 
     def observe(self, x: Features) -> bool:
-        """Take note of an event; True if the transformers in use have been renewed.
+        """Update with an event; True if the transformers in use have been renewed.
 
         If a transformer raises, nothing is noted.
         """
         x = _without_nan(x)
         if self._n < self.warm_up:
-            # On a copy: a transformer that raises may have taken note of half an event.
+            # On a copy: a transformer that raises may have learned half an event.
             live = copy.deepcopy(self._live)
             seen: Any = x
             for transformer in live:
@@ -338,7 +338,7 @@ class PipelineScaling:
         return seen  # type: ignore[no-any-return]
 
     def state(self) -> State:
-        """Return the events and labels of the warm-up, from which transformers are made anew."""
+        """Return the events and labels of the warm-up, from which transformers are rebuilt."""
         return {
             "n": self._n,
             "heard": [[plain_features(x), *rest] for x, *rest in self._heard],

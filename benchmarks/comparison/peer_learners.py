@@ -53,7 +53,7 @@ BUILDERS: dict[str, Callable[[int], base.Classifier]] = {
 
 
 class _Refitted(base.Classifier):  # type: ignore[misc]
-    """A regression of the classes' indicators, fitted anew whenever the number of labels doubled.
+    """A regression of the classes' indicators, refitted whenever the number of labels doubled.
 
     It begins with the kernel and noise of `GPClassifier()`.
     """

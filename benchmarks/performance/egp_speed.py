@@ -47,7 +47,7 @@ Build = Callable[[int], Any]
 
 
 class RefittedGP:
-    """scikit-learn's exact Gaussian process, fitted anew whenever there are a tenth more examples.
+    """scikit-learn's exact Gaussian process, refitted whenever there are a tenth more examples.
 
     Parameters
     ----------

@@ -3,7 +3,7 @@
 An event: `InteractiveLoop.on_event` around `SkepticalClassifier(GPClassifier())` that holds 200
 examples of 20 features and 10 classes (observe, scale, predict, decide, make the messages, a label
 request among them every other time), minus `GPClassifier.predict_proba_one` of the same scaled
-event by a copy of the learner, which has to solve for it anew. An answer: from the answer to the
+event by a copy of the learner, which has to solve for it again. An answer: from the answer to the
 message that says it is learned, minus `GPClassifier.learn_one` by that copy; nothing is challenged.
 Both sides are timed in turns; shown are medians.
 

@@ -1,1 +1,8 @@
-"""Messages as bytes: JSON, records of a broker, and why bytes are no message."""
+"""Messages as bytes: JSON, records of a broker, and why bytes are no message.
+
+- `codec`: messages <-> JSON; `explain`: error texts for malformed bytes.
+- `inbound`: records -> inputs of the loop; `outbound`: messages -> records.
+- `state_records`: records of the topics `state` and `consensus`.
+- `record_lines`: records as lines of JSON, for files and pipes.
+
+"""

@@ -1,6 +1,6 @@
 """Console of the programs: progress, signals, exit codes, wording.
 
-Progress goes to stderr, and only to a terminal: a log file of a hundred bars helps nobody.
+Progress goes to stderr, and only to a terminal: a log file of a hundred bars is of no use.
 
 """
 
@@ -87,7 +87,7 @@ def steady(stream: TextIO) -> TextIO:
 
 
 def tell(line: str) -> None:
-    """Write a line to stderr; where nobody can read it any more, that is no error.
+    """Write a line to stderr; a closed stderr is no error.
 
     It may quote what comes from outside: a path, a column, a reason.
     """
@@ -101,17 +101,17 @@ def confirm(question: str) -> bool:
     Raises
     ------
     click.ClickException
-        If there is nobody to answer.
+        If stdin is no terminal, so that no user can answer.
 
     """
     if sys.stdin is None:
-        raise click.ClickException(f"nobody is there to be asked: {question} Give --yes")
+        raise click.ClickException(f"no terminal to ask at: {question} Give --yes")
     click.echo(f"{printable(question)} [y/N]: ", nl=False)
     answer = sys.stdin.readline()
     if not answer.endswith("\n") or not sys.stdin.isatty():
         click.echo()
     if not answer:
-        raise click.ClickException("nobody has answered; give --yes to go on without being asked")
+        raise click.ClickException("no answer; give --yes to go on without being asked")
     return answer.strip().lower() in ("y", "yes")
 
 
@@ -169,10 +169,10 @@ class StatusLine:
             self._stream.flush()
 
 
-# --- How a running command is asked to stop: politely by one signal, at once by a second.
+# --- Signals to a running command: the first ends it orderly, the second at once.
 #
 # The first SIGTERM, SIGINT or SIGHUP (the terminal was closed) sets a flag, which the command
-# looks at between two batches. Whoever sends another one does not want to wait any longer.
+# looks at between two batches. A second signal means: do not wait any longer.
 
 
 # A terminal sends Ctrl-C to all processes, and a supervisor may pass it on: one wish, two signals.
@@ -189,7 +189,7 @@ class Stop:
     Parameters
     ----------
     tell
-        Told the name of the first signal, once, where somebody asks whether to stop: a signal comes
+        Called with the name of the first signal, once, when the stop is checked: a signal comes
         in the middle of anything, where nothing can be written.
 
     Attributes
@@ -319,9 +319,9 @@ def aligned(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:
     )
 
 
-# --- How a command ends, for whoever watches over the process.
+# --- Exit statuses, for the supervisor of the process.
 #
-# 65, 70 and 75 are those of `sysexits.h`; 76 is told apart from 75 because it must not be
+# 65, 70 and 75 are those of `sysexits.h`; 76 differs from 75 because it must not be
 # answered by starting the worker again.
 
 

@@ -87,7 +87,7 @@ class RowRead:
     share: float
 
 
-class Feeder:
+class EventProducer:
     """Sends rows to the events topic.
 
     Parameters
@@ -144,12 +144,12 @@ class Feeder:
         self._start: tuple[float, float] | None = None
 
     def run(self, rows: Iterator[RowRead], should_stop: Callable[[], bool], say: Say) -> None:
-        """Send rows until there are no more, or somebody wants an end.
+        """Send rows until there are no more, or `stop` returns true.
 
         Raises
         ------
         BrokerError
-            If the broker is lost; what is safe is told by `safe`.
+            If the broker is lost; `safe` is the last row written.
         TableError
             If a log is damaged; what came before is sent.
 
@@ -284,20 +284,20 @@ def send_logs(
         stop = stack.enter_context(Stop())
         started_at = time.monotonic()
         writer = deployment.topics.writer(PROGRAM)
-        feeder = Feeder(writer, pace, keyed=deployment.config.worker.keyed, n_taught=teach)
-        feeder.last = feeder.safe = first - 1
+        producer = EventProducer(writer, pace, keyed=deployment.config.worker.keyed, n_taught=teach)
+        producer.last = producer.safe = first - 1
         notes.show()
         try:
             with _shown() as say:
-                feeder.run(rows, stop, say)
+                producer.run(rows, stop, say)
             writer.close()
         except (BrokerError, TableError) as error:
             with suppress(BrokerError):
                 writer.close()
-            _say_rejected(feeder)
-            return _cut_by(error, feeder, first)
-        _say_rejected(feeder)
-        return _end(feeder, stop, first, time.monotonic() - started_at)
+            _say_rejected(producer)
+            return _cut_by(error, producer, first)
+        _say_rejected(producer)
+        return _end(producer, stop, first, time.monotonic() - started_at)
 
 
 def _rows(
@@ -363,33 +363,33 @@ def _shown() -> Iterator[Say]:
         yield lambda text, _share: line.show(lambda: text)
 
 
-def _say_rejected(feeder: Feeder) -> None:
-    for reason in feeder.reasons:
+def _say_rejected(producer: EventProducer) -> None:
+    for reason in producer.reasons:
         tell(f"rejected {reason}")
-    more = feeder.n_rejected - len(feeder.reasons)
+    more = producer.n_rejected - len(producer.reasons)
     if more:
         tell(f"rejected {number(more, 'more row')}")
 
 
-def _end(feeder: Feeder, stop: Stop, first: int, seconds: float) -> int:
-    rejected = f", {number(feeder.n_rejected, 'row')} rejected" if feeder.n_rejected else ""
-    span = f" (rows {first} to {feeder.last})" if feeder.last >= first else ""
-    tell(f"{number(feeder.n_sent, 'event')} sent{span}{rejected} in {seconds:.1f} s")
+def _end(producer: EventProducer, stop: Stop, first: int, seconds: float) -> int:
+    rejected = f", {number(producer.n_rejected, 'row')} rejected" if producer.n_rejected else ""
+    span = f" (rows {first} to {producer.last})" if producer.last >= first else ""
+    tell(f"{number(producer.n_sent, 'event')} sent{span}{rejected} in {seconds:.1f} s")
     if stop():
-        tell(f"interrupted; go on with --from {feeder.last + 1}")
+        tell(f"interrupted; go on with --from {producer.last + 1}")
         return status_of(stop.signal)
-    if not feeder.n_sent and feeder.n_rejected:
+    if not producer.n_sent and producer.n_rejected:
         tell("Error: no row could be read; see the reasons above")
         return WRONG_USE
     return DONE
 
 
-def _cut_by(error: BrokerError | TableError, feeder: Feeder, first: int) -> int:
+def _cut_by(error: BrokerError | TableError, producer: EventProducer, first: int) -> int:
     if isinstance(error, TableError):
-        tell(f"Error: {error} (sent what came before it, rows {first} to {feeder.last})")
+        tell(f"Error: {error} (sent what came before it, rows {first} to {producer.last})")
         return WRONG_USE
     tell(
-        f"Error: {' '.join(str(error).split())}; rows up to {feeder.safe} are safe, go on with "
-        f"--from {feeder.safe + 1}"
+        f"Error: {' '.join(str(error).split())}; rows up to {producer.safe} are safe, go on with "
+        f"--from {producer.safe + 1}"
     )
     return LOST_BROKER

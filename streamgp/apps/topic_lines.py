@@ -120,7 +120,7 @@ def _writing(there: Deployment) -> Iterator[_LineSender]:
     try:
         yield _LineSender(writer.send, writer.flush)
     finally:
-        with suppress(BrokerError):  # which was told, or there is nothing left to write
+        with suppress(BrokerError):  # which was reported, or there is nothing left to write
             writer.close()
 
 

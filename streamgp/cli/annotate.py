@@ -79,7 +79,7 @@ def annotate(
 
     CONFIG.toml is that of the workers. Everything that was asked and answered so far is read first:
     you can leave at any time and go on anywhere, and several people can answer at once. What
-    somebody has answered is not asked again.
+    already answered is not asked again.
 
     On a terminal a key answers: each label has one, / searches where there are many, d is "don't
     know", s skips, u takes the last answer back, n lets you type a new label, r renames one, ?

@@ -212,7 +212,7 @@ def _draw(runs: list[LearnerRun], picture: Path | None) -> None:
         message = f"cannot draw {path}: {error.strerror}"
         if picture is not None:
             raise click.ClickException(message) from None
-        click.echo(f"No picture: {message}", err=True)  # nobody asked for this one
+        click.echo(f"No picture: {message}", err=True)  # this picture was not requested
         return
     click.echo(f"Learning curves: {path}")
 

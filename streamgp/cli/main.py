@@ -35,12 +35,12 @@ from streamgp.config.validation import ConfigError
 
 
 class _UnreadError(Exception):
-    """Nobody reads the output any more."""
+    """The reader of the output has gone."""
 
 
 @contextmanager
 def _noticing() -> Iterator[None]:
-    """Notice that nobody reads on, before click or rich do: they end the process with status 1."""
+    """Detect a closed pipe before click or rich do: they end the process with status 1."""
     try:
         yield
     except BrokenPipeError:
@@ -137,7 +137,7 @@ def cli() -> None:
 
     Exit status: 0 done, 2 wrong use or unreadable input (one line on stderr says what),
     75 a broker that cannot be reached, 130 ended by Ctrl-C (what was done so far is kept), 141
-    nobody reads the output any more. `streamgp run` has more of them, see its --help.
+    the reader of the output has gone. `streamgp run` has more of them, see its --help.
     """
 
 
@@ -198,7 +198,7 @@ def _fix_hashes() -> None:
 
 
 def _flush_quietly() -> None:
-    """Write out what is left; a reader that has gone (`| head`) is told by the status alone."""
+    """Write out what is left; a reader that has gone (`| head`) shows in the status alone."""
     unread = False
     for stream in (sys.stdout, sys.stderr):
         if stream is None:  # closed by the shell: `>&-`

@@ -179,9 +179,9 @@ def rebuild(
     what the new one could not learn, and what it costs. Nothing is changed by that, and workers may
     run meanwhile.
 
-    With --take-over the new learners replace the old ones. Open questions stay open; budgets begin
-    anew. Stop all workers first; afterwards put what is in NEW.toml into CONFIG.toml and start them
-    again. If it is cut, workers refuse to start until it was run again.
+    With --take-over the new learners replace the old ones. Open questions stay open; budgets start
+    over. Stop all workers first; afterwards put what is in NEW.toml into CONFIG.toml and restart
+    them. If it is cut, workers refuse to start until it was run again.
 
     \b
     Examples:
@@ -193,7 +193,7 @@ def rebuild(
     rebuild_learners(config_file, learner_file, take_over=take_over, yes=yes, broker=broker)
 
 
-# --- The command `streamgp recover`: state that was lost, made anew from the labels learned.
+# --- The command `streamgp recover`: lost state, rebuilt from the labels learned.
 
 
 @click.command()
@@ -201,7 +201,7 @@ def rebuild(
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @broker_option
 def recover(config_file: Path, yes: bool, broker: str | None) -> None:
-    """Make the topic `state` anew from the topic `consensus`.
+    """Rebuild the topic `state` from the topic `consensus`.
 
     CONFIG.toml is that of the workers. When `state` was deleted, emptied, cut or put back from an
     older copy, workers refuse to run: they would number what they learn from 1 again. Stop them
@@ -210,7 +210,7 @@ def recover(config_file: Path, yes: bool, broker: str | None) -> None:
 
     Labels, their order and their corrections come back exactly. Learners are taught once more, and
     may predict a little differently: their scaling has seen labelled events only. Sequence numbers
-    that were given twice, by workers that went on without state, are given anew in the order of
+    that were given twice, by workers that went on without state, are assigned again in the order of
     writing. Learners whose state is whole are left as they are.
 
     If it is cut, workers refuse to start until it was run again. `consensus` itself, once lost,
@@ -260,7 +260,7 @@ def forget(place: Path, key: str, yes: bool, wait_s: float, broker: str | None) 
     that column. Removed are the learner of that key and all its labels, questions and answers; its
     share of every count; and, where the run was written to a directory with --out, its lines in
     the message files and its results in summary.json. The replay must not be running. The log
-    itself is not touched, nor are pages made by --report, nor copies that somebody made of DIR.
+    itself is not touched, nor are pages made by --report, nor copies made of DIR.
     The same `streamgp replay` command goes on afterwards; if `forget` is cut, run it again first.
 
     With CONFIG.toml, the configuration of `streamgp run`, KEY is the key of the person's events.
@@ -278,7 +278,7 @@ def forget(place: Path, key: str, yes: bool, wait_s: float, broker: str | None) 
 
     \b
     Exit status, beside those of every command:
-      3  the worker was told, and has not done it yet
+      3  the worker has the request, and has not done it yet
     """
     if place.is_file():
         from streamgp.apps.maintenance.forget import forget_in_topics

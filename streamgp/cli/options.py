@@ -49,7 +49,7 @@ target_option = click.option(
 """What is predicted, for every command that reads labels."""
 
 
-# --- What the options of several commands may hold.
+# --- Parameter types of several commands.
 
 
 # 30 000 years, as for the settings: no sum of times leaves the numbers.
@@ -109,7 +109,7 @@ def path_to(what: str) -> Callable[[click.Context, click.Parameter, str | None],
     return path
 
 
-# --- How an annotator is called.
+# --- Name of the annotator.
 
 
 MAX_ANNOTATOR = 100
@@ -130,7 +130,7 @@ def annotator_name(
 
 
 def login_name() -> str:
-    """Return the name that somebody is logged in with, or a number where there is none."""
+    """Return the user's login name, or a number where there is none."""
     try:
         name = getpass.getuser().strip()
     except (KeyError, OSError):

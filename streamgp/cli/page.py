@@ -81,7 +81,7 @@ def address_of(bind: str, **how: Any) -> Address:
 @click.option(
     "--plain-http",
     is_flag=True,
-    help="Let others reach it without TLS: for a private network only, in which nobody listens.",
+    help="Let others reach it without TLS: for a private network only, without eavesdroppers.",
 )
 @click.option(
     "--host",
@@ -119,7 +119,7 @@ def page(
 ) -> None:
     """Let people answer label requests and challenges in a browser.
 
-    CONFIG.toml is that of the workers. Whoever opens a link of `streamgp invite` may answer; with
+    CONFIG.toml is that of the workers. Anyone with a link of `streamgp invite` may answer; with
     --as NAME everybody at this machine may, under that name. Several people can answer at once: a
     question is kept for one of them for a minute. What is answered is in the topic before the
     browser is told so; a browser that was not told sends it again, and it counts once.

@@ -19,7 +19,7 @@ from streamgp.config.settings import Config
     "--label",
     metavar="COLUMN",
     help="Column that holds the true label. Required, here "
-    "or in the configuration file. An empty cell is an event that nobody can label.",
+    "or in the configuration file. An empty cell is an event without a known label.",
 )
 @click.option(
     "--time",
@@ -158,7 +158,7 @@ def replay(
         check_report(report, out=out, read=[log, *([config_file] if config_file else [])])
     from streamgp.apps.replay.run import replay_log
 
-    # Whatever is wrong with the learner stands in the file: no option speaks of it.
+    # Errors about the learner name the file: no option sets it.
     click.get_current_context().exit(
         replay_log(
             log,

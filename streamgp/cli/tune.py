@@ -49,7 +49,7 @@ def _numbers(
     metavar="NAME=VALUE,...",
     multiple=True,
     help="Who gives the labels, as for replay: error_rate=0.2 makes every fifth label that is "
-    "learned wrong. In a search nobody waits, and nobody is challenged: delay and stubborn are for "
+    "learned wrong. A search has no delays and no challenges: delay and stubborn are for "
     "--compare.",
 )
 @click.option(
@@ -138,7 +138,7 @@ def tune(
     Every configuration goes through the log: each event is predicted before its label is learned.
     The table shows the share of right predictions, the mean negative logarithm of the probability
     of the true label (one below 1 % counts as 1 %), and the time; the best comes first. What is
-    compared are learners that are told every label. What questions and challenges make of them,
+    compared are learners that learn every label. What questions and challenges make of them,
     --compare shows.
 
     LOG is what `streamgp replay` reads. Ctrl-C ends the search with the best so far.

@@ -37,7 +37,7 @@ class ErrorRate:
         return (1.0 + self.sum) / (5.0 + self.n)
 
     def note(self, w: float) -> None:
-        """Take note of one answer that was wrong with probability `w`."""
+        """Record one answer that was wrong with probability `w`."""
         self.n += 1
         self.sum += w
 
@@ -95,7 +95,7 @@ class ErrorScale(ErrorRate):
         return (_AS_EXPECTED + self.squares) / (_AS_EXPECTED + self.weight)
 
     def note_deviation(self, z2: float, w: float) -> None:
-        """Take note of a squared deviation of an answer that was wrong with probability `w`."""
+        """Record a squared deviation of an answer that was wrong with probability `w`."""
         self.squares += (1.0 - w) * min(z2, _LARGEST * self.scatter)
         self.weight += 1.0 - w
 

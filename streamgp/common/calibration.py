@@ -1,4 +1,4 @@
-"""Confidences of right and of wrong predictions: how well the two are told apart, and where.
+"""Confidences of right and of wrong predictions: how well the two are separated, and where.
 
 The curve that tells has, for every confidence, the share of the wrong predictions that are less
 confident on one axis and the share of the right ones that are not on the other. Nothing is asked
@@ -19,7 +19,7 @@ from streamgp.common.validation import check_whole
 Cell: TypeAlias = tuple[float, float]
 """How many right and how many wrong predictions are about equally confident."""
 
-# Uncertainties below this are all the same: nobody can tell such probabilities from 0.
+# Uncertainties below this are all the same: such probabilities are indistinguishable from 0.
 _LEAST_OCTAVE = -64
 
 
@@ -226,7 +226,7 @@ def _sums(cells: Sequence[Cell]) -> Cell:
     return sum(right for right, _ in cells), sum(wrong for _, wrong in cells)
 
 
-# --- How often forecasts came true: counts by their probability, for reliability diagrams.
+# --- Frequencies of outcomes by their forecast probability, for reliability diagrams.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -179,7 +179,7 @@ def _blas_libraries() -> Sequence[Any]:
     from threadpoolctl import ThreadpoolController
 
     found = ThreadpoolController().select(user_api="blas").lib_controllers
-    # Wheels bring their own, and other packages bring others, which matter to nobody here.
+    # Wheels bring their own, and other packages bring others, which do not matter here.
     own = []
     for package in (numpy, scipy):
         root = os.path.realpath(os.path.dirname(str(package.__file__)))

@@ -17,7 +17,7 @@ def text_code(text: str) -> float:
     """Return the positive whole number that stands for a text.
 
     The same everywhere and for ever, so that no table of texts has to be kept or restored, and a
-    text that was never seen is told from all others at once: of a million texts, two share a number
+    text that was never seen differs from all others at once: of a million texts, two share a number
     with a probability of 1 in 18 000.
 
     Examples

@@ -62,7 +62,7 @@ def fingerprint(*parts: object) -> str:
     Raises
     ------
     TypeError
-        If that cannot be told of one of them.
+        If one of them cannot be described.
 
     Examples
     --------
@@ -150,8 +150,8 @@ def _described_object(value: Any) -> Any:
             made_of = {"made of": described(reduced[1:3])}
         except (TypeError, AttributeError, RecursionError) as error:
             raise TypeError(
-                f"how {cls.__name__} was built cannot be told ({error}); keep the arguments of its "
-                "constructor as attributes of the same names"
+                f"how {cls.__name__} was built cannot be determined ({error}); keep the "
+                "arguments of its constructor as attributes of the same names"
             ) from None
     return {"class": _name_of(cls), **made_of}
 

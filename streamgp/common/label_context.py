@@ -38,7 +38,7 @@ class LabelContext(msgspec.Struct, frozen=True, kw_only=True):
     asked_at
         When a label was asked for that never came.
     event_id
-        Id of the event, for methods that are told of the question about it: set while its label is
+        Id of the event, for methods that are notified of the request for it: set while its label is
         awaited, and when it is not any longer.
     n_since
         Number of events observed after the one that the label is about.

@@ -17,7 +17,7 @@ def parameters(function: Callable[..., Any]) -> tuple[str, ...]:
     ('function',)
 
     """
-    # Bound methods are made anew at every look; what they are bound to plays no part.
+    # Bound methods are new objects at every access; what they are bound to plays no part.
     return _parameters(getattr(function, "__func__", function))
 
 

@@ -1,4 +1,4 @@
-"""Numbers that somebody hands over: what they must be, in the same words everywhere.
+"""Checks of numbers given by callers, with the same error texts everywhere.
 
 All functions raise TypeError if a value is no number, ValueError if it is out of range.
 

@@ -1,7 +1,7 @@
 """Addresses of brokers: `kafka://host:9092,host2:9092`, `file://DIR` and `memory://`.
 
 `SCHEMES` has a row for each kind of address, which reads it and opens the topics that are there.
-The connectors are imported then, so that nobody loads the client of a broker that is not used.
+The connectors are imported then, so that no client of an unused broker is loaded.
 
 """
 

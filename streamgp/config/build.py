@@ -254,7 +254,7 @@ def build_loop(
     shelf
         Where the loops of keys wait that are not held ready; None for memory.
     snapshot
-        Snapshot of such a loop to go on with, or None to begin anew.
+        Snapshot of such a loop to go on with, or None to start over.
 
     Raises
     ------

@@ -33,7 +33,7 @@ from streamgp.config.settings import (
 from streamgp.config.validation import ConfigError, check, convert, one_of, shown
 from streamgp.query.registry import Kind, TargetName, rules
 
-# --- What cannot be together in the settings of a worker.
+# --- Contradictory settings of a worker.
 #
 # Types and ranges are in `settings`; here stands what one setting has to do with another.
 
@@ -52,7 +52,7 @@ def check_worker(config: WorkerConfig, *, source: str) -> None:
 
 
 def check_url(url: str, *, where: str) -> None:
-    """Raise ConfigError if the address of a broker is none."""
+    """Raise ConfigError if the address of a broker is malformed."""
     try:
         parse_address(url)
     except ValueError as error:

@@ -285,7 +285,7 @@ def _made(
     return makes(*given, **options)
 
 
-# --- What is not of streamgp.
+# --- Rules and learners of other packages.
 
 
 def find(name: str, where: str) -> Callable[..., Any]:

@@ -204,7 +204,7 @@ Prefix: TypeAlias = Annotated[
         extra={"expected": 'at most 150 letters, digits, ".", "_" and "-"'},
     ),
 ]
-# Whoever writes the secret itself here shall not find it in a log.
+# Users paste the secret itself here: keep it out of logs.
 Variable: TypeAlias = Annotated[
     str,
     Meta(

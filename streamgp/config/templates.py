@@ -105,7 +105,7 @@ rule = "never"
 [budget]
 # How many labels may be asked for; challenges are not counted. The other rules, and their settings:
 {budgets}
-# gives_back = true: a question that nobody answered does not count after all.
+# gives_back = true: a question that was never answered does not count after all.
 rule = {budget}
 
 [total_budget]
@@ -170,7 +170,7 @@ _REPLAY_LOOP = """\
 # Seconds after which an event can no longer be answered. Without it, every event is
 # remembered for ever.
 #answer_horizon_s = 86400.0
-# With a key column: how many learners to hold in memory. The others are put away, and come back
+# With a key column: how many learners to hold in memory. The others are evicted, and come back
 # unchanged with their next row.
 #max_keys = 1000
 """
@@ -236,8 +236,8 @@ batch = {batch}
 # Stop when more than this share of the last 1000 inputs could not be used.
 max_bad_share = {max_bad_share}
 # What a worker does with its place in the group when it is stopped (SIGTERM). false: the group
-# keeps its partitions for ten seconds, so that a quick restart disturbs nobody. true: others take
-# them at once, as when workers become fewer.
+# keeps its partitions for ten seconds, so that a quick restart disturbs no other worker. true:
+# others take them at once, as when workers become fewer.
 leave = {leave}
 """
 
@@ -248,7 +248,7 @@ expires_after_s = 3600.0
 # Seconds after which an event can no longer be answered, and is forgotten; without it, every
 # event is remembered for ever.
 answer_horizon_s = 86400.0
-# How many learners each partition holds in memory. The others are put away, and come back
+# How many learners each partition holds in memory. The others are evicted, and come back
 # unchanged with their next event.
 #max_keys = 10000
 """

@@ -115,7 +115,7 @@ class Confusion:
             self.n_hits += n if truth == guess else 0
 
 
-# --- What the class probabilities of a run were worth: how sure it was, and how often right.
+# --- Quality of the class probabilities of a run: confidence and accuracy.
 
 
 N_BINS = 15
@@ -253,7 +253,7 @@ class Calibration:
         return sum(right for right, _ in counts), sum(wrong for _, wrong in counts)
 
 
-# --- How far predictions of numbers are off, what their distributions are worth, and what is
+# --- Errors of numeric predictions, quality of their distributions, and what is
 # wrong.
 
 
@@ -418,14 +418,14 @@ def is_off(y: Any, truth: Any, tolerance: float) -> bool:
     return abs(float(y) - float(truth)) > tolerance
 
 
-# --- What became of the first answers of one annotator, judged by the truth and by the learner.
+# --- Outcome of the first answers of one annotator, judged by the truth and by the learner.
 
 
 @dataclass(slots=True)
 class FirstAnswers:
     """Counts over the first answers of one annotator that the learner made an example of.
 
-    A first answer is one to a label request, or a label that nobody asked for; answers to
+    A first answer is one to a label request, or a volunteered label; answers to
     challenges and corrections are none. It counts once it has come to something: learned as it is,
     or upheld, revised or kept after a challenge.
 
@@ -469,7 +469,7 @@ class FirstAnswers:
         probability_wrong
             How much it counts as wrong for the learner, as the consensus log says.
         is_wrong
-            Whether it was wrong; None if nobody knows.
+            Whether it was wrong; None if unknown.
         contested
             Whether it was challenged.
 

@@ -116,11 +116,11 @@ class LabelQuality:
                 self._tolerance[name] = self._tolerances.next(event.truth)
 
     def truth_of(self, key: str | None, event_id: str) -> Label | None:
-        """Return the truth of an event, None if nobody knows it."""
+        """Return the truth of an event, None if unknown."""
         return self._truths.get((key, event_id))
 
     def contest(self, challenge: Challenge) -> None:
-        """Take note of a challenge, of a fresh label or of one in the log."""
+        """Record a challenge, of a fresh label or of one in the log."""
         name = (challenge.key, challenge.event_id)
         if name not in self._held or name not in self._contested:
             self._pending[name] = None
@@ -129,7 +129,7 @@ class LabelQuality:
         self._count(name, 1)
 
     def learn(self, example: LabelledExample) -> None:
-        """Take note of a line of the log."""
+        """Record a line of the log."""
         name = (example.key, example.event_id)
         if example.y is None:
             self._pending.pop(name, None)
@@ -146,12 +146,12 @@ class LabelQuality:
         self._count(name, 1)
 
     def remove(self, part: Self) -> None:
-        """Take out what another judge was told of the same events, as if nobody had told it here.
+        """Subtract what another judge recorded of the same events, as if not recorded here.
 
         Parameters
         ----------
         part
-            A judge that was told some of these events, and everything about them. What is left of
+            A judge that recorded some of these events, and everything about them. What is left of
             the sums of floats is exact up to rounding.
 
         """
@@ -309,7 +309,7 @@ class RunStatistics(LabelQuality):
     n_declined
         Answers without one.
     n_expired
-        Requests, challenges included, that nobody answered in time.
+        Requests, challenges included, that were not answered in time.
     n_rejected
         Inputs and examples that could not be used.
     confusion
@@ -472,7 +472,7 @@ class RunStatistics(LabelQuality):
             "wrong_kept",
             "label_rate",
         )
-        # A count of nothing that could be judged is no 0: nobody knows.
+        # A count of nothing that could be judged is no 0 but unknown.
         unknown = set() if self.is_judged else {"n_repaired", "n_spoiled"}
         if self.n_learned and not self.n_judged:
             unknown.add("n_wrong_kept")

@@ -1,4 +1,4 @@
-"""Arrays that grow, symmetric matrices changed in place, and arrays as text, to the last bit."""
+"""Arrays that grow, symmetric matrices changed in place, and arrays as text, bitwise."""
 
 from __future__ import annotations
 

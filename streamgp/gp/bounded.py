@@ -1,6 +1,6 @@
 """Gaussian processes with bounded memory, and their base: examples that have numbers.
 
-Which examples are retained, and what becomes of the others, is told in `sparse.py`.
+Which examples are retained, and what becomes of the others, is in `sparse.py`.
 
 """
 
@@ -26,7 +26,7 @@ class BoundedGP(ABC):
     """A process that retains `max_points` examples at most.
 
     Examples are numbered from 0 in the order learned; the numbers never change. While the process
-    is exact, it is to the last bit an `ExactGP` that was taught the retained examples, in their
+    is exact, it is bitwise an `ExactGP` that learned the retained examples, in their
     order and with all features.
 
     Parameters
@@ -238,7 +238,7 @@ class BoundedGP(ABC):
     def from_state(
         cls, state: State, kernel: Kernel, noise_variance: float, max_points: int
     ) -> Self:
-        """Return what `state` was taken from, to the last bit.
+        """Return what `state` was taken from, bitwise.
 
         Raises
         ------
@@ -296,7 +296,7 @@ class BoundedGP(ABC):
         if isinstance(self._gp, ProjectedGP):
             self._gp.resize(d, kernel)
         else:
-            # Anew, since the bits of a covariance depend on the number of features.
+            # Recomputed, since the bits of a covariance depend on the number of features.
             self._gp = self._exact(kernel or self.kernel)
 
 
@@ -428,7 +428,7 @@ class NumberedGP:
         del self.retained[i]
 
     def adopt(self, kernel_for: Callable[[int], Kernel], noise_variance: float) -> list[int]:
-        """Go on with other hyper-parameters, to the last bit as if they had always been these.
+        """Go on with other hyper-parameters, bitwise as if they had always been these.
 
         Parameters
         ----------

@@ -15,7 +15,7 @@ from scipy.linalg.blas import dgemv, dtpsv, dtrsm, sgemv, stpsv, strsm
 from streamgp.base import Array
 from streamgp.common.validation import check_non_negative
 
-# --- How many digits are stored of a factor, and of what follows from it.
+# --- Precision of a stored factor, and of what follows from it.
 
 
 DOUBLE: np.dtype[Any] = np.dtype(np.float64)
@@ -76,7 +76,7 @@ class _Block:
 class PackedCholesky:
     """Lower Cholesky factor `L` of a growing matrix, stored as packed rows.
 
-    Memory is one triangle, read once per solve, which is all that a solve has to cost. Blocks of
+    Memory is one triangle, read once per solve. Blocks of
     4096, 4096, 8192, ... rows hold the factor, so that a large one is never copied as it grows.
 
     Parameters
@@ -149,7 +149,7 @@ class PackedCholesky:
         return X
 
     def append(self, v: Array, d: float) -> float:
-        """Add the row `[v, d]`: `v = L⁻¹ k`, `d` the square root of what `v` leaves unexplained.
+        """Add the row `[v, d]`: `v = L⁻¹ k`, `d` the square root of the residual variance, κ - v'v.
 
         Returns
         -------

@@ -143,7 +143,7 @@ class Points:
         self._rows = enlarged(rows, (max(len(rows), len(self._rows)), rows.shape[1]))
 
 
-# --- What was learned: values of several functions at the same points.
+# --- Training set: values of several functions at the same points.
 
 
 class Targets:
@@ -224,7 +224,7 @@ class Targets:
         return others
 
     def relabel(self, i: int, y: Array, factor: PackedCholesky) -> None:
-        """Replace the values of point `i`, to the last bit as if they had been learned so.
+        """Replace the values of point `i`, bitwise as if they had been learned so.
 
         What follows from them is computed once more by the same steps, point after point.
         """
@@ -389,7 +389,7 @@ class ExactGP:
     def joint(self, X: Array) -> tuple[Array, Array]:
         """Posterior means (b, m) and latent covariances (b, b) at points `X` of shape (b, d).
 
-        Means and variances are those of `predict` to the last bit. Each point is solved alone: the
+        Means and variances are bitwise those of `predict`. Each point is solved alone: the
         bits that it has depend on what was learned, and not on which points are asked about.
 
         Examples
@@ -461,7 +461,7 @@ class ExactGP:
     def relabel(self, i: int, y: Array) -> None:
         """Replace the targets of point `i`; the factor stays as it is.
 
-        To the last bit as if `y` had been learned in the first place: what follows from it is
+        Bitwise as if `y` had been learned in the first place: what follows from it is
         computed once more by the same steps, point after point.
         """
         self.targets.relabel(i, y, self._factor)

@@ -1,7 +1,7 @@
 """Posterior of a Gaussian process at inducing points, which stand for all examples.
 
 Only the numbers live here, no kernel and no points: where the points lie, which examples they came
-from, and when a process begins to make do with a few of them, is told in `sparse.py`.
+from, and when a process is reduced to a few of them, is in `sparse.py`.
 
 """
 
@@ -264,7 +264,7 @@ class Basis:
 
     @classmethod
     def from_state(cls, state: State, capacity: int) -> Self:
-        """Return what `state` was taken from, to the last bit."""
+        """Return what `state` was taken from, bitwise."""
         basis = cls(capacity)
         basis.n = n = int(state["n"])
         basis._Q.set_text(state["precision"], n)
@@ -278,7 +278,7 @@ class Basis:
         return basis
 
     def _note_use(self, squares: Array) -> None:
-        """Take note of how much an example relied on each point: the squares of `e`."""
+        """Record how much an example relied on each point: the squares of `e`."""
         typical = self._use[-1]
         rate = typical / _HORIZON
         self._use *= 1.0 - rate

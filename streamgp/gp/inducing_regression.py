@@ -1,7 +1,7 @@
 """Gaussian process regression at a few points: any number of examples, a bounded posterior.
 
 How it begins, as the projection of an exact process, and how it goes on. The numbers are in
-`inducing_points.py`; when to begin, and what examples are called, is told in `sparse.py`.
+`inducing_points.py`; when to begin, and what examples are called, is in `sparse.py`.
 
 """
 

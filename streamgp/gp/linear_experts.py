@@ -117,7 +117,7 @@ class FadingCovariances:
 
     `W` is what has been learned. To mix a covariance with the prior, `share Sigma + (1 - share)
     variance I`, is to multiply `W` by the share: a single number. A square root would have to be
-    made anew. It is not needed, since `Sigma` stays above `(1 - share) variance I`, far from what
+    rebuilt. It is not needed, since `Sigma` stays above `(1 - share) variance I`, far from what
     rounding could turn negative.
 
     Parameters

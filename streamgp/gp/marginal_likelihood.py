@@ -158,7 +158,7 @@ def _inverse(L: Array) -> tuple[Array, float]:
     return inverse, log_det
 
 
-# --- What observations would have led to under another prior, from the posterior alone.
+# --- Posterior under another prior, from the posterior alone.
 
 
 # Share of the prior variance, in any direction, below which a posterior says nothing of what was

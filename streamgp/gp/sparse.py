@@ -1,7 +1,7 @@
 """Gaussian process regression in constant time and memory: exact at first, then at a few points.
 
-When the process begins to make do with a few points, and what becomes of the examples, is told
-here; how it goes on from there is told in `inducing_regression.py`.
+When the process is reduced to a few points, and what becomes of the examples, is decided
+here; how it goes on from there is in `inducing_regression.py`.
 
 """
 

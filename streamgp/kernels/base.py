@@ -79,7 +79,7 @@ class Spectral(Protocol):
 
 
 def check_kernel(kernel: object) -> None:
-    """Raise TypeError if something is no kernel; a class of kernels is none."""
+    """Raise TypeError if `value` is not a kernel; a class of kernels is not one."""
     if isinstance(kernel, type) or not hasattr(kernel, "embed"):
         raise TypeError(f"kernel must be one of streamgp.kernels, got {kernel!r}")
 

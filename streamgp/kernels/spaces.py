@@ -291,7 +291,7 @@ class _WithTexts(Euclidean):
 
 
 class _Unbound(Euclidean):
-    """The space of a kernel that knows features by name, until it is told their columns."""
+    """The space of a kernel that knows features by name, until their columns are set."""
 
     __slots__ = ()
 

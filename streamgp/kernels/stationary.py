@@ -356,7 +356,7 @@ class SquaredExponential(Radial):
 class Categorical(Radial):
     """Values that are equal or not: `k(x, x') = variance * exp(-n / length_scale²)`.
 
-    `n` is the number of features in which the two points differ, be they numbers, truth values or
+    `n` is the number of features in which the two points differ: numbers, truth values or
     texts; a missing value is one of its own. Other kernels tell texts apart as well; this one is
     for numbers that only name something, as those of rooms do: `On(["room"], Categorical())`.
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# --- What boosting ensembles share: Algorithm 1 for any agreement, and River's methods.
+# --- Base of boosting ensembles: Algorithm 1 for any agreement, and River's methods.
 
 FORESTS: Mapping[Preset, Mapping[str, Any]] = {
     "default": {"n_tests": 50, "min_weight": 100},
@@ -179,7 +179,7 @@ class BoostedClassifier(Unretained, base.MiniBatchClassifier, ABC):
         """Return what is no function of the examples, as plain JSON values; None for nothing.
 
         That is a seed that was drawn. A classifier that takes it over with `load_state`, and is
-        taught all examples in their order, is this one to the last bit.
+        taught all examples in their order, is bitwise this one.
         """
         return {"seed": self._seed} if self.seed is None else None
 
@@ -191,7 +191,7 @@ class BoostedClassifier(Unretained, base.MiniBatchClassifier, ABC):
     # --- inside
 
     def _scaled(self, m: int, weight: float) -> float:
-        """Return the weight with which a weak learner learns, and take note of it."""
+        """Return the weight with which a weak learner learns, and record it."""
         rate = max(1.0 / (self._n_learned + 1), _FORGETTING)
         self._mean_weights[m] += rate * (weight - self._mean_weights[m])
         if not self.normalise_weights:
@@ -213,7 +213,7 @@ def _weak_learners(model: base.Classifier, n: int, seed: int) -> WeakLearners:
     return clones(model, n, seed)
 
 
-# --- How far a prediction agrees with a label: what boosting weighs examples by.
+# --- Agreement of a prediction with a label, by which boosting weighs examples.
 #
 # Agreement is positive where the label is predicted and negative where it is not. Probabilities
 # are of all known classes, the label among them.
@@ -525,7 +525,7 @@ def _reseeded(model: Any, seed: int, purpose: str) -> Any:
 
 
 def _seeds(model: Any, seed: int, purpose: str) -> dict[str, Any]:
-    """Return the parameters that a clone is to have anew, in the form that `clone` takes."""
+    """Return the parameters that a clone is to replace, in the form that `clone` takes."""
     from river.compose import Pipeline
 
     if isinstance(model, Pipeline):
@@ -546,7 +546,7 @@ def _seeds(model: Any, seed: int, purpose: str) -> dict[str, Any]:
 
 
 class WeakForests:
-    """Forests as weak learners; to the last bit what as many clones with their seeds are.
+    """Forests as weak learners; bitwise what as many clones with their seeds are.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Core of the ensembles: experts over dictionaries of features, and when they are fitted.
 
 Which feature is which coordinate, what length scales are measured in, and when amplitude and noise
-are fitted anew is settled here. What targets mean is the business of the learner around it.
+are fitted again is settled here. What targets mean is the business of the learner around it.
 
 """
 
@@ -27,7 +27,7 @@ from streamgp.gp.random_features import RandomFeatures, median_distance
 from streamgp.kernels import Kernel, SquaredExponential
 from streamgp.learners.river_adapters import Unretained
 
-# --- How an ensemble was built: its arguments, checked, and the kernels they stand for.
+# --- Validated constructor arguments of an ensemble, and the kernels they stand for.
 
 
 # Length scales of the presets: seven in units of the median distance, half a decade apart, and the
@@ -53,7 +53,7 @@ class EnsembleSettings:
     Raises
     ------
     TypeError
-        If a number is none, or the seed no whole one.
+        If a number is not a number, or the seed not an integer.
     ValueError
         If an argument is out of range, or the preset is not known.
 
@@ -85,7 +85,7 @@ class EnsembleSettings:
 
     @property
     def is_paper(self) -> bool:
-        """Whether hyper-parameters are fitted once, and weights are never set anew."""
+        """Whether hyper-parameters are fitted once, and weights are never reset."""
         return self.preset == "paper"
 
     def kernels_in_use(self) -> list[Kernel]:
@@ -281,7 +281,7 @@ class RegressionCore(EnsembleCore[FittedExperts]):
         self._seen = None
         self.experts.fit(directions)
         if self._settings.is_paper:
-            # Weights are products of predictions from here on (Eq. 8), and never set anew.
+            # Weights are products of predictions from here on (Eq. 8), and never reset.
             self.experts.forget_evidence()
             self.experts.stop_fitting()
             self._due = None
@@ -324,7 +324,7 @@ def _standard_distance(d: int) -> float:
     return math.sqrt(2.0 * max(d, 1))
 
 
-# --- What may be read of an ensemble, and what survives its restart, whatever its targets mean.
+# --- Public attributes of an ensemble and its state across restarts, for targets of any kind.
 
 
 class EnsembleGP(Unretained):
@@ -365,7 +365,7 @@ class EnsembleGP(Unretained):
         """Return what is no function of the examples, as plain JSON values; None for nothing.
 
         That is a seed that was drawn. A learner that takes it over with `load_state`, and is taught
-        all examples in their order, is this one to the last bit.
+        all examples in their order, is bitwise this one.
         """
         return self._core.state()
 

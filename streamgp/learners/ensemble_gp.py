@@ -58,7 +58,7 @@ class EnsembleGPClassifier(EnsembleGP, base.Classifier):
     preset
         `default`: seven squared exponentials, length scales from .03 to 32 times the median
         distance of the first examples. `paper`: eleven, with length scales from 1e-4 to 1e6, fitted
-        once, weights never set anew.
+        once, weights never reset.
     seed
         Seed of the frequencies. None draws one.
     likelihood
@@ -298,7 +298,7 @@ class EnsembleGPRegressor(EnsembleGP, base.Regressor):
     preset
         `default`: seven squared exponentials, length scales from .03 to 32 times the median
         distance of the first examples. `paper`: eleven, with length scales from 1e-4 to 1e6, fitted
-        once, weights never set anew.
+        once, weights never reset.
     seed
         Seed of the frequencies. None draws one.
     noise_variance

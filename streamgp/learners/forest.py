@@ -100,7 +100,7 @@ def _is_weight(w: float) -> bool:
 class Forests:
     """Several forests that learn the same examples, each with weights of its own.
 
-    Forest m is, to the last bit, an `OnlineForestClassifier` with `member_seed(seed, m)` that has
+    Forest m is, bitwise, an `OnlineForestClassifier` with `member_seed(seed, m)` that has
     learned the same examples with the same weights.
 
     Parameters
@@ -415,7 +415,7 @@ class OnlineForestClassifier(Unretained, base.MiniBatchClassifier):
         """Return what is no function of the examples, as plain JSON values; None for nothing.
 
         That is a seed that was drawn. A forest that takes it over with `load_state`, and is taught
-        all examples in their order, is this one to the last bit.
+        all examples in their order, is bitwise this one.
         """
         return self._forests.state()
 

@@ -36,9 +36,9 @@ class GPClassifier(base.MiniBatchClassifier):
     costs O(n²). With `max_points`, exact up to that many examples, and from then on constant in
     time and memory (docs/bounded.md).
 
-    Numbers must be scaled (`SkepticalClassifier` does it). A text is a point at distance 1 from
-    none, in a direction of its own: no encoder is needed, and a text that was never seen is unlike
-    all others. A feature that is absent, None or NaN counts as 0. Predictions leave out features
+    Numbers must be scaled (`SkepticalClassifier` does it). A string is one-hot encoded: distance 1
+    from absent, sqrt 2 from another string (squared exponential), also if it was never seen before.
+    A feature that is absent, None or NaN counts as 0. Predictions leave out features
     that no labelled example had.
 
     Parameters
@@ -66,11 +66,11 @@ class GPClassifier(base.MiniBatchClassifier):
         Keep the matrix of an exact process in half the room and read it in half the time; means
         change in the third or fourth decimal. Needs a noise variance of .001 or more.
     window
-        Keep the latest examples only, at most so many, and forget the others: for a world that
-        changes all the time. None forgets none; excludes `max_points`.
+        Keep the latest examples only, at most so many, and forget the others: for gradual concept
+        drift. None forgets none; excludes `max_points`.
     drift
         Forget all examples when labels are predicted wrongly more often than they were, as found
-        by River's ADWIN: for a world that changes at times (docs/bounded.md). Classes stay known.
+        by River's ADWIN: for abrupt concept drift (docs/bounded.md). Classes stay known.
 
     Attributes
     ----------
@@ -324,11 +324,11 @@ class GPClassifier(base.MiniBatchClassifier):
         self._core.forget(event_id)
 
     def log_evidence(self) -> float:
-        """Log marginal likelihood of the indicator targets of all classes, in nats."""
+        """Log marginal likelihood (evidence) of the indicator targets of all classes, in nats."""
         return self._core.log_evidence()
 
     def leave_one_out(self) -> dict[str, Posterior]:
-        """Return what would be believed about each example, by event id, had it not been learned.
+        """Return the leave-one-out posterior of each example, by event id.
 
         In closed form, for all of them in O(n³); examples without an event id, and those that are
         not retained, are left out.
@@ -353,10 +353,10 @@ class GPClassifier(base.MiniBatchClassifier):
         }
 
     def state(self) -> State | None:
-        """Return what is no function of the examples, as plain JSON values; None for nothing.
+        """Return the state not determined by the examples, as plain JSON; None if there is none.
 
-        That is the learned hyper-parameters. A classifier that takes them over with `load_state`
-        and is taught all examples, in their order, is this one to the last bit if none was
+        That is the fitted hyper-parameters. A classifier that takes them over with `load_state`
+        and learns all examples, in their order, is bitwise this one if none was
         relabelled or forgotten, and either the hyper-parameters never changed or all examples are
         retained.
         """
@@ -417,7 +417,7 @@ class DriftWatch:
 
     River's ADWIN keeps a window of outcomes that grows until its newer part differs from the older
     one more than chance explains. If there are more errors now, that is a drift. If there are
-    fewer, the classifier has learned something; the window then begins anew as well.
+    fewer, the classifier has learned something; the window then starts over as well.
 
     Parameters
     ----------
@@ -452,7 +452,7 @@ class DriftWatch:
         self._begin()
 
     def note(self, wrong: bool) -> bool:
-        """Take note of whether a prediction was wrong, and tell whether there is a drift."""
+        """Record whether a prediction was wrong; return whether a drift is detected."""
         before = self._adwin.estimation
         self._adwin.update(int(wrong))  # type: ignore[no-untyped-call]
         if not self._adwin.drift_detected:

@@ -35,7 +35,7 @@ from streamgp.kernels import Kernel, SquaredExponential
 from streamgp.kernels.base import check_kernel
 from streamgp.learners.gp_tuning import Merit, Tuning
 
-# --- How a learner was built: its arguments, checked, and what follows from them.
+# --- Validated constructor arguments of a learner, and what follows from them.
 
 
 # Default length scale: this times the square root of the number of features, standardised.
@@ -58,10 +58,10 @@ class Settings:
     Raises
     ------
     TypeError
-        If `kernel` is none.
+        If `kernel` is not a kernel.
     ValueError
         If `noise_variance`, `max_points` or `window` is out of range, `learn_hyperparameters` is
-        none of its values, or two arguments exclude each other.
+        not one of its values, or two arguments exclude each other.
 
     """
 

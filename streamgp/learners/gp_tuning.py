@@ -1,6 +1,6 @@
 """Fitting of a learner's hyperparameters: when, to which objective, and what is accepted.
 
-How a fit is made is told in `streamgp.gp.hyperparameters`.
+For the fit itself see `streamgp.gp.hyperparameters`.
 
 """
 
@@ -77,11 +77,11 @@ class Tuning:
         self._recent: deque[tuple[int, Array, Array]] = deque(maxlen=most)
 
     def note(self, number: int, x: Array, y: Array) -> None:
-        """Take note of an example."""
+        """Record an example."""
         self._recent.append((number, x, y))
 
     def relabel(self, number: int, y: Array) -> None:
-        """Take note of other targets of an example."""
+        """Record other targets of an example."""
         for i, (other, x, _) in enumerate(self._recent):
             if other == number:
                 self._recent[i] = number, x, y
@@ -192,8 +192,8 @@ class Tuning:
 
 _N_PARTS = 4
 # Two labels of the same part differ with this probability if a quarter of them is not of its class.
-# In a part of one class, of which an annotator gets one in five wrong (what is expected of somebody
-# unknown), it is at most .36: wrong labels do not pass for other classes.
+# In a part of one class, of which an annotator gets one in five wrong (the prior mean of an
+# annotator), it is at most .36: wrong labels do not pass for other classes.
 _LEAST = 0.375
 # Nor do they by chance. With a share p = .8 of the class, the standard error of 2 p (1 - p) over
 # all parts together is 2 (2 p - 1) sqrt(p (1 - p) / n), next to 1 / (2 sqrt(n)).

@@ -1,7 +1,7 @@
 """Classes with latent noise over dictionaries of features: names, scales and hyper-parameters.
 
 Which feature is which coordinate, which event is which example, when privileged features are scaled
-anew and when hyper-parameters change and are fitted is settled here, and what is learned.
+again and when hyper-parameters change and are fitted is settled here, and what is learned.
 
 """
 
@@ -25,7 +25,7 @@ from streamgp.kernels import Kernel
 from streamgp.learners.privileged_inputs import Found, PrivilegedSettings, Spaces, Taught, given
 from streamgp.scaling import RobustScaling
 
-# --- Fitting of the hyperparameters; how one is made is told in `streamgp.gp.latent_noise.model`.
+# --- Fitting of the hyperparameters; see `streamgp.gp.latent_noise.model`.
 
 FIRST_FIT = 60
 """Number of examples at the first fit; from then on whenever there are twice as many."""
@@ -57,11 +57,11 @@ class PrivilegedTuning:
         self._recent: deque[Taught] = deque(maxlen=MOST_EXAMPLES)
 
     def note(self, taught: Taught) -> None:
-        """Take note of an example."""
+        """Record an example."""
         self._recent.append(taught)
 
     def replace(self, number: int, taught: Taught | None) -> None:
-        """Take note of another label of an example, or forget it."""
+        """Record another label of an example, or forget it."""
         kept = (one if one.number != number else taught for one in self._recent)
         self._recent = deque((one for one in kept if one is not None), maxlen=MOST_EXAMPLES)
 
@@ -375,7 +375,7 @@ WARM_UP = 60
 class PrivilegedCore:
     """Core of a classifier with privileged noise; classes are numbers here.
 
-    At any time it is, to the last bit, what a new one with the same hyper-parameters becomes that
+    At any time it is, bitwise, what a new one with the same hyper-parameters becomes that
     is taught the same examples in their order, as long as all of them are retained.
 
     Parameters
@@ -516,7 +516,7 @@ class PrivilegedCore:
     def _note(
         self, x: Features, label: int, privileged: Features | None, event_id: str | None
     ) -> tuple[Taught, bool]:
-        """Make an example of what was received; whether privileged features are scaled anew.
+        """Make an example of what was received; whether privileged features are scaled again.
 
         If it is refused, nothing changes.
         """

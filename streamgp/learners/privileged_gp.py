@@ -326,10 +326,10 @@ class PrivilegedGPClassifier(base.Classifier):
         self._core.forget(event_id)
 
     def state(self) -> State | None:
-        """Return what is no function of the examples, as plain JSON values; None for nothing.
+        """Return the state not determined by the examples, as plain JSON; None if there is none.
 
-        That is the learned hyper-parameters. A classifier that takes them over with `load_state`
-        and is taught all examples, in their order, is this one to the last bit if none was
+        That is the fitted hyper-parameters. A classifier that takes them over with `load_state`
+        and learns all examples, in their order, is bitwise this one if none was
         relabelled or forgotten, all came by `learn_one`, and either the hyper-parameters never
         changed or all examples are retained.
         """

@@ -198,7 +198,7 @@ def first_columns(columns: Columns, d: int) -> Columns:
     return Columns(columns.names[:d], [i for i in columns.texts if i < d])
 
 
-# --- How a classifier with privileged noise was built, and what follows from that.
+# --- Validated constructor arguments of a classifier with privileged noise.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,7 +208,7 @@ class PrivilegedSettings:
     Raises
     ------
     TypeError
-        If a kernel is none.
+        If a kernel is not a kernel.
     ValueError
         If `max_points` or `n_replays` is out of range, the preset unknown, or
         `learn_hyperparameters` neither True nor False.

@@ -28,7 +28,7 @@ def feature_rows(X: pd.DataFrame) -> list[Features]:
 
 def frame_like(X: pd.DataFrame, columns: dict[Any, Sequence[Any]]) -> pd.DataFrame:
     """Return a data frame with the rows of another one."""
-    import pandas as pd  # whoever has a frame has it
+    import pandas as pd  # installed where a frame comes from
 
     return pd.DataFrame(columns, index=X.index)
 

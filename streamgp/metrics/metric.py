@@ -23,7 +23,7 @@ class Metric(base.Base):
         return False
 
     def works_with(self, model: base.Estimator) -> bool:  # noqa: ARG002 - River's signature
-        """Return False: it is told more than the prediction that River hands over."""
+        """Return False: it needs more than the prediction that River hands over."""
         return False
 
     def is_better_than(self, other: Any) -> bool:

@@ -40,7 +40,7 @@ def __getattr__(name: str) -> Any:
         return sorted(names, key=lambda name: (not name.isupper(), name))
     if name == "Budget":
         return importlib.import_module("streamgp.base").Budget
-    # Modules begin with a small letter, and are found by whoever imports them.
+    # Modules begin with a small letter, and are found when imported.
     for module in _MODULES if name[:1].isupper() else ():
         loaded = importlib.import_module(f"{__name__}.{module}")
         if name in loaded.__all__:

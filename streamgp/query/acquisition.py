@@ -25,7 +25,7 @@ __all__ = [
     "Variance",
 ]
 
-# --- How widely a belief is spread, and how far experts are apart: functions of distributions.
+# --- Functions of distributions: spread of a belief, disagreement of experts.
 #
 # For numbers the belief is the distribution of an observation; for classes it is the posterior of
 # the predicted one. What is done with the numbers is decided in `acquisition.py`.

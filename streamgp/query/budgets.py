@@ -1,6 +1,6 @@
 """Budgets: whether one more label request may be sent.
 
-A budget knows no criterion and no clock. It is told about every event, whether it was asked about,
+A budget knows no criterion and no clock. It observes every event, whether it was asked about,
 and which questions came back without an answer; `now` is a time in seconds or, where there is no
 time, the number of the event. Budgets bound label requests; a challenge is a second question about
 an answer, so there are never more challenges than answers. The challenges of old labels can have a
@@ -82,6 +82,8 @@ class AtMost:
 
     """
 
+    # Parameters added after the first release: `common.fingerprint` omits them at their default, so
+    # older snapshots still match.
     ADDED: ClassVar = ("gives_back",)
 
     def __init__(self, n: Limit, gives_back: bool = True) -> None:
@@ -123,7 +125,7 @@ class AtMost:
 class AtMostPer:
     """At most `n` questions within any span of time.
 
-    An unanswered question has interrupted somebody all the same, so that by default it counts.
+    An unanswered question has interrupted an annotator all the same: by default it counts.
 
     Parameters
     ----------
@@ -145,6 +147,8 @@ class AtMostPer:
 
     """
 
+    # Parameters added after the first release: `common.fingerprint` omits them at their default, so
+    # older snapshots still match.
     ADDED: ClassVar = ("gives_back",)
 
     def __init__(self, n: Limit, span_s: Seconds, gives_back: bool = False) -> None:
@@ -176,8 +180,8 @@ class AtMostPer:
     def refund(self, now: float, asked_at: float | None = None) -> None:
         """Give the question back that was asked at a time, or next to it, if it does.
 
-        Where nobody says when it was asked, it is the earliest that counts: so there are never more
-        than `n` answered ones within a span.
+        Where the caller does not say when it was asked, it is the earliest that counts: so there
+        are never more than `n` answered ones within a span.
         """
         times = self._asked_at
         if not (self.gives_back and times):
@@ -234,6 +238,8 @@ class RateBudget:
     # _scores  the last `window` scores
     # _n       events noted; also numbers the draws
     # _spent   questions asked and not given back
+    # Parameters added after the first release: `common.fingerprint` omits them at their default, so
+    # older snapshots still match.
     ADDED: ClassVar = ("gives_back",)
 
     def __init__(

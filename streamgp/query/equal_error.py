@@ -112,7 +112,7 @@ class EqualErrorAsk:
     the other rules on probabilities do.
 
     A prediction that is wrong and confident is noticed only if confident ones are asked about: so a
-    random share of them is. Labels that nobody asked for count for nothing, as nobody knows how
+    random share of them is. Volunteered labels count for nothing, as it is unknown how
     they were chosen: people tell what is wrong rather than what is right.
 
     In a `SkepticalClassifier` the rule given is a template, each classifier has one of its own.

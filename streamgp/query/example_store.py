@@ -1,10 +1,10 @@
 """A learner, the raw examples that it was taught, and the scaling between the two.
 
-Keeps the three consistent. At any time the learner is what a fresh one becomes, to the last bit,
+Keeps the three consistent. At any time the learner is, bitwise, what a fresh one becomes
 when it is taught the examples on record, in their order, through the statistics in use: so the
 examples, and hyper-parameters that it has learned, are all that has to be kept of it. That holds
 for a learner that retains a few of its examples as well, or the latest, or those since a drift;
-when one of them is relabelled or forgotten, all are taught again, and drifts are found anew. What
+when one of them is relabelled or forgotten, all are learned and drifts detected again. What
 to ask and whom to believe is not decided here.
 
 """
@@ -47,7 +47,7 @@ B = TypeVar("B")
 _FOREIGN = (LookupError, ArithmeticError, AttributeError)
 
 
-# --- What a learner may offer beside the methods of a River estimator.
+# --- Optional methods of a learner beside those of a River estimator.
 
 
 @runtime_checkable
@@ -101,7 +101,7 @@ class ExampleStore(ABC, Generic[B]):
     What it believes of an event, a `B`, depends on the kind of target: see `ClassExampleStore` and
     `NumberExampleStore`. A `RestorableLearner` changes nothing when it refuses
     an example, unless its `refuses_whole` says otherwise, and its `state` is what it knows beside
-    its examples. Any other is taught anew where that matters.
+    its examples. Any other is trained again where that matters.
 
     Privileged features of a label reach a learner whose `learn_one` takes `privileged`, as received
     and unscaled; where it does not, they are not kept.
@@ -159,7 +159,7 @@ class ExampleStore(ABC, Generic[B]):
         return len(self._examples)
 
     def observe(self, x: Features) -> None:
-        """Take note of the features of an event, once each; refuses what cannot be predicted.
+        """Observe the features of an event, once each; refuse what cannot be predicted.
 
         Raises
         ------
@@ -364,7 +364,7 @@ class ExampleStore(ABC, Generic[B]):
 
     @abstractmethod
     def _note(self, y: Label) -> None:
-        """Take note of a label that comes on record."""
+        """Count a label that comes on record."""
 
     def _prime(self, learner: Any, state: State | None) -> None:
         """Tell a fresh learner of ours what is no function of its examples."""
@@ -373,7 +373,7 @@ class ExampleStore(ABC, Generic[B]):
     @property
     @abstractmethod
     def _relabels(self) -> bool:
-        """Whether a relabelled learner is, to the last bit, one taught the new label at once."""
+        """Whether a relabelled learner is bitwise one that learned the new label at once."""
 
     # --- inside
 
@@ -419,7 +419,7 @@ class ExampleStore(ABC, Generic[B]):
             self._taught_anew(state)
         except (ValueError, TypeError) as error:  # which would say that nothing has changed
             name = type(self._template).__name__
-            raise LearnerFailedError(f"{name} cannot be taught anew: {error}") from error
+            raise LearnerFailedError(f"{name} cannot be trained again: {error}") from error
 
     def _taught_anew(self, state: State | None) -> None:
         self._memo = None
@@ -555,7 +555,7 @@ class NumberExampleStore(ExampleStore[Distribution]):
 
     def __init__(self, template: Any, scaling: Scaling) -> None:
         super().__init__(template, scaling)
-        # Nobody hands them over here, so what a log says of them is not learned after a restart.
+        # They are not handed over here, so what a log says of them is not learned after a restart.
         self._takes_privileged = False
         self.targets = Moments()
         self._n_errors = 0
@@ -635,7 +635,7 @@ class NumberExampleStore(ExampleStore[Distribution]):
 
     @property
     def _relabels(self) -> bool:
-        # The statistics of the targets would differ by rounding from those of one taught anew.
+        # The statistics of the targets would differ by rounding from those of one trained again.
         return False
 
     def _check(self, y: Label) -> None:

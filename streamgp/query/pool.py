@@ -30,7 +30,7 @@ from streamgp.query.pool_criteria import CRITERIA, Mask, assumed
 # --- The points of a pool: from an array or from dictionaries to prior covariances.
 #
 # A pool is known in full before the first label. Where no kernel is given it is standardised by
-# itself, so that nobody has to; a kernel that is given has its length scale in units of `X`.
+# itself, so that callers need not; a kernel that is given has its length scale in units of `X`.
 
 
 def prior_covariances(X: Array | Sequence[Features], kernel: Kernel | None) -> Array:
@@ -158,7 +158,7 @@ class PoolSampler:
     Raises
     ------
     TypeError
-        If `X`, a feature, `kernel` or `seed` is none.
+        If `X`, a feature, `kernel` or `seed` is not of its type.
     ValueError
         If the pool is empty or not finite, there is no such criterion, or `noise_variance` is less
         than a millionth of the prior variance.
@@ -281,7 +281,7 @@ class PoolSampler:
         """Return the predicted labels of all points, those with a label included.
 
         For a point with a label this is what all labels together say of it: where labels are wrong
-        now and then, it may differ from what was told.
+        now and then, it may differ from what was learned.
 
         Raises
         ------

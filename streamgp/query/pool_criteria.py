@@ -145,7 +145,7 @@ def shortfalls(functions: Array) -> Array:
 
 
 def rand(posterior: JointBelief, unlabelled: Mask) -> Array:  # noqa: ARG001
-    """Find all points alike; whoever takes the largest draws lots."""
+    """Score all points alike; the caller breaks ties at random."""
     return np.zeros(len(posterior.covariances))
 
 
@@ -184,7 +184,7 @@ CRITERIA: Mapping[str, Criterion] = {
     "mvar": mvar,
     "rkhs": rkhs,
     "hvar": hvar,
-    # The same by two ways in the document: sqsm learns `f_t^u` anew for each candidate.
+    # The same by two ways in the document: sqsm fits `f_t^u` again for each candidate.
     "sqsm": l2fm,
     "l2fm": l2fm,
 }

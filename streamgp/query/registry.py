@@ -20,7 +20,7 @@ from msgspec import Meta
 # --- Types of settings: what an argument of a rule may be, for its section in a configuration.
 
 
-# 30 000 years, so that no sum of times leaves the numbers.
+# 30 000 years, so that sums of times stay finite.
 LONGEST_S = 10**12
 Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
 Remainder: TypeAlias = Annotated[float, Meta(gt=0, le=1)]
@@ -57,7 +57,7 @@ class Rule:
     example
         Settings to try and what they mean, for the comment in a new configuration file.
     reason
-        Why somebody is asked, in words; None for a rule that never asks.
+        Reason shown to the annotator; None for a rule that never asks.
     targets
         The kinds of targets that it is for.
     compares_experts
@@ -94,8 +94,8 @@ def rule(
     """Register the class below as a rule; see `Rule`.
 
     The arguments of its constructor are the settings of its section, in that order, with their
-    defaults; their annotations say what is allowed. `seed` is none: a rule that takes one gets that
-    of the configuration.
+    defaults; their annotations say what is allowed. `seed` is not a setting: a
+    rule that takes one gets that of the configuration.
     """
 
     def registered(cls: type[T]) -> type[T]:
@@ -155,7 +155,7 @@ def compares_experts(value: object) -> bool:
 
 @cache
 def reasons() -> dict[str, str]:
-    """Return why somebody is asked, in words, by the class of the rule that decided.
+    """Return the reason shown to the annotator, by the class of the rule that decided.
 
     Examples
     --------

@@ -77,10 +77,10 @@ class Looks(Protocol):
         """Return the most doubtful label and whether to challenge it; changes nothing."""
 
     def note(self, doubt: Doubt | None, n_learned: int, now: float) -> None:
-        """Take note of a look, once each, and of the challenge that came of it."""
+        """Record a review, once each, and the challenge it led to."""
 
     def note_unanswered(self, now: float) -> None:
-        """Take note that a challenge ended without an answer."""
+        """Refund the budget: the challenge expired unanswered."""
 
     def state(self) -> State:
         """Return what must survive a restart, as plain JSON values."""
@@ -111,7 +111,7 @@ class LeaveOneOutReview:
     closed form), with the same probability of being wrong as a fresh label. The most doubtful one
     is challenged if that probability exceeds the threshold.
 
-    Whoever has upheld or corrected a label is not asked about it again, and nobody is asked about
+    An annotator who upheld or corrected a label is not asked about it again, and none about
     an event more than twice.
 
     Parameters
@@ -217,7 +217,7 @@ class Reviewer:
         )
 
     def note(self, doubt: Doubt | None, n_learned: int, now: float) -> None:
-        """Take note of a look, once each, and of the challenge that came of it."""
+        """Record a review, once each, and the challenge it led to."""
         self._looked_at = n_learned
         decision = self._decision(0.0) if doubt is None else doubt.decision
         self._budget.note(decision, decision.ask, now)
@@ -255,7 +255,7 @@ def _doubts(
         if event_id is None or belief is None:
             continue
         if counts[y] == 1:
-            # Had it not been learned, nobody would have heard of its class.
+            # Had it not been learned, its class would be unknown.
             belief = _without(belief, y)
         scores = belief.mean if isinstance(belief, Posterior) else belief
         predicted = max(scores, key=scores.__getitem__, default=y)
@@ -272,7 +272,7 @@ def _without(belief: Belief, y: Label) -> Belief:
 # --- The latest events looked through again: which of them would tell most, had it a label.
 #
 # A stream's own rule weighs each event alone, when it comes. Here the latest ones that have no
-# label are a pool, with the criteria of pools; nobody learns anything to find out. When to look
+# label are a pool, with the criteria of pools; nothing is learned to find out. When to look
 # and whom to ask about is decided here; which events there are, and the conversation about them,
 # is `streamgp.interactive`.
 
@@ -296,11 +296,11 @@ class ReservoirAsk:
     Every few events, those of the latest ones that have neither a label nor ever a question are
     compared, the newest included, and the label of the best one is requested: an event of an hour
     ago, maybe. That is beside the rule that decides about each event as it comes, and in
-    `InteractiveLoop` only. Nobody is asked for a label of the same event twice.
+    `InteractiveLoop` only. No event is asked about twice.
 
     It does not make the next predictions better, for the past is not what comes next: see
     docs/pool.md. It is for a log that is to be labelled well as a whole, and for events about which
-    nobody can be asked at once.
+    no annotator can be asked at once.
 
     Parameters
     ----------
@@ -351,7 +351,7 @@ class ReservoirAsk:
 class Reservoir:
     """Says which of the latest events of one learner is asked about.
 
-    The events themselves are no state of it: whoever remembers them hands them over.
+    The events themselves are no state of it: the caller that stores them hands them over.
 
     Parameters
     ----------
@@ -401,7 +401,7 @@ class Reservoir:
 
         with np.errstate(all="ignore"):
             scores = CRITERIA[self._rule.criterion](belief, np.ones(len(event_ids), dtype=bool))
-        # Squares overflow far out, where a kernel grows without bound: nobody is asked about that.
+        # Squares overflow far out, where a kernel grows without bound: no request about that.
         scores = np.where(np.isfinite(scores), scores, 0.0)
         alike = np.flatnonzero(scores == scores.max()).tolist()
         best = max(alike, key=lambda i: draw(event_ids[i]))
@@ -410,7 +410,7 @@ class Reservoir:
         return event_ids[best], self._budget.checked(self._decision(score), now)
 
     def note(self, decision: Decision | None, n_events: int, now: float) -> None:
-        """Take note of a look, once each, and of what came of it; None where nothing was there."""
+        """Record a review, once each, and its request; None where there was no event."""
         self._looked_at = n_events
         decision = self._decision(0.0) if decision is None else decision
         self._budget.note(decision, decision.ask, now)

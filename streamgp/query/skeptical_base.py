@@ -43,7 +43,7 @@ from streamgp.query.retrospective import BelievingJointly, LeavingOneOut, Reserv
 from streamgp.query.strategies import LearningAskRule
 from streamgp.scaling import NoScaling, PipelineScaling, Scaling, StandardScaling
 
-# --- What skeptical learners take: checked and taken apart before the first event.
+# --- Arguments of skeptical learners, checked before the first event.
 
 
 def as_regressor(learner: Any) -> Any:
@@ -181,7 +181,7 @@ T = TypeVar("T", bound=ErrorRate)
 
 
 class Skeptical(ABC, Generic[B, T]):
-    """A learner that asks for labels and doubts them; `B` is a belief, `T` the trust in somebody.
+    """A learner that asks for labels and doubts them; `B` a belief, `T` an annotator's error.
 
     Attributes
     ----------
@@ -195,7 +195,7 @@ class Skeptical(ABC, Generic[B, T]):
     # _taught     the learner, its examples and the scaling
     # _query_rule, _challenge_rule  the rules in use
     # _budget     a copy of `budget`, which counts
-    # _accepted   what `challenge_one` and `settle_one` take, be they those of a subclass
+    # _accepted   optional arguments of `challenge_one` and `settle_one`, subclasses included
     # _n_events   events ever observed
     # _is_seeded  whether the model was found to draw by seeds only
     # _trust      what is known of each annotator
@@ -260,7 +260,7 @@ class Skeptical(ABC, Generic[B, T]):
         return self._decide(self._taught.belief(x), event_id=event_id, now=now)
 
     def observe_one(self, x: Features) -> None:
-        """Take note of an event, once each, before predicting it: scaling learns from all events.
+        """Observe an event, once each, before predicting it: scaling learns from all events.
 
         Raises
         ------
@@ -398,7 +398,7 @@ class Skeptical(ABC, Generic[B, T]):
         }
 
     def load_state(self, state: State, examples: Sequence[Example]) -> None:
-        """Become what `state` and `examples` were taken from, to the last bit.
+        """Restore what `state` and `examples` were taken from, bitwise.
 
         Parameters
         ----------
@@ -428,7 +428,7 @@ class Skeptical(ABC, Generic[B, T]):
         this: Any = self
         fresh = this.clone()
         fresh.load_state(state, examples)
-        # Not another object: whoever holds this one goes on with it.
+        # In place: callers hold a reference to this object.
         self.__dict__.update(fresh.__dict__)
 
     # --- inside

@@ -60,18 +60,14 @@ __all__ = [
     "SkepticalClassifier",
 ]
 
-# --- What a skeptical classifier does about the past: doubt old labels, ask about earlier
-# events.
-#
-# Both are done now and then, by rules of their own with budgets of their own, and only where
-# somebody keeps the conversation: in `streamgp.interactive`.
+# --- Retrospective queries; they need `InteractiveLoop`, which keeps the conversations.
 
 
 class RetrospectiveQueries(Skeptical[Belief, ErrorRate]):
-    """A skeptical classifier, but for what it makes of the present."""
+    """Review of learned labels and requests about earlier events, each with its own budget."""
 
-    # _reviewer   looks through the labels learned, None for nobody
-    # _reservoir  looks through the latest events, None for nobody
+    # _reviewer   reviews the labels learned, None if off
+    # _reservoir  reviews the latest events, None if off
     review: Review | None
     reservoir: ReservoirAsk | None
     _taught: ClassExampleStore
@@ -124,12 +120,12 @@ class RetrospectiveQueries(Skeptical[Belief, ErrorRate]):
         return reviewer.doubt(self.examples(), beliefs, wrong, now)
 
     def note_review(self, doubt: Doubt | None, *, now: float) -> None:
-        """Take note of a look through the labels, once each, and of the challenge it led to."""
+        """Record a review of the labels, once each, and the challenge it led to."""
         if self._reviewer is not None:
             self._reviewer.note(doubt, self._taught.n_taught, now)
 
     def note_review_unanswered(self, now: float) -> None:
-        """Hear that the challenge of an old label ended without an answer."""
+        """Refund the budget: the challenge of an old label expired unanswered."""
         if self._reviewer is not None:
             self._reviewer.note_unanswered(now)
 
@@ -165,7 +161,7 @@ class RetrospectiveQueries(Skeptical[Belief, ErrorRate]):
         return reservoir.choose(event_ids, belief, lots, now)
 
     def note_reservoir(self, decision: Decision | None, *, now: float) -> None:
-        """Take note of a look through the latest events, once each, and of the question it led to.
+        """Record a review of the latest events, once each, and the request it led to.
 
         None where no event could be asked about.
         """
@@ -173,7 +169,7 @@ class RetrospectiveQueries(Skeptical[Belief, ErrorRate]):
             self._reservoir.note(decision, self._n_events, now)
 
     def note_reservoir_unanswered(self, now: float, *, asked_at: float) -> None:
-        """Hear that a question about an earlier event ended without an answer."""
+        """Refund the budget: the request about an earlier event expired unanswered."""
         if self._reservoir is not None:
             self._reservoir.note_unanswered(now, asked_at)
 
@@ -182,7 +178,7 @@ class RetrospectiveQueries(Skeptical[Belief, ErrorRate]):
     def state(self) -> State:
         """Return what decisions depend on beside the labelled examples; see `Skeptical.state`."""
         state = super().state()
-        # Without such rules as it was before there were any: snapshots stay what they are.
+        # Omitted when unset, so that older snapshots stay valid.
         if self._reviewer is not None:
             state["review"] = self._reviewer.state()
         if self._reservoir is not None:
@@ -198,7 +194,7 @@ class RetrospectiveQueries(Skeptical[Belief, ErrorRate]):
             self._reservoir.load_state(state["reservoir"])
 
     def _configuration(self) -> list[object]:
-        # Without them as it was before there were any: snapshots stay what they are.
+        # Omitted when unset, so that older snapshots stay valid.
         rules = (self.review, self.reservoir)
         return super()._configuration() + [rule for rule in rules if rule is not None]
 
@@ -351,7 +347,7 @@ class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
         return dict(criteria.probabilities(self._taught.belief(x)))
 
     def observe_one(self, x: Features) -> None:
-        """Take note of an event, once each, before predicting it; see `Skeptical.observe_one`."""
+        """Observe an event, once each, before predicting it; see `Skeptical.observe_one`."""
         super().observe_one(x)
         if self._stream is None:
             return
@@ -567,7 +563,7 @@ class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
     def state(self) -> State:
         """Return what decisions depend on beside the labelled examples; see `Skeptical.state`."""
         state = super().state()
-        # Without such rules as it was before there were any: snapshots stay what they are.
+        # Omitted when unset, so that older snapshots stay valid.
         if self._hears:
             state["query"] = state_of(self._query_rule)
         if self._stream is not None:

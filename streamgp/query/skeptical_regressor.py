@@ -275,7 +275,7 @@ class SkepticalRegressor(
         -------
         How much the first answer counts as wrong in the error estimate of the annotator: the
         probability that it was; after a challenge 1 if the second answer is nearer to the forecast
-        than to the first, and 0 if not: nobody measures the same twice.
+        than to the first, and 0 if not: no one measures the same twice.
 
         Raises
         ------

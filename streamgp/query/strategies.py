@@ -66,9 +66,9 @@ class LearningAskRule(AskRule, Protocol):
     """Learns from the answers whether to ask."""
 
     def hear(self, belief: Belief, y: Label) -> None:
-        """Learn the label of an event that was asked about, and what was believed before.
+        """Update from a requested label and the belief before it was learned.
 
-        Of the first label that is `{}`, as in `decide`.
+        Before the first label the belief is `{}`, as in `decide`.
         """
 
 
@@ -121,7 +121,7 @@ class SkepticalAsk:
         How much more, or less, to ask than the paper does; 1 is the paper.
     at_least
         Least probability of asking, however sure the learner is. Where it is sure it is hardly
-        ever asked about, so that nobody tells it when the world has changed: a learner that is to
+        ever asked about, so that concept drift goes unnoticed: a learner that is to
         notice (`GPClassifier(drift=True)`, `window`) needs some, .05 or .1. 0 is the paper.
 
     Examples
@@ -136,7 +136,8 @@ class SkepticalAsk:
     c: NonNegative = 1.0
     at_least: Share = 0.0
 
-    # Snapshots taken before there was such a parameter are of what it is without.
+    # Parameters added after the first release: `common.fingerprint` omits them at their default, so
+    # older snapshots still match.
     ADDED: ClassVar = ("at_least",)
 
     def __post_init__(self) -> None:
@@ -250,7 +251,7 @@ class AlwaysChallenge:
 @rule("challenge", "never", example="take every label as it is", targets=BOTH)
 @dataclass(frozen=True, slots=True)
 class NeverChallenge:
-    """Believe every label."""
+    """Challenge no label."""
 
     def decide(
         self,

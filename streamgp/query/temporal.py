@@ -95,6 +95,8 @@ class TemporalFilter:
     # _weights  a function of _scores, (F,); they sum to 1
     # _n_events events observed
     # _awaited  by event id, the number of the event and its beliefs, until its label is known
+    # Parameters added after the first release: `common.fingerprint` omits them at their default, so
+    # older snapshots still match.
     ADDED: ClassVar = ("experts",)
 
     def __init__(self, experts: Sequence[Expert] = EXPERTS) -> None:

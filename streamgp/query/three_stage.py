@@ -27,7 +27,7 @@ class StagedSkepticalClassifier(SkepticalClassifier):
 
     Its *confidence* in a prediction is the largest probability, times `n / (n + 1)` for `n` labels
     learned; the *reliability* of an annotator is `(1 + kept) / (2 + challenged)`, where `kept` of
-    the `challenged` answers were not changed: others are no evidence, as nobody looked for a
+    the `challenged` answers were not changed: others are no evidence, as no one looked for a
     mistake in them. With the mean confidence of the last ten predictions whose label became known:
 
     * `train`: asks always, challenges never. Ends when that mean exceeds `theta` times the
@@ -168,7 +168,7 @@ class StagedSkepticalClassifier(SkepticalClassifier):
         belief: Belief,
         y: Label,  # noqa: ARG002 - one that agrees is never challenged
         annotator: str | None,
-        rate: float,  # noqa: ARG002 - the reliability says how often somebody errs
+        rate: float,  # noqa: ARG002 - the reliability is the error rate
         draw: float,  # noqa: ARG002
     ) -> Decision:
         score = 0.0 if self.stage == "train" else self._confidence(belief)

@@ -35,13 +35,13 @@ LONGEST_DELAY_S = 1e12  # so that question and answer in turn stay within the nu
 
 
 class Annotator(Protocol):
-    """Whoever answers in a simulation."""
+    """An annotator in a simulation."""
 
     def see(self, truth: Label) -> None:
         """Learn that a label exists."""
 
     def answer(self, request: Request, truth: Label | None, now: float) -> Answer:
-        """Answer a request made at `now`; `truth` is None where nobody knows it."""
+        """Answer a request made at `now`; `truth` is None where unknown."""
 
 
 @runtime_checkable
@@ -167,7 +167,7 @@ class SimulatedAnnotator:
         request
             The label request or challenge.
         truth
-            The true label, or None if nobody knows it.
+            The true label, or None if unknown.
         now
             The moment of asking, in seconds.
 
@@ -227,7 +227,7 @@ class SimulatedMeasurer(SimulatedAnnotator):
 
     What is random is drawn as by `SimulatedAnnotator`. Asked again after a challenge, the annotator
     says the same once more if the contested number was measured, within four standard deviations of
-    the noise; otherwise measures anew, and is far off again with the same probability.
+    the noise; otherwise measures again, and is far off again with the same probability.
 
     Parameters
     ----------
@@ -288,12 +288,12 @@ class SimulatedMeasurer(SimulatedAnnotator):
         self._truths = Moments()
 
     def see(self, truth: Label) -> None:
-        """Take note of how much the targets vary."""
+        """Update the spread of the targets."""
         if is_number(truth):
             self._truths.add(float(truth))
 
     def answer(self, request: Request, truth: Label | None, now: float) -> Answer:
-        """Answer a request, as `SimulatedAnnotator` does; nobody can measure what is no number."""
+        """Answer a request, as `SimulatedAnnotator` does; declines where the truth is no number."""
         answer = super().answer(request, truth if is_number(truth) else None, now)
         if not self.states_noise or answer.declined:
             return answer
@@ -350,7 +350,7 @@ class TiredAnnotator(SimulatedAnnotator):
     It moves nothing: when an answer is there, `delay` says.
 
     Otherwise this is a `SimulatedAnnotator`: what is random depends on the seed and the question
-    alone. The stream's time counts, not the clock; while it goes backwards nobody gets rest.
+    alone. The stream's time counts, not the clock; while it goes backwards no annotator rests.
 
     Parameters
     ----------
@@ -604,5 +604,5 @@ def _limits(shares: Sequence[float] | None, n: int) -> list[float]:
     if len(shares) != n or not all(0.0 < share < float("inf") for share in shares):
         raise ValueError(refusal)
     total = sum(shares)
-    # Rounding must leave nobody behind the last limit.
+    # Rounding must leave no draw beyond the last limit.
     return [*(limit / total for limit in accumulate(shares[:-1])), 1.0]

@@ -136,7 +136,7 @@ class AnswerQueue:
     Parameters
     ----------
     annotator
-        Whoever answers.
+        The annotator who answers.
 
     Examples
     --------
@@ -173,7 +173,7 @@ class AnswerQueue:
     def see(self, event: Event) -> None:
         """Show an event to the annotator, before anything is asked about it.
 
-        Of a truth that is no label nobody can say it, and the annotator declines.
+        A truth that is no label cannot be answered, and the annotator declines.
         """
         if event.truth is not None and flaw_of_label(event.truth) is None:
             self._truths[event.key, event.event_id] = event.truth

@@ -243,7 +243,7 @@ CHALLENGES: Mapping[str, Entry] = {
 
 
 class _Unaware(PrivilegedGPClassifier):
-    """Is told nothing that comes with answers."""
+    """Ignores what comes with answers."""
 
     def learn_one(  # type: ignore[override]
         self, x: Features, y: Label, *, event_id: str | None = None

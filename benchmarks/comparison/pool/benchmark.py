@@ -4,7 +4,7 @@ Twenty runs of each pool, from no label to 50, one by one. After each, a Gaussia
 knows these labels predicts a test set: the same one for all strategies, with the prior of the pool.
 The pools are two moons, breast cancer, digits 3 vs 8 and all ten (scikit-learn's copies), the
 rooms of the WiFi log, and two pairs of USPS digits. A pool has 500 points, or two thirds of the
-rows; the test set has 1000, or the rest. Each run draws them anew.
+rows; the test set has 1000, or the rest. Each run draws them again.
 
 Two criteria also pick five points at once, and three with next to no noise, as the document has it,
 before the same judge. Closed forms are compared with refitting each candidate. Two strategies of
@@ -58,7 +58,7 @@ from streamgp.base import Array
 from streamgp.gp.joint_posterior import PoolPosterior
 from streamgp.query.pool_criteria import assumed, hvar, l2fm, rkhs
 
-# --- closed forms against each candidate learned anew, by dense solves
+# --- closed forms against refits with each candidate, by dense solves
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,7 +51,7 @@ class Strategy(Protocol):
         """Return the point to be labelled next."""
 
     def tell(self, index: int, y: int) -> None:
-        """Take note of its class."""
+        """Record its class."""
 
 
 Maker: TypeAlias = Callable[[Draw, int], Strategy]
@@ -129,7 +129,7 @@ class Peer:
             return int(self._strategy.query(self._X, self._y, **self._more)[0])
 
     def tell(self, index: int, y: int) -> None:
-        """Note the class; strategies learn everything anew each time."""
+        """Note the class; strategies learn everything again each time."""
         self._y[index] = y
 
 

@@ -14,7 +14,7 @@ agreement counts as it is, 50 tests per leaf).
 
 Baselines learn as many labels as active CB ends with in the setting `default`: those that it asked
 for, or as many drawn at random. They are a one-vs-all Gaussian process (`GPClassifier`) and 100
-extremely randomised trees of scikit-learn, fitted anew.
+extremely randomised trees of scikit-learn, refitted.
 
 Weak learners of River in the place of the forests: digits of scikit-learn and DNA, every label of
 the pool learned once, one run.

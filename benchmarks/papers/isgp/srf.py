@@ -1,7 +1,7 @@
 """Skeptical learning as it was before Gaussian processes: a random forest in three stages.
 
 The rival of the ISGP paper ("SRF"), after Zeni et al., 2019, as far as the ISGP paper tells. The
-stages are those of `streamgp.StagedSkepticalClassifier`; the forest is scikit-learn's, trained anew
+stages are those of `streamgp.StagedSkepticalClassifier`; the forest is scikit-learn's, retrained
 as in the papers. `streamgp.srf` has an online forest in its place.
 
 """
@@ -34,7 +34,7 @@ def srf(
 
 
 class RetrainedForest(base.Classifier):
-    """A random forest that is trained anew whenever its labels have grown by a twentieth.
+    """A random forest that is retrained whenever its labels have grown by a twentieth.
 
     Parameters
     ----------

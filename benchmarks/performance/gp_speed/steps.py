@@ -93,7 +93,7 @@ class InverseGPClassifier:
         np.add(inner, update, inner)
         self._gamma[:n, n] = self._gamma[n, :n] = -scaled
         self._gamma[n, n] = 1.0 / s
-        # The same formula for Γ Y, so that the targets are not multiplied anew.
+        # The same formula for Γ Y, so that the targets are not multiplied again.
         self._alpha[:n] -= g[:, None] * residual
         self._alpha[n] = residual
         self._rows[n] = row

@@ -101,8 +101,9 @@ _PATIENCE_S = 0.5
 def losses_of(topics: Topics, group: str, histories: Mapping[int, History]) -> dict[int, Losses]:
     """Return what is missing in each partition that has lost something.
 
-    Whoever reads two topics while workers write may see the one before a batch and the other after
-    it. So what is missing then is looked for once more, and counts where the state has not moved.
+    A client that reads two topics while workers write may see the one before a batch and the
+    other after it. So what is missing then is looked for once more, and counts where the state has
+    not moved.
 
     Raises
     ------
@@ -135,7 +136,7 @@ def check_whole(topics: Topics, group: str, histories: Mapping[int, History]) ->
 def warning_of(topics: Topics) -> str | None:
     """Return what to say where labelled examples are there and no state at all; reads little.
 
-    Nothing where `state` may not be read: whoever only looks on needs no right to it.
+    Nothing where `state` may not be read: a client that only watches needs no right to it.
     """
     try:
         if _holds_something(topics, "state") or not _holds_something(topics, "consensus"):
@@ -243,7 +244,7 @@ class InputProgress:
 
     @property
     def is_settled(self) -> bool:
-        """Whether further looks cannot show progress: everywhere it was seen, or nobody works."""
+        """Whether further looks cannot show progress: everywhere it was seen, or no worker runs."""
         return not self.n_workers or not any(
             each.n_waiting and (self._first or {}).get(place) == each.position
             for place, each in self.backlog.items()

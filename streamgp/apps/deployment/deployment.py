@@ -1,4 +1,4 @@
-"""A deployment: the configuration that workers, annotators and feeders share, and its topics."""
+"""A deployment: the configuration that workers, annotators and producers share, and its topics."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def damage(error: Exception, config: WorkerConfig) -> str:
     from connectors.embedded.directory import DATABASE
 
     return (
-        f"{error}; bring back {address.directory / DATABASE} as a worker left it, or begin anew in "
+        f"{error}; bring back {address.directory / DATABASE} as a worker left it, or start over in "
         "another directory"
     )
 
@@ -163,7 +163,7 @@ def topic_problems(topics: Topics, config: WorkerConfig) -> list[str]:
     return problems
 
 
-# --- How commands beside the workers come to the topics of a deployment, and leave them.
+# --- Connections of commands other than the worker to the topics of a deployment.
 #
 # A visitor joins no group and makes no topics; what is wrong becomes one line on stderr.
 
@@ -215,7 +215,7 @@ def visit(config_file: Path, broker: str | None = None) -> Iterator[Deployment]:
     ConfigError
         If the configuration is wrong.
     click.ClickException
-        If topics are missing, or nobody else could see them.
+        If topics are missing, or no other process could see them.
     BrokerError
         If the broker cannot be worked with.
 
@@ -224,7 +224,8 @@ def visit(config_file: Path, broker: str | None = None) -> Iterator[Deployment]:
     assert config.broker is not None  # or it would not have been loaded
     if isinstance(parse_address(config.broker.url), MemoryAddress):
         raise click.ClickException(
-            'topics at "memory://" end with the process that made them, and nobody else sees them; '
+            'topics at "memory://" end with the process that made them, and no other process sees '
+            "them; "
             'write broker = "kafka://HOST:PORT" or "file://DIR"'
         )
     topics = open_topics(config)

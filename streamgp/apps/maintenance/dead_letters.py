@@ -171,7 +171,7 @@ def _letters(topics: Topics, wanted: Wanted) -> Iterator[tuple[Record, Letter]]:
         try:
             letter = letter_of(record)
         except ValueError:
-            continue  # somebody else's; `show` still shows it
+            continue  # of another program; `show` still shows it
         if wanted.fits(letter):
             yield record, letter
 

@@ -1,4 +1,4 @@
-"""Forgetting a person in a deployment: the worker is told through the consensus topic, and watched.
+"""Forgetting a person in a deployment: a request on the consensus topic, and its progress.
 
 The worker alone writes state, so it is the one that takes everything out, in one transaction with
 what it has read; here it is only seen whether that has happened.
@@ -24,7 +24,7 @@ from streamgp.common.printable import printable
 from streamgp.interactive.state.serialize import HEAD
 
 NOT_YET = 3
-"""Exit status: the worker was told to forget, and has not done it yet."""
+"""Exit status: the worker has the request to forget, and has not done it yet."""
 _KEPT_BY: tuple[TopicName, ...] = ("events", "predictions", "requests", "answers", "dead-letters")
 _PATIENCE_S = 0.5
 
@@ -57,12 +57,12 @@ class Traces:
 
     """
 
-    # _is_told  whether a worker was told to forget
+    # _is_sent  whether the request to forget was sent
     # _is_over  whether the head was taken away since: what is written after that is of another life
     entity: str
     left: dict[tuple[TopicName, bytes], None] = field(default_factory=dict)
     partition: int | None = None
-    _is_told: bool = False
+    _is_sent: bool = False
     _is_over: bool = False
 
     @property
@@ -83,14 +83,14 @@ class Traces:
         name = (record.topic, key)
         if record.value is None:
             self.left.pop(name, None)
-            self._is_over |= self._is_told and name == ("state", self._key_of(HEAD))
+            self._is_over |= self._is_sent and name == ("state", self._key_of(HEAD))
         elif not self._is_over:
             self.left[name] = None
             self.partition = record.partition
 
     def tell(self) -> Outgoing:
         """Return the record that tells a worker to forget."""
-        self._is_told = True
+        self._is_sent = True
         key = self.entity.encode()
         return Outgoing(topic="consensus", partition=self.partition, key=key, value=None)
 
@@ -113,7 +113,7 @@ def forget_in_topics(
     with visit(config_file, broker) as there:
         if not there.config.worker.keyed:
             raise click.ClickException(
-                f"{config_file}: one learner serves all keys (worker.keyed = false), and nobody "
+                f"{config_file}: one learner serves all keys (worker.keyed = false), and no key "
                 "can be taken out of it; withdraw the person's labels one by one instead"
             )
         reader = there.topics.reader(("consensus", "state"))

@@ -47,20 +47,20 @@ comes back: {n} with their sequence and revisions, and what was asked and challe
 cannot come back: open questions, and events without a label (answers to them become dead letters,
   and the ids of these events are known no more); names of answers (a label that came with its event
   can be corrected, another one cannot); what was spent of budgets, what rules and drift detectors
-  have seen, answers that wait for their event, and all counts: these begin anew
+  have seen, answers that wait for their event, and all counts: these start over
 learners may predict a little differently from before"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
-    """State made anew.
+    """Rebuilt state.
 
     Parameters
     ----------
     out
         What is to be written, but for the marks.
     n_learners, n_kept
-        How many learners were made anew, and left as they are.
+        How many learners were rebuilt, and left as they are.
     n_examples
         Labelled examples that these hold.
     n_renumbered
@@ -76,7 +76,7 @@ class Recovered:
 
 
 def recover_state(config_file: Path, *, yes: bool, broker: str | None = None) -> None:
-    """Make lost state anew, and say what that brings back.
+    """Rebuild lost state, and say what that brings back.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def recover_state(config_file: Path, *, yes: bool, broker: str | None = None) ->
             for reason in broken.values():
                 click.echo(reason)
             click.echo(_told(found))
-            question = f"make the state of {number(found.n_learners, 'learner')} anew?"
+            question = f"rebuild the state of {number(found.n_learners, 'learner')}?"
             if not (yes or confirm(question)):
                 click.echo("changed nothing")
                 return
@@ -114,7 +114,7 @@ def recover_state(config_file: Path, *, yes: bool, broker: str | None = None) ->
         outdated = _outdated({n: histories[n] for n in broken})
         write_state(there, [*found.out, *outdated, *marks(list(broken), configuration)])
         click.echo(
-            f"made the state of {number(found.n_learners, 'learner')} anew in "
+            f"rebuilt the state of {number(found.n_learners, 'learner')} in "
             f"{number(len(broken), 'partition')}; now start the workers"
         )
 
@@ -131,7 +131,7 @@ def _check_line(record: Record, group: str) -> None:
 def _broken(
     there: Deployment, loops: LoopSettings, histories: Mapping[int, History]
 ) -> dict[int, str]:
-    """Return the partitions whose state must be made anew, and why."""
+    """Return the partitions whose state must be rebuilt, and why."""
     for partition, history in histories.items():
         theirs = history.configuration or {}
         ours = {} if not theirs or _is_cut(theirs) else loops.configuration
@@ -167,7 +167,7 @@ def _outdated(histories: Mapping[int, History]) -> list[Outgoing]:
     """Return the records that make workers drop the snapshots they took before.
 
     The configuration is the same as before, and offsets do not tell: a snapshot would be merged
-    with what was made anew. The time is a number that no worker has counted to.
+    with what was rebuilt. The time is a number that no worker has counted to.
     """
     records = []
     for partition, history in histories.items():
@@ -200,7 +200,7 @@ def _flaw(loops: LoopSettings, loop: Learned, history: History) -> str | None:
 
 
 def _recovered(histories: Mapping[int, History], loops: LoopSettings, group: str) -> Recovered:
-    """Make the state of all learners anew that have lost theirs."""
+    """Rebuild the state of all learners that have lost theirs."""
     out: list[Outgoing] = []
     outbox = Outbound(source_of(group), keyed=loops.keyed)
     n_learners = n_kept = n_examples = n_renumbered = 0
@@ -272,7 +272,7 @@ def _told(found: Recovered) -> str:
     if found.n_renumbered:
         lines.append(
             f"{number(found.n_renumbered, 'line')} of consensus whose number was given twice will "
-            "be numbered anew, in the order of writing"
+            "be renumbered, in the order of writing"
         )
     if found.n_kept:
         lines.append(f"{number(found.n_kept, 'learner')} whose state is whole will be left alone")

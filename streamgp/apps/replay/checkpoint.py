@@ -30,16 +30,16 @@ from streamgp.config.settings import Config, resolved
 from streamgp.config.validation import converted
 from streamgp.interactive.state.snapshot import Snapshot, SnapshotError
 
-# --- Which replay a state belongs to: only the same one may go on with it.
+# --- Identity of the replay that a state belongs to; only the same one may resume it.
 #
 # The same is a replay of the same log with the same configuration and version to the same
 # directory, and with the same hashes: some of River's learners follow their order, see `main`.
-# Another numerical environment is told, or refused where the user demands it.
+# Another numerical environment is reported, or refused where the user demands it.
 
 
 _ENDS = 1 << 16
 _HASH_SEED = "PYTHONHASHSEED"
-_ANEW = "or name another directory to begin anew"
+_START_OVER = "or name another directory to start over"
 
 
 def origin_of(config: Config, log: Path, out: Path | None) -> State:
@@ -82,7 +82,7 @@ def check_version(directory: Path, origin: State) -> None:
     if origin["streamgp"] != __version__:
         raise click.ClickException(
             f"{directory} holds a replay of streamgp {origin['streamgp']}, this is {__version__}; "
-            f"go on with that version, {_ANEW}"
+            f"go on with that version, {_START_OVER}"
         )
 
 
@@ -92,17 +92,18 @@ def check_same(directory: Path, there: State, here: State) -> None:
     if there["hash_seed"] != here["hash_seed"]:
         raise click.ClickException(
             f"{directory} holds a replay with {_HASH_SEED}={there['hash_seed']}, this one has "
-            f"{here['hash_seed']}; set that environment variable as it was, {_ANEW}"
+            f"{here['hash_seed']}; set that environment variable as it was, {_START_OVER}"
         )
     if there["out"] != here["out"]:
         raise click.ClickException(
             f"{directory} holds a replay {_with(there['out'])}, this one is {_with(here['out'])}; "
-            f"go on as it began, {_ANEW}"
+            f"go on as it began, {_START_OVER}"
         )
     if there["log"] != here["log"]:
         raise click.ClickException(
             f"{directory} holds a replay of another log, or {here['log']['name']} has changed "
-            f"since; bring back {there['log']['name']} of {there['log']['size']} bytes, {_ANEW}"
+            f"since; bring back {there['log']['name']} of {there['log']['size']} bytes, "
+            f"{_START_OVER}"
         )
     # A state from before there was some setting is one without it.
     settings_there, settings_here = _settings(config_of(there)), here["configuration"]
@@ -110,7 +111,7 @@ def check_same(directory: Path, there: State, here: State) -> None:
         name, was, now = _difference(settings_there, settings_here)
         raise click.ClickException(
             f"{directory} holds a replay with {name} = {was!r}, this one has {now!r}; "
-            f"go on with the same configuration, {_ANEW}"
+            f"go on with the same configuration, {_START_OVER}"
         )
 
 
@@ -122,7 +123,7 @@ def compare_environments(directory: Path, there: State, *, strict: bool) -> None
             raise click.ClickException(
                 f"{directory} does not say in which numerical environment it was saved, so that "
                 f"nothing shows that it was this one, as --strict demands; leave --strict out, "
-                f"{_ANEW}"
+                f"{_START_OVER}"
             )
         return
     found = differences(was)
@@ -131,7 +132,8 @@ def compare_environments(directory: Path, there: State, *, strict: bool) -> None
     what = f"{directory} was saved in another numerical environment ({differences_text(found)})"
     if strict:
         raise click.ClickException(
-            f"{what}, and --strict demands the same; go back to it, or leave --strict out, {_ANEW}"
+            f"{what}, and --strict demands the same; go back to it, or leave --strict out, "
+            f"{_START_OVER}"
         )
     tell(f"note: {what}; what follows agrees to about 1e-9, not bitwise")
 
@@ -191,7 +193,7 @@ class Cut:
     sizes
         Size of each message file; None if none are written.
     forgetting
-        Keys that somebody began to forget and has not finished with.
+        Keys whose deletion began and is unfinished.
 
     """
 
@@ -302,7 +304,7 @@ def open_shelf(directory: StateDirectory, config: Config) -> SqliteStore | None:
         return None
     path = directory.file(LOOPS)
     if directory.file(REPLAY).exists() and not path.exists():
-        raise StateError(f"{path} is gone; bring it back, or delete {directory.path} to begin anew")
+        raise StateError(f"{path} is gone; bring it back, or delete {directory.path} to start over")
     return SqliteStore(path)
 
 
@@ -320,7 +322,7 @@ def read(directory: StateDirectory) -> tuple[State, Cut] | None:
         return None
     if not data:
         raise SnapshotError(
-            "snapshot is damaged: it is empty; bring it back, or delete it to begin anew"
+            "snapshot is damaged: it is empty; bring it back, or delete it to start over"
         )
     snapshot = Snapshot.from_bytes(data)
     snapshot.check(_KIND, "")

@@ -202,7 +202,7 @@ def _write(path: Path, data: bytes) -> None:
         if path.is_dir():
             raise click.ClickException(f"{path} is a directory; name a file")
         if path.is_file():
-            # It may be a recording of theirs, which nobody can bring back.
+            # It may be a recording of theirs, which cannot be restored.
             if path.read_bytes() != data:
                 raise click.ClickException(
                     f"{path} is there and holds something else; name another file"

@@ -1,7 +1,7 @@
 """Stream of the demo, for people who answer: readings that come while the page is open.
 
-The topics are in memory; a worker and a feeder work beside the page in threads of their own. The
-feeder waits while some questions are open, so that a newcomer is neither hurried nor bored.
+The topics are in memory; a worker and a producer run beside the page in threads of their own. The
+producer waits while some questions are open, so that a newcomer is neither hurried nor bored.
 
 """
 
@@ -35,7 +35,7 @@ PACE_S = 0.15
 GAP_S = 3.0
 """Seconds between two questions, as long as one waits already."""
 WINDOW = 50
-"""Predictions of which the accuracy is told."""
+"""Number of predictions whose accuracy is reported."""
 # Of 240 combinations that were searched (40 seeds, 3 to 5 taught labels per room, 2 warm-ups) this
 # one was chosen because 55 of 57 single wrong answers among questions 1 to 19, three to each with
 # all others right, are challenged, and no taught label is.
@@ -46,9 +46,9 @@ _PATIENCE_S = 0.05
 
 
 def shuffled(seed: int = SEED) -> Iterator[tuple[Features, str, bool]]:
-    """Yield the readings of the WiFi rooms in random order, with their room and whether it is told.
+    """Yield the readings of the WiFi rooms in random order, their room, whether it is volunteered.
 
-    Those of which it is told come first.
+    Volunteered ones come first.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def shuffled(seed: int = SEED) -> Iterator[tuple[Features, str, bool]]:
 
 
 class DemoStream:
-    """A worker and a feeder on topics in memory.
+    """A worker and a producer on topics in memory.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class DemoStream:
         self._stopping = threading.Event()
         self._threads = [
             threading.Thread(target=self._guarded, args=(task,), name=name, daemon=True)
-            for name, task in (("demo-worker", self._work), ("demo-feeder", self._feed))
+            for name, task in (("demo-worker", self._work), ("demo-producer", self._feed))
         ]
 
     def start(self) -> None:
@@ -170,7 +170,7 @@ class DemoStream:
                 return
 
     def _judge(self, prediction: Message | Input) -> bool:
-        """Take note of a prediction, and return whether it is asked about."""
+        """Record a prediction; return whether it is asked about."""
         assert isinstance(prediction, Prediction)  # nothing else stands in that topic
         self._right.append(prediction.y == self._truth[prediction.event_id])
         n = int(prediction.event_id)

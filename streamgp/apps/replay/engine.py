@@ -25,7 +25,7 @@ from streamgp.simulation import AnswerQueue
 from streamgp.simulation.annotators import Annotator
 from streamgp.simulation.driver import Loop
 
-# --- How a run went on, in a bounded number of points, however long it is.
+# --- Curve of a run, in a bounded number of points, however long it is.
 
 
 N_POINTS = 400
@@ -57,7 +57,7 @@ class Points:
         self._kept: list[list[Any]] = []
 
     def note(self, tally: RunStatistics) -> None:
-        """Take note of the counts after an event, if it is the turn of this one."""
+        """Record the counts after an event, if this one is due."""
         if tally.n_events % self._every:
             return
         self._kept.append([getattr(tally, name) for name in self._names])
@@ -147,7 +147,7 @@ class CountingSink:
             self.tally.see(event)
 
     def forget(self, key: str | None) -> RunStatistics | None:
-        """Take a key out of all counts, as if nobody had heard of it; return what it had."""
+        """Subtract a key from all counts, as if it had never occurred; return its counts."""
         own = self.by_key.pop(key, None)
         if own is not None:
             self.tally.remove(own)

@@ -55,7 +55,7 @@ def forget_key(directory: Path, key: str) -> str:
         )
     with in_words(directory), StateDirectory(directory) as state, ExitStack() as stack:
         found = read(state)
-        assert found is not None  # it was there, and nobody removes it
+        assert found is not None  # it was there, and is never removed
         origin, cut = found
         check_version(directory, origin)
         config = config_of(origin)
@@ -157,7 +157,7 @@ def _rewrite_summary(path: Path, counter: CountingSink) -> None:
     try:
         summary = dict(json.loads(data))
     except (ValueError, TypeError):
-        path.unlink()  # nobody can take a key out of what is damaged; the next run writes another
+        path.unlink()  # a key cannot be removed from a damaged file; the next run writes another
         return
     mode = path.stat().st_mode & 0o777
     summary |= {**counts_of(counter), "keys": counts_of_keys(counter)}

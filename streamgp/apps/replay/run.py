@@ -110,7 +110,7 @@ class EndingLog:
         self.source.commit()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self.source.close()
 
 
@@ -218,7 +218,7 @@ def replay_log(
         log = stack.enter_context(closing(EndingLog(open_log(path, config, notes))))
         directory = out
         if report is not None and out is None:
-            # The page is made from a run's files; nobody wants to keep these.
+            # The page is made from a run's files, which are temporary.
             directory = Path(stack.enter_context(TemporaryDirectory(prefix="streamgp-")))
         replay = _Replay(path, config, directory, log, source=source)
         try:
@@ -367,7 +367,7 @@ def _go_on(game: Game, sink: ReplaySink, cut: Cut, on_event: Callable[[int], Non
         game.load_state(cut.game["game"], on_event=on_event)
     except INCONSISTENT as error:
         raise click.ClickException(
-            f"the state cannot be restored: {error!s:.200}; name another directory to begin anew"
+            f"the state cannot be restored: {error!s:.200}; name another directory to start over"
         ) from None
 
 

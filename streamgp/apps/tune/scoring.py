@@ -83,7 +83,7 @@ class Recording:
 
     @property
     def n_examples(self) -> int:
-        """Number of events that somebody labels."""
+        """Number of events with a label."""
         return sum(event.given is not None for events in self.by_key.values() for event in events)
 
     @property
@@ -190,7 +190,7 @@ def _check(recording: Recording, path: Path, config: Config) -> None:
 #
 # Scales change a few times: whenever the number of events has doubled during the warm-up, and
 # when a late feature joins. A stage is what lies between two changes; where one begins, the
-# examples before it are scaled anew. All that follows from the events alone, so it is done once
+# examples before it are scaled again. All that follows from the events alone, so it is done once
 # for many learners.
 
 
@@ -362,7 +362,7 @@ class Score:
         self.n_asked += self.query.decide(belief, draw).ask
         self.n += 1
         self.n_right += max(p, key=p.__getitem__) == truth
-        # Nobody answers where there is no truth, so that an event without one is not judged.
+        # No annotator answers without a truth: an event without one is not judged.
         assert truth is not None
         loss = -math.log(max(p.get(truth, 0.0), LEAST_PROBABILITY))
         self.loss += loss

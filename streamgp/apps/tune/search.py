@@ -30,7 +30,7 @@ from streamgp.gp.cholesky import NotPositiveDefiniteError
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.learners.gp_core import LENGTH_SCALE_PER_ROOT_FEATURE
 
-# --- Which hyper-parameters are tried: all pairs of the values given, or some drawn between
+# --- Grid and random search: all pairs of the values given, or some drawn between
 # them.
 
 
@@ -108,7 +108,7 @@ def _between(values: Sequence[float], draw: random.Random) -> float:
     return rounded(math.exp(draw.uniform(math.log(min(values)), math.log(max(values)))))
 
 
-# --- What came of a search: its trials, in order, the best of them, and the table.
+# --- Result of a search: its trials, in order, the best of them, and the table.
 
 
 N_SHOWN = 20

@@ -48,7 +48,7 @@ _Id: TypeAlias = "tuple[str | None, str]"
 class _Known:
     """Facts about one event."""
 
-    # truth  None while it is unknown, or if nobody knows it
+    # truth  None while it is unknown, or if there is none
     # tolerance  for numbers: how far one may be from it and still be right
     # guess  what was predicted; None while that is unknown, or if nothing could be
     # label  what the consensus log says
@@ -130,7 +130,7 @@ class Joined:
         return sum(self._recent) / len(self._recent) if self._recent else None
 
     def note_truth(self, event: _Id, truth: Label) -> None:
-        """Take note of the truth of an event."""
+        """Record the truth of an event."""
         known = self._of(event)
         if known.truth is None:
             if self._tolerances is not None:
@@ -139,18 +139,18 @@ class Joined:
             self._score(known)
 
     def note_guess(self, event: _Id, guess: Label) -> None:
-        """Take note of a prediction."""
+        """Record a prediction."""
         known = self._of(event)
         if known.guess is None:
             known.guess = guess
             self._score(known)
 
     def note_contested(self, event: _Id, given: Label) -> None:
-        """Take note that a label was challenged."""
+        """Record that a label was challenged."""
         self._note(self._of(event), "given", given)
 
     def note_label(self, event: _Id, label: Label | None) -> None:
-        """Take note of the label in the log; None if it was withdrawn."""
+        """Record the label in the log; None if it was withdrawn."""
         self._note(self._of(event), "label", label)
 
     def _score(self, known: _Known) -> None:
@@ -202,7 +202,7 @@ class Joined:
         return known
 
 
-# --- How much came when: a count for each second of the last minutes.
+# --- Rates: a count for each second of the last minutes.
 
 
 _BARS = " ▁▂▃▄▅▆▇█"

@@ -58,7 +58,7 @@ class Part:
     lines
         What there is to say.
     is_alarming
-        Whether somebody should look into it.
+        Whether it needs attention.
 
     """
 
@@ -320,7 +320,7 @@ class Follower:
         return picture(self.watching, self._around(), self._clock())
 
     def close(self) -> None:
-        """Let go of the topics."""
+        """Close the connection to the topics."""
         self._history.close()
         if self._flow is not None:
             self._flow.close()

@@ -140,7 +140,7 @@ def _of_memory(config: WorkerConfig) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "memory",
-            "without loop.expires_after_s a request that nobody answers stays open"
+            "without loop.expires_after_s an unanswered request stays open"
             + (" for ever" if config.loop.answer_horizon_s is None else " as long as its event")
             + "; one hour is expires_after_s = 3600.0",
         )
@@ -154,7 +154,7 @@ def _of_state(root: Path) -> Finding:
     try:
         with suppress(FileNotFoundError):
             root.lstat()  # its name may be too long
-        # Permissions do not tell: some directories take nothing from anybody.
+        # Permissions do not tell: some directories refuse all writes.
         os.rmdir(mkdtemp(prefix=".try-", dir=there))
     except NotADirectoryError:
         trouble = f"{there} is no directory; name another place"
@@ -238,14 +238,14 @@ def _of_learned(
             "warning",
             "learned",
             f"the topics state and consensus hold more than could be read in {timeout_s:g} s, so "
-            "that nobody knows whether they are whole and were written with this configuration; "
+            "that it is unknown whether they are whole and were written with this configuration; "
             "give it more --timeout",
         )
     for losses in losses_of(topics, config.worker.group, histories).values():
         return Finding("wrong", "learned", str(losses.error()))
     if not histories:
         return Finding("ok", "learned", "nothing yet")
-    # No warning: whoever checks may sit at a machine that runs no worker.
+    # No warning: the check may run on a machine without a worker.
     others = "".join(
         f"; in another numerical environment than here ({text})"
         for text in sorted(elsewhere)

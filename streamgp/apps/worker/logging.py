@@ -50,7 +50,7 @@ def start_log(kind: LogFormat | None, *, stream: TextIO | None = None) -> None:
 
     """
     handler = _handler(kind, sys.stderr if stream is None else stream)
-    # Nobody reads any more: no reason to stop, and nobody to tell.
+    # The reader has gone: no reason to stop, and no one to report it to.
     logging.raiseExceptions = False
     for name, level in (("streamgp", logging.INFO), ("py.warnings", logging.WARNING)):
         logger = logging.getLogger(name)
@@ -201,7 +201,7 @@ class Pipes:
     """
 
     # _all_in    nothing more will go in
-    # _unwanted  nobody reads what comes out
+    # _unwanted  the reader of the output has gone
     def __init__(self, topics: Topics, group: str, lines: Iterable[bytes], out: BinaryIO) -> None:
         self._topics = topics
         self._group = group
@@ -212,16 +212,16 @@ class Pipes:
         self._all_in = threading.Event()
         self._unwanted = threading.Event()
         self._closing = threading.Event()
-        self._feeder = threading.Thread(target=self._feed, name="stdin", daemon=True)
+        self._stdin_writer = threading.Thread(target=self._feed, name="stdin", daemon=True)
         self._printer = threading.Thread(target=self._print_on, name="stdout", daemon=True)
 
     def start(self) -> None:
         """Begin to read and write."""
-        self._feeder.start()
+        self._stdin_writer.start()
         self._printer.start()
 
     def is_through(self) -> bool:
-        """Whether everything is worked off, or nobody reads what comes out."""
+        """Whether all input is processed, or the reader of the output has gone."""
         if self._unwanted.is_set():
             return True
         return self._all_in.is_set() and self._n_waiting() == 0

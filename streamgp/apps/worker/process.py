@@ -38,7 +38,7 @@ from streamgp.config.settings import WorkerConfig
 from streamgp.config.validation import ConfigError
 from streamgp.interactive.state.snapshot import SnapshotError
 
-# --- Which worker this is: its instance name, and the directory that goes with it.
+# --- Identity of the worker: its instance name, and the directory that goes with it.
 #
 # A restarted worker should be the same as before: it finds its snapshots, and the broker gives it
 # back its partitions at once. Where no name is configured, the workers of one machine count
@@ -112,7 +112,7 @@ def take_slot(root: Path, instance: str | None, *, origin: str) -> Slot:
             "own with --instance"
         ) from None
     except OSError as error:
-        # Without a lock nobody knows which numbers are taken: one that nobody else has.
+        # Without a lock the taken numbers are unknown: one that no other worker has.
         return Slot(instance or f"{_host()}-{secrets.token_hex(4)}", trouble=str(error))
 
 
@@ -149,7 +149,7 @@ def _host() -> str:
     return re.sub(r"[^a-zA-Z0-9._-]+", "-", socket.gethostname())[:150].strip(".-") or "worker"
 
 
-# --- How often Python looks for garbage in a process that holds much and throws little away.
+# --- Thresholds of the garbage collector for a process with many long-lived objects.
 
 
 # New containers between two looks at the newest, and after how many looks the next older are
@@ -307,7 +307,7 @@ def _run(
                     raise UnfitTopicsError(damage(error, config)) from error
                 raise
     say(logging.INFO, "stopped", signal=stop.signal)
-    # After an error nobody comes here: where a broker is gone, leaving it takes long, and the
+    # Not reached after an error: where a broker is gone, leaving it takes long, and the
     # process is about to end.
     with suppress(OSError):
         topics.close()

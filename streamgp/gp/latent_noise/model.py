@@ -133,7 +133,7 @@ def explain(
     model, points
         What is believed beforehand, and what was labelled.
     start
-        Fixed points to begin with; where they lead nowhere, the search begins anew.
+        Fixed points to begin with; where they lead nowhere, the search starts over.
     tolerance
         As for `propagate`.
 

@@ -24,7 +24,7 @@ class OnlineLabels:
     has_noise_process
         Whether the noise is a function; else it is known, as in probit classification.
     n_replays
-        How many factors of earlier labels are computed anew with each label, in turns.
+        How many factors of earlier labels are recomputed with each label, in turns.
     most
         Largest number of examples, None for any.
 
@@ -112,7 +112,7 @@ class OnlineLabels:
         self._replay(i)
 
     def relabel(self, i: int, y: float) -> None:
-        """Change the label of example `i`: its factor is computed anew, without the old one."""
+        """Change the label of example `i`: its factor is recomputed, without the old one."""
         self._y[i] = y
         self._visit([i])
         self._replay(i)
@@ -168,7 +168,7 @@ class OnlineLabels:
             self._visit(turns)
 
     def _visit(self, indices: list[int]) -> None:
-        """Compute the factors of some labels anew, given those of all others."""
+        """Recompute the factors of some labels, given those of all others."""
         f, g, y = self.f, self.g, np.array([self._y[i] for i in indices])
         tau, nu = np.zeros((2, len(indices))), np.zeros((2, len(indices)))
         means, variances = np.zeros_like(tau), np.zeros_like(tau)

@@ -134,7 +134,7 @@ def test_names_of_topics_are_those_of_the_configuration(small: Small) -> None:
 def test_one_learner_for_all_forgets_nobody(small: Small) -> None:
     small.add("[worker]\nkeyed = false\n")
     assert small.wrong("forget", "ann").endswith(
-        "one learner serves all keys (worker.keyed = false), and nobody can be taken out of it; "
+        "one learner serves all keys (worker.keyed = false), and no key can be taken out of it; "
         "withdraw the person's labels one by one instead"
     )
 

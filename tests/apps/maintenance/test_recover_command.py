@@ -223,7 +223,7 @@ def test_recovered_learners_go_on_with_their_sequences(small: Small) -> None:
     assert "comes back: 24 labelled examples" in text
     assert "cannot come back: open questions" in text
     assert text.splitlines()[-1] == (
-        f"made the state of 2 learners anew in {len(partitions(small))} partition"
+        f"rebuilt the state of 2 learners in {len(partitions(small))} partition"
         f"{'s' * (len(partitions(small)) != 1)}; now start the workers"
     )
     with_labels(small, start=N, n=5)
@@ -331,7 +331,7 @@ def test_numbers_given_twice_are_given_anew_in_the_order_of_writing(small: Small
     (small.path / "new.toml").write_text("warm_up = 0\n")
     assert "twice" in small.wrong("rebuild", "--learner", small.path / "new.toml")
     text = small.done("recover", "--yes")
-    assert "5 lines of consensus whose number was given twice will be numbered anew" in text
+    assert "5 lines of consensus whose number was given twice will be renumbered" in text
     assert sequences(small, "ann") == list(range(1, N + 6))
     assert [line for line in lines(small) if line.sequence <= N] == first
     in_order = [line.sequence for line in lines(small)]  # as the broker keeps them
@@ -369,7 +369,7 @@ def test_nothing_is_recovered_unless_somebody_agrees(small: Small) -> None:
     lose(small, "state")
     before = small.records("state", "consensus")
     text = small.done("recover", answer="n\n")
-    assert "make the state of 2 learners anew?" in text
+    assert "rebuild the state of 2 learners?" in text
     assert text.endswith("changed nothing\n")
     assert small.records("state", "consensus") == before
 

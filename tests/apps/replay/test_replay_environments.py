@@ -120,7 +120,7 @@ def test_another_kernel_is_told_once_and_refused_where_that_is_wanted(bench: Ben
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr == (
         f"Error: {there}, and --strict demands the same; go back to it, or leave --strict out, or "
-        "name another directory to begin anew\n"
+        "name another directory to start over\n"
     )
     assert (bench.path / "out" / "predictions.jsonl").read_bytes() == outputs
 
@@ -146,7 +146,7 @@ def test_a_state_without_the_record_goes_on_unless_strictness_is_wanted(bench: B
     assert refused.stderr == (
         "Error: state does not say in which numerical environment it was saved, so "
         "that nothing shows that it was this one, as --strict demands; leave --strict out, or name "
-        "another directory to begin anew\n"
+        "another directory to start over\n"
     )
     assert "environment" not in bench.replayed(*OPTIONS)
     assert "environment" not in bench.replayed(*OPTIONS, "--strict")

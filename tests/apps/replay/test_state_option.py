@@ -329,7 +329,7 @@ def test_another_configuration_is_named(
         kept += [option, value]
     assert wrong(log, *kept) == (
         f"{tmp_path / 'state'} holds a replay with {difference}; go on with the same "
-        "configuration, or name another directory to begin anew"
+        "configuration, or name another directory to start over"
     )
 
 
@@ -354,7 +354,7 @@ def test_another_log_is_refused(log: Path, tmp_path: Path, kept: list[str | Path
         file.write("1,2,ann,9000,den\n")
     assert wrong(log, *kept) == (
         f"{tmp_path / 'state'} holds a replay of another log, or rooms.csv has changed since; "
-        f"bring back rooms.csv of {size} bytes, or name another directory to begin anew"
+        f"bring back rooms.csv of {size} bytes, or name another directory to start over"
     )
 
 
@@ -363,7 +363,7 @@ def test_other_messages_are_refused(log: Path, tmp_path: Path, kept: list[str | 
     kept[i + 1] = tmp_path / "other"
     assert wrong(log, *kept) == (
         f"{tmp_path / 'state'} holds a replay with --out {out}, this one is with --out "
-        f"{tmp_path / 'other'}; go on as it began, or name another directory to begin anew"
+        f"{tmp_path / 'other'}; go on as it began, or name another directory to start over"
     )
     assert "this one is without --out; go on as it began" in wrong(log, *kept[:i], *kept[i + 2 :])
     assert not (tmp_path / "other").exists()
@@ -374,7 +374,7 @@ def test_another_version_is_refused(
 ) -> None:
     monkeypatch.setattr("streamgp.apps.replay.checkpoint.__version__", "9.9")
     assert wrong(log, *kept).endswith(
-        ", this is 9.9; go on with that version, or name another directory to begin anew"
+        ", this is 9.9; go on with that version, or name another directory to start over"
     )
 
 
@@ -421,7 +421,7 @@ def test_a_shelf_that_is_gone_is_missed(log: Path, tmp_path: Path, kept: list[st
     path.unlink()
     for _ in range(2):  # an empty one is not put in its place
         assert wrong(log, *kept) == (
-            f"{path} is gone; bring it back, or delete {path.parent} to begin anew"
+            f"{path} is gone; bring it back, or delete {path.parent} to start over"
         )
 
 
@@ -441,7 +441,7 @@ def test_an_empty_state_is_damaged(log: Path, tmp_path: Path, kept: list[str | P
     path = tmp_path / "state" / checkpoint.REPLAY
     path.write_bytes(b"")
     assert wrong(log, *kept) == (
-        f"{path}: snapshot is damaged: it is empty; bring it back, or delete it to begin anew"
+        f"{path}: snapshot is damaged: it is empty; bring it back, or delete it to start over"
     )
 
 
@@ -452,7 +452,7 @@ def test_another_order_of_hashes_is_refused(
     monkeypatch.setenv("PYTHONHASHSEED", "77")
     assert wrong(log, *kept) == (
         f"{tmp_path / 'state'} holds a replay with PYTHONHASHSEED={was}, this one has 77; set that "
-        "environment variable as it was, or name another directory to begin anew"
+        "environment variable as it was, or name another directory to start over"
     )
 
 

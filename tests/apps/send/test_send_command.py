@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from connectors.memory import MemoryTopics
 from connectors.topics import BrokerError, Outgoing
 from connectors.wire.codec import decode
-from streamgp.apps.send import MOST_IN_FLIGHT, Feeder, Pace, RowRead
+from streamgp.apps.send import MOST_IN_FLIGHT, EventProducer, Pace, RowRead
 from streamgp.interactive import Event, Rejected
 from tests.helpers.deskwork import Broken, Clock, program
 
@@ -265,7 +265,7 @@ def test_broker_lost_on_the_way_tells_which_rows_are_safe(
     assert len(folder.events()) == 30
 
 
-# --- the feeder alone
+# --- the producer alone
 
 
 class Writer:
@@ -300,7 +300,7 @@ def rows(*times: float) -> Any:
     )
 
 
-def feeder(pace: Pace) -> tuple[Feeder, Writer, Clock]:
+def producer(pace: Pace) -> tuple[EventProducer, Writer, Clock]:
     clock = Clock(1000.0)
     writer = Writer(clock)
 
@@ -308,15 +308,15 @@ def feeder(pace: Pace) -> tuple[Feeder, Writer, Clock]:
         assert 0.0 < seconds <= 0.05
         clock.now += seconds
 
-    return Feeder(writer, pace, keyed=True, clock=clock, sleep=sleep), writer, clock
+    return EventProducer(writer, pace, keyed=True, clock=clock, sleep=sleep), writer, clock
 
 
-def run(one: Feeder, found: Any, stop: Any = lambda: False) -> None:
+def run(one: EventProducer, found: Any, stop: Any = lambda: False) -> None:
     one.run(found, stop, lambda _line, _share: None)
 
 
 def test_rows_go_at_so_many_times_their_pace_and_are_safe_meanwhile() -> None:
-    one, writer, _ = feeder(Pace(speed=60.0))
+    one, writer, _ = producer(Pace(speed=60.0))
     run(one, rows(500.0, 560.0, 555.0, 620.0))
     assert [at for at, _ in writer.sent] == pytest.approx([1000.0, 1001.0, 1001.0, 1002.0])
     assert [decode(r.value or b"").occurred_at for _, r in writer.sent] == pytest.approx(  # type: ignore[union-attr]
@@ -326,7 +326,7 @@ def test_rows_go_at_so_many_times_their_pace_and_are_safe_meanwhile() -> None:
 
 
 def test_rows_that_cannot_be_read_do_not_set_the_pace() -> None:
-    one, writer, _ = feeder(Pace(speed=1.0))
+    one, writer, _ = producer(Pace(speed=1.0))
     bad = Rejected(subject="row 1", fault="malformed", reason="line 2: no", at=1e9)
     run(one, iter([RowRead(number=1, message=bad, share=0.0), *rows(5.0, 6.0)]))
     assert [at for at, _ in writer.sent] == pytest.approx([1000.0, 1001.0])
@@ -334,14 +334,14 @@ def test_rows_that_cannot_be_read_do_not_set_the_pace() -> None:
 
 
 def test_no_more_than_so_many_rows_are_unsafe_at_once() -> None:
-    one, writer, _ = feeder(Pace())
+    one, writer, _ = producer(Pace())
     run(one, rows(*map(float, range(2 * MOST_IN_FLIGHT + 5))))
     assert writer.flushed == [1000, 2000, 2005]
     assert (one.last, one.safe, one.n_sent) == (2005, 2005, 2005)
 
 
 def test_asked_to_stop_it_stops_before_the_next_row_with_all_safe() -> None:
-    one, writer, clock = feeder(Pace(speed=1.0))
+    one, writer, clock = producer(Pace(speed=1.0))
     run(one, rows(0.0, 1.0, 100.0), lambda: clock.now >= 1005.0)
     assert (one.last, one.safe, one.n_sent) == (2, 2, 2)
     assert writer.flushed[-1] == 2
@@ -349,7 +349,7 @@ def test_asked_to_stop_it_stops_before_the_next_row_with_all_safe() -> None:
 
 
 def test_what_is_not_safe_is_not_said_to_be() -> None:
-    one, writer, _ = feeder(Pace())
+    one, writer, _ = producer(Pace())
     writer.fails = True
     with pytest.raises(BrokerError):
         run(one, rows(1.0, 2.0))

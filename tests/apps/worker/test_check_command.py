@@ -156,7 +156,7 @@ def test_worker_that_forgets_nothing_is_warned_of(config: Path, topics: FakeTopi
     memory = [line for line in result.stdout.splitlines() if " memory:" in line]
     assert [line.split()[0] for line in memory] == ["warning", "warning"]
     assert "without loop.answer_horizon_s every event is remembered for ever" in memory[0]
-    assert "a request that nobody answers stays open for ever" in memory[1]
+    assert "an unanswered request stays open for ever" in memory[1]
 
 
 def test_password_that_crosses_the_network_as_it_is_is_warned_of(

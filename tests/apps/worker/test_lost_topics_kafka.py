@@ -175,7 +175,7 @@ def test_a_deleted_state_topic_is_noticed_and_made_anew(deployed: Deployed) -> N
     deployed.wait_until_nobody_works()
     found = deployed.recover()
     assert found.exit_code == 0, found.output
-    assert "made the state of 6 learners anew in 2 partitions" in found.output
+    assert "rebuilt the state of 6 learners in 2 partitions" in found.output
     assert "ok       learned:" in deployed.check()[1]
     assert deployed.work() == console.DONE
     assert deployed.sequences() == {f"key{n}": list(range(1, N + 3)) for n in range(N_KEYS)}

@@ -319,7 +319,7 @@ def test_damaged_topics_are_told_with_their_file_where_they_are_in_one(
         worker.error = error
         assert failure(started(config)) == str(error)
         reason = failure(started(config, "--broker", "file://here"))
-        advice = "bring back here/topics.db as a worker left it, or begin anew"
+        advice = "bring back here/topics.db as a worker left it, or start over"
         assert reason.startswith(str(error))
         assert (advice in reason) == is_told
 
