@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from streamgp.base import Label, State
+from streamgp.common.uncertainty import most_probable
 from streamgp.common.validation import check_whole
 
 Cell: TypeAlias = tuple[float, float]
@@ -25,7 +26,7 @@ _LEAST_OCTAVE = -64
 
 def is_right(p: Mapping[Label, float], y: Label) -> bool:
     """Whether the most probable class, the first of several, is the given one."""
-    return max(p, key=p.__getitem__) == y
+    return most_probable(p) == y
 
 
 def equal_error_threshold(right: Iterable[float], wrong: Iterable[float]) -> float:

@@ -16,6 +16,18 @@ from streamgp.base import Label
 Uncertainty: TypeAlias = Callable[[Mapping[Label, float]], float]
 
 
+def most_probable(scores: Mapping[Label, float]) -> Label | None:
+    """Label of the largest score, the first of several; None if there is none.
+
+    Examples
+    --------
+    >>> most_probable({"home": 0.2, "work": 0.4, "gym": 0.4})
+    'work'
+
+    """
+    return max(scores, key=scores.__getitem__, default=None)
+
+
 def entropy(p: Mapping[Label, float]) -> float:
     """Entropy of class probabilities, in nats.
 

@@ -180,7 +180,7 @@ class BoundedGP(ABC):
         self.noise_variance = noise_variance
         return []
 
-    def fall_back(self) -> list[int]:
+    def reset_to_prior(self) -> list[int]:
         """Return to the prior: forget all examples, but no function.
 
         Returns
@@ -195,11 +195,11 @@ class BoundedGP(ABC):
 
     def log_evidence(self) -> float:
         """Log density of all observations, each given those before it, in nats (GPML Eq. 2.30)."""
-        return log_density(*self.misfits(), self.n)
+        return log_density(*self.quadratic_forms(), self.n)
 
-    def misfits(self) -> tuple[Array, float]:
-        """Return what `ExactGP.misfits` does, of observations each given those before it."""
-        return self._gp.misfits()
+    def quadratic_forms(self) -> tuple[Array, float]:
+        """Return those of `ExactGP`, of observations each given those before it."""
+        return self._gp.quadratic_forms()
 
     def leave_one_out(self) -> tuple[Array, Array]:
         """Posterior means (k, m) and latent variances (k,) at the points of retained examples.
@@ -463,7 +463,7 @@ class NumberedGP:
         self._gp = gp
         return []
 
-    def fall_back(self) -> list[int]:
+    def reset_to_prior(self) -> list[int]:
         """Return to the prior: forget all examples, but no function.
 
         Returns
@@ -482,9 +482,9 @@ class NumberedGP:
         """Log marginal likelihood of all targets together, in nats (GPML Eq. 2.30)."""
         return self._gp.log_evidence()
 
-    def misfits(self) -> tuple[Array, float]:
-        """Return what `ExactGP.misfits` does."""
-        return self._gp.misfits()
+    def quadratic_forms(self) -> tuple[Array, float]:
+        """Return those of `ExactGP`."""
+        return self._gp.quadratic_forms()
 
     def leave_one_out(self) -> tuple[Array, Array]:
         """Posterior means (n, m) and latent variances (n,) at each point, had it not been learned.

@@ -9,9 +9,10 @@ Cholesky factor is the one that gave the variance.
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from scipy.linalg import solve_triangular
 from scipy.linalg.blas import ddot, sdot
 
@@ -54,11 +55,11 @@ class Points:
     >>> points = Points(SquaredExponential())
     >>> x = np.array([0.0])
     >>> points.settle(x)
-    >>> row, prior_variance, covariances = points.seen_from(x)
+    >>> row, prior_variance, covariances = points.covariances_with(x)
     >>> prior_variance, covariances
     (1.0, array([], dtype=float64))
     >>> points.append(x, row)
-    >>> points.seen_from(np.array([1.0]))[2]
+    >>> points.covariances_with(np.array([1.0]))[2]
     array([0.60653066])
 
     """
@@ -91,7 +92,7 @@ class Points:
         near = kernel.vector(zero[None], row)[0] > 1e-20 * kernel.prior_variance(row)
         self.origin = None if near or not kernel.stationary else x.copy()
 
-    def seen_from(self, x: Array) -> tuple[Array, float, Array]:
+    def covariances_with(self, x: Array) -> tuple[Array, float, Array]:
         """Return the row of a point, its prior variance and its covariances (n,), a new array."""
         kernel = self.kernel
         row = kernel.embed(x if self.origin is None else x - self.origin)
@@ -108,7 +109,7 @@ class Points:
         self.given.append(x)
         self.n = n + 1
 
-    def cut(self, n: int) -> list[Array]:
+    def truncate(self, n: int) -> list[Array]:
         """Keep the first `n` points only, and return the others, with all features."""
         others = [padded(x, self.d or 0) for x in self.given[n:]]
         del self.given[n:]
@@ -217,7 +218,7 @@ class Targets:
         np.divide(y - means, d, self._Z[: self.m, n])
         self.values.append(y)
 
-    def cut(self, n: int) -> list[Array]:
+    def truncate(self, n: int) -> list[Array]:
         """Keep the first `n` points only, and return the values at the others, each (m,)."""
         others = [padded(y, self.m) for y in self.values[n:]]
         del self.values[n:]
@@ -250,24 +251,30 @@ _EPSILON = float(np.finfo(float).eps)
 _AT_ONCE = 256
 
 
-# What one pass over the factor found out about one point: its bytes, its row, its prior variance,
-# v = L⁻¹ k, posterior means and variance. A bare tuple, which is made faster than an object.
-_Solve: TypeAlias = tuple[bytes, Array, float, Array, Array, float]
+class _Solve(Struct, frozen=True, gc=False):
+    """Result of one pass over the factor: the point's bytes and row, v = L⁻¹ k, the posterior."""
+
+    key: bytes
+    row: Array
+    prior_variance: float
+    v: Array
+    means: Array
+    variance: float
 
 
-def log_density(misfits: Array, log_det: float, n: int) -> float:
+def log_density(quadratic_forms: Array, log_det: float, n: int) -> float:
     """Log density of `n` observations of all functions together, in nats (GPML Eq. 2.30).
 
     Parameters
     ----------
-    misfits, log_det
-        What `ExactGP.misfits` returns.
+    quadratic_forms, log_det
+        What `ExactGP.quadratic_forms` returns.
     n
         Number of observations.
 
     """
     constant = log_det + n * math.log(2.0 * math.pi)
-    return -0.5 * (float(np.trace(misfits)) + len(misfits) * constant)
+    return -0.5 * (float(np.trace(quadratic_forms)) + len(quadratic_forms) * constant)
 
 
 class ExactGP:
@@ -366,7 +373,8 @@ class ExactGP:
 
     def predict(self, x: Array) -> tuple[Array, float]:
         """Posterior means (m,), not to be written to, and latent variance at `x` of shape (d,)."""
-        _, _, _, _, means, variance = self._solve(x)
+        last = self._solve(x)
+        means, variance = last.means, last.variance
         return means, variance
 
     def predict_many(self, X: Array) -> tuple[Array, Array]:
@@ -380,7 +388,7 @@ class ExactGP:
         means, variances = np.empty((len(X), len(Z))), np.empty(len(X))
         for i in range(0, len(X), _AT_ONCE):
             part = slice(i, i + _AT_ONCE)
-            _, priors, K = zip(*map(self.points.seen_from, X[part]), strict=True)
+            _, priors, K = zip(*map(self.points.covariances_with, X[part]), strict=True)
             V = self._factor.solve_many(np.array(K)).astype(float, copy=False)
             means[part] = V @ Z.T
             variances[part] = np.maximum(priors - np.vecdot(V, V), 0.0)
@@ -407,17 +415,17 @@ class ExactGP:
             Eq. 2.24.
 
         """
-        _, rows, _, V, means, variances = zip(*map(self._solve, X), strict=True)
-        C = self.kernel.matrix(np.array(rows))
+        solves = [self._solve(x) for x in X]
+        C = self.kernel.matrix(np.array([one.row for one in solves]))
         # Of even length, so that all begin alike in memory: some kernels of BLAS add up from where
         # a vector is aligned.
-        solved = np.empty((len(V), self.n + self.n % 2))[:, : self.n]
-        solved[:] = V
+        solved = np.empty((len(solves), self.n + self.n % 2))[:, : self.n]
+        solved[:] = [one.v for one in solves]
         for i, v in enumerate(solved):
             C[i, :i] -= np.vecdot(solved[:i], v)
             C[:i, i] = C[i, :i]
-        np.fill_diagonal(C, variances)
-        return np.array(means), C
+        np.fill_diagonal(C, [one.variance for one in solves])
+        return np.array([one.means for one in solves]), C
 
     def append(self, x: Array, y: Array) -> None:
         """Learn the targets `y` of shape (m,) at the point `x` of shape (d,).
@@ -434,11 +442,11 @@ class ExactGP:
         if self.points.d is None:
             self.points.settle(x)
             self._last = None
-        _, row, prior, v, means, variance = self._solve(x)
-        d = math.sqrt(self._residual(prior, variance))
+        last = self._solve(x)
+        d = math.sqrt(self._residual(last.prior_variance, last.variance))
         self._last = None
-        self.points.append(x, row)
-        self.targets.append(y, means, self._factor.append(v, d))
+        self.points.append(x, last.row)
+        self.targets.append(y, last.means, self._factor.append(last.v, d))
 
     def add_target(self) -> None:
         """Add a function that was zero wherever it has been observed."""
@@ -469,7 +477,7 @@ class ExactGP:
 
     def remove(self, i: int) -> None:
         """Forget point `i`, exactly: later points are learned again."""
-        points, targets = self.points.cut(i), self.targets.cut(i)
+        points, targets = self.points.truncate(i), self.targets.truncate(i)
         self._factor.truncate(i)
         self._last = None
         for x, y in zip(points[1:], targets[1:], strict=True):
@@ -477,9 +485,9 @@ class ExactGP:
 
     def log_evidence(self) -> float:
         """Log marginal likelihood of all targets together, in nats (GPML Eq. 2.30)."""
-        return log_density(*self.misfits(), self.n)
+        return log_density(*self.quadratic_forms(), self.n)
 
-    def misfits(self) -> tuple[Array, float]:
+    def quadratic_forms(self) -> tuple[Array, float]:
         """Return `Y' Γ Y` of the targets (n, m), shape (m, m), and the log determinant of `Γ⁻¹`."""
         Z = self.targets.Z.astype(float, copy=False)
         return Z @ Z.T, 2.0 * float(np.log(self._factor.diagonal()).sum())
@@ -500,16 +508,16 @@ class ExactGP:
     def _solve(self, x: Array) -> _Solve:
         key = x.tobytes()
         last = self._last
-        if last is not None and last[0] == key:
+        if last is not None and last.key == key:
             return last
-        row, prior, k = self.points.seen_from(x)
+        row, prior, k = self.points.covariances_with(x)
         v = self._factor.solve(k)
         dot = sdot if self.single_precision else ddot
         # BLAS takes no empty vectors.
         variance = prior - dot(v, v) if len(v) else prior
         if variance < 0.0:  # rounding, where it is exhausted
             variance = 0.0
-        self._last = last = key, row, prior, v, self.targets.means(v), variance
+        self._last = last = _Solve(key, row, prior, v, self.targets.means(v), variance)
         return last
 
     def _residual(self, prior: float, variance: float) -> float:

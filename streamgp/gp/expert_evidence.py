@@ -115,7 +115,7 @@ class Statistics:
         weights = C / shrunk[:, :, None]
         experts.theta = np.ascontiguousarray(np.matmul(Q, weights).transpose(0, 2, 1))
         explained = np.matmul(C.transpose(0, 2, 1), weights)
-        experts.misfits = (self._yy - explained) / noise[:, None, None]
+        experts.quadratic_forms = (self._yy - explained) / noise[:, None, None]
         experts.log_dets = self.n * np.log(noise) + np.log1p(a / ratios[:, None]).sum(axis=1)
         experts.n = self.n
 

@@ -121,7 +121,7 @@ def fit(
         except NotPositiveDefiniteError:
             return None
 
-    found = most_probable(
+    found = maximum_a_posteriori(
         explained,
         start.vector,
         centre,
@@ -132,7 +132,7 @@ def fit(
     return start.moved_to(found)
 
 
-def most_probable(
+def maximum_a_posteriori(
     explained: Callable[[Array], tuple[float, Array] | None],
     start: Array,
     centre: Array,
@@ -164,7 +164,7 @@ def most_probable(
     A criterion that falls off like the prior, around 1 instead of 0:
 
     >>> one = np.ones(1)
-    >>> most_probable(
+    >>> maximum_a_posteriori(
     ...     lambda v: (-0.5 * float((v[0] - 1.0) ** 2), 1.0 - v), 0.0 * one, 0.0 * one, one,
     ...     (-9.0 * one, 9.0 * one), n_evaluations=9,
     ... )

@@ -35,7 +35,7 @@ class Slots(Points):
     >>> slots.settle(np.array([0.0]))
     >>> slots.extend([np.array([0.0]), np.array([1.0])])
     >>> x = np.array([2.0])
-    >>> row, _, _ = slots.seen_from(x)
+    >>> row, _, _ = slots.covariances_with(x)
     >>> slots.put(0, x, row)
     >>> slots.prior_covariances().round(3).tolist()
     [[1.0, 0.607], [0.607, 1.0]]
@@ -47,7 +47,7 @@ class Slots(Points):
     def extend(self, X: Sequence[Array]) -> None:
         """Add points at the end."""
         for x in X:
-            self.append(x, self.seen_from(x)[0])
+            self.append(x, self.covariances_with(x)[0])
 
     def put(self, slot: int, x: Array, row: Array) -> None:
         """Put a point and its row into a slot, the first free one at most."""
@@ -125,8 +125,8 @@ class ProjectedGP:
     # _points   the basis
     # _targets  what was observed there
     # _basis    what is known there
-    # _misfits, _log_det  of all observations when they were learned: products of the surprises of
-    #           each two functions over their variance, and the logarithms of the variances
+    # _quadratic_forms, _log_det  of all observations when they were learned: products of the
+    #           surprises of each two functions over their variance, and logarithms of variances
     # _last     the last point looked at (its bytes, its row, the look), None once it is outdated
     # _means    the means there, None once they are
     __slots__ = (
@@ -134,8 +134,8 @@ class ProjectedGP:
         "_last",
         "_log_det",
         "_means",
-        "_misfits",
         "_points",
+        "_quadratic_forms",
         "_targets",
         "n",
         "noise_variance",
@@ -149,7 +149,7 @@ class ProjectedGP:
         self._points = points
         self._targets = list(targets)
         self._basis = basis
-        self._misfits = SymmetricMatrix(basis.n_targets)
+        self._quadratic_forms = SymmetricMatrix(basis.n_targets)
         self._log_det = 0.0
         self._last: tuple[bytes, Array, Look] | None = None
         self._means: Array | None = None
@@ -202,8 +202,8 @@ class ProjectedGP:
         points.keep(chosen)
         gp = cls(noise, points, [Y[i] for i in chosen], basis)
         gp.n = n
-        found, gp._log_det = exact.misfits()
-        gp._misfits.set(found)
+        found, gp._log_det = exact.quadratic_forms()
+        gp._quadratic_forms.set(found)
         return gp, chosen
 
     @property
@@ -227,7 +227,7 @@ class ProjectedGP:
         `k(u, v) - k(u)' Q k(v) + e(u)' S e(v)`: what the basis leaves unexplained, and what is
         known at the basis.
         """
-        rows, priors, K = zip(*map(self._points.seen_from, X), strict=True)
+        rows, priors, K = zip(*map(self._points.covariances_with, X), strict=True)
         looks = [self._basis.look(k, prior) for k, prior in zip(K, priors, strict=True)]
         C = self.kernel.matrix(np.array(rows))
         n = self._points.n
@@ -264,7 +264,7 @@ class ProjectedGP:
         surprise = y - means
         slot = self._basis.learn(look, means, surprise, self.noise_variance)
         if self.n_targets:  # BLAS takes no empty vectors
-            self._misfits.add(1.0 / total, surprise)
+            self._quadratic_forms.add(1.0 / total, surprise)
         self._log_det += math.log(total)
         self.n += 1
         self._last = self._means = None
@@ -276,7 +276,7 @@ class ProjectedGP:
     def add_target(self) -> None:
         """Add a function that was zero wherever it has been observed."""
         self._basis.add_target()
-        self._misfits = self._misfits.enlarged(self.n_targets)
+        self._quadratic_forms = self._quadratic_forms.enlarged(self.n_targets)
         self._means = None
 
     def resize(self, d: int, kernel: Kernel | None = None) -> None:
@@ -325,8 +325,8 @@ class ProjectedGP:
         old = padded(self._targets[i], self.n_targets)
         mean, total = self._expected(i)
         if self.n_targets:
-            self._misfits.add(-1.0 / total, old - mean)
-            self._misfits.add(1.0 / total, y - mean)
+            self._quadratic_forms.add(-1.0 / total, old - mean)
+            self._quadratic_forms.add(1.0 / total, y - mean)
         self._basis.shift(i, y - old, self.noise_variance)
         self._targets[i] = y
         self._last = self._means = None
@@ -336,7 +336,7 @@ class ProjectedGP:
         old = padded(self._targets[i], self.n_targets)
         mean, total = self._expected(i)
         if self.n_targets:
-            self._misfits.add(-1.0 / total, old - mean)
+            self._quadratic_forms.add(-1.0 / total, old - mean)
         self._log_det -= math.log(total)
         self._basis.unlearn(i, old, self.noise_variance)
         self._points.keep([j for j in range(self._points.n) if j != i])
@@ -344,9 +344,9 @@ class ProjectedGP:
         self.n -= 1
         self._last = self._means = None
 
-    def misfits(self) -> tuple[Array, float]:
-        """Return what `ExactGP.misfits` does, of observations each given those before it."""
-        return self._misfits.dense(self.n_targets), self._log_det
+    def quadratic_forms(self) -> tuple[Array, float]:
+        """Return those of `ExactGP`, of observations each given those before it."""
+        return self._quadratic_forms.dense(self.n_targets), self._log_det
 
     def are_separable(self) -> list[bool]:
         """Whether each retained example can be told from all others, up to rounding."""
@@ -366,7 +366,7 @@ class ProjectedGP:
         origin = self._points.origin
         return {
             "n": self.n,
-            "misfits": self._misfits.text(self.n_targets),
+            "misfits": self._quadratic_forms.text(self.n_targets),
             "log_det": self._log_det,
             "d": self._points.d,
             "origin": None if origin is None else text_of(origin),
@@ -391,7 +391,7 @@ class ProjectedGP:
         points.extend(X)
         gp = cls(noise_variance, points, Y, Basis.from_state(state["basis"], capacity))
         gp.n = int(state["n"])
-        gp._misfits.set_text(state["misfits"], gp.n_targets)
+        gp._quadratic_forms.set_text(state["misfits"], gp.n_targets)
         gp._log_det = float(state["log_det"])
         return gp
 
@@ -413,7 +413,7 @@ class ProjectedGP:
         last = self._last
         if last is not None and last[0] == key:
             return last
-        row, prior, k = self._points.seen_from(x)
+        row, prior, k = self._points.covariances_with(x)
         self._last = key, row, self._basis.look(k, prior)
         self._means = None
         return self._last

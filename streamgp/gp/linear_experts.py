@@ -247,7 +247,7 @@ class Experts:
         Posterior means of the weights, shape (m, t, p).
     n
         Number of examples; with forgetting the sum of their shares.
-    misfits
+    quadratic_forms
         Sum of `e e' / v` over examples, where `e` are the errors with which the targets were
         predicted before they were learned and `v` the variance of the prediction, shape (m, t, t).
     log_dets
@@ -286,7 +286,7 @@ class Experts:
         self.covariances = covariances_of(amplitudes, n_features, forgetting)
         self.theta = np.zeros((m, 0, n_features))
         self.n = 0.0
-        self.misfits = np.zeros((m, 0, 0))
+        self.quadratic_forms = np.zeros((m, 0, 0))
         self.log_dets = np.zeros(m)
 
     @property
@@ -297,9 +297,9 @@ class Experts:
     def add_target(self) -> None:
         """Add a target that was 0 wherever something has been observed."""
         m, t, p = self.theta.shape
-        theta, misfits = np.zeros((m, t + 1, p)), np.zeros((m, t + 1, t + 1))
-        theta[:, :t], misfits[:, :t, :t] = self.theta, self.misfits
-        self.theta, self.misfits = theta, misfits
+        theta, quadratic_forms = np.zeros((m, t + 1, p)), np.zeros((m, t + 1, t + 1))
+        theta[:, :t], quadratic_forms[:, :t, :t] = self.theta, self.quadratic_forms
+        self.theta, self.quadratic_forms = theta, quadratic_forms
 
     def see(self, features: Array) -> Seen:
         """Return what is known of a point with these features, shape (m, p)."""
@@ -322,10 +322,10 @@ class Experts:
         self.covariances.shrink(seen.half, gain, seen.variances, 1.0 / self.noise_variances)
         share = self.forgetting
         if share < 1.0:
-            self.misfits *= share
+            self.quadratic_forms *= share
             self.log_dets *= share
         self.n = share * self.n + 1.0
-        self.misfits += errors[:, :, None] * shares[:, None, :]
+        self.quadratic_forms += errors[:, :, None] * shares[:, None, :]
         self.log_dets += np.log(variances)
         if share < 1.0:
             # After the update, as the covariances do: what is predicted next has been forgotten a
@@ -336,7 +336,7 @@ class Experts:
     def forget_evidence(self) -> None:
         """Let all experts count the same again."""
         self.n = 0.0
-        self.misfits[:] = 0.0
+        self.quadratic_forms[:] = 0.0
         self.log_dets[:] = 0.0
 
     def log_evidences(self, directions: Array) -> Array:
@@ -348,11 +348,15 @@ class Experts:
             What is judged: `k` combinations of the targets, shape (t, k).
 
         """
-        # The trace of U' M U for each matrix M of misfits.
-        m, t, _ = self.misfits.shape
-        misfits = self.misfits.reshape(m, t * t) @ (directions @ directions.T).ravel()
+        # The trace of U' M U for each matrix M of quadratic forms.
+        m, t, _ = self.quadratic_forms.shape
+        quadratic_forms = (
+            self.quadratic_forms.reshape(m, t * t) @ (directions @ directions.T).ravel()
+        )
         constant = self.n * math.log(2.0 * math.pi)
-        evidences: Array = -0.5 * (misfits + directions.shape[1] * (self.log_dets + constant))
+        evidences: Array = -0.5 * (
+            quadratic_forms + directions.shape[1] * (self.log_dets + constant)
+        )
         return evidences
 
 

@@ -13,7 +13,7 @@ from river import base
 
 from streamgp.base import Array, Features, Label, Preset, State, check_label, check_preset
 from streamgp.common.counter_rng import check_seed, uniform
-from streamgp.common.uncertainty import Uncertainty
+from streamgp.common.uncertainty import Uncertainty, most_probable
 from streamgp.common.uncertainty import uncertainty as uncertainty_named
 from streamgp.common.validation import check_whole
 from streamgp.learners.forest import OnlineForestClassifier
@@ -265,7 +265,7 @@ def confidence_agreement(p: Mapping[Label, float], y: Label, uncertainty: Uncert
 
     """
     h = uncertainty(p)
-    if max(p, key=p.__getitem__) == y:  # Eq. 7
+    if most_probable(p) == y:  # Eq. 7
         return 1.0 - h  # Eq. 6, xi = 0
     return h / (len(p) - 1) - 1.0  # Eq. 6, xi = 1
 

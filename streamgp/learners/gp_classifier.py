@@ -19,7 +19,7 @@ from streamgp.kernels import Kernel
 from streamgp.learners.gp_core import (
     LENGTH_SCALE_PER_ROOT_FEATURE as LENGTH_SCALE_PER_ROOT_FEATURE,
 )
-from streamgp.learners.gp_core import Core, Learn, Settings
+from streamgp.learners.gp_core import FeatureGP, GPSettings, Learn
 from streamgp.learners.gp_tuning import are_mixed
 from streamgp.learners.river_adapters import feature_rows, frame_like, series_like
 
@@ -123,7 +123,7 @@ class GPClassifier(base.MiniBatchClassifier):
         self.single_precision = single_precision
         self.window = window
         self.drift = drift
-        settings = Settings(
+        settings = GPSettings(
             kernel=kernel,
             noise_variance=noise_variance,
             max_points=max_points,
@@ -131,7 +131,7 @@ class GPClassifier(base.MiniBatchClassifier):
             single_precision=single_precision,
             window=window,
         )
-        self._core = Core(settings)
+        self._core = FeatureGP(settings)
         self._watch = DriftWatch() if drift else None
         self._met: dict[Label, None] = {}
         self._labels: list[Label] = []
@@ -243,7 +243,7 @@ class GPClassifier(base.MiniBatchClassifier):
         # Now that nothing can be refused any more.
         self._met[y] = None
         if wrong is not None and self._watch is not None and self._watch.note(wrong):
-            self._core.begin_anew(x, indicator, event_id)
+            self._core.restart_with(x, indicator, event_id)
         self._core.tune(_as_they_are, _n_right, are_mixed)
 
     # --- many at once

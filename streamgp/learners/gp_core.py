@@ -33,7 +33,7 @@ from streamgp.gp.marginal_likelihood import (
 from streamgp.gp.sparse import SparseGP, WindowGP
 from streamgp.kernels import Kernel, SquaredExponential
 from streamgp.kernels.base import check_kernel
-from streamgp.learners.gp_tuning import Merit, Tuning
+from streamgp.learners.gp_tuning import Score, Tuning
 
 # --- Validated constructor arguments of a learner, and what follows from them.
 
@@ -52,7 +52,7 @@ _CRITERIA: Mapping[Learn, Criterion] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class GPSettings:
     """The arguments of a learner, under their names.
 
     Raises
@@ -145,7 +145,7 @@ class Settings:
 _UNKNOWN: tuple[Kernel | None, float] = (None, 0.0)
 
 
-class Core:
+class FeatureGP:
     """Several functions over dictionaries of features, learned one example at a time.
 
     Parameters
@@ -167,7 +167,7 @@ class Core:
     # _n_appended, _n_taken_back  examples ever, and those of them that count as never learned
     # _constant the kernel in use and its prior variance, if that is the same everywhere
     # _numbers  number of each retained example by event id; _events is its inverse
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: GPSettings) -> None:
         self._settings = settings
         self._prior = settings.kernel
         self._tuning = settings.tuning()
@@ -275,7 +275,7 @@ class Core:
         if self._tuning is not None:
             self._tuning.note(number, vector, y)
         if gone:
-            self._let_go(gone)
+            self._drop_event_ids(gone)
 
     def add_target(self) -> None:
         """Add a function that was zero wherever it has been observed."""
@@ -294,15 +294,15 @@ class Core:
         number = self.number(event_id)
         self._learned().remove(number)
         self._n_taken_back += 1
-        self._let_go([number])
+        self._drop_event_ids([number])
         if self._tuning is not None:
             self._tuning.forget(number)
 
-    def begin_anew(self, x: Features, y: Array, event_id: str | None) -> None:
+    def restart_with(self, x: Features, y: Array, event_id: str | None) -> None:
         """Fall back to the prior, and learn the latest example, given once more, as the first."""
-        self._let_go(self._learned().fall_back())
+        self._drop_event_ids(self._learned().reset_to_prior())
         if self._tuning is not None:
-            self._tuning.begin_anew()
+            self._tuning.restart()
         self._n_taken_back += 1
         # What could be learned beside others can be learned alone: its variance is no smaller.
         self.append(x, y, event_id)
@@ -316,9 +316,9 @@ class Core:
         number, gp = self.number(event_id), self._learned()
         return gp.targets[gp.retained.index(number)]
 
-    def misfits(self) -> tuple[Array, float] | None:
-        """Return what `ExactGP.misfits` does, None before the first example."""
-        return None if self.gp is None else self.gp.misfits()
+    def quadratic_forms(self) -> tuple[Array, float] | None:
+        """Return what `ExactGP.quadratic_forms` does, None before the first example."""
+        return None if self.gp is None else self.gp.quadratic_forms()
 
     def log_evidence(self) -> float:
         """Log density of all targets, each given those before it, in nats."""
@@ -347,15 +347,15 @@ class Core:
 
     def tune(
         self,
-        standardised: Callable[[Array], Array],
-        merit: Merit,
-        telling: Callable[[Array], bool] | None = None,
+        standardise: Callable[[Array], Array],
+        score: Score,
+        is_informative: Callable[[Array], bool] | None = None,
     ) -> None:
         """Fit the hyper-parameters if it is time, and go on with what was found.
 
         Parameters
         ----------
-        standardised, merit, telling
+        standardise, score, is_informative
             As for `Tuning.search`.
 
         """
@@ -367,9 +367,9 @@ class Core:
             self._settings.given(prior, self.columns),
             len(self.columns),
             gp.n_targets,
-            standardised=standardised,
-            merit=merit,
-            telling=telling,
+            standardise=standardise,
+            score=score,
+            is_informative=is_informative,
             min_noise_variance=self._settings.min_noise_variance,
         )
         tuning.postpone()
@@ -377,7 +377,7 @@ class Core:
             return
         tuning.vector = after
         try:
-            self._let_go(self._adopt(gp, prior))
+            self._drop_event_ids(self._adopt(gp, prior))
         except NotPositiveDefiniteError:
             tuning.vector = before
 
@@ -435,7 +435,7 @@ class Core:
         kernel = self._hyperparameters(self._settings.kernel_for(len(columns)), columns).kernel
         return kernel.prior_variance(kernel.embed(columns.vector(x)))
 
-    def _let_go(self, numbers: list[int]) -> None:
+    def _drop_event_ids(self, numbers: list[int]) -> None:
         """Take the names of examples back that are retained no longer."""
         for number in numbers:
             event_id = self._events.pop(number, None)

@@ -18,7 +18,7 @@ from streamgp.common.normal import Normal
 from streamgp.common.running_stats import Moments
 from streamgp.gp.hyperparameters import Hyperparameters
 from streamgp.kernels import Kernel
-from streamgp.learners.gp_core import Core, Learn, Settings
+from streamgp.learners.gp_core import FeatureGP, GPSettings, Learn
 from streamgp.learners.river_adapters import checked_target, feature_rows, series_like
 
 if TYPE_CHECKING:
@@ -96,14 +96,14 @@ class GPRegressor(base.MiniBatchRegressor):
         self.max_points = max_points
         self.learn_hyperparameters = learn_hyperparameters
         self.single_precision = single_precision
-        settings = Settings(
+        settings = GPSettings(
             kernel=kernel,
             noise_variance=noise_variance,
             max_points=max_points,
             learn_hyperparameters=learn_hyperparameters,
             single_precision=single_precision,
         )
-        self._core = Core(settings)
+        self._core = FeatureGP(settings)
         self._origin = 0.0
         self._moments = Moments()
 
@@ -202,7 +202,7 @@ class GPRegressor(base.MiniBatchRegressor):
         -5.75...
 
         """
-        found = self._core.misfits()
+        found = self._core.quadratic_forms()
         if found is None:
             return 0.0
         (yy, yo, oo), log_det = (found[0][0, 0], found[0][0, 1], found[0][1, 1]), found[1]

@@ -36,7 +36,7 @@ MOST_EXAMPLES = 512
 # what it costs to give points up, shows only then.
 _TRIED_ON = 4
 
-Merit: TypeAlias = Callable[[Array, Array, Array], float]
+Score: TypeAlias = Callable[[Array, Array, Array], float]
 """How good means (n, m) and variances (n,) of observations predicted targets (n, m)."""
 
 
@@ -91,7 +91,7 @@ class Tuning:
         kept = [found for found in self._recent if found[0] != number]
         self._recent = deque(kept, maxlen=self._recent.maxlen)
 
-    def begin_anew(self) -> None:
+    def restart(self) -> None:
         """Forget all examples; what was found in them stays in use."""
         self._recent.clear()
 
@@ -113,9 +113,9 @@ class Tuning:
         d: int,
         m: int,
         *,
-        standardised: Callable[[Array], Array],
-        merit: Merit,
-        telling: Callable[[Array], bool] | None = None,
+        standardise: Callable[[Array], Array],
+        score: Score,
+        is_informative: Callable[[Array], bool] | None = None,
         min_noise_variance: float = MIN_NOISE_VARIANCE,
     ) -> Array | None:
         """Return the vector of the hyper-parameters to go on with, None for those given.
@@ -130,11 +130,11 @@ class Tuning:
             The hyper-parameters that were given.
         d, m
             Number of features and of functions.
-        standardised
+        standardise
             Makes of targets (n, m) those that hyper-parameters are about, (n, k).
-        merit
+        score
             How good a prediction of these is.
-        telling
+        is_informative
             Whether targets (n, k) say enough to be learned from, None for always; if not, the
             hyper-parameters in use stay.
         min_noise_variance
@@ -142,9 +142,9 @@ class Tuning:
 
         """
         X = np.array([padded(x, d) for _, x, _ in self._recent])
-        Y = standardised(np.array([padded(y, m) for _, _, y in self._recent]))
+        Y = standardise(np.array([padded(y, m) for _, _, y in self._recent]))
         latest = slice(-MOST_EXAMPLES, None)
-        if telling is not None and not telling(Y[latest]):
+        if is_informative is not None and not is_informative(Y[latest]):
             return self.vector
         start = self.moved(prior)
         found = fit(start, prior, X[latest], Y[latest], criterion=self._criterion).vector
@@ -156,7 +156,7 @@ class Tuning:
                 means, variances = self._predicted(these, X, Y)
             except NotPositiveDefiniteError:
                 continue
-            value = merit(means, variances + these.noise_variance, Y)
+            value = score(means, variances + these.noise_variance, Y)
             if value >= best:
                 best, taken = value, vector
         return taken

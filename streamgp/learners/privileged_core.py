@@ -212,7 +212,7 @@ class PrivilegedTasks:
         spaces = self.spaces
         if spaces is None:
             return [math.log(0.5)] * len(self._tasks)
-        by_f, by_g = spaces.seen_from(x), spaces.seen_from_privileged(None)
+        by_f, by_g = spaces.covariances_with(x), spaces.covariances_with_privileged(None)
         found = np.array([task.f.predict(*by_f) for task in self._tasks])
         means, variances = np.zeros((2, len(found))), np.zeros((2, len(found)))
         means[0], variances[0] = found.T
@@ -224,7 +224,7 @@ class PrivilegedTasks:
         spaces = self.spaces
         if spaces is None:
             return math.exp(self._settings.noise_mean)
-        by_g = spaces.seen_from_privileged(privileged)
+        by_g = spaces.covariances_with_privileged(privileged)
         if by_g is None:
             return math.exp(spaces.model.noise_mean)
         found = [task.g.predict(*by_g) for task in self._tasks if task.g is not None]
@@ -575,7 +575,7 @@ class PrivilegedCore:
             return None
         i = tasks.least()
         if tasks.divide_out(i):
-            self._let_go(i)
+            self._drop_event_id(i)
             return i
         self._remove(i)
         return None
@@ -583,12 +583,12 @@ class PrivilegedCore:
     def _remove(self, i: int) -> None:
         tasks = self._tasks
         divided = tasks.divide_out(i)
-        self._let_go(i)
+        self._drop_event_id(i)
         tasks.close(i)
         if not divided:
             tasks.learn_anew(None, None, self._model(), self._columns)
 
-    def _let_go(self, i: int) -> None:
+    def _drop_event_id(self, i: int) -> None:
         """Take the name of an example back that is retained no longer."""
         event_id = self._events.pop(self._tasks.examples[i].number, None)
         if event_id is not None:

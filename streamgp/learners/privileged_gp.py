@@ -15,6 +15,7 @@ from typing import Any
 from river import base
 
 from streamgp.base import Features, Label, Preset, State, check_label
+from streamgp.common.uncertainty import most_probable
 from streamgp.gp.latent_noise.model import LabelModel
 from streamgp.kernels import Kernel
 from streamgp.learners.privileged_core import PrivilegedCore
@@ -194,8 +195,7 @@ class PrivilegedGPClassifier(base.Classifier):
         self, x: Features, *, privileged: Features | None = None
     ) -> Label | None:
         """Predict the most probable class, None before the first label."""
-        proba = self.predict_proba_one(x, privileged=privileged)
-        return max(proba, key=proba.__getitem__, default=None)
+        return most_probable(self.predict_proba_one(x, privileged=privileged))
 
     def learn_one(
         self,

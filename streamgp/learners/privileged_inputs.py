@@ -125,23 +125,23 @@ class Spaces:
             f.settle(taught.x)
         elif d > f.d:
             f.widen(d, f.kernel.bound(mine))
-        row, prior, k = f.seen_from(padded(taught.x, f.d or 0))
+        row, prior, k = f.covariances_with(padded(taught.x, f.d or 0))
         i = f.n if slot is None else slot
         f.put(i, taught.x, row)
         by_g = None if self._g is None else self._add_privileged(self._g, taught.privileged, i)
         self._known[i : i + 1] = [taught.privileged is not None]
         return (k, prior), by_g
 
-    def seen_from(self, x: Array) -> Covariances:
+    def covariances_with(self, x: Array) -> Covariances:
         """Covariances of `f` at a point; it has all features that any example has."""
-        _, prior, k = self._f.seen_from(x)
+        _, prior, k = self._f.covariances_with(x)
         return k, prior
 
-    def seen_from_privileged(self, privileged: Features | None) -> Covariances | None:
+    def covariances_with_privileged(self, privileged: Features | None) -> Covariances | None:
         """Covariances of `g` at privileged features, None if the noise is known."""
         if self._g is None:
             return None
-        _, prior, k = self._g.seen_from(self.privileged_vector(privileged))
+        _, prior, k = self._g.covariances_with(self.privileged_vector(privileged))
         return self._related(k, known=privileged is not None), prior
 
     def privileged_vector(self, privileged: Features | None) -> Array:
@@ -175,7 +175,7 @@ class Spaces:
                 self.columns_privileged = columns
                 g.widen(len(columns), g.kernel.bound(columns))
             vector = columns.vector(scaled)
-        row, prior, k = g.seen_from(vector)
+        row, prior, k = g.covariances_with(vector)
         g.put(i, vector, row)
         return self._related(k, known=privileged is not None), prior
 

@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
-from streamgp.base import Belief, Decision, Distribution, Label, Posterior
+from streamgp.base import Belief, Decision, Distribution, Posterior
+from streamgp.common.uncertainty import most_probable
 from streamgp.common.validation import check_non_negative, check_rate
 from streamgp.query.registry import BOTH, NonNegative, Share, rule
 from streamgp.query.strategies import ONE_CLASS_RATE, cold_start
@@ -157,7 +158,7 @@ def _parts(belief: AnyBelief) -> list[tuple[float, tuple[float, float]]]:
             f"{type(belief).__name__}; "
             "use one, such as EnsembleGPRegressor, or the rule Variance()"
         )
-    best = _predicted(belief.mean) if isinstance(belief, Posterior) else None
+    best = most_probable(belief.mean) if isinstance(belief, Posterior) else None
     moments = [
         (part.mean[best] if best is not None else 0.0, part.variance)
         if isinstance(part, Posterior)
@@ -165,10 +166,6 @@ def _parts(belief: AnyBelief) -> list[tuple[float, tuple[float, float]]]:
         for part in belief.components
     ]
     return list(zip(belief.weights, moments, strict=True))
-
-
-def _predicted(means: Mapping[Label, float]) -> Label | None:
-    return max(means, key=means.__getitem__) if means else None
 
 
 def _finite(value: float) -> float:

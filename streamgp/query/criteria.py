@@ -14,6 +14,7 @@ from streamgp.base import Belief, Distribution, Label, Posterior
 from streamgp.common.running_stats import Moments
 from streamgp.common.uncertainty import best_versus_second as best_versus_second
 from streamgp.common.uncertainty import entropy as entropy
+from streamgp.common.uncertainty import most_probable
 
 # Of noise of whatever variance: ratios of odds stay finite.
 _LEAST_FLIP = 1e-9
@@ -75,10 +76,8 @@ def contradiction(belief: Belief, given: Label) -> float:
 
     """
     scores = belief.mean if isinstance(belief, Posterior) else belief
-    if not scores:
-        return 0.0
-    best = max(scores, key=scores.__getitem__)
-    if best == given:
+    best = most_probable(scores)
+    if best is None or best == given:
         return 0.0
     difference = scores[best] - scores.get(given, 0.0)
     return normal_cdf(difference, belief.variance) if isinstance(belief, Posterior) else difference

@@ -198,7 +198,7 @@ class Skeptical(ABC, Generic[B, T]):
     # _accepted   optional arguments of `challenge_one` and `settle_one`, subclasses included
     # _n_events   events ever observed
     # _is_seeded  whether the model was found to draw by seeds only
-    # _trust      what is known of each annotator
+    # _trust      error estimates by annotator
     # _trust_type the class of that
     model: Any
     budget: Budget | None
@@ -236,7 +236,7 @@ class Skeptical(ABC, Generic[B, T]):
 
     def error_rate(self, annotator: str | None = None) -> float:
         """Estimate how often an annotator's first answers are wrong."""
-        return self._trust_in(annotator).estimate
+        return self._error_estimate(annotator).estimate
 
     # --- asking
 
@@ -308,7 +308,7 @@ class Skeptical(ABC, Generic[B, T]):
 
         The annotator said `annotation` (or `y`, if None). If that is challenged, the annotator
         reconsiders and says `y`, which is learned; otherwise the annotation is. `privileged` is
-        what else is known of the answer; a learner of numbers does not hear of it.
+        what else is known of the answer; a regressor ignores it.
 
         Raises
         ------
@@ -433,19 +433,19 @@ class Skeptical(ABC, Generic[B, T]):
 
     # --- inside
 
-    def _trust_in(self, annotator: str | None) -> T:
-        """Return what is known of an annotator, to be read."""
+    def _error_estimate(self, annotator: str | None) -> T:
+        """Return the error estimate of an annotator, to be read."""
         return self._trust.get(annotator) or self._trust_type()
 
-    def _trust_of(self, annotator: str | None) -> T:
-        """Return what is known of an annotator, to be added to."""
+    def _error_estimate_to_update(self, annotator: str | None) -> T:
+        """Return the error estimate of an annotator, to be updated."""
         return self._trust.setdefault(annotator, self._trust_type())
 
     def _decide(self, belief: B, *, event_id: str | None, now: float | None) -> Decision:
-        decision = self._wish(belief, self._draw(event_id, "ask"))
+        decision = self._apply_query_rule(belief, self._draw(event_id, "ask"))
         return self._budget.checked(decision, self._n_events if now is None else now)
 
-    def _wish(self, belief: B, draw: float) -> Decision:
+    def _apply_query_rule(self, belief: B, draw: float) -> Decision:
         """Decide whether a label would help, whatever the budget allows."""
         wish: Decision = self._query_rule.decide(belief, draw)
         return wish

@@ -30,6 +30,7 @@ from streamgp.base import (
 )
 from streamgp.common.annotator_error import ErrorRate
 from streamgp.common.budget_account import state_of
+from streamgp.common.uncertainty import most_probable
 from streamgp.query import criteria
 from streamgp.query.example_store import ClassExampleStore
 from streamgp.query.registry import classes_for
@@ -268,7 +269,7 @@ class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
 
     """
 
-    # _hears  whether the rule for asking learns from the answers
+    # _rule_learns  whether the rule for asking learns from the answers
     # _stream the temporal filter in use, None for none
     _trust_type = ErrorRate
     _taught: ClassExampleStore
@@ -313,8 +314,8 @@ class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
         self._set_up()
         self._taught = ClassExampleStore(learner, scaling_for(transformers, warm_up))
         # A rule that learns is a template, as the budget and the model are.
-        self._hears = isinstance(query, LearningAskRule)
-        rule = copy.deepcopy(query) if self._hears else query
+        self._rule_learns = isinstance(query, LearningAskRule)
+        rule = copy.deepcopy(query) if self._rule_learns else query
         self._query_rule = SkepticalAsk() if rule is None else rule
         self._challenge_rule = SkepticalChallenge() if challenge is None else challenge
 
@@ -334,6 +335,10 @@ class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
 
         With a temporal filter that of the event observed last, if `x` are its features, and
         otherwise that of an event which would come next.
+
+        River's `evaluate.progressive_val_score` calls `predict_one` of an active learner, and needs
+        a metric of labels (`metrics.F1`). For a metric of probabilities such as `LogLoss`, which
+        River cannot unpack from this dictionary, use `streamgp.evaluate.interactive_val_score`.
         """
         stream = self._stream
         if stream is None:
@@ -522,7 +527,7 @@ class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
             w = self.probability_wrong_one(x, given, annotator=annotator, privileged=privileged)
         else:
             w = self._judged(x, given, annotator, given_privileged)
-        believed = self._taught.belief(x) if self._hears and asked else None
+        believed = self._taught.belief(x) if self._rule_learns and asked else None
         self._taught.teach(x, y, event_id, privileged=privileged)
         if believed is not None:
             try:
@@ -540,7 +545,7 @@ class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
                 event_id=event_id,
                 n_since=n_since,
             )
-        self._trust_of(annotator).note(w)
+        self._error_estimate_to_update(annotator).note(w)
         return w
 
     def relabel_one(self, event_id: str, y: Label, *, privileged: Features | None = None) -> None:
@@ -564,7 +569,7 @@ class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
         """Return what decisions depend on beside the labelled examples; see `Skeptical.state`."""
         state = super().state()
         # Omitted when unset, so that older snapshots stay valid.
-        if self._hears:
+        if self._rule_learns:
             state["query"] = state_of(self._query_rule)
         if self._stream is not None:
             state["temporal"] = self._stream.state()
@@ -573,7 +578,7 @@ class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
     def load_state(self, state: State, examples: Sequence[Example]) -> None:
         """Become what `state` and `examples` were taken from; see `Skeptical.load_state`."""
         super().load_state(state, examples)
-        if self._hears:
+        if self._rule_learns:
             self._query_rule.load_state(state["query"])
         if self._stream is not None:
             self._stream.load_state(state["temporal"])
@@ -622,4 +627,4 @@ class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
 def _predicted(belief: Belief) -> Label | None:
     """Return the class of largest mean or probability (ISGP Eq. 6), None if none is known."""
     scores = belief.mean if isinstance(belief, Posterior) else belief
-    return max(scores, key=scores.__getitem__) if scores else None
+    return most_probable(scores)

@@ -156,7 +156,7 @@ class SkepticalRegressor(
 
     def scatter(self, annotator: str | None = None) -> float:
         """Estimate the variance of an annotator's answers, in units of what the learner expects."""
-        return self._trust_in(annotator).scatter
+        return self._error_estimate(annotator).scatter
 
     # --- predicting
 
@@ -297,7 +297,7 @@ class SkepticalRegressor(
         else:
             w = self.probability_wrong_one(x, first, annotator=annotator, std=std)
         self._taught.teach(x, y, event_id)
-        trust = self._trust_of(annotator)
+        trust = self._error_estimate_to_update(annotator)
         trust.note(w)
         if expected is not None and expected.sigma > 0.0:
             # The scatter must not measure itself: it is taken out of the scale again.

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
 from streamgp.base import Belief, Decision, Distribution, Label, Posterior
+from streamgp.common.uncertainty import most_probable
 from streamgp.common.validation import check_non_negative, check_rate
 from streamgp.query import criteria
 from streamgp.query.registry import BOTH, NUMBERS, NonNegative, Share, rule
@@ -244,7 +245,7 @@ class AlwaysChallenge:
     ) -> Decision:
         """Compare the labels: score 1 if they differ."""
         scores = belief.mean if isinstance(belief, Posterior) else belief
-        differs = bool(scores) and max(scores, key=scores.__getitem__) != given
+        differs = most_probable(scores) not in (None, given)
         return Decision.of(float(differs), 0.0, type(self).__name__)
 
 

@@ -158,7 +158,7 @@ class StagedSkepticalClassifier(SkepticalClassifier):
 
     # --- inside
 
-    def _wish(self, belief: Belief, draw: float) -> Decision:  # noqa: ARG002 - nothing is random
+    def _apply_query_rule(self, belief: Belief, draw: float) -> Decision:  # noqa: ARG002 - no randomness
         if self.stage != "regime":
             return Decision.of(1.0, 0.0, self._criterion)
         return Decision.of(1.0 - self._confidence(belief), 1.0 - self.theta, self._criterion)

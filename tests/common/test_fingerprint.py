@@ -108,7 +108,9 @@ def test_what_was_learned_plays_no_part():
 
 
 def test_an_object_that_cannot_be_described_says_what_to_do():
-    with pytest.raises(TypeError, match=r"how Closed was built cannot be determined .* keep the argum"):
+    with pytest.raises(
+        TypeError, match=r"how Closed was built cannot be determined .* keep the argum"
+    ):
         fingerprint(Closed(1))
 
 

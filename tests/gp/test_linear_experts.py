@@ -115,7 +115,7 @@ def test_a_late_target_was_0_so_far():
         statistics.note(features, y)
     whole, its_statistics = taught(Phi, Y)
     assert np.array_equal(late.theta, whole.theta)
-    assert late.misfits == pytest.approx(whole.misfits)
+    assert late.quadratic_forms == pytest.approx(whole.quadratic_forms)
     statistics.fit(late, np.eye(T))
     its_statistics.fit(whole, np.eye(T))
     assert late.theta == pytest.approx(whole.theta)
@@ -283,7 +283,7 @@ def test_a_copy_goes_its_own_way_from_the_same_bits(copied):
     for features, y in zip(Phi[30:], Y[30:], strict=True):
         experts.learn(experts.see(features), y)
     assert np.array_equal(experts.theta, twin.theta)
-    assert np.array_equal(experts.misfits, twin.misfits)
+    assert np.array_equal(experts.quadratic_forms, twin.quadratic_forms)
     assert np.array_equal(experts.covariances.roots, twin.covariances.roots)
 
 

@@ -14,7 +14,7 @@ def placed(X, kernel=None):
     for x in X:
         if points.d is None:
             points.settle(x)
-        points.append(x, points.seen_from(x)[0])
+        points.append(x, points.covariances_with(x)[0])
     return points
 
 
@@ -27,7 +27,7 @@ def test_covariances_are_those_of_the_points_themselves(n, offset):
     """Wherever they are measured from, and however often the room for them had to grow."""
     X = some(n)
     points = placed(X + offset)
-    row, prior, k = points.seen_from(X[0] + offset)
+    row, prior, k = points.covariances_with(X[0] + offset)
     square = ((X - X[0]) ** 2).sum(axis=1)
     # An offset of 1e6 leaves 10 digits behind the point.
     np.testing.assert_allclose(k, np.exp(-square / 2), atol=1e-8)
@@ -60,11 +60,11 @@ def test_widened_points_have_zeros_in_the_new_features(offset):
     assert points.d == 4
     wide = np.pad(X, ((0, 0), (0, 2)))
     probe = wide[3] + [0.1, 0.2, 0.3, 0.4]
-    k = points.seen_from(probe)[2]
+    k = points.covariances_with(probe)[2]
     square = ((wide - probe) ** 2).sum(axis=1)
     np.testing.assert_allclose(k, np.exp(-square / 2), atol=1e-9)
     points.narrow(2)
-    assert points.seen_from(X[3])[2].tolist() == placed(X).seen_from(X[3])[2].tolist()
+    assert points.covariances_with(X[3])[2].tolist() == placed(X).covariances_with(X[3])[2].tolist()
 
 
 def test_before_the_first_point_there_is_nothing_to_widen():
@@ -72,17 +72,17 @@ def test_before_the_first_point_there_is_nothing_to_widen():
     points.widen(3)
     points.narrow(1)
     assert points.d is None
-    row, prior, k = points.seen_from(np.zeros(2))
+    row, prior, k = points.covariances_with(np.zeros(2))
     assert (len(row), prior, k.shape) == (4, 1.0, (0,))
 
 
 def test_room_is_widened_even_where_no_point_is_left():
     points = placed(some(d=2))
-    points.cut(0)
+    points.truncate(0)
     points.widen(3)
     x = np.ones(3)
-    points.append(x, points.seen_from(x)[0])
-    assert points.seen_from(x)[2] == pytest.approx([1.0])
+    points.append(x, points.covariances_with(x)[0])
+    assert points.covariances_with(x)[2] == pytest.approx([1.0])
 
 
 def test_a_kernel_that_knows_names_is_bound_to_the_columns_there_are():
@@ -90,7 +90,7 @@ def test_a_kernel_that_knows_names_is_bound_to_the_columns_there_are():
     points = placed([np.array([0.0])], kernel.bound(Columns(["a"])))
     points.widen(2, kernel.bound(Columns(["a", "b"])))
     for probe, distance in (([1.0, 0.0], 1.0), ([0.0, 1.0], 0.1)):
-        k = points.seen_from(np.array(probe))[2]
+        k = points.covariances_with(np.array(probe))[2]
         assert k == pytest.approx([np.exp(-(distance**2) / 2)])
 
 
@@ -99,7 +99,7 @@ def test_points_that_are_cut_off_come_back_with_all_features(n):
     X = some(d=2)
     points = placed(X)
     points.widen(3)
-    others = points.cut(n)
+    others = points.truncate(n)
     assert points.n == len(points.given) == len(points.rows) == n
     assert [x.tolist() for x in others] == [[*x, 0.0] for x in X[n:].tolist()]
 

@@ -329,7 +329,7 @@ def test_falling_back_leaves_the_prior_and_what_comes_next_is_exact():
     X, Y = problem(60, m=3)
     gp, exact = taught(X, Y), ExactGP(SquaredExponential(), 0.5)
     known = gp.retained
-    assert gp.fall_back() == known
+    assert gp.reset_to_prior() == known
     means, variance = gp.predict(X[0])
     assert (gp.n, gp.n_targets, gp.retained) == (0, 3, [])
     assert (means.tolist(), variance) == ([0.0] * 3, 1.0)
@@ -428,7 +428,7 @@ def test_narrowing_undoes_widening(n):
 def test_new_features_may_come_after_a_fall_back():
     X, Y = problem(30, d=3)
     gp = taught(X[:, :2], Y)
-    gp.fall_back()
+    gp.reset_to_prior()
     gp.widen(3, SquaredExponential(2.0))
     for x, y in zip(X, Y, strict=True):
         gp.append(x, y)
@@ -528,7 +528,7 @@ class Hand:
         elif step == "add":
             gp.add_target()
         elif step == "fall back":
-            return gp.fall_back()
+            return gp.reset_to_prior()
         elif step == "adopt":
             scale = float(rng.uniform(0.5, 1.0))
             return gp.adopt(SquaredExponential(scale), 1.0 - 0.5 * scale)

@@ -82,7 +82,7 @@ def test_a_point_learned_before_a_function_came_is_relabelled_as_if_it_had_been_
 def test_targets_that_are_cut_off_come_back_for_all_functions():
     factor = factor_of(4)
     targets = learned(factor, [np.ones(1), np.ones(1), np.ones(2), np.ones(2)])
-    assert [y.tolist() for y in targets.cut(1)] == [[1.0, 0.0], [1.0, 1.0], [1.0, 1.0]]
+    assert [y.tolist() for y in targets.truncate(1)] == [[1.0, 0.0], [1.0, 1.0], [1.0, 1.0]]
     assert targets.Z.shape == (2, 1)
     assert targets.dense().tolist() == [[1.0, 0.0]]
 

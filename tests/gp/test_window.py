@@ -81,7 +81,7 @@ def test_falling_back_leaves_the_prior():
     X, Y = problem(20)
     gp = taught(X, Y)
     known = gp.retained
-    assert gp.fall_back() == known
+    assert gp.reset_to_prior() == known
     means, variance = gp.predict(X[0])
     assert (gp.n, means.tolist(), variance) == (0, [0.0, 0.0], 1.0)
 

@@ -108,7 +108,7 @@ def test_what_is_found_is_the_fit_by_the_criterion(criterion):
     Y = np.array([[y == "p", y == "q"] for _, y in examples], dtype=float)
     for i, (x, y) in enumerate(zip(X, Y, strict=True)):
         tuner.note(i, x, y)
-    found = tuner.search(prior, 2, 2, standardised=lambda Y: Y, merit=lambda *_: 0.0)
+    found = tuner.search(prior, 2, 2, standardise=lambda Y: Y, score=lambda *_: 0.0)
     assert found is not None
     assert found.tolist() == fit(prior, prior, X, Y, criterion=criterion).vector.tolist()
 
@@ -151,14 +151,14 @@ def test_what_was_relabelled_or_forgotten_is_fitted_no_more():
 
 
 def test_hyper_parameters_that_predict_worse_are_not_taken():
-    """A merit that prefers what was given."""
+    """A score that prefers what was given."""
     prior = Hyperparameters(kernel=SquaredExponential(), noise_variance=0.5)
     tuner = Tuning()
     for i, (x, y) in enumerate(squares(64)):
         tuner.note(i, np.array([x["a"], x["b"]]), np.array([y == "p", y == "q"], dtype=float))
 
-    def search(merit):
-        return tuner.search(prior, 2, 2, standardised=lambda Y: Y, merit=merit)
+    def search(score):
+        return tuner.search(prior, 2, 2, standardise=lambda Y: Y, score=score)
 
     best = []
     found = search(lambda _, variances, __: best.append(variances[0]) or 0.0)
@@ -289,9 +289,9 @@ def test_what_was_found_is_tried_with_as_many_points_as_the_learner_has():
         tuner.note(i, np.array([x["a"], x["b"]]), np.array([y == "p", y == "q"], dtype=float))
     tried = []
 
-    def merit(means, variances, _):
+    def score(means, variances, _):
         tried.append(np.column_stack([means, variances]))
         return 0.0
 
-    tuner.search(prior, 2, 2, standardised=lambda Y: Y, merit=merit)
+    tuner.search(prior, 2, 2, standardise=lambda Y: Y, score=score)
     np.testing.assert_allclose(tried[0], expected, atol=1e-12)

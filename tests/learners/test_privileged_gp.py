@@ -62,7 +62,7 @@ def test_the_probability_is_over_the_noise_as_it_is_beforehand():
     model = teach(fixed(), answers(40))
     x = {"a": 0.4, "b": 0.1}
     core = model._core
-    task, by_f = core._tasks._tasks[0], core._tasks.spaces.seen_from(core._columns.vector(x))
+    task, by_f = core._tasks._tasks[0], core._tasks.spaces.covariances_with(core._columns.vector(x))
     m, v = task.f.predict(*by_f)
     these = model.hyperparameters
     g = these.noise_mean + np.random.default_rng(0).normal(size=100_000)

@@ -25,13 +25,14 @@ from streamgp.apps.console import tell
 from streamgp.apps.recorded_logs import N_REASONS_SHOWN, Notes, open_log
 from streamgp.base import Array, Belief, Features, Label, Posterior, State
 from streamgp.common.counter_rng import uniform
+from streamgp.common.uncertainty import most_probable
 from streamgp.config import build
 from streamgp.config.settings import Config
 from streamgp.features import Columns
 from streamgp.gp.hyperparameters import predicted_before_learned
 from streamgp.interactive.messages import Event, LabelRequest, Rejected
 from streamgp.learners.gp_classifier import GPClassifier
-from streamgp.learners.gp_core import Settings
+from streamgp.learners.gp_core import GPSettings
 from streamgp.query.criteria import probabilities
 from streamgp.query.example_store import ClassExampleStore
 from streamgp.query.skeptical_base import scaling_for
@@ -361,7 +362,7 @@ class Score:
         draw = uniform(self.seed, str(self.n), "ask")
         self.n_asked += self.query.decide(belief, draw).ask
         self.n += 1
-        self.n_right += max(p, key=p.__getitem__) == truth
+        self.n_right += most_probable(p) == truth
         # No annotator answers without a truth: an event without one is not judged.
         assert truth is not None
         loss = -math.log(max(p.get(truth, 0.0), LEAST_PROBABILITY))
@@ -418,7 +419,7 @@ def judge_at_once(learner: GPClassifier, recorded: Stages, score: Score) -> None
 
     """
     start = perf_counter()
-    settings = Settings(
+    settings = GPSettings(
         kernel=learner.kernel,
         noise_variance=learner.noise_variance,
         max_points=None,

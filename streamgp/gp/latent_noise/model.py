@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamgp.base import Array, Preset, check_preset
-from streamgp.gp.hyperparameters import most_probable
+from streamgp.gp.hyperparameters import maximum_a_posteriori
 from streamgp.gp.latent_noise.batch_ep import Belief, Fixed, UnconvergedError, factor, propagate
 from streamgp.gp.latent_noise.tilted_moments import Flags
 from streamgp.gp.marginal_likelihood import embedded
@@ -354,7 +354,7 @@ def fit_labels(
     reach = np.where(free, _FARTHEST, 0.0)
     begin = np.where(free, start.vector, centre)
     found = start.moved_to(
-        most_probable(
+        maximum_a_posteriori(
             explained,
             begin,
             centre,
