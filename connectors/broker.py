@@ -6,7 +6,7 @@ outputs on `predictions`, `requests` and `consensus`; what could not be used goe
 Delivery is at least once: `commit` marks everything polled so far as done, and what was not
 committed is delivered again to the next source of the same group. A sink may keep messages back
 until `flush`; a broker with transactions may keep them back until `commit`, so that outputs and
-input positions become visible together. Whoever drives a loop calls `flush` first, then `commit`.
+input positions become visible together. The runner of a loop calls `flush` first, then `commit`.
 
 """
 
@@ -104,7 +104,7 @@ class Source(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go; what was not committed will be delivered again."""
+        """Close the connection; what was not committed will be delivered again."""
         ...
 
 
@@ -123,7 +123,7 @@ class Sink(Protocol):
         ...
 
     def close(self) -> None:
-        """Flush and let go."""
+        """Flush and close the connection."""
         ...
 
 
@@ -139,11 +139,11 @@ class Broker(Protocol):
         ...
 
     def publisher(self) -> Sink:
-        """Publish what a loop is told: events, answers (and a `Cancel`, beside the answers)."""
+        """Publish inputs of a loop: events, answers (and a `Cancel`, beside the answers)."""
         ...
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close the connection."""
         ...
 
 
@@ -172,11 +172,11 @@ class TopicsBroker:
         return TopicsSink(self._topics.writer("run"), OUTPUT_TOPIC)
 
     def publisher(self) -> TopicsSink:
-        """Publish what a loop is told."""
+        """Publish inputs of a loop."""
         return TopicsSink(self._topics.writer("run"), INPUT_TOPIC)
 
     def close(self) -> None:
-        """Let go of the topics; sources and sinks are closed by those who asked for them."""
+        """Close the topics; sources and sinks are closed by the callers who opened them."""
         self._topics.close()
 
 
@@ -211,7 +211,7 @@ class TopicsSource:
         self._reader.commit()
 
     def close(self) -> None:
-        """Let go; what was not committed will be delivered again."""
+        """Close the connection; what was not committed will be delivered again."""
         self._reader.close()
 
 
@@ -257,7 +257,7 @@ class TopicsSink:
         self._writer.flush()
 
     def close(self) -> None:
-        """Flush and let go."""
+        """Flush and close the connection."""
         try:
             self.flush()
         finally:
@@ -313,7 +313,7 @@ class MemoryBroker(TopicsBroker):
         return MemorySource(self, self._memory.reader(check_topics(topics), group=group))
 
     def publisher(self) -> TopicsSink:
-        """Publish what a loop is told."""
+        """Publish inputs of a loop."""
         return TopicsSink(_OpenWriter(self, self._topics.writer("run")), INPUT_TOPIC)
 
     def close(self) -> None:
@@ -372,9 +372,9 @@ def open_broker(url: str) -> Broker:
     Examples
     --------
     >>> broker = open_broker("memory://")
-    >>> feeder = broker.publisher()
-    >>> feeder.send(Event(event_id="e1", x={"light": 0.5}, occurred_at=10.0))
-    >>> feeder.flush()
+    >>> producer = broker.publisher()
+    >>> producer.send(Event(event_id="e1", x={"light": 0.5}, occurred_at=10.0))
+    >>> producer.flush()
     >>> [received.message.event_id for received in broker.source().poll()]
     ['e1']
 

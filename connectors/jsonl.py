@@ -204,14 +204,14 @@ def check_beginning(path: Path, size: int) -> None:
             last = file.read(1)
     except FileNotFoundError:
         raise ValueError(
-            f"{path} is not there, expected {size} bytes; bring it back, or begin anew"
+            f"{path} is not there, expected {size} bytes; bring it back, or start over"
         ) from None
     if there < size:
         raise ValueError(
-            f"{path} has {there} bytes, expected at least {size}: it was changed; begin anew"
+            f"{path} has {there} bytes, expected at least {size}: it was changed; start over"
         )
     if size and last != b"\n":
-        raise ValueError(f"{path} has no line that ends at byte {size}: it was changed; begin anew")
+        raise ValueError(f"{path} has no line that ends at byte {size}: it was changed; start over")
 
 
 def read_messages(path: str | Path) -> Iterator[Input | Message]:

@@ -54,7 +54,7 @@ class Logs:
     Attributes
     ----------
     news
-        To be held by whoever looks at the logs or changes them; told of every change.
+        To be held by a thread that reads or changes the logs; notified of every change.
     is_closed
         Whether nothing more is to come.
 
@@ -273,7 +273,7 @@ class MemoryWorkerClient:
         return _told(found, progress)
 
     def commit(self, outgoing: Sequence[Outgoing]) -> dict[tuple[TopicName, int], int]:
-        """Write records, and take note that everything polled so far is done with."""
+        """Write records and commit the offsets polled so far."""
         with self._logs.news:
             self._check()
             for number in sorted(self._assigned):
@@ -384,9 +384,9 @@ class MemoryTopics:
     Examples
     --------
     >>> topics = MemoryTopics()
-    >>> feeder = topics.writer("feeder")
-    >>> feeder.send(Outgoing(topic="events", key=b"ann", value=b"{}"))
-    >>> feeder.flush()
+    >>> producer = topics.writer("producer")
+    >>> producer.send(Outgoing(topic="events", key=b"ann", value=b"{}"))
+    >>> producer.flush()
     >>> link = topics.link(group="streamgp", instance="here", max_records=500)
     >>> [record.key for record in link.poll(0.0)], topics.lags("streamgp")["events", 0]
     ([b'ann'], 1)
@@ -481,7 +481,7 @@ class MemoryTopics:
             return len(self._groups.get(group, ()))
 
     def close(self) -> None:
-        """Let go of everything: whoever still polls gets a `BrokerError`."""
+        """Close the connection: a client that still polls gets a `BrokerError`."""
         with self._logs.news:
             self._logs.is_closed = True
             self._logs.news.notify_all()
@@ -548,7 +548,7 @@ class MemoryReader:
             self._positions.update(self._offsets)
 
     def close(self) -> None:
-        """Let go."""
+        """Close the connection."""
 
     def _next(self) -> list[Record]:
         records: list[Record] = []
@@ -583,5 +583,5 @@ class MemoryWriter:
         self._unsent.clear()
 
     def close(self) -> None:
-        """Flush and let go."""
+        """Flush and close the connection."""
         self.flush()

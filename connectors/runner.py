@@ -225,7 +225,7 @@ def _wait(loop: Loop, clock: Callable[[], float] | None) -> float:
 def _ctrl_c() -> Iterator[Callable[[], bool]]:
     """Note the first Ctrl-C instead of raising, so that no record is left half done.
 
-    The second raises again. Where signals belong to somebody else (another thread, or a handler
+    The second raises again. Where signals belong to other code (another thread, or a handler
     of the program's own) nothing is changed.
     """
     pressed = threading.Event()

@@ -31,7 +31,7 @@ class StallTracker(Generic[_Place]):
         self._since: dict[_Place, tuple[int, float]] = {}
 
     def update(self, positions: Mapping[_Place, int], now: float) -> None:
-        """Take note of where the places are that should move on; others are forgotten."""
+        """Record the positions of the partitions that should advance; others are forgotten."""
         since = self._since
         self._since = {
             place: since[place] if since.get(place, (None,))[0] == position else (position, now)
@@ -52,7 +52,7 @@ class WakingClock:
     Parameters
     ----------
     longest_s
-        Longer than whoever waits goes without a look, in seconds.
+        Longer than the caller goes without a look, in seconds.
     clock
         Tells the true time.
 

@@ -1,6 +1,6 @@
-"""Records and topics: what a worker, an annotator's program and a feeder ask of a broker.
+"""Broker interface: records, topics, worker clients, readers, writers.
 
-Here everything is bytes in partitions; what they mean is told in `connectors.wire`: `inbound`,
+Here everything is bytes in partitions; `connectors.wire` gives them their meaning: `inbound`,
 `outbound` and `state_records`. Kafka, a SQLite database and this process's memory each provide
 `Topics`.
 
@@ -66,7 +66,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     headers
         Names with their bytes; a name that is none is `Misnamed`.
     at
-        When the broker, or whoever produced it, stamped it; POSIX seconds.
+        Timestamp set by the broker or the producer; POSIX seconds.
     whole
         What the value was before it was cut; None where it is all there.
 
@@ -226,7 +226,7 @@ class WorkerClient(Protocol):
         ...
 
     def commit(self, outgoing: Sequence[Outgoing]) -> dict[tuple[TopicName, int], int]:
-        """Write records, and take note that everything polled so far is done with: both or none.
+        """Write records and commit the offsets polled so far, atomically.
 
         Nothing is written for a worker whose partitions were given to others, polled or not.
 
@@ -279,7 +279,7 @@ class BrokerError(OSError):
 
 
 class ShortTopicError(BrokerError):
-    """Topics end before what was to be read of them: they were made anew, or have lost their end.
+    """Topics end before the offset to read from: they were recreated, or have lost their end.
 
     Attributes
     ----------
@@ -325,7 +325,7 @@ class Reader(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go."""
+        """Close the connection."""
         ...
 
 
@@ -351,7 +351,7 @@ class Writer(Protocol):
         ...
 
     def close(self) -> None:
-        """Flush and let go."""
+        """Flush and close the connection."""
         ...
 
 
@@ -429,13 +429,13 @@ class Topics(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close the connection."""
         ...
 
 
-# --- Which partition a key belongs to: the one that Kafka's own clients choose.
+# --- Partition of a key, as Kafka's own clients choose it.
 #
-# A feeder, an annotator's program and a worker put the records of one entity into partitions of
+# A producer, an annotator's program and a worker put the records of one entity into partitions of
 # the same number, whatever wrote them.
 
 

@@ -161,7 +161,7 @@ class Database:
             raise
 
     def close(self) -> None:
-        """Let go; the last one that does moves what is in `-wal` into the file itself."""
+        """Close the connection; the last one to close moves `-wal` into the file itself."""
         with suppress(sqlite3.Error):
             self._connection.close()
 
@@ -244,8 +244,8 @@ class Database:
     def compact(self, table: Table, now: float) -> None:
         """Keep the last record of each key; one which says that its key is gone, for a day.
 
-        Keyless records stay. No byte of what was removed is left in the file. Nobody else may write
-        to the table; others may write to the file but while rows move.
+        Keyless records stay. No byte of what was removed is left in the file. No other connection
+        may write to the table; others may write to the file but while rows move.
         """
         doomed: list[tuple[int]] = []
         last: dict[bytes, int] = {}
@@ -303,7 +303,7 @@ class Database:
     # --- the deployment
 
     def begin(self) -> None:
-        """Fill a file that nobody else uses, and that is of no use before `finish`."""
+        """Fill a file that no other connection uses, and that is of no use before `finish`."""
         self._execute("PRAGMA journal_mode = OFF")
         self._execute("PRAGMA synchronous = OFF")
         self._execute("BEGIN")
@@ -474,7 +474,7 @@ def build(path: Path, fill: Callable[[Database], None]) -> None:
     Parameters
     ----------
     path
-        The file, which must not be there; nobody else may make it at the same time.
+        The file, which must not exist; no other process may create it at the same time.
     fill
         Writes what it holds at first, at least an identity.
 

@@ -166,7 +166,7 @@ def in_words(what: str, error: OSError) -> BrokerError:
 def changed(path: Path, what: str) -> RefusedError:
     """Return an error that says that a file is not what it was."""
     return RefusedError(
-        f"{path} was changed: {what}; bring it back, or begin anew in another directory"
+        f"{path} was changed: {what}; bring it back, or start over in another directory"
     )
 
 

@@ -68,7 +68,7 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
 def migrate(directory: Path) -> list[str]:
     """Move topics from files into a database; return what was done, one line each.
 
-    Nobody may use the directory meanwhile. Done twice, it does nothing the second time.
+    No other process may use the directory meanwhile. Done twice, it does nothing the second time.
 
     Raises
     ------

@@ -318,7 +318,7 @@ class EmbeddedWorkerClient:
                         raise ShortTopicError(
                             {
                                 number: f"{topic} in {self._database.path} ends at offset {end}, "
-                                f"but is known up to {start}: it was made anew, or has lost its end"
+                                f"but is known up to {start}: it was recreated, or has lost its end"
                             }
                         )
                     spans.append((topic, start, end))
@@ -449,7 +449,7 @@ class EmbeddedReader:
             self._database.move_reader(self._group, self._offsets)
 
     def close(self) -> None:
-        """Let go."""
+        """Close the connection."""
         self._database.close()
 
     def _read(self) -> list[Record]:
@@ -510,7 +510,7 @@ class EmbeddedWriter:
             self._n_records = self._n_bytes = 0
 
     def close(self) -> None:
-        """Flush and let go."""
+        """Flush and close the connection."""
         try:
             self.flush()
         finally:

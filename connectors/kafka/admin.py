@@ -35,7 +35,7 @@ from connectors.topics import (
     TopicName,
 )
 
-# --- What the topics must be like, and what is wrong with those that are there.
+# --- Required settings of the topics, and faults of those that exist.
 #
 # Nothing is asked of a broker here: what it says of its topics comes in, sentences go out.
 
@@ -217,7 +217,7 @@ class Administration:
             name = topic["name"]
             if topic["error_code"] == 0:
                 lines.append(f"created topic {name} with {self._partitions} partitions")
-            elif topic["error_code"] != _EXISTS:  # else somebody else was faster
+            elif topic["error_code"] != _EXISTS:  # else another client was faster
                 raise RefusedError(f"topic {name} cannot be created: {topic['error_message']}")
         self._ask("create topics", lambda client: client.wait_for_topics(list(new)))
         return lines
@@ -381,10 +381,10 @@ class Administration:
         )
 
     def close(self) -> None:
-        """Let go."""
+        """Close the connection."""
         client, self._client = self._client, None
         if client is not None:
-            with suppress(*CLIENT_ERRORS):  # where the broker is gone, there is nothing to let go
+            with suppress(*CLIENT_ERRORS):  # where the broker is gone, there is nothing to close
                 within(self._connection.timeouts.close_s, "close", client.close)
 
     # --- inside

@@ -326,7 +326,7 @@ def _enter(connection: socket.socket, login: tuple[str, Callable[[], Login]] | N
     try:
         _ask(connection, _METADATA, _NO_TOPICS)
     except _ClosedError:
-        return "connected, but it lets nobody in without a password (protocol)"
+        return "connected, but it refuses clients without a password (protocol)"
     return None
 
 
@@ -346,7 +346,7 @@ def _log_in(connection: socket.socket, name: str, make: Callable[[], Login]) -> 
         length = max(length, 0)
         if code:
             reason = answer[4 : 4 + length].decode(errors="replace")
-            raise _RefusedError(f"lets nobody in under this name and password: {reason}")
+            raise _RefusedError(f"refuses this user name and password: {reason}")
         try:
             login.receive(answer[8 + length :])
         except ValueError as error:

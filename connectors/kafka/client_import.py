@@ -90,7 +90,7 @@ def begin_commit(producer: Any) -> Any:
 
 
 def join(consumer: Any, timeout_s: float) -> bool:
-    """Join the group anew if that is needed; return whether it is done.
+    """Rejoin the group if that is needed; return whether it is done.
 
     A poll does the same, but an answer of the group that comes after the poll has ended is lost:
     either the group is disturbed once more, or the client hangs for ever. So this waits for longer
@@ -147,7 +147,7 @@ def unread(consumer: Any, place: TopicPartition) -> int | None:
 
 
 def forget_positions(consumer: Any) -> None:
-    """Have it asked anew where all partitions are read on; to be called when they were given.
+    """Have the positions of all partitions requested again; to be called when they were given.
 
     Otherwise the client reads a partition that stays ours on from where it was, also if what was
     fetched before has been dropped; and it would take an answer that came too late for a poll when

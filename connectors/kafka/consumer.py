@@ -1,8 +1,8 @@
 """A member of a group of consumers: which partitions are its own, and as of when.
 
-The group gives partitions anew whenever a member comes or goes. Between the moment when it begins
-to do so and the one when everybody knows the outcome, what was ours may be ours no longer; the
-broker decides by the generation that a commit names, and so the one is kept here under which
+The group assigns partitions again whenever a member comes or goes. Between the moment when it
+begins to do so and the one when everybody knows the outcome, what was ours may be ours no longer;
+the broker decides by the generation that a commit names, and so the one is kept here under which
 records were last read.
 
 """
@@ -137,7 +137,7 @@ class GroupConsumer:
         return begun
 
     def follow(self) -> bool:
-        """Take note of which partitions are ours; return whether that is settled.
+        """Record which partitions are ours; return whether that is settled.
 
         Raises
         ------
@@ -217,7 +217,7 @@ class GroupConsumer:
         self._consumer.pause(*((places & self.places()) - paused))
 
     def close(self) -> None:
-        """Let go; the group keeps the place until the session runs out."""
+        """Close the connection; the group keeps the place until the session runs out."""
         timeout_ms = round(1e3 * self._connection.timeouts.close_s / 3)
         self._consumer.close(autocommit=False, timeout_ms=timeout_ms)
 
@@ -233,7 +233,7 @@ class GroupConsumer:
                 self._begin(error.args[0])
             except kafka_errors.LogTruncationError as error:
                 if None in error.divergent_offsets.values():
-                    raise  # the broker does not know: the next start asks anew
+                    raise  # the broker does not know: the next start asks again
                 raise RefusedError(
                     f"inputs have lost their end, which was read already: {error}; {_SAY_WHERE}"
                 ) from error
@@ -255,7 +255,7 @@ class GroupConsumer:
             if position is not None and position > start:
                 raise RefusedError(
                     f"the group's position in topic {place.topic} partition {place.partition} is "
-                    f"{position}, but the partition ends before: it was made anew, or has lost its "
+                    f"{position}, but the partition ends before: it was recreated, or has lost its "
                     f"end; {_SAY_WHERE}"
                 )
             self._consumer.seek(place, start)
@@ -281,7 +281,7 @@ def _same(numbers: Mapping[str, set[int]]) -> frozenset[int]:
 
 
 class _Notice(ConsumerRebalanceListener):  # type: ignore[misc]
-    """Counts how often partitions were given anew; the client calls it on a thread of its own."""
+    """Counts how often partitions were reassigned; the client calls it on a thread of its own."""
 
     def __init__(self, forget: Callable[[], None]) -> None:
         self.count = 0
@@ -299,7 +299,7 @@ class _Notice(ConsumerRebalanceListener):  # type: ignore[misc]
         """Nothing yet: they are ours until others are given."""
 
 
-# --- What was fetched and not yet handed to the worker: answers go first, and nothing piles up.
+# --- Records fetched and not yet polled: answers go first, and nothing piles up.
 #
 # A consumer returns what it has fetched partition by partition: with a backlog, thousands of
 # events would come before the first answer. Here the records wait in a queue for each topic and
@@ -345,7 +345,7 @@ class Prefetch:
         self._next = 0
 
     def assign(self, numbers: Iterable[int], now: float) -> None:
-        """Drop everything and begin anew with these partitions."""
+        """Drop everything and start over with these partitions."""
         self._moved_at = dict.fromkeys(sorted(numbers), now)
         self._queues = {(t, n): deque() for t in WORKER_INPUTS for n in self._moved_at}
         self._bytes = dict.fromkeys(self._queues, 0)
@@ -391,8 +391,8 @@ class Prefetch:
             For each partition how many answers are at the broker and were not fetched; None while
             that is not known.
         now
-            Seconds, by the clock that `assign` and `put` were told of; it should stand still
-            while nobody waits.
+            Seconds, by the clock of `assign` and `put`; it should stand still while no
+            client waits.
 
         """
         taken: list[Record] = []
@@ -420,7 +420,7 @@ class Prefetch:
     def _answers_come(self, number: int, behind: int | None, now: float) -> bool:
         """Return whether answers of a partition are still to come before its events.
 
-        Answers that do not come although they are there belong to a transaction that somebody has
+        Answers that do not come although they are there belong to a transaction that a producer has
         not ended; events do not wait for it.
         """
         if self._queues["answers", number]:

@@ -63,7 +63,8 @@ def transact(
     positions = send_positions(producer, offsets, membership)
     topics = {name: topic for topic, name in names.items()}
     ends: dict[tuple[TopicName, int], int] = {}
-    # The last first: when that is safe, most of the others are, and nobody has been woken for them.
+    # The last first: when that is safe, most of the others are, and no thread has been woken for
+    # them.
     for place, last in reversed(lasts):
         end = last.get(timeout=_left(until)).offset + 1
         ends.setdefault((topics[place.topic], place.partition), end)

@@ -131,7 +131,7 @@ class KafkaReader:
         self._polled.clear()
 
     def close(self) -> None:
-        """Let go."""
+        """Close the connection."""
         if not self._is_closed:
             self._is_closed = True
             with suppress(*CLIENT_ERRORS):
@@ -252,7 +252,7 @@ class KafkaWriter:
         self._left_at = monotonic()
 
     def close(self) -> None:
-        """Flush and let go."""
+        """Flush and close the connection."""
         if self._is_closed:
             return
         try:
@@ -330,7 +330,7 @@ def read_history(
     ends = administration.ends(places)
     short = {
         place.partition: f"topic {place.topic} ends at offset {ends[place]} in partition "
-        f"{place.partition}, but is known up to {start}: it was made anew, or has lost its end"
+        f"{place.partition}, but is known up to {start}: it was recreated, or has lost its end"
         for place, (_, start) in places.items()
         if start > ends[place]
     }
@@ -401,7 +401,7 @@ class _Reading:
                     self._progress(self._n_all - left, self._n_all)
 
     def _advance(self) -> bool:
-        """Take note of how far it is; return whether that is further than before."""
+        """Record how far it is; return whether that is further than before."""
         moved = False
         for place, before in list(self._at.items()):
             # Passes what was aborted, of which no record comes.

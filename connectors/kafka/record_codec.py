@@ -1,8 +1,8 @@
 """Codec of record batches: what was fetched becomes `Record`s, and `Outgoing`s become batches.
 
 The client does this as well, in three times the time, and it was a tenth of all that a worker does:
-it makes each record twice, with numbers that nobody reads. It also takes a name of a header that is
-not UTF-8, which any producer can write, for an error, for ever; here it is `Misnamed`. What is
+it makes each record twice, with numbers that are never read. It also takes a name of a header that
+is not UTF-8, which any producer can write, for an error, for ever; here it is `Misnamed`. What is
 damaged is a `BrokerError` that tells the place.
 
 """
@@ -386,7 +386,7 @@ def _give(
     batch = ProducerBatch(place, records)
     last = FutureRecordMetadata(batch.produce_future, n - 1, at_ms, None, -1, -1, -1)
     # A batch that is too large for its topic is split: then the future goes where its record goes.
-    batch._record_futures = [_NOBODY] * (n - 1) + [last]
+    batch._record_futures = [_IGNORED] * (n - 1) + [last]
     with accumulator._tp_lock(place):
         if accumulator._closed:
             raise kafka_errors.IllegalStateError("producer is closed")
@@ -395,11 +395,11 @@ def _give(
     return last
 
 
-class _Nobody:
-    """Stands for the future of a record that nobody waits for."""
+class _Ignored:
+    """Stands for the future of a record that no caller waits for."""
 
     def rebind(self, future: Any, number: int) -> None:
         """Follow the record into another batch."""
 
 
-_NOBODY = _Nobody()
+_IGNORED = _Ignored()

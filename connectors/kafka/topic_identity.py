@@ -154,7 +154,7 @@ def check_same(
 
 
 def more_partitions(called: str, then: int, now: int, who: str) -> str:
-    """Say why nobody works on a topic that got more partitions, and what to do."""
+    """Say why workers refuse a topic that got more partitions, and what to do."""
     return (
         f"topic {called} has {now} partitions, but had {then} when {who} began: keys have moved to "
         "other partitions than what was learned of them; make seven new topics with "

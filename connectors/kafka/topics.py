@@ -1,7 +1,7 @@
 """Topics on Apache Kafka: exactly once, shared by as many workers as there are partitions.
 
 This is the door; what a worker, a reader and a writer do there has a module each. The client of
-Kafka is loaded with this module, so import it only where somebody asks for Kafka.
+Kafka is loaded with this module, so import it only where the configuration names Kafka.
 
 """
 
@@ -165,5 +165,5 @@ class KafkaTopics:
         return len(self._administration.members(group))
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close the connection."""
         self._administration.close()

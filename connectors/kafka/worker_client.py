@@ -3,7 +3,7 @@
 What a worker writes and the positions of what it read become visible together or not at all, and
 only as long as its partitions are its own: the broker compares the generation of the group in each
 transaction. After an error nothing is tried again here; the link refuses all further use, and the
-worker starts anew.
+worker starts over.
 
 """
 
@@ -56,7 +56,7 @@ class KafkaWorkerClient:
     # _buffered  which distribution of partitions the inputs belong to
     # _told      which one the worker knows of
     # _awake     tells for how long something that does not come has been waited for
-    # _lags      what was found since the last poll, None if nobody has asked
+    # _lags      what was found since the last poll, None if not asked for
     # _shapes    the topics as they were when this worker began
     # _stalls    since when partitions yield none of the records that wait there
 
@@ -166,7 +166,7 @@ class KafkaWorkerClient:
         )
 
     def commit(self, outgoing: Sequence[Outgoing]) -> dict[tuple[TopicName, int], int]:
-        """Write records, and take note that everything polled so far is done with: both or none.
+        """Write records and commit the offsets polled so far, atomically.
 
         Raises
         ------
@@ -185,7 +185,7 @@ class KafkaWorkerClient:
         membership = self._member.membership
         try:
             if membership is None or self._told != self._member.n_moves:
-                raise BrokerError("partitions were given anew since the last poll")
+                raise BrokerError("partitions were reassigned since the last poll")
             # Also where nothing was polled: without a position, the broker asks for no generation.
             offsets = {
                 place: OffsetAndMetadata(self._past_ends(place, offset), self._mark(place), -1)
@@ -268,7 +268,7 @@ class KafkaWorkerClient:
         if self._buffered != member.n_moves:
             self._buffered = member.n_moves
             if self._polled:
-                raise BrokerError("partitions were given anew before what was polled was committed")
+                raise BrokerError("partitions were reassigned before what was polled was committed")
             self._inputs.assign({place.partition for place in member.places()}, now)
         for found in batches.values():
             self._inputs.put(found, now)
@@ -397,7 +397,7 @@ class KafkaWorkerClient:
         return self._shapes[self._member.topics[place.topic]].mark
 
     def _track(self) -> None:
-        """Take note of where partitions are of which records wait at the broker, and none here."""
+        """Record the positions of partitions whose records wait at the broker, and none here."""
         now = self._awake()
         if now - self._tracked_at < _TRACK_EVERY_S:
             return
@@ -460,7 +460,7 @@ class TopicMonitor:
             raise self._fault
 
     def close(self) -> None:
-        """End the thread, which lets go of its connection by itself."""
+        """End the thread, which closes its own connection."""
         self._is_over.set()
 
     def change(self, administration: Administration) -> BrokerError | None:
@@ -475,7 +475,7 @@ class TopicMonitor:
         while not self._is_over.wait(self._every_s):
             try:
                 self._look()
-            except Exception as error:  # or nobody would know that nothing is watched any more
+            except Exception as error:  # or the end of the watch would go unnoticed
                 self._fault = self._connection.said(error, "describe topics")
         self._administration.close()
 

@@ -160,7 +160,7 @@ class StateDirectory:
             raise state_error(f"cannot lock {path}", error) from error
 
     def file(self, name: str) -> Path:
-        """Return the path of one file, for whoever writes it without the help of this class."""
+        """Return the path of one file, for a caller who writes it without this class."""
         if self._closed:
             raise ValueError("state directory is closed; open it again")
         if Path(name).name != name or name in ("", _LOCK) or name.startswith("."):

@@ -1,9 +1,9 @@
 """A shelf on disk: learners of many keys, as bytes, in one SQLite file.
 
-A mark names a moment. Whoever takes one writes it into a snapshot of its own, which a crash may
-prevent; so the shelf can go back to either of the last two marks. Time is cut into generations that
-end with a mark each, every put is stored under the current generation, and of each key those
-versions are kept that somebody may still go back to: at most three.
+A mark names a moment. A caller who takes one writes it into a snapshot of its own, which a crash
+may prevent; so the shelf can go back to either of the last two marks. Time is cut into generations
+that end with a mark each, every put is stored under the current generation, and of each key those
+versions are kept that a caller may still go back to: at most three.
 
 """
 
@@ -37,7 +37,7 @@ class SqliteFile:
     """A SQLite file with one transaction always open, from one commit to the next.
 
     Nothing of an open transaction survives a crash. After an error the file is closed as a crash
-    would leave it: what was written since the last commit is gone, so nobody may go on.
+    would leave it: what was written since the last commit is gone, so the caller may not go on.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class SqliteFile:
         self.rows("BEGIN IMMEDIATE")
 
     def rewrite(self) -> None:
-        """Commit, and write the file anew, so that no byte of what was deleted is left in it.
+        """Commit, and rewrite the file, so that no byte of what was deleted is left in it.
 
         SQLite's `secure_delete` overwrites what is deleted, but not the copies that stay in the
         free part of a page when its rows have moved. `VACUUM` would do, but needs space among
@@ -135,7 +135,7 @@ class SqliteFile:
         self._begin()
 
     def close(self) -> None:
-        """Commit and let go."""
+        """Commit and close the file."""
         if self._connection is not None:
             self.rows("COMMIT")
             self._abandon()
@@ -148,7 +148,7 @@ class SqliteFile:
     def damaged(self, what: str) -> StateError:
         """Close without a commit, and return an error which says what is damaged."""
         self._abandon()
-        return StateError(f"{self.path} is damaged: {what}; delete it and begin anew")
+        return StateError(f"{self.path} is damaged: {what}; delete it and start over")
 
     def _connect(self) -> None:
         try:
@@ -210,7 +210,7 @@ def _in_words(path: Path, error: sqlite3.Error) -> StateError:
         case sqlite3.SQLITE_NOTADB:
             return StateError(f"{path} is no SQLite file; name another file")
         case sqlite3.SQLITE_CORRUPT:
-            return StateError(f"{path} is damaged: {error}; delete it and begin anew")
+            return StateError(f"{path} is damaged: {error}; delete it and start over")
         case sqlite3.SQLITE_FULL:
             return StateError(f"cannot write {path}: {error}; free some space")
         case sqlite3.SQLITE_IOERR:
@@ -325,7 +325,7 @@ class SqliteStore:
         """Forget a key for good, if it is there: `reset` will not bring it back.
 
         The next mark, or `close`, makes this durable and leaves no byte of it in the file, for
-        which the file is written anew once.
+        which the file is rewritten once.
         """
         self._claim()
         if self._delete("FROM loops WHERE key = ?", (_stored(key),)):
@@ -365,7 +365,7 @@ class SqliteStore:
         if mark not in [self._name(generation) for generation in self._marks]:
             raise StateError(
                 f"{self._file.path} cannot go back to the snapshot that is restored: one of the "
-                "two was replaced; bring both back, or delete both and begin anew"
+                "two was replaced; bring both back, or delete both and start over"
             )
         generation = mark["generation"]
         # The subquery reads the index alone, not the data.

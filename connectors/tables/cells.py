@@ -79,7 +79,7 @@ def float_of_text(cell: str) -> float | None:
         if not text:
             return None
         raise ValueError(f"must be a number, got {cell!r:.60}") from None
-    if "_" in cell:  # Python reads 1_000, nobody else does
+    if "_" in cell:  # Python alone reads 1_000 as a number
         raise ValueError(f"must be a number, got {cell!r:.60}")
     if isfinite(value):
         return value

@@ -34,7 +34,7 @@ from connectors.tables.readers import BadRow, Row, Table, TableError, place_of
 from streamgp.base import FeatureName, Label
 from streamgp.interactive.messages import Event, Rejected
 
-# --- What a column holds, judged by its first cells: numbers, texts, or nothing to learn from.
+# --- Kind of a column, judged by its first cells: numbers, texts, or nothing to learn from.
 #
 # A column holds numbers if at least half of its cells do; else what most of the others are
 # decides. A text that stands in one row only says nothing about any other, so a column of texts
@@ -124,7 +124,7 @@ def _is_time(cell: Any) -> bool:
     return True
 
 
-# --- Which columns of a log are features, and how their cells become values.
+# --- Feature columns of a log, and conversion of their cells to values.
 #
 # What a column holds is judged by the first rows (`connectors.tables.columns`), and one that is
 # empty there by its first cell. From then on a column keeps its kind: a text among numbers makes

@@ -32,8 +32,8 @@ BATCH = 256
 class LogSource:
     """Events from a CSV, JSON lines or Parquet file, in the order of its rows.
 
-    Event ids are row numbers as text, from "1". Labels go to `truth`: nobody learns them unasked.
-    A row that cannot be used comes as `Rejected`.
+    Event ids are row numbers as text, from "1". Labels go to `truth`: they are learned on request
+    only. A row that cannot be used comes as `Rejected`.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ class LogSource:
         """Do nothing: a file can always be read again from the start."""
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._table.close()
 
 
@@ -291,7 +291,7 @@ class AnnotatedLog:
         }
 
     def load_state(self, state: State) -> Iterator[Event]:
-        """Become what the state was taken from: the log, opened anew, is taken as far once more.
+        """Become what the state was taken from: the log, opened again, is read as far as before.
 
         Returns
         -------

@@ -109,7 +109,7 @@ class BinaryFile:
         )
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._raw.close()
 
 
@@ -129,7 +129,7 @@ class _Unpacked(RawIOBase):
         return len(data)
 
 
-# --- What a row of a file is, good or bad, and what all readers of rows refuse.
+# --- Rows of a file, good or bad, and checks shared by all readers.
 
 
 class Row(NamedTuple):
@@ -278,7 +278,7 @@ class CsvTable:
         return self._file.progress
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
 
@@ -328,7 +328,7 @@ class JsonTable:
         return self._file.progress
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
 
@@ -434,7 +434,7 @@ class ParquetTable:
         return self._n_read / self._n_rows if self._n_rows else 1.0
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._bytes.close()
         self._file.close()
 
@@ -469,7 +469,7 @@ class Table(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         ...
 
 

@@ -308,7 +308,7 @@ class Shape:
     def as_meant(self, decoded: Any) -> Any:
         """Make what was decoded the value that it stands for, and return it.
 
-        Nobody else has it yet: it is changed though it is frozen.
+        It has no other reference yet: it is changed though it is frozen.
 
         Raises
         ------
@@ -502,7 +502,7 @@ def decode(data: bytes, *, max_bytes: int = MAX_BYTES) -> Input | Message:
 
 
 def decode_input(data: bytes, kind: str, *, name: str, key: str | None, at: float) -> Input:
-    """Return the event, answer or cancellation that the bytes hold, be they ever so terse.
+    """Decode an event, answer or cancellation, filling in missing ids, keys and times.
 
     `type`, `version`, `key`, the time, `event_id` of an event and `answer_id` of an answer may be
     missing; an answer that names its request need not name the event. All else is as in `decode`.

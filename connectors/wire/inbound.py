@@ -269,7 +269,7 @@ _REVISION = re.compile(r"0|[1-9][0-9]{0,17}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenBack:
-    """Somebody wrote a null into the consensus topic: an example, or a key, is to be forgotten.
+    """Deletion request: a null on the consensus topic, for an example or a whole key.
 
     Parameters
     ----------
@@ -307,7 +307,7 @@ def read(record: Record, *, keyed: bool) -> Input | Rejected | TakenBack | None:
     Raises
     ------
     ValueError
-        If the record is of another topic, that nobody should hand over.
+        If the record is of another topic.
 
     Examples
     --------
@@ -333,7 +333,7 @@ def read(record: Record, *, keyed: bool) -> Input | Rejected | TakenBack | None:
         if record.key:
             key = key_of(record.key)
         elif keyed:
-            _input(record, record.value, None)  # what cannot be read at all is told first
+            _input(record, record.value, None)  # what cannot be read at all is reported first
             raise DecodeError(
                 f"key is missing, expected 1 to {MAX_NAME} characters that say whose event or "
                 "answer it is"

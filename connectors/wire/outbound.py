@@ -29,7 +29,7 @@ from streamgp.interactive.messages import (
     Rejected,
 )
 
-# --- What is kept of an input that is too large for a dead letter.
+# --- Excerpt of an input that is too large for a dead letter.
 #
 # The topics of the inputs may take larger records than those that workers write. No input of such
 # a size can be used, and it must not keep the worker from the next one either: the beginning is
@@ -395,7 +395,7 @@ class Outbound:
     def erase(self, key: bytes, partition: int) -> Outgoing:
         r"""Return the null with which a worker takes a line out of the consensus log.
 
-        To workers it means nothing: whoever writes it has done what it says.
+        Workers ignore it: its writer has already done what it says.
 
         Examples
         --------

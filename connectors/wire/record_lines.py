@@ -1,10 +1,10 @@
 """Records as lines of text, one JSON object each, for files and for pipes.
 
-A line is the message itself, so that people can read it and write one by hand. Its key is told from
+A line is the message itself, so that people can read it and write one by hand. Its key follows from
 the message: the field `key`, on `consensus` and `state` with what else belongs to the key there.
 CloudEvents' headers are left out, since they follow from the message.
 
-Whatever cannot be told from a message has an envelope: `{"record":{"key":...,"value":...}}`, with
+What does not follow from a message has an envelope: `{"record":{"key":...,"value":...}}`, with
 the fields `headers` and `at` (POSIX seconds) where they are known. A value that is no JSON stands
 under `bytes`, as text or, if it is none, as `{"base64":...}`; a tombstone has neither.
 

@@ -109,7 +109,7 @@ def _joined(*parts: str) -> bytes:
     return key.encode()
 
 
-# --- what is written
+# --- writing
 
 
 def state(entity: str, name: str, value: Any | None, partition: int) -> Outgoing:
@@ -193,7 +193,7 @@ def _is_finite(value: Any) -> bool:
     return not isinstance(value, float) or isfinite(value)
 
 
-# --- what is read
+# --- reading
 
 
 def value_of(entity: str, name: str, data: bytes) -> Any:
@@ -249,10 +249,8 @@ def line_of(key: bytes | None, data: bytes) -> LabelledExample:
     return example
 
 
-# --- What is left of the topics `state` and `consensus` in one partition, as a worker takes it
-# over.
-#
-# What one record says is told in `statelog`.
+# --- Compacted contents of the topics `state` and `consensus` in one partition, as a worker takes
+# it over. `statelog` has the single records.
 
 
 _Kept: TypeAlias = tuple[int, bytes | None]
@@ -266,8 +264,8 @@ class HistoryError(ValueError):
 class History:
     r"""History of one partition: the last record of each key of `state` and `consensus`.
 
-    Bytes are kept and decoded when asked for. A record that no worker can have written is told of
-    then, if no later one has replaced it: whoever wrote it can take it away with a null.
+    Bytes are kept and decoded when asked for. A record that no worker can have written is
+    reported then, unless a later one has replaced it: its producer can remove it with a null.
 
     Attributes
     ----------
@@ -295,7 +293,7 @@ class History:
     # _early      of each entity the answers that wait for their event, likewise
     # _lines      of each entity the lines by record key; nulls are not kept
     # _nulls      of each entity the offsets of nulls that no worker has written
-    # _strays     by key the offset of a record of state that is nobody's, if it is the last
+    # _strays     by key the offset of a record of state without an owner, if it is the last
 
     def __init__(self) -> None:
         self.ends: dict[TopicName, int] = {}
@@ -337,9 +335,9 @@ class History:
                 if record.value is None and not any(k == ERASED_BY for k, _ in record.headers):
                     self._nulls.setdefault(entity, []).append(record.offset)
             case _:
-                # Anybody may write to `consensus`. What lies there under a key that no line has is
-                # nobody's label: the worker that reads it as an input makes a dead letter of it,
-                # and it keeps none from starting. It could not be taken away: a null with the key
+                # Any producer may write to `consensus`. A record under a key that no line has is no
+                # label: the worker that reads it as an input makes a dead letter of it, and it
+                # keeps none from starting. It could not be taken away: a null with the key
                 # of an entity forgets that entity.
                 pass
 
@@ -362,7 +360,7 @@ class History:
         Raises
         ------
         HistoryError
-            If a record of state is there that belongs to nobody.
+            If there is a record of state without an owner.
 
         """
         for key, offset in self._strays.items():

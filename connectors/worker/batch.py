@@ -38,8 +38,7 @@ from streamgp.interactive.messages import (
     Rejected,
 )
 
-# --- What comes of a batch: records to be written, numbers of what went in and out, and
-# verdicts.
+# --- Results of a batch: records to write, counts, and verdicts on the inputs.
 
 
 Said: TypeAlias = Input | Rejected | TakenBack
@@ -58,7 +57,7 @@ _COUNTED: dict[type, str] = {
 
 
 class Results:
-    """Collects what the loops say.
+    """Collects records to write, counts and failures of a batch.
 
     Parameters
     ----------
@@ -133,7 +132,7 @@ class Results:
             if said is not None and is_dropped(message, said):
                 self.counts["duplicates"] += 1
             else:
-                bad = message.fault != "duplicate"  # whoever sends twice does no harm
+                bad = message.fault != "duplicate"  # repeated sending does no harm
                 self.bury(message, cause, number)
                 if message.fault == "failed":
                     self.counts["failed"] += 1
@@ -184,7 +183,7 @@ class Results:
                 self.erase(key, partition.number)
 
 
-# --- What others do to the consensus log: they take lines out of it, or write what is none.
+# --- Records of other producers on the consensus log: deletions, and records that are no lines.
 
 
 class TakingBack:
@@ -225,10 +224,10 @@ class TakingBack:
     def take_line(self, partition: Partition, record: Record) -> None:
         """Look at a line that has been read; put the log right if it is none.
 
-        Whoever writes over a line has deleted it: the broker is going to drop what it replaces, and
-        no worker could learn that again. So it counts as a null does. What was written becomes a
-        dead letter, and leaves the log, where it would keep every worker from starting. Under a key
-        that no line has it may stay: `History` passes it over.
+        A producer that writes over a line has deleted it: the broker is going to drop what it
+        replaces, and no worker could learn that again. So it counts as a null does. What was
+        written becomes a dead letter, and leaves the log, where it would keep every worker from
+        starting. Under a key that no line has it may stay: `History` passes it over.
 
         Raises
         ------
@@ -277,7 +276,7 @@ class TakingBack:
         self._results.bury(rejected, record, partition.number)
 
     def _heed(self, partition: Partition, record: Record) -> bool:
-        """Return whether a record is new, and take note of it.
+        """Return whether a record is new, and record its offset.
 
         A broker that has lost the positions of a group delivers all of them once more; what came
         again since under the same names must not be taken back by that.
@@ -295,7 +294,7 @@ class TakingBack:
         if what.event_id is None:
             if partition.early.forget(entity) or is_known:
                 return self._forget(partition, what.key)
-            # Who asks twice to forget somebody leaves no new trace of them.
+            # A repeated deletion leaves no new record.
             return [] if self._history(partition.number).names(entity) else None
         if not is_known:
             return None
@@ -345,7 +344,7 @@ class TakingBack:
 
 
 def _when(record: Record) -> float:
-    # Whoever wrote it can have stamped it with anything.
+    # Its producer can have stamped it with anything.
     return min(max(record.at, EARLIEST), LATEST)
 
 
@@ -501,8 +500,8 @@ class Batch:
 
     @staticmethod
     def _is_early(partition: Partition, answer: Answer, messages: list[Message]) -> bool:
-        # A request is made when its event is worked off: whoever names one has seen it. A cut of
-        # the same inputs into other batches must make no difference, so that an answer waits for
+        # A request is made when its event is processed: an answer that names one follows it. A cut
+        # of the same inputs into other batches must make no difference, so that an answer waits for
         # its event alone, not for an earlier answer that it supersedes.
         return (
             answer.request_id is None

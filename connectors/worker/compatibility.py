@@ -17,7 +17,7 @@ ENVIRONMENT = "environment"
 
 
 BEING_RECOVERED = "being recovered"
-"""Stands in the place of a fingerprint while state is made anew; no configuration has it."""
+"""Stands in the place of a fingerprint while state is recovered; no configuration has it."""
 
 
 class UnfitTopicsError(ValueError):

@@ -1,6 +1,6 @@
-r"""Answers that come before their event: kept until it comes, or until nobody waits any more.
+r"""Buffer of answers that arrive before their event, dropped after `PATIENCE_S`.
 
-A worker reads answers before events, be they older. A label that somebody volunteers therefore
+A worker reads answers before events, even older ones. A volunteered label therefore
 comes first wherever both wait to be read. It is kept as it came, in a record of the topic `state`
 of its own, `<entity>\x1fearly/<topic:partition:offset>`: as safe as what the loops remember, and
 good for a faithful dead letter if the event never comes.
@@ -24,7 +24,7 @@ from streamgp.interactive.messages import Answer, Rejected
 from streamgp.interactive.state.snapshot import INCONSISTENT, SnapshotError
 
 PATIENCE_S = 60.0
-"""How long an answer waits for an event that nobody has written yet. Of one sender, or of several
+"""How long an answer waits for an event that is not written yet. Of one sender, or of several
 whose records take some seconds longer, both are there by then."""
 MAX_WAITING = 10_000
 """Answers that wait in one partition at most."""
@@ -125,7 +125,7 @@ class EarlyAnswers:
 
     def is_overdue(self, now: float) -> bool:
         """Whether the oldest has waited long enough."""
-        # Of a clock that was set back nobody knows how long ago an answer was read.
+        # With a clock that was set back, the age of an answer is unknown.
         oldest = next(iter(self._waiting.values()), None)
         return oldest is not None and abs(now - oldest.since) > PATIENCE_S
 
@@ -143,7 +143,7 @@ class EarlyAnswers:
             self._take(offset)
         return bool(offsets)
 
-    # --- what must not be lost
+    # --- state
 
     def state(self) -> list[Part]:
         """Return all records of state."""

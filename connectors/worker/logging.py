@@ -40,7 +40,7 @@ class Journal:
         say(logging.INFO, event, **fields)
 
     def warning(self, event: str, **fields: Any) -> None:
-        """Write a line about what somebody should look at."""
+        """Write a line that the operator should look at."""
         self._said_at = perf_counter()
         say(logging.WARNING, event, **fields)
 

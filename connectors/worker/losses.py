@@ -2,7 +2,8 @@
 
 Workers write to both in one transaction, and compaction takes out only what was replaced. So each
 tells what the other must hold, and a topic that was deleted, emptied, cut or put back from an older
-copy is noticed before a worker goes on: it would number its examples anew, and spoil the log.
+copy is noticed before a worker goes on: it would number its examples again from the start, and
+spoil the log.
 
 """
 
@@ -28,12 +29,12 @@ Flaw: TypeAlias = Literal["headless", "behind", "doubled", "short"]
 """
 
 RECOVER = (
-    "stop all workers, then bring state and consensus back from one backup, or make state anew "
+    "stop all workers, then bring state and consensus back from one backup, or recover state "
     "from what consensus holds with `streamgp recover`"
 )
 _BEGIN_ANEW = (
     "the labelled examples are nowhere else: stop all workers, then bring state and consensus back "
-    "from one backup, or begin anew with other topics (topics.prefix)"
+    "from one backup, or start over with other topics (topics.prefix)"
 )
 _TEXTS: dict[Flaw, str] = {
     "headless": "consensus holds labelled examples of {}, and state has no record of {}: state was "
@@ -69,7 +70,7 @@ class Losses:
     flaws
         Number of learners with each flaw; the worst one of each learner counts.
     is_cut
-        Whether `streamgp recover` was cut while it made the state of the partition anew.
+        Whether `streamgp recover` was interrupted while it recovered the state of the partition.
 
     Examples
     --------
@@ -114,7 +115,7 @@ class Losses:
     def look(
         self, entity: str, parts: Mapping[str, Any], lines: Sequence[LabelledExample]
     ) -> Flaw | None:
-        """Return what is wrong with the records of one learner, and take note of it.
+        """Return and record what is wrong with the records of one learner.
 
         Parameters
         ----------
@@ -186,7 +187,7 @@ class Losses:
 def _counted(head: Any) -> tuple[int, int] | None:
     """Return the number of the last line and how many examples are learned, as a head says it.
 
-    None if it says neither: what is wrong with such a head is said by whoever takes it up.
+    None if it says neither: the loop that restores such a head reports what is wrong.
     """
     if not isinstance(head, dict):
         return None

@@ -31,14 +31,14 @@ from streamgp.interactive.keyed import BUDGET, KeyedLoops
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.state.snapshot import INCONSISTENT, Snapshot, SnapshotError
 
-# --- Which line of the consensus log is in force for examples whose label was corrected.
+# --- Lines of the consensus log in force, for examples whose label was corrected.
 
 
 class Revisions:
     """The revision in force of each example; most have but one line, of revision 0.
 
-    A loop forgets with its event how often a label was corrected, but somebody may still delete one
-    of the lines from the log. What remains of it here follows from the lines alone.
+    A loop forgets with its event how often a label was corrected, but one of the lines may still
+    be deleted from the log. What remains of it here follows from the lines alone.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class Revisions:
         self._of: dict[str, dict[str, int]] = {}
 
     def note(self, entity: str, line: LabelledExample) -> None:
-        """Take note of the next line of an entity."""
+        """Record the next line of an entity."""
         if line.revision and line.y is not None:
             self._of.setdefault(entity, {})[line.event_id] = line.revision
         elif entity in self._of:
@@ -89,7 +89,7 @@ class Revisions:
             self._of.setdefault(str(entity), {})[str(event_id)] = int(revision)
 
 
-# --- What lies on the local disk of one partition: a snapshot, and the loops not held ready.
+# --- Local files of one partition: a snapshot, and the evicted loops.
 
 
 class LocalFiles:
@@ -159,12 +159,12 @@ class LocalFiles:
         self._open_shelf()
 
     def close(self) -> None:
-        """Let go; everything stays."""
+        """Close the files; they stay."""
         if self.shelf is not None:
             self.shelf.close()
 
     def drop(self) -> None:
-        """Let go, and leave nothing."""
+        """Close the files and delete them."""
         if self.shelf is not None:
             with suppress(StateError):
                 self.shelf.close()
@@ -193,8 +193,8 @@ class LocalFiles:
 
 
 MAX_AGE_S = 43_200.0
-"""How old a snapshot may be. A topic drops the traces of a deletion after a day unless it is told
-otherwise (`delete.retention.ms`), and an older snapshot would bring back what was deleted."""
+"""How old a snapshot may be. A topic drops the traces of a deletion after a day by default
+(`delete.retention.ms`), and an older snapshot would bring back what was deleted."""
 _KIND = "a partition"
 
 
@@ -247,7 +247,7 @@ class Partition:
 
     """
 
-    # _restored_to  the offset in `consensus` from which on nobody wrote before we had the partition
+    # _restored_to  the end of `consensus` when the partition was assigned to this worker
     def __init__(
         self,
         number: int,
@@ -276,7 +276,7 @@ class Partition:
 
         Returns
         -------
-        Whether that was possible. If not, the loops have begun anew, and the whole history is
+        Whether that was possible. If not, the loops have started empty, and the whole history is
         wanted.
 
         Raises
@@ -324,12 +324,12 @@ class Partition:
             check_alone(record, self._group)
 
     def note_signed(self, signed: Mapping[str, Any]) -> None:
-        """Take note of what the topics say about who works on the partition, and where."""
+        """Record the group and the environment that the topics state for the partition."""
         self.environment = environment_in(signed)
         self.is_signed = GROUP in signed and self.environment == environment()
 
     def advance(self, ends: Mapping[tuple[TopicName, int], int]) -> None:
-        """Take note how far the topics reach that hold the loops."""
+        """Record the ends of the topics that hold the loops."""
         for (topic, number), end in ends.items():
             if number == self.number and topic in ("state", "consensus"):
                 self.starts[topic] = end
@@ -368,11 +368,11 @@ class Partition:
         self._files.drop_snapshot()
 
     def close(self) -> None:
-        """Let go; the snapshot stays."""
+        """Close the files; the snapshot stays."""
         self._files.close()
 
     def drop(self) -> None:
-        """Let go and leave nothing on the disk: others go on with the partition."""
+        """Close the files and delete them: another worker goes on with the partition."""
         self._files.drop()
 
     def heeded(self) -> dict[str, Any]:
@@ -430,7 +430,7 @@ class Partition:
         n_forgotten = int(forgotten.get("n", self.n_forgotten))
         if self.starts and n_forgotten != self.n_forgotten:
             # A key that was forgotten, and perhaps came again, cannot be merged, and neither can
-            # state that was made anew.
+            # state that was recovered.
             raise SnapshotError(
                 "snapshot holds a key that was forgotten since, or state was recovered since"
             )

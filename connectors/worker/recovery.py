@@ -18,12 +18,12 @@ from streamgp.common.environment import differences, differences_text
 
 
 class Restorer:
-    """Makes partitions what they were when they were last worked on, wherever that was.
+    """Restores partitions from snapshot and topics.
 
     Parameters
     ----------
     link
-        The hold on the topics.
+        Client of the group.
     loops
         What the loops are made of.
     group
@@ -175,7 +175,7 @@ class Saver:
     clock
         Tells the time.
     journal
-        Told of every snapshot, and why there is none.
+        Log of every snapshot, and why there is none.
 
     """
 
@@ -197,11 +197,11 @@ class Saver:
         self._next = perf_counter() + every_s
 
     def note(self, numbers: Iterable[int]) -> None:
-        """Take note of partitions whose loops have changed."""
+        """Mark partitions whose loops have changed."""
         self._changed |= dict.fromkeys(sorted(set(numbers) - self._changed.keys()))
 
     def drop(self, number: int) -> None:
-        """Take note that a partition is ours no longer."""
+        """Remove a partition that is ours no longer."""
         self._changed.pop(number, None)
 
     def save_when_due(self) -> None:

@@ -59,7 +59,7 @@ def source_of(group: str) -> str:
 
 
 def check_share(recent: deque[bool], verdicts: Iterable[bool], max_bad_share: float) -> None:
-    """Take note of which inputs could not be used, and give up if that were too many.
+    """Record which inputs could not be used, and raise if they were too many.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def check_share(recent: deque[bool], verdicts: Iterable[bool], max_bad_share: fl
         )
 
 
-# --- What the loops of every partition are made of.
+# --- Settings of the loops.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +128,7 @@ class LoopSettings:
         return {"fingerprint": configured(self.model, self.total_budget), "keyed": self.keyed}
 
     def entity(self, key: str | None) -> str:
-        """Return whose the state of a key is: nobody's in particular where one loop serves all."""
+        """Return the entity of a key's state: the empty one where one loop serves all keys."""
         return (key or "") if self.keyed else ""
 
     def new(self, shelf: LoopStore | None) -> KeyedLoops:

@@ -1,12 +1,11 @@
-"""The worker: reads events and answers, drives the loops of its partitions, writes what comes out.
+"""Worker: polls events and answers, runs the loops of its partitions, commits what results.
 
-What was polled together is worked off together, and everything that comes of it (outputs, labelled
-examples, state, dead letters, the positions of the inputs) becomes visible at once, or nothing
-does. A worker that is killed at any moment has therefore never done half of anything; the next
-one brings the loops back from the topics, equal to the last bit, and goes on.
+Outputs, labelled examples, state, dead letters and the offsets of the inputs are committed in one
+transaction. A worker that is killed at any moment has therefore never done half of a batch; the
+next one restores the state from the topics, bitwise, and goes on.
 
 After an error the loops in memory may be ahead of the topics, so nothing is repaired: `run` raises,
-and whoever watches over the process starts it again.
+and the supervisor restarts the process.
 
 """
 
@@ -48,7 +47,7 @@ from connectors.worker.settings import (
 from streamgp.common.printable import HiddenLabels, hidden_characters
 from streamgp.interactive.messages import Rejected
 
-# --- What keeps a worker from its inputs: partitions that yield none, and inputs that are gone.
+# --- Reports of partitions that yield no inputs, and of inputs that are gone.
 
 
 _LOOK_EVERY_S = 1.0
@@ -61,7 +60,7 @@ class ProgressReports:
     Parameters
     ----------
     link
-        The hold on the topics.
+        Client of the group.
     journal
         The log.
 
@@ -89,10 +88,10 @@ class ProgressReports:
             self._say_stalled({(each.topic, each.partition): each for each in self._link.stalled()})
 
     def _say_begun(self, begun: Sequence[Begun]) -> None:
-        anew: dict[str, dict[int, int]] = {}
+        fresh: dict[str, dict[int, int]] = {}
         for each in begun:
             if each.position is None:
-                anew.setdefault(each.topic, {})[each.partition] = each.offset
+                fresh.setdefault(each.topic, {})[each.partition] = each.offset
             else:
                 self._journal.warning(
                     "missed",
@@ -104,9 +103,9 @@ class ProgressReports:
                     reason="these records were deleted before they were read",
                     consequence="goes on with the first that is there",
                 )
-        if anew:
+        if fresh:
             self._journal.info(
-                "begins", offsets=anew, reason="the group has no position in these partitions"
+                "begins", offsets=fresh, reason="the group has no position in these partitions"
             )
 
     def _say_stalled(self, stalled: dict[Place, Stalled]) -> None:
@@ -158,7 +157,7 @@ class Session:
     Parameters
     ----------
     link
-        The hold on the topics.
+        Client of the group.
     loops
         What the loops are made of.
     settings
@@ -275,8 +274,8 @@ class Session:
     def _answers_come(self, records: Sequence[Record]) -> bool:
         """Return whether answers wait to be read that may have been given long ago.
 
-        Some that do not come although they are there belong to a transaction of somebody who has
-        not ended it; time does not stand still for those.
+        Some that do not come although they are there belong to an open transaction of another
+        producer; time does not stand still for those.
         """
         now = self._awake()
         if any(record.topic == "answers" for record in records):
@@ -359,7 +358,7 @@ __all__ = ["LoopSettings", "TooManyBadError", "UnfitTopicsError", "Worker", "Wor
 
 
 class Worker:
-    """Works on the partitions that its group gives it, until it is told to stop.
+    """Works on the partitions that its group assigns to it, until it is stopped.
 
     Parameters
     ----------
@@ -377,7 +376,7 @@ class Worker:
     """
 
     # _state   where snapshots are kept; given up for good when the disk fails.
-    # _recent  of the last inputs, which could not be used.
+    # _recent  for each recent input, whether it was unusable; outlives the session.
 
     def __init__(
         self,

@@ -15,18 +15,18 @@ from streamgp.common.label_context import LabelContext
 from streamgp.interactive.messages import Event, Origin
 from streamgp.interactive.transitions import State
 
-# Challenges after which no old label of an event is doubted again: nobody who does not answer is
-# asked for ever.
+# Challenges after which no old label of an event is doubted again: an annotator who does not
+# answer is not asked for ever.
 MOST_CHALLENGES = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenLabel:
-    """A label as somebody gave it.
+    """A label as its annotator gave it.
 
     `origin` is what the consensus log will say of it. `late` is whether it was given after its
     request had expired. `answer_id` is the event's own id for a label that came with the event.
-    `std` is how exact a number is, where somebody said so.
+    `std` is the standard deviation of a number, where the annotator stated it.
     """
 
     y: Label
@@ -72,7 +72,7 @@ class Record:
     # word          the label that stands: contested while challenged, learned in learned, kept
     #               and doubted; otherwise None.
     # standing      id of the answer that may be superseded: it gave `word`, or it declined,
-    #               withdrew, or could not be learned. None while nobody has answered.
+    #               withdrew, or could not be learned. None while no answer came.
     # was_asked     whether a label request was ever made.
     # asked_back_at when that was made by a look through the latest events; None if it was made
     #               where the event came, or never.
@@ -157,7 +157,7 @@ class Record:
     def may_be_doubted(self) -> bool:
         """Whether the label that stands may be challenged once more.
 
-        Not if somebody has confirmed or corrected it, nor after two challenges about the event.
+        Not if an annotator has confirmed or corrected it, nor after two challenges about the event.
         """
         word = self.word
         return (

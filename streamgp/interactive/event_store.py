@@ -19,9 +19,9 @@ from streamgp.interactive.messages import Answer, Event, Fault
 # --- On which page each conversation was published, and which pages have changed since.
 #
 # What a loop must not forget is published piece by piece, so that a change costs what has changed
-# and not all there is. Conversations that are put away together share a page; a page is published
+# and not all there is. Conversations that are published together share a page; a page is published
 # whole, whenever one of its conversations changes or is forgotten. Which pieces there are beside
-# the pages, and what is not put away yet, is told in `state/serialize.py`.
+# the pages, and what is not on a page yet, `state/serialize.py` describes.
 
 
 PlainRecord: TypeAlias = list[Any]
@@ -73,7 +73,7 @@ class StateSegments:
         return iter(self._on.items())
 
     def note(self, record: Record) -> None:
-        """Take note that a conversation has changed."""
+        """Mark the page of a conversation as changed."""
         if record.page is not None:
             self._changed.add(record.page)
 
@@ -133,7 +133,7 @@ class StateSegments:
             found[number] = on_page or None
         if fresh:
             groups += _grouped(fresh, plains)
-        # From here on nothing fails: whoever calls again after an error finds all as it was.
+        # From here on nothing fails: a caller who tries again after an error finds all as it was.
         self._on |= shortened
         for records, on_page in groups:
             self.n += 1
@@ -145,7 +145,7 @@ class StateSegments:
         return found
 
     def settle(self) -> None:
-        """Take note that all changes were published."""
+        """Mark all changes as published."""
         for number in self._changed:
             if not self._on[number]:
                 del self._on[number]
@@ -296,7 +296,7 @@ class EventStore:
     def latest_seen(
         self, size: int, now: float, max_age_s: float | None, needed_s: float
     ) -> list[Record]:
-        """Return those of the latest events that nobody has asked about or labelled, in order.
+        """Return the latest events without a request and without a label, in order.
 
         Parameters
         ----------
@@ -320,7 +320,7 @@ class EventStore:
         return found
 
     def _reset_horizon(self, record: Record) -> None:
-        """Set the end of an event anew, for its question was delayed."""
+        """Move the horizon of an event, as its request was delayed."""
         event_id = record.event.event_id
         number = self.horizons.number(event_id)
         assert number is not None  # every event has a horizon

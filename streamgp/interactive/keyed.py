@@ -27,7 +27,7 @@ from streamgp.interactive.validation import (
     rejected,
 )
 
-# --- What has changed in the loops of all keys, until somebody asks for it.
+# --- Pending changes of the loops of all keys.
 
 
 class KeyedChanges:
@@ -45,7 +45,7 @@ class KeyedChanges:
     """
 
     # _touched  keys of loops held ready that have changed
-    # _parts    what was collected before a loop was put away or forgotten
+    # _parts    what was collected before a loop was evicted or forgotten
     __slots__ = ("_parts", "_touched")
 
     def __init__(self) -> None:
@@ -53,12 +53,12 @@ class KeyedChanges:
         self._parts: dict[str | None, dict[str, Any]] = {}
 
     def note(self, key: str | None, loop: InteractiveLoop) -> None:
-        """Take note that a loop may have changed."""
+        """Record that a loop may have changed."""
         if loop.has_changed:
             self._touched[key] = None
 
     def collect(self, key: str | None, loop: InteractiveLoop) -> None:
-        """Collect what has changed in a loop before it is put away."""
+        """Collect what has changed in a loop before it is evicted."""
         if loop.has_changed:
             # Taken before anything of this key is replaced: it may fail.
             parts = loop.changes()
@@ -95,8 +95,8 @@ class KeyedLoops:
     have the seed of the model, and draws belong to event ids: where keys number their events
     alike, chance falls alike for them.
 
-    With `max_keys`, the loops that were used least recently are put away as snapshots, and come
-    back with their next input as if they had never been away. Tell the time (`on_time`) before
+    With `max_keys`, the least recently used loops are evicted as snapshots, and restored with
+    their next input as if they had never been away. Tell the time (`on_time`) before
     every input, as `connectors.run` does: what a loop has to forget meanwhile is not announced by
     `next_deadline`, but made up for when it comes back.
 
@@ -155,7 +155,7 @@ class KeyedLoops:
     #             to that loop, so that no event looks at other keys. A loop on the shelf is in it
     #             only while a request of its waits; what else it must forget, it forgets when it
     #             comes back.
-    # _changes    what `changes` is going to return, None if nobody will ask
+    # _changes    what `changes` is going to return, None if they are not collected
     # _total      the copy of `total_budget`, which counts
     # _last       key and loop of the last input, and whether it has made that loop
 
@@ -299,7 +299,7 @@ class KeyedLoops:
     def withdraw(
         self, key: str | None, event_id: str, now: float, *, revision: int | None = None
     ) -> list[Message]:
-        """Take an example of one key back that somebody has deleted from the consensus log."""
+        """Retract an example of one key whose line was deleted from the consensus log."""
         check_now(now)
         self._last = None
         loop = self._loop(key)
@@ -571,7 +571,7 @@ class KeyedLoops:
         return self._residents.get(home) if isinstance(home, str | None) else None
 
     def _watch(self, key: str | None, loop: InteractiveLoop, *, is_new: bool = False) -> None:
-        """Take note of an input to the loop of a key, the last that can be undone."""
+        """Record an input to the loop of a key, the last that can be undone."""
         home = self._home(key)
         self._update(home, loop)
         self._last = home, loop, is_new

@@ -39,7 +39,7 @@ class SkepticalLearner(Protocol):
         """Number of examples the model holds."""
 
     def observe_one(self, x: Features) -> None:
-        """Take note of an event; called once per event, before its prediction."""
+        """Record an event; called once per event, before its prediction."""
 
     def query_one(
         self, x: Features, *, event_id: str | None = None, now: float | None = None
@@ -201,7 +201,7 @@ def as_asking_back(model: SkepticalLearner) -> AskingBackLearner | None:
     return None if asking.reservoir is None else asking
 
 
-# --- What a model predicts, whatever the kind of its targets.
+# --- Predictions of classes and of numbers.
 
 
 class PredictedTarget(NamedTuple):

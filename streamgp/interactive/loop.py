@@ -2,8 +2,10 @@
 
 Events, answers, the time and cancellations go in; messages come out. Files, brokers and tests
 drive the same object. What an input does depends on the state of the conversation about its event:
-the transition table in `transitions.py`, which `moderator.py` executes. What the table leaves out:
+the transition table in `transitions.py`, which `moderator.py` executes.
 
+Not in the table
+----------------
 A request that was never made is unknown in every state, and one before the last has ended. If the
 model fails over an input, with any error but those by which it refuses features or an example, the
 input is `failed` and changes nothing; the end of a request by time takes place all the same, but
@@ -11,18 +13,24 @@ teaches nothing then. Before an answer is weighed, the time passes for its event
 after the expiry of an open request first ends it, with the same messages in the same call, and an
 answer given after the horizon is rejected as late.
 
+Reviews
+-------
 Some models doubt labels that they have learned. Whenever one says that it is time to look through
 them, the next event or answer that is accepted, whatever it is about, ends with a challenge of the
 label that has become the least probable: the `review` of that event. A label that an annotator has
 upheld, corrected or superseded is not doubted again, nor is an event after two challenges.
 
-Others, or the same, ask about earlier events. Whenever one says that it is time to look through the
+Requests about earlier events
+-----------------------------
+Some models ask about earlier events. Whenever one says that it is time to look through the
 latest ones, an accepted event that is not asked about itself ends with a label request about the
 one of them whose label would tell most: `back`. That is before a challenge. Only events that have
 neither a label nor ever had a question come into it, so that no annotator is asked twice about one;
 such a request is like any other.
 
-What is erased need not be about the conversation at hand: an example outlives its conversation, and
+Deletions
+---------
+A deletion need not be about the conversation at hand: an example outlives its conversation, and
 can be erased whatever the state of another one that has the same event id. A question that is open
 stays open: nothing that it asks about is in the log.
 
@@ -87,10 +95,9 @@ class InteractiveLoop(LoopState):
     nothing else: no I/O, no clock. The time may go backwards between events, as it does in real
     logs.
 
-    Whoever works on inputs later than they were made, as a worker does that was stopped for a
-    while, says with `written_at` when that is. No decision depends on it. It only gives whoever is
-    asked all their time: a question expires `expires_after_s` after its writing, and its event is
-    remembered as much longer as the question is late.
+    `written_at` is when the output is written, for a caller that lags behind. No decision depends
+    on it: a request expires `expires_after_s` after it was written, and its event is kept
+    correspondingly longer.
 
     The loop keeps every event until its answer horizon has passed, by reference: do not change an
     event's `x` after handing it over. A label request may concern an event of earlier on.
@@ -98,7 +105,7 @@ class InteractiveLoop(LoopState):
     Parameters
     ----------
     model
-        A skeptical learner, `SkepticalClassifier` for one. The loop is its only teacher.
+        A skeptical learner, `SkepticalClassifier` for one. Must be trained by the loop only.
     expires_after_s
         Seconds after which an unanswered request expires; None for never. An answer at the very
         moment of expiry is in time; a later one is still learned, and marked as late.
@@ -335,7 +342,7 @@ class InteractiveLoop(LoopState):
         key
             Key of the request; only repeated in a rejection.
         why
-            The reason, for whoever sees the question vanish.
+            Reason, shown to the annotator.
 
         """
         check_now(now)
@@ -360,7 +367,7 @@ class InteractiveLoop(LoopState):
     def withdraw(
         self, event_id: str, now: float, *, revision: int | None = None, key: str | None = None
     ) -> list[Message]:
-        """Take an example back that somebody has deleted from the consensus log.
+        """Retract an example whose line was deleted from the consensus log.
 
         Parameters
         ----------
@@ -376,8 +383,8 @@ class InteractiveLoop(LoopState):
 
         Returns
         -------
-        The line that says so, after a `Cancel` if somebody is being asked about the label; nothing
-        if there is nothing to take back.
+        The line that says so, after a `Cancel` if a request about the label is open; nothing
+        if there is nothing to retract.
 
         """
         check_now(now)
@@ -391,8 +398,8 @@ class InteractiveLoop(LoopState):
                 lambda: self._take(record, "erase", now, "the label was deleted"),
                 always=True,
             )
-        # Also where nothing is found: whoever goes on from an older snapshot, in which the example
-        # still is, must see by the head that it is gone.
+        # Also where nothing is found: a worker that resumes from an older snapshot, in which the
+        # example still is, must see by the head that it is gone.
         self._changed = True
         example = consensus.held(event_id)
         if example is None:
@@ -468,7 +475,7 @@ class InteractiveLoop(LoopState):
         return sum(record.open_request is not None for record in self._memory)
 
     def _asked_back(self, now: float) -> list[Message]:
-        """Look through the latest events, if it is time to; return what is said."""
+        """Choose among the latest events if due; return any request."""
         model = self._asking_back
         if model is None or not model.reservoir_due:
             return []
@@ -480,7 +487,7 @@ class InteractiveLoop(LoopState):
         return [request]
 
     def _reviewed(self, messages: list[Message], now: float) -> list[Message]:
-        """Look through the labels learned, if it is time to; return what is said in the end."""
+        """Review the learned labels if due; return the messages with any challenge."""
         model = self._reviewer
         if model is None or not model.review_due:
             return messages
@@ -527,7 +534,7 @@ class InteractiveLoop(LoopState):
     def _attempt(
         self, given: _Input, work: Callable[[], list[Message]], *, always: bool = False
     ) -> list[Message]:
-        """Do what an input says; whatever it makes fail, all is as it was before the input.
+        """Run an input; on any error, roll back to the state before it.
 
         This is the one place where any error is caught: a learner, a rule or a budget of a user's
         own may raise any error, and one record must not end the work on all others.

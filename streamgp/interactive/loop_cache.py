@@ -19,7 +19,7 @@ from streamgp.interactive.loop import InteractiveLoop, SkepticalLearner
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.shared_budget import SharedBudget
 
-# --- Where the loops of keys wait that have not been heard of for a while.
+# --- Store of evicted loops.
 #
 # Only bytes are kept here. A shelf that outlives the process is `connectors.storage.sqlite`.
 
@@ -201,7 +201,7 @@ class LoopCache:
         return loop
 
     def note_time(self, now: float) -> None:
-        """Take note that all loops were told the time."""
+        """Record a time that was passed to all loops."""
         if self._max_keys is not None:
             self._passed.note(now)
 
@@ -251,7 +251,7 @@ class LoopCache:
                 raise ValueError("some of its keys wait on a shelf; give max_keys and the shelf")
             self._shelf.reset(state["shelf"])
         else:
-            for key in list(self._shelf.keys()):  # of whoever used it before
+            for key in list(self._shelf.keys()):  # of its previous user
                 self._shelf.discard(key)
         for key, data in zip(state["keys"], blobs, strict=True):
             self.ready[key] = self._restored(data)
@@ -303,7 +303,7 @@ class PassedTimes:
         self._times: list[float] = []
 
     def note(self, now: float) -> None:
-        """Take note of a time told."""
+        """Record a time that was passed to all loops."""
         self.n += 1
         while self._times and self._times[-1] <= now:
             self._times.pop()

@@ -136,7 +136,7 @@ class Challenge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancel:
-    """A question is taken back: nobody needs to answer it any more."""
+    """A request is withdrawn and needs no answer any more."""
 
     request_id: str
     key: str | None = None
@@ -149,7 +149,7 @@ class Answer:
     """Reply of an annotator.
 
     Exactly one of `y` and `declined` is given. It refers to a request, or with `request_id` None
-    to an event (a label that nobody asked for). `supersedes` names the annotator's own earlier
+    to an event (a volunteered label). `supersedes` names the annotator's own earlier
     answer that this one replaces; a declined answer that supersedes takes the label back. `std` is
     how exact a number is, as a standard deviation, where the annotator says so.
 
@@ -195,7 +195,7 @@ class LabelledExample:
     key. `y` is None only where `origin` is withdrawn.
 
     `probability_wrong` is how much the first answer counts as wrong in the error estimate of
-    whoever gave it: for an uncontested one the probability that it was wrong, after a challenge 1
+    its annotator: for an uncontested one the probability that it was wrong, after a challenge 1
     if it was changed and 0 if not. It is None where no first answer was learned: in corrections
     and withdrawals, and where a label that had been learned was challenged.
 
@@ -223,7 +223,7 @@ class LabelledExample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expired:
-    """A request ended because nobody answered it in time."""
+    """A request ended because no answer came in time."""
 
     request_id: str
     event_id: str

@@ -47,7 +47,7 @@ _UNANSWERED: Final = frozenset(("decline", "cancel", "deadline", "horizon", "era
 
 
 class Moderator:
-    """Conducts the conversation about each event; the only place where a record's state changes.
+    """Executes the transition table; alone changes a record's state.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Moderator:
     journal
         Makes every call that changes the model.
     memory
-        Told of questions that are written late; counts the events.
+        Keeps the events of requests that are written late; counts the events.
     expires_after_s
         Seconds after which an unanswered request expires; None for never.
 
@@ -240,7 +240,7 @@ class Moderator:
             self._give_back(record, now)
 
     def _give_back(self, record: Record, now: float) -> None:
-        """Give what allowed a label request back, once: it ended without an answer."""
+        """Refund a label request, once: it ended without an answer."""
         if record.is_given_back:
             return
         record.is_given_back = True
@@ -257,7 +257,7 @@ class Moderator:
             self.total.refund(now, asked_at)
 
     def _expiry(self, now: float) -> float | None:
-        """Return when a question expires: whoever is asked has all the time from its writing on."""
+        """Return the expiry of a request, counted from when it is written."""
         if self._expires_after_s is None:
             return None
         return max(now, now if self.written_at is None else self.written_at) + self._expires_after_s
@@ -392,7 +392,7 @@ def ask_back(
     moderator: Moderator,
     now: float,
 ) -> tuple[Record, LabelRequest] | None:
-    """Let the model look through the latest events that nobody was asked about.
+    """Let the model choose among the latest events without a request.
 
     Returns
     -------

@@ -1,6 +1,6 @@
 """Another learner, taught what the consensus log holds.
 
-The learner hears each example once, with the label that stands in the end; nobody is asked again.
+The learner hears each example once, with the label that stands in the end; no request is made.
 What else a loop must not forget, the conversations and the numbering, goes on as it was.
 
 """
@@ -209,11 +209,11 @@ def _context(line: LabelledExample | None, example: Example, *, challenged: bool
     )
 
 
-# --- A loop made anew from its consensus log, where the rest of its state was lost.
+# --- Recovery of a loop from its consensus log, where the rest of its state was lost.
 #
 # The log tells which labels stand, in which order they were learned and how often they were
 # corrected. It does not tell which questions are open, how much of a budget was spent, which
-# events nobody labelled, or by which name an answer went.
+# events have no label, or the ids of answers.
 
 
 def renumbered(lines: Iterable[LabelledExample]) -> list[int]:
@@ -333,7 +333,7 @@ def _record(lines: list[LabelledExample]) -> Record:
     record.revision = last.revision
     record.was_asked = any(line.origin != "volunteered" for line in lines)
     record.asked_back_at = first.learned_at if any(line.asked_back for line in lines) else None
-    # A challenge that nobody answered leaves no trace. No name of a question may come again.
+    # An unanswered challenge leaves no trace. No name of a question may come again.
     record.n_challenges = 1
     if last.y is None:
         record.state = "withdrawn"

@@ -37,11 +37,11 @@ class SharedBudget:
         return decision.refused_by(f"total {self._budget.name_of_refusal(decision, now)}")
 
     def note(self, decision: Decision, now: float, *, asked: bool) -> None:
-        """Take note of an event, once each, and of whether a label was asked for after it."""
+        """Record an event, once each, and whether its label was requested."""
         self._budget.note(decision, asked, now)
 
     def refund(self, now: float, asked_at: float) -> None:
-        """Take note that a question ended without an answer."""
+        """Refund a request that ended without an answer."""
         self._budget.refund(now, asked_at)
 
     def state(self) -> State:

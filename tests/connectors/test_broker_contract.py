@@ -75,11 +75,11 @@ def answer(i, y="home"):
 
 
 def publish(broker, *messages):
-    feeder = broker.publisher()
+    producer = broker.publisher()
     for message in messages:
-        feeder.send(message)
-    feeder.flush()
-    feeder.close()
+        producer.send(message)
+    producer.flush()
+    producer.close()
 
 
 def publish_bytes(broker, topic, data):

@@ -24,7 +24,7 @@ def test_what_is_left_is_as_it_was(
 ) -> None:
     path = tmp_path_factory.mktemp("erase") / "answers.jsonl"
     lines = [
-        # Somebody else's label may be spelt like the key.
+        # Another annotator's label may be spelt like the key.
         encode(Answer(answer_id=str(n), event_id="1", key=key, y=gone, answered_at=0.0)) + b"\n"
         for n, key in enumerate(keys)
     ]

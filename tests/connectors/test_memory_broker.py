@@ -13,10 +13,10 @@ def event(i):
 
 def test_topics_hold_bytes():
     broker = MemoryBroker()
-    feeder = broker.publisher()
-    feeder.send(event(1))
+    producer = broker.publisher()
+    producer.send(event(1))
     assert broker.topic("events") == []
-    feeder.flush()
+    producer.flush()
     assert broker.topic("events") == [encode(event(1))]
     assert broker.topic("answers") == []
 
@@ -61,10 +61,10 @@ def test_to_ask_whether_a_source_is_exhausted_reads_nothing():
 def test_a_waiting_source_wakes_up_when_a_record_arrives():
     broker = MemoryBroker()
     source = broker.source()
-    feeder = threading.Timer(0.01, broker.publish, ["events", encode(event(1))])
-    feeder.start()
+    producer = threading.Timer(0.01, broker.publish, ["events", encode(event(1))])
+    producer.start()
     assert [received.message for received in source.poll(60.0)] == [event(1)]
-    feeder.join()
+    producer.join()
 
 
 def test_a_waiting_source_wakes_up_when_the_broker_closes():
@@ -83,9 +83,9 @@ def test_waiting_ends_with_the_timeout():
 
 def test_closing_a_sink_flushes_it():
     broker = MemoryBroker()
-    feeder = broker.publisher()
-    feeder.send(event(1))
-    feeder.close()
+    producer = broker.publisher()
+    producer.send(event(1))
+    producer.close()
     assert len(broker.topic("events")) == 1
 
 

@@ -63,19 +63,19 @@ def test_a_poll_does_not_wait_when_partitions_come_or_go():
 def test_a_waiting_poll_ends_with_the_first_record():
     topics = MemoryTopics()
     link = join(topics, "a")
-    feeder = Thread(target=write, args=(topics, event(0)))
-    feeder.start()
+    producer = Thread(target=write, args=(topics, event(0)))
+    producer.start()
     assert len(link.poll(600.0)) == 1
-    feeder.join()
+    producer.join()
 
 
 def test_a_waiting_reader_ends_with_the_first_record():
     topics = MemoryTopics()
     reader = topics.reader(["events"])
-    feeder = Thread(target=write, args=(topics, event(0)))
-    feeder.start()
+    producer = Thread(target=write, args=(topics, event(0)))
+    producer.start()
     assert len(reader.poll(600.0)) == 1
-    feeder.join()
+    producer.join()
 
 
 def test_the_generation_rises_by_one_for_who_takes_part_in_every_distribution():

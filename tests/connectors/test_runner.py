@@ -319,10 +319,10 @@ def test_a_program_with_its_own_handler_keeps_it():
 
 def test_a_worker_on_a_memory_broker_works_off_what_is_there_when_it_closes():
     broker = MemoryBroker()
-    feeder = broker.publisher()
+    producer = broker.publisher()
     for i in range(5):
-        feeder.send(event(i))
-    feeder.flush()
+        producer.send(event(i))
+    producer.flush()
     broker.publish("events", b"junk")
     broker.close()
     result = run(Deadlines(lasting=1000.0), broker.source(), broker.sink())

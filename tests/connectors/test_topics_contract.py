@@ -433,7 +433,7 @@ def test_lags_count_what_is_not_worked_off(topics, join, group):
     assert sum(topics.lags(group).values()) == 8
     link.commit([])
     until = time.monotonic() + PATIENCE_S
-    while any(topics.lags(group).values()):  # a broker's coordinator is told a little later
+    while any(topics.lags(group).values()):  # a broker's coordinator learns of it a little later
         assert time.monotonic() < until
     assert {topic for topic, _ in topics.lags(group)} == {"events", "answers", "consensus"}
 
@@ -578,7 +578,7 @@ def fold(records, topic):
 def run(topics, steps, n_workers, disturb=None):
     """Let workers take the steps, and the last one work everything off.
 
-    Returns what was sent, what somebody who read along has seen, and the history in the end.
+    Returns what was sent, what a concurrent reader has seen, and the history in the end.
     """
     topics.create()
     workers = {}  # those that are alive

@@ -1,4 +1,4 @@
-"""A small learner that keeps every example and decides as it is told: the loop's counterpart."""
+"""A small learner that keeps every example and decides by script: the loop's counterpart."""
 
 # ruff: noqa: ARG002 - a protocol fixes the arguments
 

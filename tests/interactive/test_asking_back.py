@@ -161,7 +161,7 @@ def test_after_the_horizon_of_the_event_it_is_not(asked):
     assert (type(rejected), rejected.fault) == (Rejected, "late")
 
 
-# --- what is given back
+# --- refunds
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_a_question_outlives_the_model_that_has_asked_it(asked):
     assert not any("unanswered" in call[0] for call in loop.model.calls)
 
 
-# --- which events may be asked about
+# --- events that may be asked about
 
 
 def test_those_that_nobody_was_asked_about_and_that_have_no_label():
@@ -320,7 +320,7 @@ def test_where_time_goes_backwards_an_earlier_event_may_be_later():
     assert talk.looks()[-1] == ["a", "b"]
 
 
-# --- when the model looks
+# --- times of looks
 
 
 def test_it_looks_at_events_only_and_not_where_one_is_asked_about_itself():

@@ -55,7 +55,7 @@ class Plan:
     has_failed
         Whether the call has been made.
     is_broken
-        Whether every call fails, until somebody says that none does any more.
+        Whether every call fails, until the test says that none does any more.
     n_calls
         How many calls there were.
 
@@ -155,7 +155,7 @@ def no_plans():
     _PLANS.clear()
 
 
-# --- what is compared
+# --- comparisons
 
 
 def without_credit(data: bytes) -> bytes:
@@ -285,7 +285,7 @@ def test_a_failure_of_one_key_changes_nothing_for_the_others(seed, drawn, max_ke
 
 
 def loop_of(loops: KeyedLoops, key: str) -> bytes:
-    """Return the snapshot of one loop, which comes back first if it was put away."""
+    """Return the snapshot of one loop, which is restored first if it was evicted."""
     loops.withdraw(key, "no such event", 1e9)
     return loops.loops[key].snapshot()
 

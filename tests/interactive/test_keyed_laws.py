@@ -1,4 +1,4 @@
-"""Keys do not touch each other, whoever is on the shelf."""
+"""Keys do not touch each other, whichever are evicted."""
 
 import random
 

@@ -146,7 +146,7 @@ def test_loops_made_again_say_the_same_from_then_on(seed, max_keys):
         published.said[key] = said[0]
 
 
-# --- what changes, and what does not
+# --- changed and unchanged parts
 
 
 @pytest.fixture(autouse=True)

@@ -34,7 +34,7 @@ REQUESTS = st.sampled_from([None, "label", "challenge/1", "challenge/2"])
 
 
 class ForgetfulLearner(ScriptedLearner):
-    """Lets an event id that the loop has forgotten be learned anew, as an example of its own."""
+    """Lets an event id that the loop has forgotten be learned again, as an example of its own."""
 
     def settle_one(self, x, y, *, event_id=None, **rest):
         self.held.pop(event_id, None)
@@ -62,11 +62,11 @@ class Conversations(RuleBasedStateMachine):
         )
         self.now = 0.0
         self.log = []  # every message
-        self.open = {}  # request that nobody has ended yet, by event id
+        self.open = {}  # request that has not ended yet, by event id
         self.handled = []  # inputs that were not rejected
         self.n_answers = 0
         self.standing = {}  # last accepted answer of each event
-        self.lives = {}  # how often each event id has been used anew
+        self.lives = {}  # how often each event id has been reused
         self.requested = set()  # events, with their life, whose label was asked for
 
     def account(self, messages):
@@ -106,7 +106,7 @@ class Conversations(RuleBasedStateMachine):
                 self.check_request(request)
 
     def check_request(self, request):
-        """Nobody is asked twice for the label of an event."""
+        """No annotator is asked twice for the label of an event."""
         name = request.event_id
         assert (name, self.lives[name]) not in self.requested
         self.requested.add((name, self.lives[name]))

@@ -38,7 +38,7 @@ def answer(request, y, answer_id="a1", at=5.0):
 
 def test_a_delayed_answer_is_judged_by_what_the_learner_believes_when_it_comes():
     loop = around(("hall", (0.0, 0.0)), ("den", (9.0, 9.0)))
-    # Nothing is known of this corner: whoever is asked at once is believed.
+    # Nothing is known of this corner: an annotator asked at once is believed.
     corner = {"u": 9.0, "v": 0.0}
     request = next(
         message

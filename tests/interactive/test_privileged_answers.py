@@ -246,7 +246,7 @@ def test_a_correction_that_the_learner_cannot_use_changes_nothing(privileged):
 
 
 def test_predictions_do_not_depend_on_what_came_with_the_answer_to_them():
-    """What is predicted of an event is said before anybody is asked, and again afterwards."""
+    """What is predicted of an event is said before any request, and again afterwards."""
     one, other = asked(fixed()), asked(fixed())
     [_, request] = one.on_event(event("f", 0.1), 101.0)
     assert isinstance(request, LabelRequest)

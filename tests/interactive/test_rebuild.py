@@ -113,7 +113,7 @@ def test_revised_label_without_any_other_counts_as_uncontested():
     assert taught.refusal is None
 
 
-# --- what the learner judged, and what its rule has heard
+# --- judgements of the learner, and updates of its rule
 
 
 def privileged():
@@ -213,7 +213,7 @@ RULES = {
 def test_a_rule_that_learns_has_heard_what_it_had_heard_with_a_reservoir_beside_it(
     challenge, along, seed, every
 ):
-    """To the last bit, and so has the rest of the learner; where no label is taken back."""
+    """Bitwise, and so has the rest of the learner; where no label is retracted."""
 
     def build():
         return SkepticalClassifier(
@@ -262,7 +262,7 @@ def test_a_rule_that_learns_has_heard_what_it_had_heard_with_a_reservoir_beside_
 
 
 def test_learner_of_the_same_configuration_becomes_what_it_was():
-    """Where all events were labelled at once and nobody was contested."""
+    """Where all events were labelled at once and no label was challenged."""
     loop, log = InteractiveLoop(model()), []
     for n in range(30):
         event = Event(

@@ -1,4 +1,4 @@
-"""A loop made anew from its consensus log."""
+"""A loop recovered from its consensus log."""
 
 from __future__ import annotations
 

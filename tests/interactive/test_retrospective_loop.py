@@ -169,7 +169,7 @@ def test_a_refused_revision_leaves_the_old_label(doubted):
     assert line.y is None
 
 
-# --- which labels may be doubted
+# --- labels that may be doubted
 
 
 def test_labels_with_their_annotators_may_be_doubted():
@@ -225,7 +225,7 @@ def test_a_label_beyond_the_horizon_of_its_event_is_not_doubted():
     talk = Talk(answer_horizon_s=10.0)
     for name, at in (("past", 0.0), ("last", 5.0), ("now", 14.0)):
         talk.event(name, at=at, y="hall")
-    # Nobody has told the time, so the first event is still remembered.
+    # `on_time` was not called, so the first event is still remembered.
     assert talk.looks()[-1] == {"last": None, "now": None}
     talk.loop.on_time(16.0)
     talk.event("later", at=15.0)
@@ -241,7 +241,7 @@ def test_an_example_that_an_earlier_use_of_its_id_has_left_is_not_doubted():
     assert talk.looks()[-1] == {}
 
 
-# --- when the model looks
+# --- times of reviews
 
 
 def test_what_is_rejected_leads_to_no_look():

@@ -176,7 +176,7 @@ def test_features_survive_as_they_were_received():
     assert [type(v) for v in example.x.values()] == [type(v) for v in x.values()]
 
 
-# --- what cannot be restored
+# --- snapshots that cannot be restored
 
 
 @pytest.fixture
@@ -268,7 +268,7 @@ def test_a_feature_that_cannot_be_saved_is_named():
         loop.snapshot()
 
 
-# --- what else holds for real models, whatever happens
+# --- laws of real models
 
 
 @models

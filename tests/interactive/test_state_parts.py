@@ -142,7 +142,7 @@ def test_loops_made_again_say_the_same_from_then_on(seed):
     assert {loop.snapshot() for loop in loops} == {loops[0].snapshot()}
 
 
-# --- what changes, and what does not
+# --- changed and unchanged parts
 
 
 def answer(y="a", name="e", at=1.0, answer_id="a1", **fields):
@@ -409,7 +409,7 @@ def test_a_loop_is_left_as_it_is_by_what_does_not_fit(loop):
     assert loop.snapshot() == before
 
 
-# --- lines that somebody has deleted from the log
+# --- lines deleted from the log
 
 
 @pytest.fixture
@@ -551,7 +551,7 @@ def test_nothing_unknown_can_be_withdrawn(learned):
     loop, _, _ = learned
     assert loop.withdraw("nobody", 7.0) == []
     assert loop.withdraw("nobody", 7.0, revision=3) == []
-    # The head is told once more: an older snapshot may still hold the example.
+    # The head is returned once more: an older snapshot may still hold the example.
     assert list(loop.changes()) == ["head"]
 
 
@@ -566,7 +566,7 @@ def test_a_model_that_keeps_its_examples_to_itself_cannot_be_asked_for_one():
         loop.withdraw("e", float("nan"))
 
 
-# --- what cannot be published, or not be taken up
+# --- parts that cannot be published or restored
 
 
 def test_a_model_that_cannot_be_saved_cannot_be_published():

@@ -45,7 +45,7 @@ models = pytest.mark.parametrize("build", MODELS.values(), ids=MODELS)
 
 
 class Noting(SkepticalClassifier):
-    """Notes what it is told of labels, and how its filter has been told."""
+    """Records the labels that it receives, and the calls of its filter."""
 
     def __init__(self, **arguments):
         super().__init__(**arguments)
@@ -85,7 +85,7 @@ def insist(loop, given):
         loop.on_answer(answer(n, given.y, given.occurred_at), now=given.occurred_at)
 
 
-# --- what it is told
+# --- inputs of the filter
 
 
 @settings(max_examples=10, deadline=None)
@@ -236,7 +236,7 @@ def test_what_was_published_last_makes_the_filter_again(build, seed):
 
 
 def test_every_key_has_a_filter_of_its_own():
-    loops = KeyedLoops(asking(), max_keys=1)  # the others are put away, and come back
+    loops = KeyedLoops(asking(), max_keys=1)  # the others are evicted, and restored
     alone = {key: InteractiveLoop(asking()) for key in ("ann", "bob")}
     for n in range(40):
         key = ("ann", "bob")[n % 3 % 2]
@@ -272,7 +272,7 @@ def test_a_state_from_before_there_were_filters_is_of_another_configuration():
 
 
 class Failing(AlwaysAsk):
-    """Fails over the events that it is told of."""
+    """Fails over the events that it observes."""
 
     armed = False
 

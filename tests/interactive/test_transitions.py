@@ -26,7 +26,7 @@ FAULTS = {"duplicate", "unknown", "ended", "unlearnable"}
 class Conversation:
     """One event, driven into a state; opens at 0, expires 10 s after a question, forgets at 100.
 
-    Where a label is learned, somebody has upheld it, unless told otherwise.
+    Where a label is learned, an annotator has upheld it, unless stated otherwise.
     """
 
     def __init__(self, state, upheld=True):

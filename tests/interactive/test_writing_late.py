@@ -1,4 +1,4 @@
-"""Questions that are written later than their causes: whoever is asked has as much time."""
+"""Requests that are written later than their causes: the annotator has as much time."""
 
 from __future__ import annotations
 

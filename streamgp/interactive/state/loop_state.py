@@ -1,6 +1,6 @@
 """Restart of a loop: from a snapshot, or from its parts.
 
-What the inputs do is told in `loop.py`.
+`loop.py` has the inputs.
 
 """
 
@@ -73,7 +73,7 @@ class LoopState:
     def share(self, total: SharedBudget | None) -> Self:
         """Ask only what a budget allows that is shared with other loops; return this loop.
 
-        Whoever owns the budget saves it; it is no part of the loop.
+        The owner of the budget saves it; it is no part of the loop.
         """
         self._moderator.total = total
         return self
@@ -222,10 +222,10 @@ class LoopState:
         expires_after_s: float | None = None,
         answer_horizon_s: float | None = None,
     ) -> Self:
-        """Return the loop that parts and a consensus log were taken from, equal to the last bit.
+        """Return the loop that parts and a consensus log were taken from, bitwise equal.
 
         If lines of the log are missing, what the conversations say of their labels counts:
-        whoever deletes a line has to `withdraw` it as well.
+        a caller who deletes a line has to `withdraw` it as well.
 
         Parameters
         ----------
@@ -314,6 +314,6 @@ class LoopState:
         return self
 
     def _note(self, record: Record) -> None:
-        """Take note that a conversation changes."""
+        """Mark a conversation as changed."""
         self._changed = True
         self._memory.pages.note(record)

@@ -124,7 +124,7 @@ class _Label(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
 
 class _Conversation(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """A conversation; what the fields mean is told in `Record`."""
+    """A conversation; `Record` defines the fields."""
 
     serial: int
     event_id: str
@@ -179,7 +179,7 @@ def plain_record(record: Record, alarm: int | None, *, with_x: bool = True) -> P
     alarm
         Number of the alarm of its open request, None if there is none.
     with_x
-        Whether with the features; without them, somebody else must know them.
+        Whether with the features; without them, the caller must supply them on loading.
 
     """
     plain = list(_fields_of_record(record))
@@ -269,14 +269,14 @@ def record_of(
 # --- A loop as a snapshot and back.
 #
 # It holds the labelled examples, which are in the consensus log as well, and what
-# the beginning of this module names. How a snapshot is laid out in bytes is told in `snapshot.py`.
+# the beginning of this module names. `snapshot.py` defines the layout in bytes.
 
 
 KIND = "a loop"
 
 
 class Resumable(SkepticalLearner, Protocol):
-    """A skeptical learner that can be taken up again after a restart, equal to the last bit."""
+    """A skeptical learner that can be restored after a restart, bitwise equal."""
 
     def fingerprint(self) -> str:
         """Return what stands for its configuration."""
@@ -431,7 +431,7 @@ def examples_of(body: State, blob: bytes) -> list[Example]:
     ]
 
 
-# --- What a loop must not forget, published piece by piece.
+# --- State of a loop in parts, each published when it changes.
 #
 # The head, with the latest conversations, is one part, every page of earlier ones another (see
 # `event_store.py`). Together with the consensus log, which holds the labelled examples, the parts
@@ -482,7 +482,7 @@ class StateChangelog:
             changed, recent = pages.publish(fresh, recent, self._plain), []
         else:
             changed = pages.publish([], [], self._plain)
-        # The head comes last: whoever reads on from anywhere and finds a page, finds the head.
+        # The head comes last: a reader that starts anywhere and finds a page finds the head.
         parts = {**_by_name(changed), HEAD: self._head(recent)}
         pages.settle()
         return parts
@@ -521,8 +521,8 @@ def take_up(
 ) -> None:
     """Make a new loop what parts and a consensus log were taken from.
 
-    Lines may be missing that somebody has deleted from the log; as long as nobody has said so to
-    the loop (`withdraw`), a conversation knows its label, and what it says counts.
+    Lines may be missing that were deleted from the log; until the loop learns of that
+    (`withdraw`), a conversation knows its label, and what it says counts.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@
 
 The header holds the kind of snapshot, the fingerprint of the configuration that it was taken from,
 a body of plain JSON values, how long each blob is, and the numerical environment, where it is
-recorded. What the body means is the business of whoever packs it. Files are written in
+recorded. The meaning of the body is left to the caller who packs it. Files are written in
 `connectors.storage.snapshots`.
 
 """

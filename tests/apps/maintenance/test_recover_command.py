@@ -100,7 +100,7 @@ def test_a_lost_state_topic_is_refused_and_nothing_is_written(small: Small) -> N
     before = small.records("consensus", "predictions", "state")
     text = refusal(small)
     assert "consensus holds labelled examples, and state has no record of the workers" in text
-    assert "bring state and consensus back from one backup, or make state anew" in text
+    assert "bring state and consensus back from one backup, or recover state" in text
     assert "`streamgp recover`" in text
     assert small.records("consensus", "predictions", "state") == before
 
@@ -133,7 +133,7 @@ def test_a_lost_consensus_topic_is_refused(small: Small) -> None:
     text = refusal(small)
     assert "consensus holds no labelled examples of 2 of 2 learners, and state says" in text
     assert "the labelled examples are nowhere else" in text
-    assert "begin anew with other topics" in text
+    assert "start over with other topics" in text
     assert small.wrong("recover", "--yes") == text
 
 

@@ -433,7 +433,7 @@ def test_a_shelf_of_another_time_is_refused(
     SqliteStore(path).close()
     assert wrong(log, *kept) == (
         f"{path} cannot go back to the snapshot that is restored: one of the two was replaced; "
-        "bring both back, or delete both and begin anew"
+        "bring both back, or delete both and start over"
     )
 
 

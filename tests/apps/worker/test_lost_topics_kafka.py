@@ -193,7 +193,7 @@ def test_a_deleted_consensus_topic_is_noticed(deployed: Deployed) -> None:
     deployed.wait_until_nobody_works()
     found = deployed.recover()
     assert found.exit_code != 0
-    assert "begin anew with other topics" in found.output
+    assert "start over with other topics" in found.output
     assert deployed.sequences() == {}
 
 

@@ -1,4 +1,4 @@
-"""Topics in a database: what is in it, what is wrong with it, and whoever uses it at once."""
+"""Topics in a database: contents, faults, and concurrent use."""
 
 import json
 import os
@@ -113,7 +113,7 @@ def change(path, sql, *values):
         connection.execute(sql, values)
 
 
-# --- what is written
+# --- contents
 
 
 def test_a_name_that_is_taken_back_becomes_part_of_the_history(topics, clock):
@@ -317,7 +317,7 @@ def test_a_closed_client_is_of_no_use(topics):
         client.poll(0.0)
 
 
-# --- what is wrong
+# --- faults
 
 
 def test_what_is_missing_is_named(tmp_path, topics, path):
@@ -346,7 +346,7 @@ def test_a_database_that_held_something_is_to_be_brought_back_not_made_anew(topi
     client.commit([prediction(1)])
     kept = path.read_bytes()
     path.unlink()
-    match = r"topics\.db was changed: it is not there; bring it back, or begin anew in another dir"
+    match = r"topics\.db was changed: it is not there; bring it back, or start over in another dir"
     with pytest.raises(RefusedError, match=match):
         client.commit([prediction(2)])
     with pytest.raises(RefusedError, match=match):
@@ -395,7 +395,7 @@ def test_another_version_is_named(topics, path):
 def test_a_row_that_was_changed_by_hand_is_named(topics, path, sql, values, why):
     used(topics)
     change(path, sql, *values)
-    match = rf"topics\.db was changed: .*{why}.*; bring it back, or begin anew in another directory"
+    match = rf"topics\.db was changed: .*{why}.*; bring it back, or start over in another directory"
     with pytest.raises(RefusedError, match=match):
         join(topics, group="g").poll(0.0), read(topics, "events")
 
@@ -420,7 +420,7 @@ def test_a_position_behind_the_end_is_named(topics, path):
 
 def test_state_of_other_topics_is_named(topics):
     client = join(topics)
-    match = r"state in .*topics\.db ends at offset 0, but is known up to 7: it was made anew, or "
+    match = r"state in .*topics\.db ends at offset 0, but is known up to 7: it was recreated, or "
     with pytest.raises(BrokerError, match=match):
         client.history({0: {"state": 7}})
 

@@ -36,10 +36,10 @@ def test_an_address_opens_a_broker_and_nothing_is_connected_before_it_is_used():
 
 
 def test_events_of_one_key_share_a_partition_and_keep_their_order(broker, topics):
-    feeder = broker.publisher()
+    producer = broker.publisher()
     for i in range(20):
-        feeder.send(event(i, key=("ann", "bob", "eve", "dan")[i % 4]))
-    feeder.close()
+        producer.send(event(i, key=("ann", "bob", "eve", "dan")[i % 4]))
+    producer.close()
     records = read_records(topics, "events")
     assert len({record.partition for record in records}) == 2
     for key in (b"ann", b"bob", b"eve", b"dan"):

@@ -1,4 +1,4 @@
-"""Topics change under a worker: deleted, made anew, with more partitions, with records removed."""
+"""Topics change under a worker: deleted, recreated, with more partitions, with records removed."""
 
 import threading
 import time
@@ -240,7 +240,7 @@ NONE = "00000000-0000-0000-0000-000000000000"
 
 @pytest.mark.parametrize("mark", [Shape(NONE, 4).mark, f"topic={NONE} partitions=4"])
 def test_a_position_without_an_id_belongs_to_the_topic_that_is_there(mark):
-    """A broker that draws ids since its upgrade has made no topic anew."""
+    """A broker that draws ids since its upgrade has recreated no topic."""
     then = shape_of(mark)
     assert then == Shape(NONE, 4)
     check_mark("events", then, Shape("drawn", 4), "rooms")

@@ -208,7 +208,7 @@ def test_a_writer_on_a_wire_that_stalls_says_so_in_time(proxied, kafka_prefix):
         opened(broker.servers, kafka_prefix),
         opened(f"127.0.0.1:{proxy.port}", kafka_prefix, create=False) as topics,
     ):
-        writer = topics.writer("feeder")
+        writer = topics.writer("producer")
         writer.send(out("events", b"1"))
         writer.flush()
         proxy.stall()
@@ -239,7 +239,7 @@ def test_a_broker_that_is_not_there_is_named_in_time():
             topics.create,
             topics.n_partitions,
             lambda: topics.reader(["events"]),
-            lambda: topics.writer("feeder"),
+            lambda: topics.writer("producer"),
             lambda: topics.link(group="g", instance="a", max_records=1),
         ):
             error, took_s = error_of(use)

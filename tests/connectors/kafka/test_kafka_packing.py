@@ -60,7 +60,7 @@ def test_what_is_too_large_for_a_topic_together_is_sent_in_parts(kafka, kafka_pr
         admin.close()
         topics.create()
         values = [b"%05d" % i * 200 for i in range(100)]
-        writer = topics.writer("feeder")
+        writer = topics.writer("producer")
         for value in values:
             writer.send(out("events", value))
         writer.flush()
@@ -74,7 +74,7 @@ def test_what_is_too_large_for_a_topic_together_is_sent_in_parts(kafka, kafka_pr
 def test_records_without_a_partition_go_where_their_key_belongs(kafka, kafka_prefix):
     with opened(kafka, kafka_prefix, partitions=4) as topics:
         made = [out("events", b"%d" % i, None, key=b"%d" % (i % 7)) for i in range(70)]
-        writer = topics.writer("feeder")
+        writer = topics.writer("producer")
         for record in made:
             writer.send(record)
         writer.close()

@@ -15,7 +15,7 @@ def topics(kafka, kafka_prefix):
 
 
 def test_what_a_writer_has_flushed_is_read_by_everybody_from_the_start(topics):
-    writer = topics.writer("feeder")
+    writer = topics.writer("producer")
     writer.send(out("events", b"1", 0))
     writer.send(out("events", b"2", 0, headers=(("a", b"b"),)))
     writer.flush()
@@ -29,7 +29,7 @@ def test_what_a_writer_has_flushed_is_read_by_everybody_from_the_start(topics):
 
 
 def test_closing_a_writer_flushes(topics):
-    writer = topics.writer("feeder")
+    writer = topics.writer("producer")
     writer.send(out("events", b"1"))
     writer.close()
     writer.close()
@@ -96,7 +96,7 @@ def test_many_records_are_safe_although_nobody_flushed_in_between(topics):
 
 
 def test_a_record_that_the_broker_does_not_take_breaks_the_writer(topics):
-    writer = topics.writer("feeder")
+    writer = topics.writer("producer")
     writer.send(out("events", b"x" * 2_000_000))
     with pytest.raises(RefusedError, match=r" refused to take records: a record is larger than "):
         writer.flush()
@@ -106,21 +106,21 @@ def test_a_record_that_the_broker_does_not_take_breaks_the_writer(topics):
 
 
 def test_a_record_that_no_topic_takes_is_refused(topics):
-    writer = topics.writer("feeder")
+    writer = topics.writer("producer")
     with pytest.raises(ValueError, match=r"^record for events has \d+ bytes, expected at most"):
         writer.send(out("events", b"x" * 17_000_000))
     writer.close()
 
 
 def test_a_partition_that_is_not_there_is_named(topics):
-    writer = topics.writer("feeder")
+    writer = topics.writer("producer")
     with pytest.raises(BrokerError, match="Unrecognized partition 9 for topic"):
         writer.send(out("events", b"1", 9))
     writer.close()
 
 
 def test_a_record_leaves_soon_and_what_comes_just_after_with_the_next_one_or_a_flush(topics):
-    reader, writer = topics.reader(["events"]), topics.writer("feeder")
+    reader, writer = topics.reader(["events"]), topics.writer("producer")
     writer.send(out("events", b"1"))
     assert [record.value for record in reader.poll(10.0)] == [b"1"]
     for _ in range(5):

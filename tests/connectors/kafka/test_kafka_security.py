@@ -59,10 +59,10 @@ def refused(broker):
     wrong = {"username": "ada", "password": "wrong"}
     sasl, ssl, plain = broker.sasl_servers, broker.ssl_servers, broker.servers
     by_address = ssl.replace("localhost", "127.0.0.1")
-    nobody = "lets nobody in under this name and password: Authentication failed"
+    denied = "refuses this user name and password: Authentication failed"
     return {
-        "password": (sasl, PLAIN | wrong, rf"^broker {sasl} {nobody}: Invalid username or pass"),
-        "password, scram": (sasl, SCRAM | wrong, rf"^broker {sasl} {nobody} during .*invalid cred"),
+        "password": (sasl, PLAIN | wrong, rf"^broker {sasl} {denied}: Invalid username or pass"),
+        "password, scram": (sasl, SCRAM | wrong, rf"^broker {sasl} {denied} during .*invalid cred"),
         "mechanism": (
             sasl,
             SCRAM | ADA | {"mechanism": "SCRAM-SHA-512"},
@@ -76,7 +76,7 @@ def refused(broker):
         "password missing": (
             sasl,
             {},
-            rf"^broker cannot be reached: {sasl}: connected, but it lets nobody in without a pass",
+            rf"^broker cannot be reached: {sasl}: connected, but it refuses clients without a pass",
         ),
         "tls missing": (
             ssl,
@@ -126,7 +126,7 @@ def test_who_is_not_let_in_is_told_why(broker, what):
         assert re.search(text, problem), problem
         for use in (
             lambda: topics.reader(["events"]),
-            lambda: topics.writer("feeder"),
+            lambda: topics.writer("producer"),
             lambda: topics.link(group="g", instance="a", max_records=1),
         ):
             error, took_s = error_of(use)

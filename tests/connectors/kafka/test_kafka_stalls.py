@@ -54,19 +54,21 @@ def test_an_open_transaction_is_a_warning_that_names_it_and_its_end_is_told(
     topics, group, kafka, kafka_prefix, caplog
 ):
     caplog.set_level("INFO", logger="streamgp.worker")
-    events, feeder = kafka_prefix + "events", kafka_prefix + "feeder"
+    events, producer = kafka_prefix + "events", kafka_prefix + "producer"
     write(topics, *numbered("events", 4), *numbered("events", 3, partition=1))
     with linked(topics, group) as link:
         reports = ProgressReports(link, Journal(None))
         copy_all(link, 7)
-        with open_transaction(kafka, feeder, events):
+        with open_transaction(kafka, producer, events):
             write(topics, *numbered("events", 5, start=10))
             watched(link, reports, lambda: said(caplog, "stuck"))
             [stuck] = said(caplog, "stuck")
             assert (stuck["topic"], stuck["partition"], stuck["offset"]) == (events, 0, 4)
             assert stuck["waiting"] == 6
             assert stuck["still_s"] >= 2
-            assert f"open transaction of transactional id '{feeder}' (producer " in stuck["reason"]
+            assert (
+                f"open transaction of transactional id '{producer}' (producer " in stuck["reason"]
+            )
             assert " since 20" in stuck["reason"]
             assert stuck["reason"].endswith("holds back everything from offset 4 on")
             watched(link, reports, lambda: True)
@@ -83,7 +85,7 @@ def test_a_stall_is_told_again_now_and_then(
     monkeypatch.setattr(worker_module, "REPEAT_S", 1.0)
     with (
         linked(topics, group) as link,
-        open_transaction(kafka, kafka_prefix + "feeder", kafka_prefix + "answers"),
+        open_transaction(kafka, kafka_prefix + "producer", kafka_prefix + "answers"),
     ):
         reports = ProgressReports(link, Journal(None))
         watched(link, reports, lambda: len(said(caplog, "stuck")) >= 2)
@@ -107,7 +109,7 @@ def test_an_idle_worker_is_not_stuck_behind_what_was_aborted(
 ):
     with linked(topics, group) as link:
         reports = ProgressReports(link, Journal(None))
-        with open_transaction(kafka, kafka_prefix + "feeder", kafka_prefix + "events"):
+        with open_transaction(kafka, kafka_prefix + "producer", kafka_prefix + "events"):
             pass
         until = time.monotonic() + 4.0
         watched(link, reports, lambda: time.monotonic() > until)
@@ -116,7 +118,7 @@ def test_an_idle_worker_is_not_stuck_behind_what_was_aborted(
 
 def test_obstacles_are_those_of_partitions_that_are_held_back(topics, kafka, kafka_prefix):
     assert topics.obstacles([("events", 0), ("events", 1)]) == {}
-    with open_transaction(kafka, kafka_prefix + "feeder", kafka_prefix + "events", partition=1):
+    with open_transaction(kafka, kafka_prefix + "producer", kafka_prefix + "events", partition=1):
         [(place, obstacle)] = topics.obstacles([("events", 0), ("events", 1)]).items()
     assert place == ("events", 1)
     assert obstacle.offset == 0

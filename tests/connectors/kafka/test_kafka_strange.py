@@ -154,7 +154,7 @@ def test_an_input_larger_than_any_topic_of_ours_takes_is_a_dead_letter(kafka, ka
         assert len(read(topics, "predictions")) == 1
 
 
-# --- topics made anew
+# --- recreated topics
 
 
 def test_a_snapshot_that_knows_more_than_the_topics_is_not_used(

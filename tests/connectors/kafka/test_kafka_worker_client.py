@@ -97,7 +97,7 @@ def test_news_of_partitions_comes_without_records(topics, group):
 
 
 def test_all_that_came_during_a_batch_comes_with_the_next_poll(topics, group):
-    writer = topics.writer("feeder")
+    writer = topics.writer("producer")
     sizes = []
     with linked(topics, group) as link:
         while sizes.count(5) < 5:
@@ -416,7 +416,7 @@ def test_partitions_given_anew_between_poll_and_commit_end_the_link(topics, grou
         poll(first, 3)
         thread = threading.Thread(target=settle, args=(second,))
         thread.start()
-        with pytest.raises(BrokerError, match="partitions were given anew before what was polled"):
+        with pytest.raises(BrokerError, match="partitions were reassigned before what was polled"):
             keep_polling(first)
         first.close()
         thread.join(20.0)
@@ -555,7 +555,7 @@ def send_offset(producer, topics, group, offset):
     producer.send_offsets_to_transaction({place: OffsetAndMetadata(offset, "", -1)}, group)
 
 
-# --- what was written before
+# --- history
 
 
 def test_history_has_all_committed_records_of_the_partitions_asked_for(topics, group):

@@ -431,7 +431,7 @@ def test_data_of_another_row_are_not_taken_for_those_of_a_key(path, where):
 def test_a_list_of_marks_that_cannot_be_is_refused(path, sql):
     filled(path)
     sqlite_file(path, sql)
-    with pytest.raises(StateError, match="is damaged: list of marks; delete it and begin anew"):
+    with pytest.raises(StateError, match="is damaged: list of marks; delete it and start over"):
         SqliteStore(path)
 
 

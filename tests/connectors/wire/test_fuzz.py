@@ -242,7 +242,7 @@ TERSE = [
 
 
 def records(n, seed):
-    """Yield records such as nobody should write."""
+    """Yield records that no producer should write."""
     rng = random.Random(seed)
     values = corrupted(n, seed)
     for offset in range(n):

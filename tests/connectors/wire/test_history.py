@@ -62,7 +62,7 @@ def test_state_is_read_as_it_was_written(value):
     assert repr(found) == repr(value)
 
 
-# --- what is left of it
+# --- compacted contents
 
 
 def test_of_each_key_the_last_record_counts():
@@ -135,7 +135,7 @@ def test_where_one_loop_serves_all_lines_keep_the_keys_of_their_events():
     assert [example.key for example in history.lines("")] == ["ann", None, "bob"]
 
 
-# --- what no worker can have written
+# --- records that no worker can have written
 
 good = encode(line("e1", 1))
 STRAYS = [

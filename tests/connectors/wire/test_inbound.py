@@ -49,7 +49,7 @@ def refused(*args, **kwargs):
     return message.reason
 
 
-# --- what is complete
+# --- complete records
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_headers_may_be_missing_and_others_are_ignored(header):
     assert said(event(), headers=header).event_id == "e1"
 
 
-# --- what is terse
+# --- terse records
 
 
 def test_an_event_needs_no_more_than_its_features():
@@ -107,7 +107,7 @@ def test_what_a_terse_input_does_say_counts():
     assert said({"version": 1, "x": {}, "occurred_at": 5.0, "event_id": "e"}).occurred_at == 5.0
 
 
-# --- what is refused
+# --- refused records
 
 
 BAD_BYTES = [
@@ -269,7 +269,7 @@ def test_the_time_of_a_rejection_can_always_be_written(at):
     assert EARLIEST <= message.at <= LATEST
 
 
-# --- what is welcome although it is odd
+# --- odd records that are accepted
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_there_is_a_schema_of_every_message_and_of_every_terse_input():
     assert set(SCHEMAS) == {*TYPES, *terse, *others}
 
 
-# --- what is written is accepted
+# --- acceptance of written records
 
 
 @given(messages)
@@ -115,7 +115,7 @@ def test_other_headers_are_refused(changed):
     assert not VALIDATORS[name].is_valid({**headers, **changed})
 
 
-# --- what is mutated is accepted by both or by neither
+# --- mutated records: accepted by both or by neither
 
 VALUES = [
     *(None, True, False, 0, 1, -3, 2, 0.5, 1e300, "", "e1", "a\x1fb", "e" * 1025, "asked"),

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from connectors.wire.codec import MAX_BYTES
 from connectors.wire.state_records import consensus_key, split_key, state, states
 
-# --- what is written
+# --- writing
 
 
 def test_state_that_is_gone_is_a_null():

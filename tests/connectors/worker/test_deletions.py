@@ -160,7 +160,7 @@ def labels(topics, **kw):
     return prediction.n_learned, prediction.y
 
 
-# --- which line counts
+# --- line in force
 
 
 @pytest.mark.parametrize("now", [2.0, 200.0])
@@ -234,7 +234,7 @@ def test_what_was_corrected_of_a_forgotten_key_leaves_no_trace(tmp_path):
         assert b"e77" not in state.read("partition-0.snapshot")
 
 
-# --- what a learner cannot forget
+# --- examples that a learner cannot forget
 
 
 class Stubborn(SkepticalClassifier):
@@ -269,7 +269,7 @@ def test_a_null_that_failed_keeps_nobody_from_starting(tmp_path, with_snapshot):
     assert b"once" not in newest(topics, "state")[b"\x1fforgotten"]
 
 
-# --- what does nothing is told
+# --- deletions without effect are reported
 
 
 def test_a_null_in_a_partition_that_does_not_know_its_key_is_told():
@@ -342,7 +342,7 @@ def test_the_nulls_of_workers_ask_nothing_of_workers():
     assert by_whom.count(b"/streamgp/streamgp") == 2
 
 
-# --- what is written there by somebody else
+# --- records of other producers
 
 
 def test_a_note_on_consensus_is_a_dead_letter_and_keeps_nobody_from_starting():

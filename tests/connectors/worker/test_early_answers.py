@@ -139,7 +139,7 @@ def test_where_one_loop_serves_all_an_answer_must_bear_the_key_of_its_event():
     assert letters(topics) == ["key must be that of the event, 'ann', got 'bob'"]
 
 
-# --- or until nobody waits any more
+# --- end of the wait
 
 
 def passing(topics, seconds, *, start=0.0, **kw):
@@ -203,7 +203,7 @@ def test_of_too_many_that_wait_the_oldest_are_dead_letters_at_once(monkeypatch):
     assert learned(topics) == [("e2", "home"), ("e3", "home")]
 
 
-# --- whatever happens meanwhile
+# --- restarts and failures meanwhile
 
 
 @pytest.mark.parametrize("disk", [True, False])
@@ -432,7 +432,7 @@ def test_crashes_change_nothing_of_what_waits(steps, chunk, fails):
     for topics in (calm, rough):
         for start in range(0, len(steps), chunk):
             put(topics, *[message(*step) for step in steps[start : start + chunk]])
-            now = 100.0 * start  # whoever has waited since the last chunk has waited in vain
+            now = 100.0 * start  # an answer that waited since the last chunk has waited in vain
             while not idle(topics)():
                 try:
                     work(topics, batch=3, clock=lambda now=now: now)

@@ -173,7 +173,7 @@ def flaws(deployment: Deployment) -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits for an idle worker."""
+    """No test waits for an idle worker."""
     monkeypatch.setattr(session, "LONGEST_WAIT_S", 0.001)
 
 

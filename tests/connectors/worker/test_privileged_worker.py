@@ -1,4 +1,4 @@
-"""What comes with answers, through topics and restarts: the learner is the same to the last bit."""
+"""Privileged features of answers, through topics and restarts: the learner is bitwise the same."""
 
 import random
 from contextlib import closing

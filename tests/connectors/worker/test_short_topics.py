@@ -1,4 +1,4 @@
-"""A topic that ends before a snapshot does: the snapshot is not used, and that is told."""
+"""A topic that ends before a snapshot does: the snapshot is not used, and that is logged."""
 
 import json
 import logging

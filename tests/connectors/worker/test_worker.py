@@ -41,7 +41,7 @@ from tests.helpers.workbench import (
     worker,
 )
 
-# --- what is written
+# --- outputs
 
 
 def test_an_event_comes_out_as_a_prediction_and_a_question_in_its_own_partition():
