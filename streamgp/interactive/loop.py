@@ -39,12 +39,12 @@ stays open: nothing that it asks about is in the log.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 from streamgp.common.label_context import LabelContext
 from streamgp.interactive.conversation_record import GivenLabel, Record
-from streamgp.interactive.event_store import MisfitError
-from streamgp.interactive.learner import SkepticalLearner, guess
+from streamgp.interactive.event_store import EventStore, MisfitError
+from streamgp.interactive.learner import SkepticalLearner, as_asking_back, as_reviewer, guess
 from streamgp.interactive.messages import (
     Answer,
     Event,
@@ -53,13 +53,16 @@ from streamgp.interactive.messages import (
     Rejected,
     Stage,
 )
-from streamgp.interactive.moderator import ask_back, look_through
-from streamgp.interactive.rollback import reason_of, stage_of
-from streamgp.interactive.state.loop_state import LoopState
+from streamgp.interactive.moderator import Moderator, ask_back, look_through
+from streamgp.interactive.rollback import CallJournal, Rollback, reason_of, stage_of
+from streamgp.interactive.shared_budget import SharedBudget
+from streamgp.interactive.state.restartable_loop import RestartableLoop
+from streamgp.interactive.state.serialize import StateChangelog
 from streamgp.interactive.transitions import Input
 from streamgp.interactive.validation import (
     as_label,
     check_now,
+    check_span,
     checked_writing,
     flaw_of_answer,
     flaw_of_decoded_answer,
@@ -87,7 +90,7 @@ class _Input(NamedTuple):
     before: list[Message]
 
 
-class InteractiveLoop(LoopState):
+class InteractiveLoop(RestartableLoop):
     """Predict every event, ask for labels, contest doubtful ones, learn what remains.
 
     Each method takes one input, and `now`: the record's own time for events and answers, the wall
@@ -136,6 +139,51 @@ class InteractiveLoop(LoopState):
     ('hall', 'revised', 2, 1)
 
     """
+
+    # _memory     conversation about each event within the horizon, and when that ends
+    # _moderator  changes these records, teaches the model, and keeps the deadlines of requests
+    # _published  all of it as plain values, in parts
+    # _reviewer   the model, if it reviews labels that it has learned
+    # _asking_back  the model, if it asks about earlier events
+    # _changed    whether anything is different from what `changes` returned last
+    # _rollback   undoes the input at hand if it fails
+    # _last       the last input, if it can still be undone
+    _last: _Input | None
+
+    def __init__(
+        self,
+        model: SkepticalLearner,
+        *,
+        expires_after_s: float | None = None,
+        answer_horizon_s: float | None = None,
+    ) -> None:
+        check_span("expires_after_s", expires_after_s)
+        check_span("answer_horizon_s", answer_horizon_s)
+        if not isinstance(model, SkepticalLearner):
+            raise TypeError(
+                "model must be a skeptical learner, such as SkepticalClassifier(...), "
+                f"got {type(model).__name__}"
+            )
+        self.model = model
+        self.expires_after_s = expires_after_s
+        self.answer_horizon_s = answer_horizon_s
+        self._memory = EventStore(answer_horizon_s)
+        journal = CallJournal(model)
+        self._moderator = Moderator(model, journal, self._memory, expires_after_s)
+        self._rollback = Rollback(journal, self._memory, self._moderator)
+        self._published = StateChangelog(model, self._memory, self._moderator)
+        self._changed = False
+        self._last = None
+        self._reviewer = as_reviewer(model)
+        self._asking_back = as_asking_back(model)
+
+    def share(self, total: SharedBudget | None) -> Self:
+        """Ask only what a budget allows that is shared with other loops; return this loop.
+
+        The owner of the budget saves it; it is no part of the loop.
+        """
+        self._moderator.total = total
+        return self
 
     def on_event(
         self,
@@ -528,6 +576,11 @@ class InteractiveLoop(LoopState):
         messages = [] if record.open_request is None else self._expire(record, now, "horizon")
         self._memory.forget(record)
         return messages
+
+    def _note(self, record: Record) -> None:
+        """Mark a conversation as changed."""
+        self._changed = True
+        self._memory.pages.note(record)
 
     # --- inputs that fail
 

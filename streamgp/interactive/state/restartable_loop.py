@@ -6,18 +6,16 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from streamgp.base import Example
 from streamgp.common.environment import environment, warn_if_different
-from streamgp.interactive.conversation_record import Record
 from streamgp.interactive.event_store import EventStore
-from streamgp.interactive.learner import SkepticalLearner, as_asking_back, as_reviewer
+from streamgp.interactive.learner import SkepticalLearner
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.moderator import Moderator
-from streamgp.interactive.rollback import CallJournal, Rollback
-from streamgp.interactive.shared_budget import SharedBudget
 from streamgp.interactive.state.serialize import (
     HEAD,
     KIND,
@@ -28,21 +26,23 @@ from streamgp.interactive.state.serialize import (
     take_up,
 )
 from streamgp.interactive.state.snapshot import INCONSISTENT, Snapshot, SnapshotError
-from streamgp.interactive.validation import check_span
 
 
-class LoopState:
-    """A model, the conversations about its events, and their deadlines."""
+class RestartableLoop(ABC):
+    """Snapshot, published parts and restart of a loop; `InteractiveLoop` has the inputs."""
 
-    # _memory     conversation about each event within the horizon, and when that ends.
-    # _moderator  changes these records, teaches the model, and keeps the deadlines of requests.
-    # _published  all of it as plain values, piece by piece.
-    # _reviewer   the model, if it doubts labels that it has learned.
-    # _asking_back  the model, if it asks about earlier events.
-    # _changed    whether anything is different from what `changes` returned last.
-    # _rollback   undoes the input at hand if it fails
-    # _last       the last input, if it can still be undone
+    # `InteractiveLoop` says what the attributes are.
 
+    model: SkepticalLearner
+    expires_after_s: float | None
+    answer_horizon_s: float | None
+    _memory: EventStore
+    _moderator: Moderator
+    _published: StateChangelog
+    _changed: bool
+    _last: Any
+
+    @abstractmethod
     def __init__(
         self,
         model: SkepticalLearner,
@@ -50,33 +50,7 @@ class LoopState:
         expires_after_s: float | None = None,
         answer_horizon_s: float | None = None,
     ) -> None:
-        check_span("expires_after_s", expires_after_s)
-        check_span("answer_horizon_s", answer_horizon_s)
-        if not isinstance(model, SkepticalLearner):
-            raise TypeError(
-                "model must be a skeptical learner, such as SkepticalClassifier(...), "
-                f"got {type(model).__name__}"
-            )
-        self.model = model
-        self.expires_after_s = expires_after_s
-        self.answer_horizon_s = answer_horizon_s
-        self._memory = EventStore(answer_horizon_s)
-        journal = CallJournal(model)
-        self._moderator = Moderator(model, journal, self._memory, expires_after_s)
-        self._rollback = Rollback(journal, self._memory, self._moderator)
-        self._published = StateChangelog(model, self._memory, self._moderator)
-        self._changed = False
-        self._last: Any = None
-        self._reviewer = as_reviewer(model)
-        self._asking_back = as_asking_back(model)
-
-    def share(self, total: SharedBudget | None) -> Self:
-        """Ask only what a budget allows that is shared with other loops; return this loop.
-
-        The owner of the budget saves it; it is no part of the loop.
-        """
-        self._moderator.total = total
-        return self
+        """Make a loop that has seen nothing."""
 
     def snapshot(self, *, with_environment: bool = True) -> bytes:
         """Return everything that the loop and its model must not forget.
@@ -312,8 +286,3 @@ class LoopState:
         except INCONSISTENT as error:
             raise SnapshotError(f"published state cannot be taken up: {error!s:.300}") from error
         return self
-
-    def _note(self, record: Record) -> None:
-        """Mark a conversation as changed."""
-        self._changed = True
-        self._memory.pages.note(record)
