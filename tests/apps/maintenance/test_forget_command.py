@@ -421,7 +421,7 @@ def test_messages_that_are_gone_are_missed(one_ready: Folder, tmp_path: Path) ->
     one_ready.out.rename(tmp_path / "elsewhere")
     message = wrong("forget", one_ready.state, SHE)
     assert "predictions.jsonl is not there, expected" in message
-    assert message.endswith("begin anew; nothing was removed")
+    assert message.endswith("start over; nothing was removed")
     assert (one_ready.state / checkpoint.REPLAY).read_bytes() == before
 
 

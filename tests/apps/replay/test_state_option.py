@@ -386,11 +386,11 @@ def test_messages_that_were_changed_are_refused(
     path.write_bytes(whole[:-5])
     assert wrong(log, *kept) == (
         f"{path} has {len(whole) - 5} bytes, expected at least {len(whole)}: it was changed; "
-        "begin anew"
+        "start over"
     )
     path.write_bytes(whole[:-1] + b"?" + whole)
     assert wrong(log, *kept) == (
-        f"{path} has no line that ends at byte {len(whole)}: it was changed; begin anew"
+        f"{path} has no line that ends at byte {len(whole)}: it was changed; start over"
     )
     shutil.rmtree(path.parent)
     assert "is not there, expected" in wrong(log, *kept)
