@@ -21,15 +21,15 @@ from connectors.topics import (
     NO_GROUP,
     WORKER_INPUTS,
     Backlog,
-    Begun,
     BrokerError,
     FencedError,
     Obstacle,
+    OffsetReset,
     Outgoing,
     Place,
     Progress,
     Record,
-    Stalled,
+    StalledPartition,
     TopicName,
     partition_of,
 )
@@ -294,11 +294,11 @@ class MemoryWorkerClient:
                 for (topic, number), offset in self._polled.items()
             }
 
-    def begun(self) -> list[Begun]:
+    def begun(self) -> list[OffsetReset]:
         """Return an empty list: a group begins with the first record, and nothing is deleted."""
         return []
 
-    def stalled(self) -> list[Stalled]:
+    def stalled(self) -> list[StalledPartition]:
         """Return an empty list: what is there can be read."""
         return []
 
@@ -315,7 +315,7 @@ class MemoryWorkerClient:
 
     def _check(self) -> None:
         if self._is_closed:
-            raise ValueError("link is closed; open another one")
+            raise ValueError("worker client is closed; open another one")
         if self._logs.is_closed:
             raise BrokerError("topics are closed")
         if not self._group.has(self._instance, self):

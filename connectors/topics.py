@@ -31,14 +31,14 @@ Progress: TypeAlias = Callable[[int, int], None]
 """Called with how many records were read, and about how many there are."""
 
 
-class Misnamed(str):
+class UndecodableName(str):
     r"""Name of a header that is not UTF-8, made readable: of `caf` and the byte 0xe9, `caf\xe9`."""
 
     __slots__ = ()
 
 
 # Structs and no dataclasses: thousands are made a second, and these are made five times as fast.
-class Whole(msgspec.Struct, frozen=True, kw_only=True):
+class TruncatedValue(msgspec.Struct, frozen=True, kw_only=True):
     """Size and digest of a value of which only the beginning was read.
 
     Parameters
@@ -64,10 +64,10 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     key, value
         Bytes; a value of None is a tombstone.
     headers
-        Names with their bytes; a name that is none is `Misnamed`.
+        Names with their bytes; a name that is none is `UndecodableName`.
     at
         Timestamp set by the broker or the producer; POSIX seconds.
-    whole
+    truncated
         What the value was before it was cut; None where it is all there.
 
     """
@@ -79,7 +79,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     value: bytes | None
     headers: Headers = ()
     at: float
-    whole: Whole | None = None
+    truncated: TruncatedValue | None = None
 
 
 class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,7 +130,7 @@ class Obstacle(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-class Begun(msgspec.Struct, frozen=True, kw_only=True):
+class OffsetReset(msgspec.Struct, frozen=True, kw_only=True):
     """Offset at which a worker begins a partition, if not at the group's position.
 
     Parameters
@@ -152,7 +152,7 @@ class Begun(msgspec.Struct, frozen=True, kw_only=True):
     offset: int
 
 
-class Stalled(msgspec.Struct, frozen=True, kw_only=True):
+class StalledPartition(msgspec.Struct, frozen=True, kw_only=True):
     """A partition of an input that has records and yields none.
 
     Parameters
@@ -249,11 +249,11 @@ class WorkerClient(Protocol):
         """
         ...
 
-    def begun(self) -> Sequence[Begun]:
+    def begun(self) -> Sequence[OffsetReset]:
         """Return where reading did not begin at the group's position, since last asked."""
         ...
 
-    def stalled(self) -> Sequence[Stalled]:
+    def stalled(self) -> Sequence[StalledPartition]:
         """Return the partitions that have records and yield none for long."""
         ...
 

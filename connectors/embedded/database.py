@@ -33,7 +33,7 @@ from connectors.topics import (
     Record,
     RefusedError,
     TopicName,
-    Whole,
+    TruncatedValue,
 )
 from connectors.wire.codec import MAX_BYTES, MAX_INPUT_BYTES
 from connectors.wire.record_lines import headers_follow
@@ -201,7 +201,7 @@ class Database:
     def records(self, table: Table, start: int, most: int, end: int | None = None) -> list[Record]:
         """Return the next records from an offset on; fewer than asked for, if they are large.
 
-        Of an input that is too long to be used it returns the beginning; see `Record.whole`.
+        Of an input that is too long to be used it returns the beginning; see `Record.truncated`.
 
         Raises
         ------
@@ -535,8 +535,8 @@ def _cut(record: Record) -> Record:
     value = record.value
     if value is None or len(value) <= MAX_BYTES:
         return record
-    whole = Whole(size=len(value), sha256=hashlib.sha256(value).hexdigest())
-    return replace(record, value=value[:MAX_INPUT_BYTES], whole=whole)
+    truncated = TruncatedValue(size=len(value), sha256=hashlib.sha256(value).hexdigest())
+    return replace(record, value=value[:MAX_INPUT_BYTES], truncated=truncated)
 
 
 def _checksum(seed: int, offset: Any, key: Any, value: Any, headers: Any, at: Any) -> int:

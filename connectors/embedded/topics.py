@@ -32,16 +32,16 @@ from connectors.topics import (
     COMPACTED,
     NO_GROUP,
     Backlog,
-    Begun,
     BrokerError,
     Obstacle,
+    OffsetReset,
     Outgoing,
     Place,
     Progress,
     Record,
     RefusedError,
     ShortTopicError,
-    Stalled,
+    StalledPartition,
     TopicName,
 )
 from streamgp.common.private_files import make_directory
@@ -360,11 +360,11 @@ class EmbeddedWorkerClient:
                 for topic, table in INPUTS.items()
             }
 
-    def begun(self) -> list[Begun]:
+    def begun(self) -> list[OffsetReset]:
         """Return an empty list: a group begins with the first record, and nothing is deleted."""
         return []
 
-    def stalled(self) -> list[Stalled]:
+    def stalled(self) -> list[StalledPartition]:
         """Return an empty list: what is there can be read."""
         return []
 
@@ -381,9 +381,9 @@ class EmbeddedWorkerClient:
 
     def _check(self) -> None:
         if self._lock is None:
-            raise ValueError("link is closed; open another one")
+            raise ValueError("worker client is closed; open another one")
         if self._fault is not None:
-            raise BrokerError(f"link has failed ({self._fault}); start again")
+            raise BrokerError(f"worker client has failed ({self._fault}); start again")
 
     def _read(self) -> list[Record]:
         records: list[Record] = []

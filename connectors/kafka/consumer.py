@@ -31,7 +31,14 @@ from connectors.kafka.client_import import (
     kafka_errors,
     unread,
 )
-from connectors.topics import WORKER_INPUTS, Begun, BrokerError, Record, RefusedError, TopicName
+from connectors.topics import (
+    WORKER_INPUTS,
+    BrokerError,
+    OffsetReset,
+    Record,
+    RefusedError,
+    TopicName,
+)
 
 # Members learn by the answer to a heartbeat that others come or go; until all know, none reads on.
 _LONGEST_BEAT_S = 1.0
@@ -81,7 +88,7 @@ class GroupConsumer:
         self._names = names
         self._connection = connection
         self._known_at = self._minded_at = 0.0
-        self._begun: list[Begun] = []
+        self._begun: list[OffsetReset] = []
         self._consumer = connection.consumer(
             names,
             group_id=group,
@@ -131,7 +138,7 @@ class GroupConsumer:
         """Return what was asked for in the last fetch, and wait for it at most so long."""
         return self._fetched(lambda: await_fetches(self._consumer, wait_s))
 
-    def begun(self) -> list[Begun]:
+    def begun(self) -> list[OffsetReset]:
         """Return where reading did not begin at the group's position, since last asked."""
         begun, self._begun = self._begun, []
         return begun
@@ -260,7 +267,9 @@ class GroupConsumer:
                 )
             self._consumer.seek(place, start)
             self._begun.append(
-                Begun(topic=place.topic, partition=place.partition, position=position, offset=start)
+                OffsetReset(
+                    topic=place.topic, partition=place.partition, position=position, offset=start
+                )
             )
 
     def _learn_topics(self) -> None:

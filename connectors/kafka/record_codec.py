@@ -2,8 +2,8 @@
 
 The client does this as well, in three times the time, and it was a tenth of all that a worker does:
 it makes each record twice, with numbers that are never read. It also takes a name of a header that
-is not UTF-8, which any producer can write, for an error, for ever; here it is `Misnamed`. What is
-damaged is a `BrokerError` that tells the place.
+is not UTF-8, which any producer can write, for an error, for ever; here it is `UndecodableName`.
+What is damaged is a `BrokerError` that tells the place.
 
 """
 
@@ -24,7 +24,14 @@ from connectors.kafka.client_import import (
     kafka_errors,
 )
 from connectors.kafka.settings import brief
-from connectors.topics import BrokerError, Misnamed, Outgoing, Record, RefusedError, TopicName
+from connectors.topics import (
+    BrokerError,
+    Outgoing,
+    Record,
+    RefusedError,
+    TopicName,
+    UndecodableName,
+)
 
 
 class UndecodableBatchError(Exception):
@@ -185,7 +192,7 @@ def _name(name: bytes) -> str:
     try:
         return name.decode()
     except UnicodeDecodeError:
-        return Misnamed(name.decode(errors="backslashreplace"))
+        return UndecodableName(name.decode(errors="backslashreplace"))
 
 
 def _checked(record: Any) -> Any:

@@ -29,16 +29,16 @@ from connectors.kafka.reader_writer import read_history
 from connectors.kafka.topic_identity import Shape, check_same, more_partitions
 from connectors.stalls import STALL_S, StallTracker, WakingClock
 from connectors.topics import (
-    Begun,
     BrokerError,
     FencedError,
     Obstacle,
+    OffsetReset,
     Outgoing,
     Place,
     Progress,
     Record,
     RefusedError,
-    Stalled,
+    StalledPartition,
     TopicName,
 )
 
@@ -219,15 +219,15 @@ class KafkaWorkerClient:
                 self._lags[here] = None if behind is None else behind + waiting
         return self._lags
 
-    def begun(self) -> list[Begun]:
+    def begun(self) -> list[OffsetReset]:
         """Return where reading did not begin at the group's position, since last asked."""
         return self._member.begun()
 
-    def stalled(self) -> list[Stalled]:
+    def stalled(self) -> list[StalledPartition]:
         """Return the partitions that have records and yield none for long."""
         member, now = self._member, self._awake()
         return [
-            Stalled(
+            StalledPartition(
                 topic=member.topics[place.topic],
                 called=place.topic,
                 partition=place.partition,
@@ -326,7 +326,7 @@ class KafkaWorkerClient:
 
     def _check(self) -> None:
         if self._is_closed:
-            raise BrokerError("link is closed; open a new one")
+            raise BrokerError("worker client is closed; open a new one")
         if self._broken is not None:
             raise BrokerError(f"link is broken ({self._broken}); open a new one")
 

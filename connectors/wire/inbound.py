@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from urllib.parse import quote
 
-from connectors.topics import Headers, Misnamed, Record, TopicName
+from connectors.topics import Headers, Record, TopicName, UndecodableName
 from connectors.wire.codec import MAX_INPUT_BYTES, TAGS, TYPES, DecodeError, decode_input
 from connectors.wire.state_records import ERASED_BY, SEPARATOR
 from streamgp.interactive.messages import Input, Rejected
@@ -350,9 +350,9 @@ def _input(record: Record, value: bytes, key: str | None) -> Input:
     announced = type_of(record.headers)
     if announced is not None and announced not in accepted:
         raise DecodeError(_misplaced(record.topic, announced))
-    if record.whole is not None:
+    if record.truncated is not None:
         raise DecodeError(
-            f"message must have at most {MAX_INPUT_BYTES} bytes, got {record.whole.size}"
+            f"message must have at most {MAX_INPUT_BYTES} bytes, got {record.truncated.size}"
         )
     message = decode_input(
         value, announced or accepted[0], name=_place(record), key=key, at=record.at
@@ -376,7 +376,7 @@ def _input(record: Record, value: bytes, key: str | None) -> Input:
 
 def _check_names(headers: Headers) -> None:
     for name, _ in headers:
-        if isinstance(name, Misnamed):
+        if isinstance(name, UndecodableName):
             raise DecodeError(f"names of headers must be UTF-8, got {name:.80}")
 
 

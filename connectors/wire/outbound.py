@@ -60,12 +60,12 @@ def cut(cause: Record) -> tuple[Record, Sequence[tuple[str, bytes]]]:
     True
 
     """
-    size = size_of(cause) if cause.whole is None else cause.whole.size
+    size = size_of(cause) if cause.truncated is None else cause.truncated.size
     if size <= MAX_BYTES:
         return cause, []
     digest = None if cause.value is None else hashlib.sha256(cause.value).hexdigest()
-    if cause.whole is not None:
-        digest = cause.whole.sha256
+    if cause.truncated is not None:
+        digest = cause.truncated.sha256
     headers: list[tuple[str, bytes]] = []
     left = MAX_INPUT_BYTES
     for header in cause.headers:
@@ -77,7 +77,7 @@ def cut(cause: Record) -> tuple[Record, Sequence[tuple[str, bytes]]]:
         key=None if cause.key is None else cause.key[:MAX_INPUT_BYTES],
         value=None if cause.value is None else cause.value[:MAX_INPUT_BYTES],
         headers=headers,
-        whole=None,
+        truncated=None,
     )
     told = [] if digest is None else [(DIGEST, digest.encode())]
     return kept, [(CUT, b"%d" % size), *told]

@@ -21,13 +21,13 @@ from time import monotonic, perf_counter
 from connectors.stalls import WakingClock
 from connectors.storage.snapshots import StateDirectory, StateError
 from connectors.topics import (
-    Begun,
     BrokerError,
     Obstacle,
+    OffsetReset,
     Outgoing,
     Place,
     Record,
-    Stalled,
+    StalledPartition,
     TopicName,
     Topics,
     WorkerClient,
@@ -87,7 +87,7 @@ class ProgressReports:
             self._asked_at = now
             self._say_stalled({(each.topic, each.partition): each for each in self._link.stalled()})
 
-    def _say_begun(self, begun: Sequence[Begun]) -> None:
+    def _say_begun(self, begun: Sequence[OffsetReset]) -> None:
         fresh: dict[str, dict[int, int]] = {}
         for each in begun:
             if each.position is None:
@@ -108,7 +108,7 @@ class ProgressReports:
                 "begins", offsets=fresh, reason="the group has no position in these partitions"
             )
 
-    def _say_stalled(self, stalled: dict[Place, Stalled]) -> None:
+    def _say_stalled(self, stalled: dict[Place, StalledPartition]) -> None:
         now = monotonic()
         for place in [place for place in self._said_at if place not in stalled]:
             del self._said_at[place]

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from connectors.topics import Misnamed, Outgoing, TopicName
+from connectors.topics import Outgoing, TopicName, UndecodableName
 from connectors.wire.codec import MAX_INPUT_BYTES
 
 MARK = b"chaos-bad"
@@ -176,7 +176,7 @@ class _Bad:
         return Outgoing(**{"topic": "answers", "key": self.key, "value": value, **options})
 
 
-class _Latin1(Misnamed):
+class _Latin1(UndecodableName):
     """A name that no client of Kafka should write, but any can."""
 
     __slots__ = ()

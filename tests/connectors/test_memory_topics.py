@@ -157,7 +157,7 @@ def test_a_closed_link_is_of_no_use():
     link = join(topics, "a")
     link.close()
     link.close()
-    with pytest.raises(ValueError, match=r"^link is closed; open another one$"):
+    with pytest.raises(ValueError, match=r"^worker client is closed; open another one$"):
         link.poll(0.0)
 
 

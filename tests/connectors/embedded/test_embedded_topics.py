@@ -208,9 +208,9 @@ def test_of_an_input_that_is_too_long_the_beginning_comes_with_its_size_and_dige
     put(topics, Outgoing(topic="events", key=b"ann", value=long), event(2))
     client = join(topics)
     [first] = client.poll(0.0)  # so much at once is enough
-    assert (first.value, first.whole.size) == (long[:MAX_INPUT_BYTES], len(long))
+    assert (first.value, first.truncated.size) == (long[:MAX_INPUT_BYTES], len(long))
     [second] = client.poll(0.0)
-    assert (second.offset, second.whole) == (1, None)
+    assert (second.offset, second.truncated) == (1, None)
 
 
 def test_progress_of_a_long_history_is_told(topics):
@@ -305,7 +305,7 @@ def test_a_writer_that_is_waited_for_too_long_is_told(topics, path, monkeypatch)
         with pytest.raises(BrokerError, match=match) as raised:
             client.commit([prediction(1)])
         assert not isinstance(raised.value, RefusedError)
-        with pytest.raises(BrokerError, match=r"^link has failed \(.*\); start again$"):
+        with pytest.raises(BrokerError, match=r"^worker client has failed \(.*\); start again$"):
             client.poll(0.0)
 
 
@@ -313,7 +313,7 @@ def test_a_closed_client_is_of_no_use(topics):
     client = join(topics)
     client.close()
     client.close()
-    with pytest.raises(ValueError, match=r"^link is closed; open another one$"):
+    with pytest.raises(ValueError, match=r"^worker client is closed; open another one$"):
         client.poll(0.0)
 
 
@@ -503,7 +503,9 @@ def test_what_a_full_disk_did_not_take_was_not_committed(topics):
     with pytest.raises(BrokerError, match=match) as raised:
         client.commit([large, state("head", 3)])
     assert not isinstance(raised.value, RefusedError)
-    with pytest.raises(BrokerError, match=r"^link has failed \(.*free some space\); start again$"):
+    with pytest.raises(
+        BrokerError, match=r"^worker client has failed \(.*free some space\); start again$"
+    ):
         client.poll(0.0)
     client.close()
     assert reader.poll(0.0) == []

@@ -9,7 +9,7 @@ from connectors.kafka.admin import Administration
 from connectors.kafka.client import Connection
 from connectors.kafka.client_import import TopicPartition
 from connectors.kafka.topic_identity import Shape, check_mark, check_same, shape_of
-from connectors.topics import ALL_TOPICS, Begun, BrokerError, RefusedError
+from connectors.topics import ALL_TOPICS, BrokerError, OffsetReset, RefusedError
 from tests.helpers.kafka_cases import (
     QUICK,
     copy_all,
@@ -189,7 +189,7 @@ def test_records_deleted_before_they_were_read_are_told_and_work_goes_on(
     with linked(topics, group, max_records=100) as link:
         assert [r.value for r in poll(link, 40)] == [b"%d" % i for i in range(60, 100)]
         told = [each for each in link.begun() if each.position is not None]
-    assert told == [Begun(topic=kafka_prefix + "events", partition=0, position=10, offset=60)]
+    assert told == [OffsetReset(topic=kafka_prefix + "events", partition=0, position=10, offset=60)]
 
 
 def test_records_deleted_while_a_worker_is_behind_are_told(topics, group, admin, kafka_prefix):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from connectors.kafka.client_import import DefaultRecordBatch, Fetcher, TopicPartition, kafka_errors
 from connectors.kafka.record_codec import _Fetched
 from connectors.kafka.record_codec import unpacked as unpacked_of
-from connectors.topics import BrokerError, Misnamed, Record, RefusedError
+from connectors.topics import BrokerError, Record, RefusedError, UndecodableName
 from tests.helpers.kafka_cases import Raw
 
 PLACE = TopicPartition("events", 3)
@@ -179,12 +179,12 @@ def test_a_name_that_is_utf_8_is_read_as_it_is_and_any_other_so_that_it_can_be_w
         try:
             data.decode()
         except UnicodeDecodeError:
-            assert type(name) is Misnamed
+            assert type(name) is UndecodableName
         else:
             assert type(name) is str
     again = fetched(batch_of((b"2", two.headers))).take()[0]
     assert again.headers == two.headers
-    assert not any(isinstance(name, Misnamed) for name, _ in again.headers)
+    assert not any(isinstance(name, UndecodableName) for name, _ in again.headers)
 
 
 def test_a_batch_full_of_such_names_is_read_once_and_quickly_also_a_compressed_one():

@@ -269,7 +269,7 @@ def test_a_link_that_has_failed_or_was_closed_refuses_everything(topics, group):
             ) as caught:
                 use()
             assert str(failed) in str(caught.value)
-    with pytest.raises(BrokerError, match=r"^link is closed; open a new one$"):
+    with pytest.raises(BrokerError, match=r"^worker client is closed; open a new one$"):
         link.poll(0.0)
     link.close()
 
