@@ -399,7 +399,9 @@ def test_data_that_do_not_match_their_checksum_close_the_shelf(path):
     sqlite_file(path, "UPDATE loops SET data = 'what Ann said'")
     with SqliteStore(path) as shelf:
         shelf.reset(mark)
-        with pytest.raises(StateError, match="is damaged: data of key 'ann'; delete it and begin"):
+        with pytest.raises(
+            StateError, match="is damaged: data of key 'ann'; delete it and start over"
+        ):
             shelf.get("ann")
         with pytest.raises(ValueError, match="loops is closed; open it again"):
             shelf.get("ann")
