@@ -134,7 +134,7 @@ def test_only_marks_of_the_last_two_moments_of_this_file_are_taken(path, tmp_pat
         unknown = {**third, "generation": 99}
         for mark in (first, unknown, *foreign, {}, {"generation": 3}, None, "3"):
             with pytest.raises(
-                StateError, match=r"go back to the snapshot .*, or delete both and b"
+                StateError, match=r"go back to the snapshot .*, or delete both and start"
             ):
                 shelf.reset(mark)
         assert shelf.get("ann") == b"1"
