@@ -265,7 +265,10 @@ class InteractiveLoop(RestartableLoop):
             )
         )
         awaited = event_id if decision.ask or event.y is not None else None
-        known = self._moderator.consensus.accepted.of("note_query", LabelContext(event_id=awaited))
+        known = {}
+        if awaited is not None:  # not for every event: a context takes a microsecond
+            context = LabelContext(event_id=awaited)
+            known = self._moderator.consensus.accepted.of("note_query", context)
         self._rollback.call(model.note_query, decision, asked=decision.ask, now=now, **known)
         record = self._memory.add(event)
         # All values are plain: only a name that is no text needs to be written in another way.
