@@ -89,6 +89,13 @@ class FeaturePlan:
         Those that cannot be computed, such as the slope of a single row or anything of a channel
         without values, are left out.
         """
+        # What is too large for its square has no such feature.
+        with np.errstate(over="ignore", invalid="ignore"):
+            x = self._computed(segment)
+        return {name: v for name, v in x.items() if v.__class__ is not float or isfinite(v)}
+
+    def _computed(self, segment: Segment) -> dict[str, Any]:
+        """Return all features, those that are not finite as well."""
         x: dict[str, Any] = {}
         channels = [name for name in segment.numbers if name not in (self.gps or ())]
         numbers = {name: segment.numbers[name] for name in channels}
@@ -110,7 +117,7 @@ class FeaturePlan:
         if self.gps is not None:
             x.update(self._of_positions(segment, *self.gps))
         x.update(self._of_calendar(segment.start))
-        return {name: v for name, v in x.items() if v.__class__ is not float or isfinite(v)}
+        return x
 
     def _magnitudes(self, numbers: Mapping[str, Array]) -> Iterator[tuple[str, Array]]:
         for vector in self.vectors:

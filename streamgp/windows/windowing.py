@@ -160,8 +160,18 @@ class Windows:
         return self._take(key, rows, at, row)
 
     def on_time(self, now: float) -> list[dict[str, Any]]:
-        """Close the windows of all keys that end by `now` (POSIX seconds) less the grace."""
-        until = round(now * _US) - self._grace
+        """Close the windows of all keys that end by `now` (POSIX seconds) less the grace.
+
+        Raises
+        ------
+        ValueError
+            If `now` is no time.
+
+        """
+        moment = _microseconds(now)
+        if moment is None:
+            raise ValueError(f"now must be POSIX seconds, got {now!r}")
+        until = moment - self._grace
         closed = [w for key, rows in self._keys.items() for w in self._close(key, rows, until)]
         return sorted(closed, key=lambda window: window["start"])  # keys in order of appearance
 
@@ -408,6 +418,9 @@ class _OpenRows:
 
     def _add_value(self, name: str, value: Any, place: int, n: int, rejected: Counter[str]) -> None:
         """Insert a value that is no float of a known channel; the first one decides the kind."""
+        if not isinstance(name, str):
+            rejected["column whose name is no text"] += 1
+            return
         number, text = _number(value), _text(value)
         if number is None and text is None:
             if not _is_missing(value):

@@ -180,6 +180,7 @@ def test_a_window_has_the_label_of_most_of_its_rows():
         (row(1.0, v=[1.0]), "unusable value of 'v'"),
         (row(1.0, v=10**400), "unusable value of 'v'"),
         (row(1.0, y={"a": 1}), "unusable label"),
+        ({**row(1.0), 7: 2.0}, "column whose name is no text"),
     ],
 )
 def test_a_bad_row_is_counted_and_ends_nothing(bad, reason):
@@ -299,6 +300,23 @@ def test_an_excerpt_keeps_the_peaks():
 def test_arguments_are_checked(arguments, message):
     with pytest.raises(ValueError, match=message):
         Windows(**arguments)
+
+
+def test_values_too_large_for_their_squares_have_the_other_features():
+    windows = Windows(20.0, features="activity", vectors=[["v", "w"]])
+    for t in range(12):
+        windows.update_one({"time": float(t), "v": 1e200 * (-1) ** t, "w": 1.0})
+    json.dumps(windows.state())
+    [window] = windows.flush()
+    assert window["x"]["v.max"] == 1e200
+    assert "v.energy" not in window["x"]
+    assert np.isfinite(list(window["x"].values())).all()
+
+
+@pytest.mark.parametrize("now", [float("nan"), float("inf"), None, "soon"])
+def test_a_clock_must_tell_a_time(now):
+    with pytest.raises(ValueError, match="now must be POSIX seconds, got"):
+        Windows(2.0).on_time(now)
 
 
 @settings(max_examples=30)
