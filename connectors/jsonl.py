@@ -130,7 +130,7 @@ def alone_in(directory: str | Path) -> Iterator[None]:
     Raises
     ------
     ValueError
-        If somebody is in it, or it cannot be created or read.
+        If another process uses it, or it cannot be created or read.
 
     Examples
     --------

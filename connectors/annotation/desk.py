@@ -599,7 +599,7 @@ class AnnotationDesk:
         return None
 
     def _holder(self, question: Question, now: float) -> str | None:
-        """Return the annotator to whom a question is leased, None if it is to nobody."""
+        """Return the annotator to whom a question is leased, None if it is not leased."""
         holder, until = self._leases.get(key_of(question), (None, -inf))
         return holder if until > now else None
 

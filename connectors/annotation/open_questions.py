@@ -169,8 +169,8 @@ class OpenQuestions:
         """Take note that what was asked about an event before a moment has ended.
 
         `taught` says that the label request has ended in any case. Compared are the moments at
-        which somebody said something about the event; a challenge has the time of the answer that
-        it doubts. Of two annotators one of whose clocks is wrong, one may miss a question.
+        which an annotator said something about the event; a challenge has the time of the answer
+        that it doubts. Of two annotators one of whose clocks is wrong, one may miss a question.
         """
         past = self._past_of(event, at)
         past.before = max(past.before, before)

@@ -327,7 +327,7 @@ class OwnAnswers:
         """Return the answer that stands after the annotator declined."""
         if not isinstance(request, Challenge) or answer.supersedes is not None:
             return answer.answer_id
-        # Nobody answered the challenge: the label stands as it was first given.
+        # The challenge was not answered: the label stands as it was first given.
         given = thread.said[-2:-1]
         if not (given and self._is_own(given[0]) and given[0].y is not None):
             who = request.annotator or "another annotator"

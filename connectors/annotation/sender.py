@@ -96,7 +96,7 @@ class AnswerSender:
         try:
             while self._wait():
                 self._work()
-        except BaseException as failure:  # raised again where somebody sees it
+        except BaseException as failure:  # raised again in the caller's thread
             with self._news:
                 self._failure = failure
 
@@ -107,7 +107,7 @@ class AnswerSender:
             return bool(self._unsent) and not self._gives_up
 
     def _work(self) -> None:
-        """Send until there is trouble, or nothing is left and nobody will send any more."""
+        """Send until there is trouble, or nothing is left and no more will be sent."""
         writer: Writer | None = None
         try:
             writer = self._open_writer()

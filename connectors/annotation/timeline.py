@@ -1,6 +1,6 @@
 """Labels of the events of each key, in the order of time: what was answered about a day.
 
-Of each event stands the last label that was given, whoever gave it. A label that no event has any
+Of each event stands the last label that was given, by any annotator. A label that no event has any
 longer, as after a typing error was renamed or taken back, is no choice any more.
 
 """

@@ -129,7 +129,7 @@ def _rank(choice: Choice) -> tuple[bool, int]:
     return not choice.is_here, len(CHARACTERS) if character is None else CHARACTERS.index(character)
 
 
-# --- How sure somebody is of an answer: a key, or what stands behind a label.
+# --- Confidence of an answer: a key, or what stands behind a label.
 
 
 WORDS = {"1": "guessed", "2": "doubtful", "3": "rather sure", "4": "sure", "5": "certain"}
@@ -165,7 +165,7 @@ def split_confidence(text: str) -> tuple[str, float | None]:
 
 
 def in_words(confidence: float) -> str:
-    """Say how sure somebody is.
+    """Return the confidence in words.
 
     Examples
     --------

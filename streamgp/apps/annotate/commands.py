@@ -75,7 +75,7 @@ COMMANDS = {
 
 
 class UnclearLineError(Exception):
-    """A line that says nothing, where nobody is there to write another one."""
+    """A line without a meaning, where no person can write another one."""
 
 
 class Face(Protocol):

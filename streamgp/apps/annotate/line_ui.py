@@ -32,7 +32,7 @@ class Lines:
     n_dropped
         Lines left behind.
     is_typed
-        Whether somebody writes them now, and sees what becomes of them.
+        Whether a person writes them now, and sees what becomes of them.
 
     """
 

@@ -86,7 +86,7 @@ class Legend:
 
 
 MOST_IN_LINES = 12
-"""Features that are shown where nobody can press a key for more."""
+"""Features that are shown where no key can be pressed for more."""
 # From which on it is likelier that a label is wrong than that it is right.
 _MORE_LIKELY = 0.5
 # Seconds that are too few to be told.

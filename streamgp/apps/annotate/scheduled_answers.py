@@ -80,7 +80,7 @@ class UnderWay:
         heapq.heappush(self._waiting, (answer.answered_at, self._n_added, question, answer))
 
     def start_over(self, desk: AnnotationInbox) -> None:
-        """Forget what waits: it will be thought of anew. What may have been sent, a desk knows."""
+        """Forget what waits: it will be drawn again. What may have been sent, a desk knows."""
         self._waiting.clear()
         for answer, partition in self._unsure:
             desk.take(answer, partition=partition, at=answer.answered_at)

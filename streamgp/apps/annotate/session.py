@@ -461,7 +461,7 @@ def by_itself(
 
 
 def _simulate(simulation: Simulation, stop: Stop, idle_s: float | None) -> str | None:
-    """Answer until somebody wants an end; return what was wrong for as long as nobody waits."""
+    """Answer until told to stop, or idle too long; return the trouble with the broker, if any."""
     line = StatusLine()
     trouble: str | None = None
     idle_since = time.monotonic()

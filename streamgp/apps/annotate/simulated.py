@@ -32,7 +32,7 @@ from streamgp.simulation.annotators import Annotator
 
 ID_COLUMN = "event_id"
 MAX_TRUTHS = 500_000
-"""Events that nobody has asked about yet; the oldest are forgotten."""
+"""Events without a label request; the oldest are forgotten."""
 
 
 def read_truths(paths: Sequence[Path], *, label: str, numbers: bool = False) -> dict[str, Label]:
@@ -117,7 +117,7 @@ class Truths:
     given
         Labels by event id, if they are known beforehand.
     max_truths
-        How many to keep, of events that nobody asked about and of others.
+        How many to keep, of events without a label request and of others.
 
     Examples
     --------
@@ -128,7 +128,7 @@ class Truths:
 
     """
 
-    # _unasked  labels by key and event id; None of an event whose label nobody knows
+    # _unasked  labels by key and event id; None of an event whose label is unknown
     # _asked    the same, of events that were asked about
     # _labels   every label once
     def __init__(
@@ -158,7 +158,7 @@ class Truths:
         return self.given is not None or event in self._asked or event in self._unasked
 
     def ask(self, key: str | None, event_id: str) -> Label | None:
-        """Return the label of an event, None if nobody knows it; it is kept for a while."""
+        """Return the label of an event, None if it is unknown; it is kept for a while."""
         if self.given is not None:
             return self.given.get(event_id)
         event = (key, event_id)

@@ -93,7 +93,7 @@ class Stopwatch:
         return replace(command, response_s=round(self.seconds(), 3))
 
     def stop(self) -> None:
-        """Forget the question in front: it is answered. Shown again, it begins anew."""
+        """Forget the question in front: it is answered. Shown again, it starts at zero."""
         if self._front is not None:
             self._spent.pop(self._front, None)
             self._front = None

@@ -1,4 +1,4 @@
-"""A desk that is filled from the topics as they grow, and anew after the broker was away."""
+"""Inbox of one annotator, filled from the topics, and rebuilt after the broker was away."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Subscription:
     """
 
     # _feed   None while the broker is lost
-    # _given  the last answers: a desk set up anew knows them before the topic gives them back
+    # _given  the last answers: an inbox that is rebuilt knows them before the topic gives them back
     def __init__(self, topics: Topics, sitting: Sitting, clock: Callable[[], float]) -> None:
         self.trouble: str | None = None
         self._topics = topics
@@ -135,7 +135,7 @@ class Subscription:
             self.trouble = None
 
     def keep(self, answer: Answer, at: float) -> None:
-        """Keep an answer that was given here, for a desk set up anew."""
+        """Keep an answer that was given here, for an inbox that is rebuilt."""
         self._given.append((answer, at))
 
     def close(self) -> None:

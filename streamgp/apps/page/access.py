@@ -34,7 +34,7 @@ RATE, BURST = 20.0, 300.0
 """Requests a second that one token may go on with, and how many at once."""
 HEADER = "x-streamgp"
 AS_HEADER = "x-streamgp-as"
-"""Whose answer the page believes to send, percent-encoded; it gives nobody a name."""
+"""Whose answer the page believes to send, percent-encoded; it gives no one a name."""
 COOKIE_AGE_S = 400 * 86_400
 """The longest that browsers keep a cookie."""
 SECURITY_HEADERS = {

@@ -2,7 +2,7 @@
 
 An invite is a link that works once. Opening it gives the browser a token, which it sends with every
 request. Links and tokens are 256 random bits, so a plain hash protects them; the file tells nothing
-with which somebody who reads it could come in.
+with which a reader of it could come in.
 
 """
 
@@ -112,7 +112,7 @@ class Invites:
 
     @property
     def trouble(self) -> str | None:
-        """Why nobody gets in, None if the file can be read."""
+        """Why no invite is accepted, None if the file can be read."""
         self._look()
         return self._trouble
 

@@ -98,7 +98,7 @@ class LiveDesk:
 
     # _board      None until everything was read for the first time
     # _unsafe     accepted answers that the broker has not confirmed, by id
-    # _recent     the last answers, with their partition: a desk set up anew knows them at once
+    # _recent     the last answers, with their partition: a desk that is rebuilt has them at once
     # _listeners  events to be set when something has changed
     def __init__(
         self,

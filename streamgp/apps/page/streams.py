@@ -20,7 +20,7 @@ from streamgp.apps.page.invites import Person
 MOST_GIVEN = 20
 """Cards of which a browser is told that they are gone."""
 MOST_UNREAD = 200
-"""Events that a browser may leave unread; then it has to connect anew."""
+"""Events that a browser may leave unread; then it has to connect again."""
 BEAT_S = 15.0
 """Longest silence, so that nothing between server and browser takes a stream for dead."""
 TICK_S = 1.0
