@@ -12,7 +12,7 @@ No clock and no I/O here: times are POSIX seconds that the caller gives.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf, isfinite
@@ -313,7 +313,7 @@ class AnnotationDesk:
             return not skip_leased or self._holder(question, now) in (None, annotator)
 
         question = self._leased_to(annotator, now, only_key)
-        question = question or self._first(annotator, now, only_key, is_free)
+        question = question or self._inbox.next(now, annotator, only_key=only_key, where=is_free)
         if question is None:
             return None
         self._leases[key_of(question)] = (annotator, now + self._lease_s)
@@ -333,7 +333,7 @@ class AnnotationDesk:
             holder = self._holder(question, now)
             return holder in (None, annotator) and self._id_of(question) != after
 
-        question = self._first(annotator, now, only_key, is_free)
+        question = self._inbox.next(now, annotator, only_key=only_key, where=is_free)
         return None if question is None else self._card(question, annotator, now)
 
     def card(self, annotator: str, card_id: str, now: float) -> Card | None:
@@ -547,11 +547,7 @@ class AnnotationDesk:
             When the annotator's day began, POSIX seconds; None for the last midnight in UTC.
 
         """
-        asked_at = [
-            question.request.requested_at
-            for question in self._inbox.open(now, annotator)
-            if only_key is None or question.request.key == only_key
-        ]
+        oldest_at = self._inbox.oldest_at(now, annotator, only_key=only_key)
         person = self._people.get(annotator) or _Person()
         start = now - now % _DAY_S if day_start is None else day_start
         times = sorted(person.times)
@@ -559,8 +555,8 @@ class AnnotationDesk:
         pauses = [pause for pause in pauses if 0.0 < pause <= _LONGEST_PAUSE_S]
         pace = median(pauses) if pauses else None
         return Progress(
-            waiting=len(asked_at),
-            oldest_s=max(0.0, now - min(asked_at)) if asked_at else None,
+            waiting=self._inbox.n_open(now, annotator, only_key=only_key),
+            oldest_s=None if oldest_at is None else max(0.0, now - oldest_at),
             answered=person.answered,
             today=sum(at >= start for at in times),
             seconds_per_question=pace,
@@ -576,18 +572,6 @@ class AnnotationDesk:
         )
 
     # --- inside
-
-    def _first(
-        self,
-        annotator: str,
-        now: float,
-        only_key: str | None,
-        is_wanted: Callable[[Question], bool],
-    ) -> Question | None:
-        def fits(question: Question) -> bool:
-            return only_key in (None, question.request.key) and is_wanted(question)
-
-        return self._inbox.next(now, annotator, where=fits)
 
     def _leased_to(self, annotator: str, now: float, only_key: str | None) -> Question | None:
         """Return an open question that is leased to an annotator, None if there is none."""

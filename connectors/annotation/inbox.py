@@ -172,31 +172,40 @@ class AnnotationInbox:
         annotator = annotator or self.annotator
         return sorted(self._open(now, annotator), key=lambda q: self._rank(q, annotator))
 
-    def open(self, now: float, annotator: str | None = None) -> Iterator[Question]:
-        """Return the open questions of an annotator, in no order."""
-        return self._open(now, annotator or self.annotator)
-
     def next(
         self,
         now: float,
         annotator: str | None = None,
         *,
-        where: Callable[[Question], bool] | None = None,
+        only_key: str | None = None,
+        where: Callable[[Question], bool] = lambda _: True,
     ) -> Question | None:
         """Return the question to be asked next, of those that fit; None if there is none."""
         annotator = annotator or self.annotator
         skipped = self._skipped.get(annotator, {})
-        found = [q for q in self._reopened(now, annotator) if where is None or where(q)]
-        for question in self._waiting:  # the first one that was not skipped comes before the rest
-            if self._is_in_time(question, now) and (where is None or where(question)):
-                found.append(question)
-                if key_of(question) not in skipped:
-                    break
+        found = [q for q in self._reopened(now, annotator, only_key) if where(q)]
+        # The first one that was not skipped comes before the rest.
+        for question in filter(where, self._waiting.in_order(now, only_key)):
+            found.append(question)
+            if key_of(question) not in skipped:
+                break
         return min(found, key=lambda q: self._rank(q, annotator), default=None)
 
-    def n_open(self, now: float, annotator: str | None = None) -> int:
-        """Return the number of open questions."""
-        return sum(1 for _ in self._open(now, annotator or self.annotator))
+    def n_open(
+        self, now: float, annotator: str | None = None, *, only_key: str | None = None
+    ) -> int:
+        """Return the number of open questions, of one key alone or of all."""
+        theirs = self._reopened(now, annotator or self.annotator, only_key)
+        return self._waiting.count(now, only_key) + sum(1 for _ in theirs)
+
+    def oldest_at(
+        self, now: float, annotator: str | None = None, *, only_key: str | None = None
+    ) -> float | None:
+        """Return when the oldest of the open questions was asked, None if there is none."""
+        theirs = self._reopened(now, annotator or self.annotator, only_key)
+        asked_at = [question.request.requested_at for question in theirs]
+        oldest = min([self._waiting.oldest_at(now, only_key), *asked_at])
+        return None if oldest == inf else oldest
 
     def find(self, request: LabelRequest | Challenge) -> Question | None:
         """Return the question of a request that waits for its first answer, or None."""
@@ -440,7 +449,7 @@ class AnnotationInbox:
             if (own := self._own[annotator]).wants(event, request_id)
         ]
         if not theirs:
-            self._waiting.ask(question, at)
+            self._waiting.ask(question, at, self._answerable_until(question))
         for own in theirs:
             if self._waiting.may_be_first(event, request_id, own.annotator):
                 own.keep(question)
@@ -493,22 +502,26 @@ class AnnotationInbox:
             del self._said_by[event]
 
     def _open(self, now: float, annotator: str | None) -> Iterator[Question]:
-        for question in self._waiting:
-            if self._is_in_time(question, now):
-                yield question
+        yield from self._waiting.in_order(now)
         yield from self._reopened(now, annotator)
 
-    def _reopened(self, now: float, annotator: str | None) -> Iterator[Question]:
+    def _reopened(
+        self, now: float, annotator: str | None, only_key: str | None = None
+    ) -> Iterator[Question]:
         own = None if annotator is None else self._own.get(annotator)
         if own is not None:
             for question in own.reopened():
+                is_theirs = only_key in (None, question.request.key)
                 # A correction is never late, as long as the event is remembered.
-                if self.is_remembered(question, now):
+                if is_theirs and self.is_remembered(question, now):
                     yield question
 
     def _is_in_time(self, question: Question, now: float) -> bool:
+        return now <= self._answerable_until(question)
+
+    def _answerable_until(self, question: Question) -> float:
         expires_at = question.request.expires_at
-        return now <= min(inf if expires_at is None else expires_at, self._horizon_of(question))
+        return min(inf if expires_at is None else expires_at, self._horizon_of(question))
 
     def _horizon_of(self, question: Question) -> float:
         return event_time(question.request) + self._horizon_s + question.delayed_s

@@ -11,7 +11,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from streamgp.interactive.conversation_record import event_id_of
 from streamgp.interactive.messages import LabelRequest, Request
@@ -20,6 +20,7 @@ EventKey: TypeAlias = tuple[str | None, str]
 """A key and an event id."""
 
 Rank: TypeAlias = tuple[bool, float, str, str]
+Place: TypeAlias = tuple[Rank, EventKey]
 
 MAX_PAST = 500_000
 """Events of which it is kept that they are settled, beside as many older ones."""
@@ -63,13 +64,20 @@ class _Body:
     # at     when the topic got it
     # over   whether it has ended
     # stale  whether it was over already at the last turn
-    __slots__ = ("at", "over", "question", "stale")
+    # until  the last moment at which it can be answered
+    __slots__ = ("at", "over", "question", "stale", "until")
 
-    def __init__(self, question: Question, at: float, over: bool) -> None:
+    def __init__(self, question: Question, at: float, until: float, over: bool) -> None:
         self.question = question
         self.at = at
+        self.until = until
         self.over = over
         self.stale = False
+
+    @property
+    def place(self) -> Place:
+        request = self.question.request
+        return rank_of(request), (request.key, request.event_id)
 
 
 class _Past:
@@ -97,6 +105,33 @@ class _Past:
         )
 
 
+class _Order:
+    """Places of questions in the order of their ranks, of all keys together and of each."""
+
+    def __init__(self) -> None:
+        self._all: list[Place] = []
+        self._of: dict[str | None, list[Place]] = {}
+
+    def of(self, only_key: str | None) -> list[Place]:
+        """Return the places of a key; None for all."""
+        return self._all if only_key is None else self._of.get(only_key, [])
+
+    def add(self, place: Place) -> None:
+        insort(self._all, place)
+        insort(self._of.setdefault(place[1][0], []), place)
+
+    def remove(self, place: Place) -> None:
+        key = place[1][0]
+        for places in (self._all, self._of[key]):
+            del places[bisect_left(places, place)]
+        if not self._of[key]:
+            del self._of[key]
+
+
+# Before all label requests, and behind all challenges; places are compared with it.
+_FIRST_LABEL: Any = ((True,),)
+
+
 class OpenQuestions:
     """The questions that wait for an answer.
 
@@ -121,27 +156,52 @@ class OpenQuestions:
     """
 
     # _bodies  questions by event and request id
-    # _order   ranks of those that are not over, sorted, each with its event
+    # _order   those that are not over and can be answered at `_now`, and no others
+    # _untils  until when those that are not over can be answered, sorted, each with its place
+    # _now     the moment that was asked about last; it may go back
     # _past    what is settled, by event; `_older` the same as of the turn before
     def __init__(self, *, keep_over: bool = False) -> None:
         self._keep_over = keep_over
         self._bodies: dict[EventKey, dict[str, _Body]] = {}
-        self._order: list[tuple[Rank, EventKey]] = []
+        self._order = _Order()
+        self._untils: list[tuple[float, Place]] = []
+        self._now = -inf
         self._past: dict[EventKey, _Past] = {}
         self._older: dict[EventKey, _Past] = {}
 
     def __iter__(self) -> Iterator[Question]:
-        """Return the questions in the order of their ranks."""
-        for rank, event in self._order:
+        """Return the questions in no order, also those that it is too late to answer."""
+        for bodies in self._bodies.values():
+            yield from (body.question for body in bodies.values() if not body.over)
+
+    def in_order(self, now: float, only_key: str | None = None) -> Iterator[Question]:
+        """Return the questions that can be answered now in the order of their ranks.
+
+        Those of one key alone, or of all. What is taken out of the iterator is what it costs.
+        """
+        for rank, event in self._places(now, only_key):
             yield self._bodies[event][rank[-1]].question
+
+    def count(self, now: float, only_key: str | None = None) -> int:
+        """Return the number of questions that can be answered now, of one key alone or of all."""
+        return len(self._places(now, only_key))
+
+    def oldest_at(self, now: float, only_key: str | None = None) -> float:
+        """Return when the oldest question was asked that can be answered now, inf for none."""
+        places = self._places(now, only_key)
+        firsts = places[:1] + places[(at := bisect_left(places, _FIRST_LABEL)) : at + 1]
+        return min((rank[1] for rank, _ in firsts), default=inf)
 
     def get(self, key: str | None, event_id: str, request_id: str) -> Question | None:
         """Return the open question of a request, or None."""
         body = self._bodies.get((key, event_id), {}).get(request_id)
         return None if body is None or body.over else body.question
 
-    def ask(self, question: Question, at: float) -> None:
-        """Take a question that the topic got at a moment; it may have ended already."""
+    def ask(self, question: Question, at: float, until: float = inf) -> None:
+        """Take a question that the topic got at a moment; it may have ended already.
+
+        `until` is the last moment at which it can be answered.
+        """
         request = question.request
         event = (request.key, request.event_id)
         past = self._past.get(event) or self._older.get(event) or _Past()
@@ -150,9 +210,12 @@ class OpenQuestions:
         over = past.is_over(request)
         if not over or self._keep_over:
             self.remove(event, request.request_id)  # where it is read twice
-            self._bodies.setdefault(event, {})[request.request_id] = _Body(question, at, over)
+            body = _Body(question, at, until, over)
+            self._bodies.setdefault(event, {})[request.request_id] = body
             if not over:
-                insort(self._order, (rank_of(request), event))
+                insort(self._untils, (until, body.place))
+                if until >= self._now:
+                    self._order.add(body.place)
 
     def note_answer(
         self, event: EventKey, request_id: str, annotator: str | None, *, at: float
@@ -195,7 +258,7 @@ class OpenQuestions:
         if not bodies:
             del self._bodies[event]
         if not body.over:
-            self._take_out(body.question, event)
+            self._take_out(body)
         return body.question
 
     def forget(self, key: str | None, at: float) -> None:
@@ -221,12 +284,23 @@ class OpenQuestions:
         body = self._bodies.get(event, {}).get(request_id)
         if body is not None and not body.over:
             body.over = True
-            self._take_out(body.question, event)
+            self._take_out(body)
             if not self._keep_over:
                 self.remove(event, request_id)
 
-    def _take_out(self, question: Question, event: EventKey) -> None:
-        del self._order[bisect_left(self._order, (rank_of(question.request), event))]
+    def _take_out(self, body: _Body) -> None:
+        del self._untils[bisect_left(self._untils, (body.until, body.place))]
+        if body.until >= self._now:
+            self._order.remove(body.place)
+
+    def _places(self, now: float, only_key: str | None) -> list[Place]:
+        """Return the places of what can be answered at a moment."""
+        was, self._now = self._now, now
+        first, last = (bisect_left(self._untils, (at,)) for at in sorted((was, now)))
+        change = self._order.remove if was < now else self._order.add
+        for _, place in self._untils[first:last]:
+            change(place)
+        return self._order.of(only_key)
 
     def _past_of(self, event: EventKey, at: float) -> _Past:
         past = self._past.get(event)

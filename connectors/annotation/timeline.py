@@ -8,7 +8,6 @@ longer, as after a typing error was renamed or taken back, is no choice any more
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
 from typing import TypeAlias
@@ -94,7 +93,7 @@ class Standing:
 
 class _OfKey:
     # events  by id, in the order of their first mention
-    # times   (occurred_at, event id) of all of them, sorted
+    # times   (occurred_at, event id) of those that have a label, sorted
     # counts  number of events that have each label now
     # seen    when each label was last mentioned
     # got     when the topics got that
@@ -153,7 +152,7 @@ class Timeline:
         found = self._of.setdefault(key, _OfKey())
         event = self._event(found, key, event_id, got)
         if not event.of_request:
-            self._move(found, event_id, event, at)
+            self._move(found, event_id, event, at, event.label)
             event.of_request, event.partition = True, partition
 
     def mention(
@@ -191,8 +190,7 @@ class Timeline:
         """
         found = self._of.setdefault(key, _OfKey())
         event = self._event(found, key, event_id, got)
-        if not event.of_request and at < event.occurred_at:
-            self._move(found, event_id, event, at)
+        occurred_at = event.occurred_at if event.of_request else min(at, event.occurred_at)
         if label is not None:
             self._see(found, label, at, got)
         older, newer = (label, event.label) if at < event.answered_at else (event.label, label)
@@ -200,7 +198,9 @@ class Timeline:
             left = max(at, event.answered_at)
             found.left[_typed(older)] = max(left, found.left.get(_typed(older), -inf))
         if at < event.answered_at:
+            self._move(found, event_id, event, occurred_at, event.label)
             return
+        self._move(found, event_id, event, occurred_at, label)
         self._count(found, event.label, -1)
         self._count(found, label, 1)
         if answer_id is not None or not _same(event.label, label):
@@ -248,8 +248,7 @@ class Timeline:
         if found is None:
             return []
         first, last = bisect_left(found.times, (start, "")), bisect_left(found.times, (end, ""))
-        moments = (_moment(found, event_id) for _, event_id in found.times[first:last])
-        return [moment for moment in moments if moment is not None]
+        return [_moment(found, event_id) for _, event_id in found.times[first:last]]
 
     def neighbours(
         self, key: str | None, event_id: str, occurred_at: float
@@ -266,8 +265,7 @@ class Timeline:
             occurred_at = event.occurred_at
         at = bisect_left(found.times, (occurred_at, event_id))
         after = at + 1 if found.times[at : at + 1] == [(occurred_at, event_id)] else at
-        before = (found.times[i][1] for i in range(at - 1, -1, -1))
-        behind = (found.times[i][1] for i in range(after, len(found.times)))
+        before, behind = found.times[max(0, at - 1) : at], found.times[after : after + 1]
         return _first(found, before), _first(found, behind)
 
     def standing(self, key: str | None, label: Label) -> list[Standing]:
@@ -290,9 +288,11 @@ class Timeline:
         ]
 
     def find(self, key: str | None, event_id: str) -> Moment | None:
-        """Return what was answered about an event, None if nothing was."""
+        """Return what was answered about an event, None if it has no label."""
         found = self._of.get(key)
-        return None if found is None or event_id not in found.events else _moment(found, event_id)
+        if found is None or event_id not in found.events:
+            return None
+        return None if found.events[event_id].label is None else _moment(found, event_id)
 
     # --- inside
 
@@ -319,14 +319,19 @@ class Timeline:
         found.seen[typed] = max(at, found.seen.get(typed, -inf))
         found.got[typed] = max(got, found.got.get(typed, -inf))
 
-    def _move(self, found: _OfKey, event_id: str, event: _Event, at: float) -> None:
-        self._remove_time(found, event_id, event)
+    @classmethod
+    def _move(
+        cls, found: _OfKey, event_id: str, event: _Event, at: float, label: Label | None
+    ) -> None:
+        """Put an event where it belongs with a time and a label; the label is not set here."""
+        cls._remove_time(found, event_id, event)
         event.occurred_at = at
-        insort(found.times, (at, event_id))
+        if label is not None:
+            insort(found.times, (at, event_id))
 
     @staticmethod
     def _remove_time(found: _OfKey, event_id: str, event: _Event) -> None:
-        if event.occurred_at < inf:
+        if event.label is not None:
             del found.times[bisect_left(found.times, (event.occurred_at, event_id))]
 
     @staticmethod
@@ -344,16 +349,13 @@ def _same(a: Label | None, b: Label | None) -> bool:
     return type(a) is type(b) and a == b
 
 
-def _first(found: _OfKey, event_ids: Iterator[str]) -> Moment | None:
-    """Return the first of some events that has a label."""
-    moments = (_moment(found, event_id) for event_id in event_ids)
-    return next((moment for moment in moments if moment is not None), None)
+def _first(found: _OfKey, times: list[tuple[float, str]]) -> Moment | None:
+    return _moment(found, times[0][1]) if times else None
 
 
-def _moment(found: _OfKey, event_id: str) -> Moment | None:
+def _moment(found: _OfKey, event_id: str) -> Moment:
     event = found.events[event_id]
-    if event.label is None:
-        return None
+    assert event.label is not None, "only events with a label are looked for"
     return Moment(
         event_id=event_id,
         occurred_at=event.occurred_at,
