@@ -9,7 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    get_args,
+    runtime_checkable,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -260,6 +269,14 @@ class Neighbour:
 # --- Protocol of a budget; `streamgp.budgets` has implementations.
 
 
+class QuestionsLeft(NamedTuple):
+    """What is left of a budget: `left` of `of` questions, within `span_s` seconds (None: ever)."""
+
+    left: int
+    of: int
+    span_s: float | None = None
+
+
 @runtime_checkable
 class Budget(Protocol):
     """Decides whether one more question may be asked."""
@@ -281,3 +298,11 @@ class Budget(Protocol):
 
     def load_state(self, state: State) -> None:
         """Become what the state was taken from."""
+
+
+@runtime_checkable
+class CountingBudget(Budget, Protocol):
+    """A budget that can say what is left of it."""
+
+    def left(self, now: float) -> QuestionsLeft | None:
+        """Return how many questions are left, None if that cannot be said after all."""

@@ -108,6 +108,7 @@ SECTIONS = {
     "[broker.security]": settings.Security,
     "[topics]": settings.Topics,
     "[worker]": settings.Worker,
+    "[page]": settings.Page,
 }
 RULES = {f"[{kind}]": kind for kind in ("query", "challenge", "review", "reservoir", "budget")}
 

@@ -12,7 +12,7 @@ from connectors.annotation.explain import Averages, Shares, Why
 from connectors.annotation.inbox import event_time
 from connectors.annotation.open_questions import Question
 from connectors.annotation.timeline import Moment, Timeline
-from streamgp.base import Label
+from streamgp.base import Label, QuestionsLeft
 from streamgp.interactive.messages import Challenge, Request
 
 CardKind: TypeAlias = Literal["label", "challenge", "number"]
@@ -69,6 +69,9 @@ class Card:
         Whether the annotator has taken an answer to it back.
     unit, range
         Of a number: its unit, and the lowest and highest value, None where that is not known.
+    budget_left
+        How many questions may still be asked about this key: `left`, `of`, `span_s` (within so many
+        seconds; None: ever). None where no budget says so.
 
     """
 
@@ -99,11 +102,18 @@ class Card:
     supersedes: bool
     unit: str | None
     range: tuple[float, float] | None
+    budget_left: QuestionsLeft | None
 
 
 def as_json(card: Card) -> dict[str, Any]:
     """Return a card as a JSON object, with its fields by their names."""
-    return {field.name: getattr(card, field.name) for field in fields(card)}
+    found = {field.name: getattr(card, field.name) for field in fields(card)}
+    return {**found, "budget_left": left_as_json(card.budget_left)}
+
+
+def left_as_json(left: QuestionsLeft | None) -> dict[str, Any] | None:
+    """Return what is left of a budget as a JSON object."""
+    return None if left is None else left._asdict()
 
 
 def card_id(key: str | None, request_id: str, *, keyed: bool) -> str:
@@ -166,6 +176,7 @@ class CardMaker:
         *,
         labels: Sequence[Label],
         shares: Shares | None,
+        budget_left: QuestionsLeft | None,
         lease_until: float | None,
         changeable: Callable[[str], str | None],
     ) -> Card:
@@ -181,6 +192,8 @@ class CardMaker:
             The labels to choose from.
         shares
             What the prediction of its event said, None if that is not known.
+        budget_left
+            How many questions may still be asked about its key, None where that is not known.
         lease_until
             Until when it is kept for them, None if it is not.
         changeable
@@ -226,6 +239,7 @@ class CardMaker:
             supersedes=question.supersedes is not None,
             unit=self.unit,
             range=self.value_range,
+            budget_left=budget_left,
         )
 
     def why(self, request: Request, shares: Shares | None) -> Why:

@@ -11,21 +11,20 @@ No clock and no I/O here: times are POSIX seconds that the caller gives.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
-from math import inf, isfinite
-from statistics import median
-from typing import Any, TypeVar
+from math import inf
+from typing import Any
 from urllib.parse import quote
 
+from connectors.annotation.annotator_counts import AnnotatorCounts, Progress
 from connectors.annotation.cards import Card, CardMaker, card_id, request_of
 from connectors.annotation.explain import Averages, Shares, shares_of
 from connectors.annotation.inbox import AnnotationInbox, RequestKey, key_of
-from connectors.annotation.label_text import parse_label
+from connectors.annotation.latest import Latest
 from connectors.annotation.open_questions import Question
 from connectors.annotation.own_answers import PAGE, CannotUndoError, derived_id
+from connectors.annotation.question_budget import QuestionBudget
 from connectors.annotation.replies import (
     Accepted,
     BadReplyError,
@@ -34,8 +33,10 @@ from connectors.annotation.replies import (
     Reply,
     check,
     details_of,
+    label_of,
+    read_label,
 )
-from connectors.annotation.timeline import Moment
+from connectors.annotation.timeline import Moment, is_same
 from streamgp.base import Label
 from streamgp.interactive.messages import (
     Answer,
@@ -48,18 +49,12 @@ from streamgp.interactive.messages import (
 )
 
 LEASE_S = 60.0
-SEEN_S = 120.0
-"""For how long an annotator counts as being here."""
 N_PAST = 10
 """Answers in a history."""
 N_ANSWERS = 20_000
 """Answers whose ids are kept, of all annotators together, so that repeats are known."""
 N_SHARES = 20_000
 """Events whose predictions are kept for the questions about them."""
-_DAY_S = 86_400.0
-_N_TIMES = 5_000
-_N_PACE = 20
-_LONGEST_PAUSE_S = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,50 +89,6 @@ class Past:
     why_not: Mapping[str, str] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """Counts of an annotator.
-
-    Parameters
-    ----------
-    waiting, oldest_s
-        Questions that wait, and for how many seconds the oldest has; None if none does.
-    answered, today
-        Answers in all that the topics hold, and since the day began.
-    seconds_per_question
-        Median time of the last twenty answers; None before the second.
-    per_minute
-        Answers a minute at that pace.
-    kept, changed
-        Challenges at which the label was kept, and changed.
-    unsent
-        Answers that have not reached the broker; told by the caller.
-
-    """
-
-    waiting: int
-    oldest_s: float | None
-    answered: int
-    today: int
-    seconds_per_question: float | None
-    per_minute: float | None
-    kept: int
-    changed: int
-    unsent: int = 0
-
-
-class _Person:
-    """What is counted of an annotator."""
-
-    __slots__ = ("answered", "changed", "kept", "times")
-
-    def __init__(self) -> None:
-        self.answered = 0
-        self.kept = 0
-        self.changed = 0
-        self.times: deque[float] = deque(maxlen=_N_TIMES)
-
-
 class AnnotationDesk:
     """The questions of a deployment, for many annotators.
 
@@ -149,12 +100,12 @@ class AnnotationDesk:
         As in `streamgp.interactive.InteractiveLoop`; None for no limit.
     of_numbers
         Whether numbers are asked for, not names of classes.
-    asks_confidence
-        Whether it is asked how sure an answer is.
     lease_s
         For how many seconds a card is kept for the annotator who has it.
     unit, value_range
         Of numbers: their unit, and the lowest and highest one; None where that is not known.
+    budget
+        Counts how many questions are left; None where that cannot be said.
 
     Attributes
     ----------
@@ -188,22 +139,19 @@ class AnnotationDesk:
     # _leases      whose each leased question is, and until when
     # _answers     the last answers by their ids here (see `_public_id`), with their partition
     # _shares      predictions of events that were asked about, the latest at the end
-    # _people      counts of each annotator
-    # _contested   labels in doubt, of challenges whose answer is not known
-    # _decided     answers to challenges that are not known: annotator and label
-    # _seen        when each annotator was here last
+    # _counts      counts of each annotator
+    # _budget      how many questions are left
     def __init__(
         self,
         *,
         keyed: bool = True,
         answer_horizon_s: float | None = None,
         of_numbers: bool = False,
-        asks_confidence: bool = False,
         lease_s: float = LEASE_S,
         unit: str | None = None,
         value_range: tuple[float, float] | None = None,
+        budget: QuestionBudget | None = None,
     ) -> None:
-        self.asks_confidence = asks_confidence
         self.averages = Averages()
         self._keyed = keyed
         self._of_numbers = of_numbers
@@ -220,12 +168,10 @@ class AnnotationDesk:
             value_range=value_range,
         )
         self._leases: dict[RequestKey, tuple[str, float]] = {}
-        self._answers: dict[str, tuple[Answer, int | None]] = {}
-        self._shares: dict[tuple[str | None, str], Shares] = {}
-        self._people: dict[str, _Person] = {}
-        self._contested: dict[RequestKey, Label] = {}
-        self._decided: dict[RequestKey, tuple[str, Label]] = {}
-        self._seen: dict[str, float] = {}
+        self._answers: Latest[str, tuple[Answer, int | None]] = Latest(N_ANSWERS)
+        self._shares: Latest[tuple[str | None, str], Shares] = Latest(N_SHARES)
+        self._counts = AnnotatorCounts()
+        self._budget = QuestionBudget() if budget is None else budget
 
     # --- what the topics hold
 
@@ -250,13 +196,15 @@ class AnnotationDesk:
         if isinstance(message, Prediction):
             if message.decision.ask and message.decision.budget is None:
                 event = (message.key, message.event_id)
-                _keep_last(self._shares, event, shares_of(message), N_SHARES)
+                self._shares.put(event, shares_of(message))
             return
         self._inbox.take(message, partition=partition, at=at)
         if isinstance(message, Answer):
             self._note_answer(message, partition)
-        elif isinstance(message, Challenge):
-            self._note_challenge(message)
+        else:
+            self._budget.take(message)
+        if isinstance(message, Challenge):
+            self._counts.note_challenge(message)
         elif isinstance(message, LabelledExample) and not self._of_numbers:
             self.averages.learn(message)
 
@@ -264,12 +212,9 @@ class AnnotationDesk:
         """Forget everything about a key that the topics got until a moment, read or not."""
         self._inbox.forget(key, at)
         self.averages.forget(key)
-        of_key: tuple[dict[Any, Any], ...] = (
-            self._shares,
-            self._contested,
-            self._decided,
-            self._leases,
-        )
+        self._counts.forget(key)
+        self._budget.forget(key)
+        of_key: tuple[dict[Any, Any], ...] = (self._shares, self._leases)
         for known in of_key:
             for name in [name for name in known if name[0] == key]:
                 del known[name]
@@ -306,7 +251,7 @@ class AnnotationDesk:
             Whether to leave out what is leased to others.
 
         """
-        self._seen[annotator] = now
+        self._counts.saw(annotator, now)
         self._leases = {name: lease for name, lease in self._leases.items() if lease[1] > now}
 
         def is_free(question: Question) -> bool:
@@ -365,7 +310,7 @@ class AnnotationDesk:
             If another reply came under the same id.
 
         """
-        self._seen[annotator] = now
+        self._counts.saw(annotator, now)
         check(reply)
         key, request_id = request_of(reply.card, keyed=self._keyed)
         answer_id = _wire_id(annotator, reply.answer_id)
@@ -388,7 +333,7 @@ class AnnotationDesk:
             If there is none, or another annotator has answered since, or it is too long ago.
 
         """
-        self._seen[annotator] = now
+        self._counts.saw(annotator, now)
         answer = self._own_answer(annotator, answer_id)
         undo_id = derived_id(f"{answer.answer_id}/undo")
         known = self._answers.get(self._public_id(answer.key, undo_id))
@@ -430,13 +375,13 @@ class AnnotationDesk:
             If it was replaced by another label already.
 
         """
-        self._seen[annotator] = now
+        self._counts.saw(annotator, now)
         answer = self._own_answer(annotator, answer_id)
         revision_id = derived_id(f"{answer.answer_id}/revise")
         y = self._read_label(label, answer.key)
         known = self._answers.get(self._public_id(answer.key, revision_id))
         if known is not None:
-            if not _is_same(known[0].y, y) or known[0].std != std:
+            if not is_same(known[0].y, y) or known[0].std != std:
                 raise DifferentBodyError(f"answer {answer_id} was changed to another label already")
             return Accepted(answer=known[0], partition=known[1], again=True)
         question = self._inbox.change(answer, now)
@@ -451,7 +396,7 @@ class AnnotationDesk:
             If it waits for no answer any more.
 
         """
-        self._seen[annotator] = now
+        self._counts.saw(annotator, now)
         question = self._open_question(annotator, card_id, now)
         if question is None:
             raise CardGoneError(f"card {card_id} waits for no answer any more")
@@ -495,11 +440,11 @@ class AnnotationDesk:
             If the old label is not known, or the new one is none or the same.
 
         """
-        self._seen[annotator] = now
-        if not any(_is_same(old, label) for label in self.labels(key)):
+        self._counts.saw(annotator, now)
+        if not any(is_same(old, label) for label in self.labels(key)):
             raise BadReplyError(f"old is {old!r:.80}", "one of the labels of this key")
         y = self._read_label(new, key)
-        if _is_same(old, y):
+        if is_same(old, y):
             raise BadReplyError(f"new is the old label, {y!r:.80}", "another label")
         renamed = self._inbox.rename(key, old, y, now, annotator=annotator, of_everyone=supervisor)
         return [self._accepted(answer, partition) for answer, partition in renamed]
@@ -547,29 +492,20 @@ class AnnotationDesk:
             When the annotator's day began, POSIX seconds; None for the last midnight in UTC.
 
         """
-        oldest_at = self._inbox.oldest_at(now, annotator, only_key=only_key)
-        person = self._people.get(annotator) or _Person()
-        start = now - now % _DAY_S if day_start is None else day_start
-        times = sorted(person.times)
-        pauses = [b - a for a, b in pairwise(times)][-_N_PACE:]
-        pauses = [pause for pause in pauses if 0.0 < pause <= _LONGEST_PAUSE_S]
-        pace = median(pauses) if pauses else None
-        return Progress(
+        # Where each key has a budget of its own, what is left of it stands on its cards.
+        is_one = only_key is not None or not self._keyed
+        return self._counts.progress(
+            annotator,
+            now,
+            day_start=day_start,
             waiting=self._inbox.n_open(now, annotator, only_key=only_key),
-            oldest_s=None if oldest_at is None else max(0.0, now - oldest_at),
-            answered=person.answered,
-            today=sum(at >= start for at in times),
-            seconds_per_question=pace,
-            per_minute=None if pace is None else 60.0 / pace,
-            kept=person.kept,
-            changed=person.changed,
+            oldest_at=self._inbox.oldest_at(now, annotator, only_key=only_key),
+            budget_left=self._budget.left(only_key, now) if is_one else None,
         )
 
     def others(self, now: float, *, than: str) -> list[str]:
         """Return the other annotators who were here in the last two minutes, by name."""
-        return sorted(
-            name for name, at in self._seen.items() if name != than and now - at <= SEEN_S
-        )
+        return self._counts.others(now, than=than)
 
     # --- inside
 
@@ -615,6 +551,7 @@ class AnnotationDesk:
             annotator,
             labels=self.labels(request.key),
             shares=self._shares.get((request.key, request.event_id)),
+            budget_left=self._budget.left(request.key, now),
             lease_until=self._leases[key_of(question)][1] if is_mine else None,
             changeable=changeable,
         )
@@ -648,68 +585,29 @@ class AnnotationDesk:
         return Accepted(answer=answer, partition=partition)
 
     def _label_of(self, reply: Reply, request: Request) -> Label | None:
-        """Return the label that a reply gives, None if it declines."""
-        if reply.action == "decline":
-            return None
-        if reply.action in ("keep", "change"):
-            if not isinstance(request, Challenge):
-                raise BadReplyError(
-                    f"action {reply.action!r} for a question that is no challenge",
-                    "number or decline" if self._of_numbers else "label or decline",
-                )
-            return request.given if reply.action == "keep" else request.suggested
-        value = reply.number if reply.action == "number" else reply.label
-        if (reply.action == "number") != self._of_numbers or value is None:
-            field = "number" if self._of_numbers else "label"
-            raise BadReplyError(f"action {reply.action!r}", f"{field} with a value in {field!r}")
-        return self._read_label(value, request.key)
+        return label_of(reply, request, self.labels(request.key), of_numbers=self._of_numbers)
 
     def _read_label(self, value: Label, key: str | None) -> Label:
-        """Return the label that a client means: JSON has no types of numbers, and a text is typed.
-
-        Raises
-        ------
-        BadReplyError
-            If it is none.
-
-        """
-        if self._of_numbers:
-            if isinstance(value, bool | str) or not isfinite(value):
-                raise BadReplyError(f"number is {value!r:.80}", "a finite number")
-            return float(value)
-        known = self.labels(key)
-        if isinstance(value, str):
-            if any(_is_same(value, label) for label in known):
-                return value
-            try:
-                return parse_label(value, known)
-            except ValueError as error:
-                raise BadReplyError(f"label is {value!r:.80}", str(error)) from None
-        if not isinstance(value, bool | int | float) or not isfinite(value):
-            raise BadReplyError(f"label is {value!r:.80}", "a text, a finite number or a boolean")
-        if any(_is_same(value, label) for label in known) or isinstance(value, bool):
-            return value
-        alike = (y for y in known if not isinstance(y, bool | str) and y == value)
-        return next(alike, value)
+        return read_label(value, self.labels(key), of_numbers=self._of_numbers)
 
     def _check_same(self, answer: Answer, reply: Reply, asked: RequestKey) -> None:
         """Check that a reply is the one from which an answer with its id was made."""
         details = details_of(reply)
-        is_same = (answer.key, answer.request_id) == asked and all(
+        is_repeat = (answer.key, answer.request_id) == asked and all(
             getattr(answer, name) == value for name, value in details.items()
         )
-        if is_same:
+        if is_repeat:
             question = self._inbox.question_answered(answer)
             if reply.action in ("label", "number"):
                 value = reply.number if reply.action == "number" else reply.label
-                is_same = value is not None and _is_same(
+                is_repeat = value is not None and is_same(
                     self._read_label(value, answer.key), answer.y
                 )
             elif reply.action == "decline" or question is None:
-                is_same = answer.declined == (reply.action == "decline")
+                is_repeat = answer.declined == (reply.action == "decline")
             else:
-                is_same = _is_same(self._label_of(reply, question.request), answer.y)
-        if not is_same:
+                is_repeat = is_same(self._label_of(reply, question.request), answer.y)
+        if not is_repeat:
             raise DifferentBodyError(f"another reply came with answer_id {reply.answer_id!r}")
 
     def _past(self, answer: Answer, now: float) -> Past:
@@ -731,55 +629,12 @@ class AnnotationDesk:
 
     def _note_answer(self, answer: Answer, partition: int | None) -> None:
         name = self._public_id(answer.key, answer.answer_id)
-        if name in self._answers:
-            return
-        _keep_last(self._answers, name, (answer, partition), N_ANSWERS)
-        annotator = answer.annotator
-        if annotator is None:
-            return
-        self._seen[annotator] = max(answer.answered_at, self._seen.get(annotator, -inf))
-        if answer.supersedes is not None:
-            return
-        person = self._people.setdefault(annotator, _Person())
-        person.answered += 1
-        person.times.append(answer.answered_at)
-        if answer.request_id is not None and answer.y is not None:
-            asked = (answer.key, answer.request_id)
-            _keep_last(self._decided, asked, (annotator, answer.y), N_ANSWERS)
-            self._count_decision(asked)
-
-    def _note_challenge(self, challenge: Challenge) -> None:
-        asked = (challenge.key, challenge.request_id)
-        _keep_last(self._contested, asked, challenge.given, N_ANSWERS)
-        self._count_decision(asked)
-
-    def _count_decision(self, asked: RequestKey) -> None:
-        """Count a challenge and its answer, once both are known."""
-        if asked in self._contested and asked in self._decided:
-            given, (annotator, y) = self._contested.pop(asked), self._decided.pop(asked)
-            person = self._people.setdefault(annotator, _Person())
-            if _is_same(given, y):
-                person.kept += 1
-            else:
-                person.changed += 1
-
-
-_K = TypeVar("_K")
-_V = TypeVar("_V")
+        if name not in self._answers:
+            self._answers.put(name, (answer, partition))
+            self._counts.note_answer(answer)
+            self._budget.take(answer)
 
 
 def _wire_id(annotator: str, answer_id: str) -> str:
     """Return the id that a reply has on the wire, made of its cause."""
     return derived_id(f"{PAGE}{quote(annotator, safe='')}/{quote(answer_id, safe='')}")
-
-
-def _keep_last(known: dict[_K, _V], name: _K, value: _V, most: int) -> None:
-    """Put a value behind all others, and drop the first one if there are too many."""
-    known.pop(name, None)
-    known[name] = value
-    if len(known) > most:
-        del known[next(iter(known))]
-
-
-def _is_same(a: Label | None, b: Label | None) -> bool:
-    return type(a) is type(b) and a == b

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
+from math import inf, isfinite
 from typing import Any, Literal, TypeAlias, get_args
 
+from connectors.annotation.label_text import parse_label
+from connectors.annotation.timeline import is_same
 from streamgp.base import Label
-from streamgp.interactive.messages import CONFIDENCE, RESPONSE_S, Answer
+from streamgp.interactive.messages import CONFIDENCE, RESPONSE_S, Answer, Challenge, Request
 
 Action: TypeAlias = Literal["label", "number", "keep", "change", "decline"]
 ACTIONS: tuple[Action, ...] = get_args(Action)
@@ -149,3 +152,72 @@ def details_of(reply: Reply) -> dict[str, Any]:
         "note": reply.note or None,
         "reason": reply.why_not if reply.action == "decline" else None,
     }
+
+
+def label_of(
+    reply: Reply, request: Request, known: Sequence[Label], *, of_numbers: bool
+) -> Label | None:
+    """Return the label that a reply to a request gives, None if it declines.
+
+    Parameters
+    ----------
+    reply, request
+        The reply, and what it answers.
+    known
+        The labels to choose from.
+    of_numbers
+        Whether numbers are asked for, not names of classes.
+
+    Raises
+    ------
+    BadReplyError
+        If the reply is none to such a request.
+
+    """
+    if reply.action == "decline":
+        return None
+    if reply.action in ("keep", "change"):
+        if not isinstance(request, Challenge):
+            raise BadReplyError(
+                f"action {reply.action!r} for a question that is no challenge",
+                "number or decline" if of_numbers else "label or decline",
+            )
+        return request.given if reply.action == "keep" else request.suggested
+    value = reply.number if reply.action == "number" else reply.label
+    if (reply.action == "number") != of_numbers or value is None:
+        field = "number" if of_numbers else "label"
+        raise BadReplyError(f"action {reply.action!r}", f"{field} with a value in {field!r}")
+    return read_label(value, known, of_numbers=of_numbers)
+
+
+def read_label(value: Label, known: Sequence[Label], *, of_numbers: bool) -> Label:
+    """Return the label that a client means: JSON has no types of numbers, and a text is typed.
+
+    Raises
+    ------
+    BadReplyError
+        If it is none.
+
+    Examples
+    --------
+    >>> read_label(2, [2.0, 3.0], of_numbers=False), read_label(" hall", ["hall"], of_numbers=False)
+    (2.0, 'hall')
+
+    """
+    if of_numbers:
+        if isinstance(value, bool | str) or not isfinite(value):
+            raise BadReplyError(f"number is {value!r:.80}", "a finite number")
+        return float(value)
+    if isinstance(value, str):
+        if any(is_same(value, label) for label in known):
+            return value
+        try:
+            return parse_label(value, known)
+        except ValueError as error:
+            raise BadReplyError(f"label is {value!r:.80}", str(error)) from None
+    if not isinstance(value, bool | int | float) or not isfinite(value):
+        raise BadReplyError(f"label is {value!r:.80}", "a text, a finite number or a boolean")
+    if any(is_same(value, label) for label in known) or isinstance(value, bool):
+        return value
+    alike = (y for y in known if not isinstance(y, bool | str) and y == value)
+    return next(alike, value)

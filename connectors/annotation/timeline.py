@@ -167,7 +167,7 @@ class Timeline:
         """Take note of a label that was spoken of; not of one that its event has no longer."""
         found = self._of.setdefault(key, _OfKey())
         event = None if event_id is None else found.events.get(event_id)
-        if event is not None and event.answered_at > -inf and not _same(event.label, label):
+        if event is not None and event.answered_at > -inf and not is_same(event.label, label):
             return
         self._see(found, label, at, got)
 
@@ -194,7 +194,7 @@ class Timeline:
         if label is not None:
             self._see(found, label, at, got)
         older, newer = (label, event.label) if at < event.answered_at else (event.label, label)
-        if older is not None and not _same(older, newer):
+        if older is not None and not is_same(older, newer):
             left = max(at, event.answered_at)
             found.left[_typed(older)] = max(left, found.left.get(_typed(older), -inf))
         if at < event.answered_at:
@@ -203,7 +203,7 @@ class Timeline:
         self._move(found, event_id, event, occurred_at, label)
         self._count(found, event.label, -1)
         self._count(found, label, 1)
-        if answer_id is not None or not _same(event.label, label):
+        if answer_id is not None or not is_same(event.label, label):
             event.answer_id, event.request_id = answer_id, request_id
         event.label, event.answered_at = label, at
         event.annotator = annotator
@@ -284,7 +284,7 @@ class Timeline:
                 partition=event.partition,
             )
             for event_id, event in found.events.items()
-            if event.answer_id is not None and _same(event.label, label)
+            if event.answer_id is not None and is_same(event.label, label)
         ]
 
     def find(self, key: str | None, event_id: str) -> Moment | None:
@@ -345,7 +345,8 @@ def _typed(label: Label) -> Typed:
     return type(label).__name__, label
 
 
-def _same(a: Label | None, b: Label | None) -> bool:
+def is_same(a: Label | None, b: Label | None) -> bool:
+    """Say whether two labels are the same on the wire, types included."""
     return type(a) is type(b) and a == b
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from streamgp.base import Budget
+from streamgp.base import Budget, CountingBudget
 from streamgp.common.signatures import lacking
 from streamgp.config import settings
 from streamgp.config.rules import build_rule, find
@@ -338,3 +338,21 @@ def build_total_budget(config: settings.Config, *, source: str = "configuration"
         return None
     built: Budget = build_rule("budget", rule, seed=config.seed, source=source, path="total_budget")
     return built
+
+
+def build_counting_budgets(
+    config: settings.Config, *, source: str = "configuration"
+) -> tuple[CountingBudget | None, CountingBudget | None]:
+    """Build `[budget]` and `[total_budget]` where they can say what is left, None where not.
+
+    One of a user's own is None, too: it may not be installed where annotators are served.
+    """
+    sections = {"budget": config.budget, "total_budget": config.total_budget}
+    built = [
+        None
+        if ":" in rule.rule()
+        else build_rule("budget", rule, seed=config.seed, source=source, path=path)
+        for path, rule in sections.items()
+    ]
+    of_key, total = (budget if isinstance(budget, CountingBudget) else None for budget in built)
+    return of_key, total

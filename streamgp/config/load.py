@@ -24,6 +24,7 @@ from streamgp.config.settings import (
     Config,
     Learner,
     Name,
+    Page,
     PlainLabel,
     Security,
     Topics,
@@ -49,6 +50,19 @@ def check_worker(config: WorkerConfig, *, source: str) -> None:
         check_url(config.broker.url, where=f"{source}: broker")
         _check_security(config.broker.security, source)
     _check_topics(config.topics, source)
+    _check_page(config, source)
+
+
+def _check_page(config: WorkerConfig, source: str) -> None:
+    page = config.page
+    if page != Page() and config.target != "number":
+        raise ConfigError(f"{source}: section [page] {_FOR_NUMBERS}")
+    if (page.low is None) != (page.high is None):
+        raise ConfigError(f"{source}: page.low and page.high belong together; give both, or none")
+    if page.low is not None and page.high is not None and not page.low < page.high:
+        raise ConfigError(
+            f"{source}: page.low = {shown(page.low)} must be below page.high = {shown(page.high)}"
+        )
 
 
 def check_url(url: str, *, where: str) -> None:

@@ -30,6 +30,7 @@ from streamgp.query.registry import (
 # numpy, inside some River learners, takes no larger seed.
 Seed: TypeAlias = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 Text: TypeAlias = Annotated[str, Meta(min_length=1)]
+End: TypeAlias = Annotated[float, Meta(ge=-(10**12), le=10**12)]
 PresetName: TypeAlias = Literal["default", "paper"]
 
 # What a label in a log can be.
@@ -302,12 +303,21 @@ class Worker(Section, frozen=True, kw_only=True):
     leave: bool = False
 
 
+class Page(Section, frozen=True, kw_only=True):
+    """What annotators are shown of the numbers that they are asked for."""
+
+    unit: Text | None = None
+    low: End | None = None
+    high: End | None = None
+
+
 class WorkerConfig(Config, frozen=True, kw_only=True):
-    """The whole file: what a replay needs and what a worker needs."""
+    """The whole file: what a replay needs, what a worker needs, and what its annotators see."""
 
     broker: Broker | None = None
     topics: Topics = Topics()
     worker: Worker = Worker()
+    page: Page = Page()
 
 
 def replay_part(config: WorkerConfig) -> Config:

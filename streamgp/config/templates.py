@@ -241,6 +241,14 @@ max_bad_share = {max_bad_share}
 leave = {leave}
 """
 
+_PAGE = """\
+[page]
+# Of numbers (target = "number"): their unit, and the ends of the slider that annotators are shown.
+#unit = "°C"
+#low = -10.0
+#high = 40.0
+"""
+
 _WORKER_LOOP = """\
 [loop]
 # Seconds after which an unanswered request ends.
@@ -264,7 +272,8 @@ _WORKER = (
     + _WORKER_LOOP
     + "\n"
     + _LOG.replace("[log]\n", "[log]\n# How `streamgp send` reads a log.\n").rstrip("\n")
-    + "\n"
+    + "\n\n"
+    + _PAGE
 )
 """For `streamgp run`."""
 

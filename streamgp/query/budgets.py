@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import ClassVar
 
-from streamgp.base import Budget, Decision, State
+from streamgp.base import Budget, CountingBudget, Decision, QuestionsLeft, State
 from streamgp.common.budget_account import BudgetAccount
 from streamgp.common.counter_rng import check_seed, uniform
 from streamgp.common.validation import check_positive, check_rate, check_whole
@@ -98,6 +98,10 @@ class AtMost:
         """Whether fewer than `n` questions are spent."""
         return self._spent < self.n
 
+    def left(self, now: float) -> QuestionsLeft:  # noqa: ARG002
+        """Return how many questions are left."""
+        return QuestionsLeft(max(0, self.n - self._spent), self.n)
+
     def note(self, decision: Decision, asked: bool, now: float) -> None:  # noqa: ARG002
         """Count the question."""
         self._spent += asked
@@ -166,9 +170,16 @@ class AtMostPer:
 
         Time may go backwards between events, and a clock may have run ahead for a while.
         """
+        return self._within(now) < self.n
+
+    def left(self, now: float) -> QuestionsLeft:
+        """Return how many questions are left within a span."""
+        return QuestionsLeft(max(0, self.n - self._within(now)), self.n, self.span_s)
+
+    def _within(self, now: float) -> int:
         first = bisect_right(self._asked_at, now - self.span_s)
         last = bisect_left(self._asked_at, now + self.span_s)
-        return last - first < self.n
+        return last - first
 
     def note(self, decision: Decision, asked: bool, now: float) -> None:  # noqa: ARG002
         """Remember when the question was asked."""
@@ -340,6 +351,12 @@ class AllOf:
     def allows(self, decision: Decision, now: float) -> bool:
         """Whether all of them allow it."""
         return all(budget.allows(decision, now) for budget in self.budgets)
+
+    def left(self, now: float) -> QuestionsLeft | None:
+        """Return what is left of the one that has least, of those that can say so."""
+        counting = [one for one in self.budgets if isinstance(one, CountingBudget)]
+        found = [left for one in counting if (left := one.left(now)) is not None]
+        return min(found, key=lambda each: each.left, default=None)
 
     def refused_by(self, decision: Decision, now: float) -> str:
         """Return the name of the first that does not allow it."""

@@ -326,11 +326,18 @@ def test_there_are_such_settings() -> None:
     assert "[worker]\nsave_every_s = %s\n" in FRACTIONS
 
 
-@pytest.mark.parametrize("number", ["nan", "inf", "-inf", "-1.0"])
-@pytest.mark.parametrize("text", FRACTIONS)
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        (text, number)
+        for text in FRACTIONS
+        for number in ("nan", "inf", "-inf", "-1.0")
+        if number != "-1.0" or not text.startswith("[page]")  # the ends of a slider may be negative
+    ],
+)
 def test_what_is_no_number_within_bounds_is_refused(text: str, number: str) -> None:
     [name] = [line.split()[0] for line in text.splitlines() if line.endswith("%s")]
     with pytest.raises(
-        ConfigError, match=rf"{name} = {number} is not allowed, expected a number (>|from 0)"
+        ConfigError, match=rf"{name} = {number} is not allowed, expected a number (>|from)"
     ):
         parse_worker(text % number, source="my.toml")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -15,6 +16,7 @@ from streamgp.config.settings import (
     Broker,
     Config,
     Loop,
+    Page,
     Security,
     Topics,
     Worker,
@@ -72,7 +74,10 @@ def test_file_for_a_worker_is_the_default_but_for_how_long_it_remembers(preset: 
 
 
 def test_every_setting_of_a_worker_switched_on_is_a_valid_file() -> None:
-    config = parse_worker(re.sub(r"(?m)^#(?! )", "", printed("--worker")), source="init")
+    of_labels, _, of_numbers = re.sub(r"(?m)^#(?! )", "", printed("--worker")).partition("[page]")
+    config = parse_worker(of_labels, source="init")
+    numbers = parse_worker(f'target = "number"\n[page]{of_numbers}', source="init")
+    assert numbers.page == Page(unit="°C", low=-10.0, high=40.0)
     assert config.broker is not None
     others = {"password_file", "key_password_file"}  # in place of a variable
     for section in (config, config.broker.security, config.loop, config.worker, config.topics):
@@ -82,7 +87,13 @@ def test_every_setting_of_a_worker_switched_on_is_a_valid_file() -> None:
 
 def test_every_section_and_setting_of_a_worker_is_there() -> None:
     text = printed("--worker")
-    sections = {"broker": Broker, "broker.security": Security, "topics": Topics, "worker": Worker}
+    sections: dict[str, type[msgspec.Struct]] = {
+        "broker": Broker,
+        "broker.security": Security,
+        "topics": Topics,
+        "worker": Worker,
+        "page": Page,
+    }
     for section, cls in sections.items():
         assert re.search(rf"(?m)^#?\[{section}\]$", text)
         for name in set(cls.__struct_fields__) - {"security"}:

@@ -7,12 +7,14 @@ import logging
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import click
 import uvicorn
 
 from connectors.annotation.desk import AnnotationDesk
+from connectors.annotation.question_budget import QuestionBudget
 from connectors.storage.snapshots import StateError
 from connectors.topics import Topics
 from streamgp.apps.console import (
@@ -32,6 +34,8 @@ from streamgp.apps.page.live import LiveDesk
 from streamgp.apps.page.preferences import PREFERENCES, PreferenceFile
 from streamgp.apps.page.server import Page, PageSettings
 from streamgp.base import Label
+from streamgp.config.build import build_counting_budgets
+from streamgp.config.settings import WorkerConfig
 
 SEND_FOR_S = 15.0
 """How long to go on trying to send the last answers."""
@@ -105,9 +109,22 @@ def run_page(
             annotator=annotator,
             invites=invites,
             preferences=preferences,
-            answer_horizon_s=config.loop.answer_horizon_s,
+            make_desk=partial(_desk_of, config),
             is_ready=is_ready,
         )
+
+
+def _desk_of(config: WorkerConfig) -> AnnotationDesk:
+    page = config.page
+    ends = None if page.low is None or page.high is None else (page.low, page.high)
+    return AnnotationDesk(
+        keyed=config.worker.keyed,
+        answer_horizon_s=config.loop.answer_horizon_s,
+        of_numbers=config.target == "number",
+        unit=page.unit,
+        value_range=ends,
+        budget=QuestionBudget(*build_counting_budgets(config)),
+    )
 
 
 def serve(
@@ -118,7 +135,7 @@ def serve(
     annotator: str | None,
     invites: Invites | None,
     preferences: PreferenceFile,
-    answer_horizon_s: float | None,
+    make_desk: Callable[[], AnnotationDesk],
     is_ready: Callable[[str], None],
     trouble: Callable[[], str | None] = lambda: None,
 ) -> int:
@@ -134,8 +151,8 @@ def serve(
         Where to serve.
     annotator, invites, preferences
         Who answers where there is no login, who is invited, and what annotators want.
-    answer_horizon_s
-        For how long after its event a question can be answered; None for ever.
+    make_desk
+        Makes an empty desk.
     is_ready
         Called with the address of the page once it can be opened.
     trouble
@@ -152,16 +169,7 @@ def serve(
             is_tls=address.behind_proxy,
             local=None if annotator is None else Person(name=annotator),
         )
-        live = LiveDesk(
-            topics,
-            lambda: AnnotationDesk(
-                keyed=settings.keyed,
-                answer_horizon_s=answer_horizon_s,
-                of_numbers=settings.of_numbers,
-                asks_confidence=settings.asks_confidence,
-            ),
-            keyed=settings.keyed,
-        )
+        live = LiveDesk(topics, make_desk, keyed=settings.keyed)
         page = Page(live, settings, door=door, invites=invites, preferences=preferences)
 
         def is_over() -> bool:
@@ -215,7 +223,7 @@ def serve_alone(
         annotator=annotator,
         invites=None,
         preferences=PreferenceFile(None),
-        answer_horizon_s=None,
+        make_desk=lambda: AnnotationDesk(keyed=False),
         is_ready=is_ready,
         trouble=trouble,
     )

@@ -26,7 +26,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from connectors.annotation.cards import Card, as_json, request_of
+from connectors.annotation.cards import Card, as_json, left_as_json, request_of
 from connectors.annotation.desk import AnnotationDesk, Past
 from connectors.annotation.replies import Accepted, Action, CardGoneError, Reply
 from streamgp import __version__
@@ -507,7 +507,8 @@ class Page:
         day_start = self._preferences.get(person.name).day_start(now)
         progress = desk.progress(person.name, now, only_key=person.key, day_start=day_start)
         found: dict[str, Any] = msgspec.to_builtins(progress)
-        return {**found, "unsent": self._live.n_unsent}
+        left = left_as_json(progress.budget_left)
+        return {**found, "budget_left": left, "unsent": self._live.n_unsent}
 
     def others(self, person: Person) -> list[str]:
         """Return who else is here."""
@@ -638,6 +639,7 @@ NO_PROGRESS: Mapping[str, Any] = {
     "per_minute": None,
     "kept": 0,
     "changed": 0,
+    "budget_left": None,
     "unsent": 0,
 }
 """How far it is while the topics have not been read."""

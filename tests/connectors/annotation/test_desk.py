@@ -10,8 +10,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from connectors.annotation.annotator_counts import Progress
 from connectors.annotation.cards import as_json
-from connectors.annotation.desk import AnnotationDesk, Progress
+from connectors.annotation.desk import AnnotationDesk
 from connectors.annotation.own_answers import CannotUndoError
 from connectors.annotation.replies import BadReplyError, CardGoneError, DifferentBodyError, Reply
 from connectors.wire.codec import decode, encode

@@ -1,0 +1,175 @@
+"""Counts of annotators: who is here, how much each has answered, and how fast."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf
+from statistics import median
+
+from connectors.annotation.inbox import RequestKey
+from connectors.annotation.latest import Latest
+from connectors.annotation.timeline import is_same
+from streamgp.base import Label, QuestionsLeft
+from streamgp.interactive.messages import Answer, Challenge
+
+SEEN_S = 120.0
+"""For how long an annotator counts as being here."""
+_DAY_S = 86_400.0
+_N_TIMES = 5_000
+_N_PACE = 20
+_LONGEST_PAUSE_S = 120.0
+_N_CHALLENGES = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """Counts of an annotator.
+
+    Parameters
+    ----------
+    waiting, oldest_s
+        Questions that wait, and for how many seconds the oldest has; None if none does.
+    answered, today
+        Answers in all that the topics hold, and since the day began.
+    seconds_per_question
+        Median time of the last twenty answers; None before the second.
+    per_minute
+        Answers a minute at that pace.
+    kept, changed
+        Challenges at which the label was kept, and changed.
+    budget_left
+        Questions that may still be asked; None where no budget says so, or each key has its own.
+    unsent
+        Answers that have not reached the broker; told by the caller.
+
+    """
+
+    waiting: int
+    oldest_s: float | None
+    answered: int
+    today: int
+    seconds_per_question: float | None
+    per_minute: float | None
+    kept: int
+    changed: int
+    budget_left: QuestionsLeft | None = None
+    unsent: int = 0
+
+
+class _Counts:
+    __slots__ = ("answered", "changed", "kept", "times")
+
+    def __init__(self) -> None:
+        self.answered = 0
+        self.kept = 0
+        self.changed = 0
+        self.times: deque[float] = deque(maxlen=_N_TIMES)
+
+
+class AnnotatorCounts:
+    """What is counted of each annotator.
+
+    Challenges and their answers may be read in any order.
+    """
+
+    # _of         counts by annotator
+    # _contested  labels in doubt, of challenges whose answer is not known
+    # _decided    answers to challenges that are not known: annotator and label
+    # _seen       when each annotator was here last
+    def __init__(self) -> None:
+        self._of: dict[str, _Counts] = {}
+        self._contested: Latest[RequestKey, Label] = Latest(_N_CHALLENGES)
+        self._decided: Latest[RequestKey, tuple[str, Label]] = Latest(_N_CHALLENGES)
+        self._seen: dict[str, float] = {}
+
+    def saw(self, annotator: str, now: float) -> None:
+        """Take note that an annotator is here."""
+        self._seen[annotator] = max(now, self._seen.get(annotator, -inf))
+
+    def note_answer(self, answer: Answer) -> None:
+        """Count an answer, which must not have been counted before."""
+        annotator = answer.annotator
+        if annotator is None:
+            return
+        self.saw(annotator, answer.answered_at)
+        if answer.supersedes is not None:
+            return
+        counts = self._of.setdefault(annotator, _Counts())
+        counts.answered += 1
+        counts.times.append(answer.answered_at)
+        if answer.request_id is not None and answer.y is not None:
+            asked = (answer.key, answer.request_id)
+            self._decided.put(asked, (annotator, answer.y))
+            self._count_decision(asked)
+
+    def note_challenge(self, challenge: Challenge) -> None:
+        """Count a challenge, once its answer is known."""
+        asked = (challenge.key, challenge.request_id)
+        self._contested.put(asked, challenge.given)
+        self._count_decision(asked)
+
+    def forget(self, key: str | None) -> None:
+        """Forget the challenges of a key."""
+        known: Sequence[dict[RequestKey, object]] = (self._contested, self._decided)  # type: ignore[assignment]
+        for of_key in known:
+            for name in [name for name in of_key if name[0] == key]:
+                del of_key[name]
+
+    def progress(
+        self,
+        annotator: str,
+        now: float,
+        *,
+        day_start: float | None,
+        waiting: int,
+        oldest_at: float | None,
+        budget_left: QuestionsLeft | None,
+    ) -> Progress:
+        """Return the counts of an annotator.
+
+        Parameters
+        ----------
+        annotator, now
+            The annotator, and the time, POSIX seconds.
+        day_start
+            When the annotator's day began; None for the last midnight in UTC.
+        waiting, oldest_at, budget_left
+            What is known of the questions.
+
+        """
+        counts = self._of.get(annotator) or _Counts()
+        start = now - now % _DAY_S if day_start is None else day_start
+        times = sorted(counts.times)
+        pauses = [b - a for a, b in pairwise(times)][-_N_PACE:]
+        pauses = [pause for pause in pauses if 0.0 < pause <= _LONGEST_PAUSE_S]
+        pace = median(pauses) if pauses else None
+        return Progress(
+            waiting=waiting,
+            oldest_s=None if oldest_at is None else max(0.0, now - oldest_at),
+            answered=counts.answered,
+            today=sum(at >= start for at in times),
+            seconds_per_question=pace,
+            per_minute=None if pace is None else 60.0 / pace,
+            kept=counts.kept,
+            changed=counts.changed,
+            budget_left=budget_left,
+        )
+
+    def others(self, now: float, *, than: str) -> list[str]:
+        """Return the other annotators who were here in the last two minutes, by name."""
+        return sorted(
+            name for name, at in self._seen.items() if name != than and now - at <= SEEN_S
+        )
+
+    def _count_decision(self, asked: RequestKey) -> None:
+        """Count a challenge and its answer, once both are known."""
+        if asked in self._contested and asked in self._decided:
+            given, (annotator, y) = self._contested.pop(asked), self._decided.pop(asked)
+            counts = self._of.setdefault(annotator, _Counts())
+            if is_same(given, y):
+                counts.kept += 1
+            else:
+                counts.changed += 1

@@ -1,0 +1,134 @@
+"""What is left of a budget of questions, as the topics tell it.
+
+Budgets like those of the workers count the label requests that were written, each once, and hear
+which ended without an answer. Where the topics hold too little of the past, more seems to be left
+than is.
+
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from connectors.annotation.inbox import RequestKey
+from connectors.annotation.latest import Latest
+from streamgp.base import CountingBudget, Decision, QuestionsLeft
+from streamgp.common.budget_account import BudgetAccount
+from streamgp.interactive.messages import (
+    Answer,
+    Cancel,
+    Expired,
+    Input,
+    LabelRequest,
+    Message,
+)
+
+N_REQUESTS = 100_000
+"""Requests of which it is kept that they were counted, or ended; then they count once."""
+_ASKED_BACK = "ReservoirAsk"  # such questions have a budget of their own
+_WISH = Decision(ask=True, score=1.0, threshold=0.0, criterion="LabelRequest")
+
+
+class _Counted:
+    def __init__(self, budget: CountingBudget) -> None:
+        self.budget = copy.deepcopy(budget)
+        self.account = BudgetAccount(self.budget)
+
+
+class QuestionBudget:
+    """What annotators can still be asked.
+
+    Parameters
+    ----------
+    of_key
+        The budget of each key, or of all events where workers are not keyed; None if it cannot say
+        what is left.
+    total
+        The budget of all keys together, likewise.
+
+    Examples
+    --------
+    >>> from streamgp.budgets import AtMost
+    >>> budget = QuestionBudget(of_key=AtMost(3))
+    >>> for event_id in ("e1", "e2"):
+    ...     budget.take(
+    ...         LabelRequest(
+    ...             request_id=f"{event_id}/label", event_id=event_id, x={}, reason="", score=1.0,
+    ...             threshold=0.0, requested_at=100.0,
+    ...         )
+    ...     )
+    >>> budget.left(None, now=101.0)
+    QuestionsLeft(left=1, of=3, span_s=None)
+
+    """
+
+    # _counted  the budget of each key that was asked something
+    # _asked    when each request was made, as budgets count
+    # _ended    whether each request that has ended was answered; this may be read first
+    def __init__(
+        self, of_key: CountingBudget | None = None, total: CountingBudget | None = None
+    ) -> None:
+        self._of_key = of_key
+        self._total = None if total is None else _Counted(total)
+        self._counted: dict[str | None, _Counted] = {}
+        self._asked: Latest[RequestKey, tuple[float, tuple[_Counted, ...]]] = Latest(N_REQUESTS)
+        self._ended: Latest[RequestKey, bool] = Latest(N_REQUESTS)
+
+    def take(self, message: Input | Message) -> None:
+        """Take what stands in the topics; what costs no question changes nothing."""
+        if self._of_key is None and self._total is None:
+            return
+        if isinstance(message, LabelRequest):
+            self._ask(message)
+        elif isinstance(message, Expired | Cancel):
+            self._end(message.key, message.request_id, is_answered=False)
+        elif isinstance(message, Answer) and message.supersedes is None:
+            self._end(message.key, message.request_id, is_answered=not message.declined)
+
+    def left(self, key: str | None, now: float) -> QuestionsLeft | None:
+        """Return how many questions are left for a key; None if that cannot be said."""
+        counted = self._counted.get(key)
+        of_key = self._of_key if counted is None else counted.budget
+        budgets = (of_key, None if self._total is None else self._total.budget)
+        found = [left for one in budgets if one is not None if (left := one.left(now)) is not None]
+        return min(found, key=lambda each: each.left, default=None)
+
+    def forget(self, key: str | None) -> None:
+        """Forget a key, whose budget begins anew; that of all keys was spent all the same."""
+        self._counted.pop(key, None)
+        of_key: tuple[dict[Any, Any], ...] = (self._asked, self._ended)
+        for known in of_key:
+            for name in [name for name in known if name[0] == key]:
+                del known[name]
+
+    def _ask(self, request: LabelRequest) -> None:
+        name = (request.key, request.request_id)
+        if name in self._asked:
+            return
+        at = request.requested_at
+        paying = []
+        if self._of_key is not None and request.reason != _ASKED_BACK:
+            at = at if request.occurred_at is None else request.occurred_at
+            if request.key not in self._counted:
+                self._counted[request.key] = _Counted(self._of_key)
+            paying.append(self._counted[request.key])
+        if self._total is not None:
+            paying.append(self._total)
+        for counted in paying:
+            counted.account.note(_WISH, asked=True, now=at)
+        self._asked.put(name, (at, tuple(paying)))
+        if self._ended.get(name) is False:
+            self._give_back(name)
+
+    def _end(self, key: str | None, request_id: str | None, *, is_answered: bool) -> None:
+        if request_id is None or (key, request_id) in self._ended:
+            return
+        self._ended.put((key, request_id), is_answered)
+        if not is_answered and (key, request_id) in self._asked:
+            self._give_back((key, request_id))
+
+    def _give_back(self, name: RequestKey) -> None:
+        at, paying = self._asked[name]
+        for counted in paying:
+            counted.account.refund(at, asked_at=at)

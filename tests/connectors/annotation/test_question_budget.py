@@ -1,0 +1,113 @@
+"""What is left of a budget, against the loop that spends it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connectors.annotation.question_budget import QuestionBudget
+from streamgp.base import Budget, CountingBudget, QuestionsLeft
+from streamgp.budgets import AllOf, AtMost, AtMostPer, RateBudget, Unlimited
+from streamgp.interactive import Answer, Event, KeyedLoops, LabelRequest
+from streamgp.learners.gp_classifier import GPClassifier
+from streamgp.query import SkepticalClassifier
+from streamgp.query.strategies import AlwaysAsk, NeverChallenge
+
+BUDGETS: tuple[CountingBudget, ...] = (
+    AtMost(4),
+    AtMost(4, gives_back=False),
+    AtMostPer(3, span_s=5.0),
+    AtMostPer(3, span_s=5.0, gives_back=True),
+    AllOf(AtMost(5), AtMostPer(2, span_s=4.0)),
+)
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["event", "event", "label", "decline", "wait"]), st.sampled_from("ab")
+    ),
+    max_size=25,
+)
+
+
+@pytest.mark.parametrize("of_key", BUDGETS, ids=repr)
+@pytest.mark.parametrize("total", [None, AtMost(6)], ids=repr)
+@given(steps=STEPS, data=st.data())
+def test_a_question_is_left_exactly_where_the_worker_would_ask(
+    of_key: CountingBudget, total: Any, steps: list[tuple[str, str]], data: Any
+) -> None:
+    """Whatever is read first, requests or answers."""
+    model = SkepticalClassifier(
+        GPClassifier(), query=AlwaysAsk(), challenge=NeverChallenge(), budget=of_key, warm_up=0
+    )
+    loops = KeyedLoops(model, total_budget=total, expires_after_s=7.0)
+    now, n = 0.0, 0
+    asked: dict[str, list[LabelRequest]] = {"a": [], "b": []}
+    topics: list[list[Any]] = [[], []]
+
+    def put(messages: Any) -> bool:
+        found = [one for one in messages if isinstance(one, LabelRequest)]
+        for one in found:
+            asked[str(one.key)].append(one)
+        topics[0].extend(messages)
+        return bool(found)
+
+    def left(key: str) -> QuestionsLeft | None:
+        budget = QuestionBudget(of_key, total)
+        streams = [list(stream) for stream in topics]
+        while any(streams):
+            stream = data.draw(st.sampled_from([one for one in streams if one]))
+            budget.take(stream.pop(0))
+        return budget.left(key, now)
+
+    for step, key in steps:
+        now += 1.0
+        put(loops.on_time(now))
+        if step == "event":
+            n += 1
+            before = left(key)
+            event = Event(event_id=f"e{n}", key=key, x={"a": float(n)}, occurred_at=now)
+            is_asked = put(loops.on_event(event, now))
+            assert before is not None
+            assert is_asked == (before.left > 0)
+        elif step in ("label", "decline") and asked[key]:
+            request = asked[key].pop(0)
+            answer = Answer(
+                answer_id=f"{request.request_id}/1",
+                request_id=request.request_id,
+                event_id=request.event_id,
+                key=key,
+                y="hall" if step == "label" else None,
+                declined=step == "decline",
+                annotator="ann",
+                answered_at=now,
+            )
+            topics[1].append(answer)
+            put(loops.on_answer(answer, now))
+
+
+@pytest.mark.parametrize("budget", [Unlimited(), RateBudget(0.1)], ids=repr)
+def test_a_budget_that_counts_no_questions_says_nothing(budget: Budget) -> None:
+    assert not isinstance(budget, CountingBudget)
+    assert QuestionBudget().left(None, 0.0) is None
+
+
+def test_a_request_that_is_read_twice_counts_once_and_a_forgotten_key_begins_anew() -> None:
+    budget = QuestionBudget(AtMost(3), AtMost(9))
+    request = LabelRequest(
+        request_id="e1/label",
+        event_id="e1",
+        key="a",
+        x={},
+        reason="",
+        score=1.0,
+        threshold=0.0,
+        requested_at=1.0,
+    )
+    budget.take(request)
+    budget.take(request)
+    assert budget.left("a", 2.0) == QuestionsLeft(2, 3)
+    assert budget.left("b", 2.0) == QuestionsLeft(3, 3)
+    budget.forget("a")
+    assert budget.left("a", 2.0) == QuestionsLeft(3, 3)
