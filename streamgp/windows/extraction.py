@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from itertools import combinations, pairwise
-from math import cos, isfinite, pi, sin
+from math import cos, floor, isfinite, log10, pi, sin
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -83,18 +83,19 @@ class FeaturePlan:
     zone: tzinfo
     own: Mapping[str, OwnFeature] = field(default_factory=dict)
 
-    def features(self, segment: Segment) -> dict[str, Any]:
+    def features(self, segment: Segment, rejected: Counter[str]) -> dict[str, Any]:
         """Return the features of a window, named `channel.feature`.
 
         Those that cannot be computed, such as the slope of a single row or anything of a channel
-        without values, are left out.
+        without values, are left out; so are those over which a function of the user's own fails,
+        which is counted in `rejected`.
         """
         # What is too large for its square has no such feature.
         with np.errstate(over="ignore", invalid="ignore"):
-            x = self._computed(segment)
+            x = self._computed(segment, rejected)
         return {name: v for name, v in x.items() if v.__class__ is not float or isfinite(v)}
 
-    def _computed(self, segment: Segment) -> dict[str, Any]:
+    def _computed(self, segment: Segment, rejected: Counter[str]) -> dict[str, Any]:
         """Return all features, those that are not finite as well."""
         x: dict[str, Any] = {}
         channels = [name for name in segment.numbers if name not in (self.gps or ())]
@@ -107,7 +108,12 @@ class FeaturePlan:
                     x[f"{name}.{feature}"] = value
             for feature, function in self.own.items():
                 for name, row in zip(names, values, strict=True):
-                    x[f"{name}.{feature}"] = float(function(row, times))
+                    try:
+                        x[f"{name}.{feature}"] = float(function(row, times))
+                    except MemoryError:
+                        raise
+                    except Exception as error:  # theirs may be any; one window ends no run
+                        rejected[f"feature {feature!r} failed: {type(error).__name__}"] += 1
         if "correlation" in self.wanted:
             x.update(_correlations({name: numbers[name] for name in channels}))
         if "tilt" in self.wanted:
@@ -226,21 +232,31 @@ def vector_name(vector: Sequence[str]) -> str:
 def min_max_decimated(values: Array, most: int = 200) -> list[float]:
     """Return at most so many values that keep the shape of a curve: extremes, in their order.
 
+    They are rounded to a ten-thousandth of their range or finer: they are to be looked at.
+
     Examples
     --------
     >>> min_max_decimated(np.array([0.0, 9.0, 1.0, 3.0, -5.0, 2.0]), most=4)
     [0.0, 9.0, 3.0, -5.0]
 
     """
-    values = values[np.isfinite(values)]
+    values = _rounded(values[np.isfinite(values)])
     if len(values) <= most:
-        return [float(value) for value in values]
+        found: list[float] = values.tolist()
+        return found
     picked: list[int] = []
     edges = np.linspace(0, len(values), most // 2 + 1).astype(int).tolist()
     for i, j in pairwise(edges):
         part = values[i:j]
         picked += sorted({i + int(part.argmin()), i + int(part.argmax())})
     return [float(value) for value in values[picked]]
+
+
+def _rounded(values: Array) -> Array:
+    spread = float(np.ptp(values)) if len(values) else 0.0
+    if not 1e-9 < spread < 1e9:
+        return values
+    return values.round(4 - floor(log10(spread)))
 
 
 def _names_of(feature: str) -> Iterable[str]:

@@ -9,28 +9,24 @@ less `grace_s`, or the time that `on_time` was told.
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from math import isfinite, isnan, nan
 from numbers import Real
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import numpy as np
-
 from streamgp.base import Label, State
 from streamgp.common.validation import check_non_negative, check_positive, check_whole
-from streamgp.windows.extraction import (
-    OwnFeature,
-    Segment,
-    min_max_decimated,
-    plan_for,
+from streamgp.windows.extraction import OwnFeature, min_max_decimated, plan_for
+from streamgp.windows.open_rows import (
+    MICROSECONDS,
+    OpenRows,
+    plain_label,
+    plain_values,
 )
 
-_US = 1_000_000
 # From the year 100 to the year 5138: others are no numbers of seconds, or have no date.
 _LEAST_S, _MOST_S = -5.9e10, 1e11
 _JUMP_S = 86_400.0
@@ -76,6 +72,8 @@ class Windows:
         Whether a window brings its raw signals, decimated to 200 values a channel.
     zone
         Time zone of the calendar features.
+    keep_changes
+        Whether `changes` is going to be called, now and then: what it will return takes memory.
 
     Attributes
     ----------
@@ -118,11 +116,12 @@ class Windows:
         max_rows: int = 100_000,
         excerpt: bool = False,
         zone: str = "UTC",
+        keep_changes: bool = False,
     ) -> None:
         hop_s = length_s if hop_s is None else hop_s
         for name, value in (("length_s", length_s), ("hop_s", hop_s)):
             check_positive(name, value)
-            if round(value * _US) < 1:
+            if round(value * MICROSECONDS) < 1:
                 raise ValueError(f"{name} must be at least a microsecond, got {value!r}")
         check_non_negative("grace_s", grace_s)
         self.length_s, self.hop_s, self.grace_s = length_s, hop_s, grace_s
@@ -132,11 +131,13 @@ class Windows:
         self.n_rows = 0
         self.rejected: Counter[str] = Counter()
         self._plan = plan_for(features, vectors, gps, _zone(zone))
-        self._grid = _Grid(round(length_s * _US), round(hop_s * _US))
-        self._grace = round(grace_s * _US)
-        self._jump = round(max(_JUMP_S, _N_LENGTHS * length_s) * _US)
+        self._grid = _Grid(round(length_s * MICROSECONDS), round(hop_s * MICROSECONDS))
+        self._grace = round(grace_s * MICROSECONDS)
+        self._jump = round(max(_JUMP_S, _N_LENGTHS * length_s) * MICROSECONDS)
         self._aside = frozenset(name for name in (by, time, label) if name is not None)
-        self._keys: dict[Any, _OpenRows] = {}
+        self._keys: dict[Any, OpenRows] = {}
+        self._keep_changes = keep_changes
+        self._changed: dict[Any, None] = {}
 
     def update_one(self, row: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Take a row, and return the windows that it closed, the earliest first."""
@@ -148,16 +149,52 @@ class Windows:
         if at is None:
             self.rejected[f"no time in {self.time!r}"] += 1
             return []
-        key = None if self.by is None else _label(row.get(self.by))
+        key = None if self.by is None else plain_label(row.get(self.by))
         if self.by is not None and not isinstance(key, str | int | float):
             self.rejected[f"no key in {self.by!r}"] += 1
             return []
-        rows = self._keys.get(key)
-        if rows is None:
-            rows = self._keys[key] = _OpenRows()
-        if rows.newest is not None and at - rows.newest > self._jump:
-            return self._far_ahead(key, rows, at, row)
-        return self._take(key, rows, at, row)
+        label = None if self.label is None else row.get(self.label)
+        return self._row(key, at, row, label, self._aside)
+
+    def add(
+        self,
+        key: Any,
+        at: float,
+        row: Mapping[str, Any],
+        label: Any = None,
+        *,
+        seen_at: float | None = None,
+    ) -> list[dict[str, Any]]:
+        """Take a row of which time and key are known; return the windows that it closed.
+
+        Parameters
+        ----------
+        key
+            Whose it is.
+        at
+            Its time, POSIX seconds.
+        row
+            Its values; every column is a channel.
+        label
+            Its label, None if it has none.
+        seen_at
+            When it came by the clock of the caller, POSIX seconds.
+
+        Examples
+        --------
+        >>> windows = Windows(10.0, features=["mean"])
+        >>> windows.add("ann", 101.0, {"speed": 2.0}), len(windows.add("ann", 110.0, {}))
+        ([], 1)
+
+        """
+        self.n_rows += 1
+        moment = _microseconds(at)
+        if moment is None:
+            self.rejected[f"no time, got {at!r}"] += 1
+            return []
+        closed = self._row(key, moment, row, label, frozenset())
+        self._keys[key].seen_at = seen_at
+        return closed
 
     def on_time(self, now: float) -> list[dict[str, Any]]:
         """Close the windows of all keys that end by `now` (POSIX seconds) less the grace.
@@ -175,6 +212,10 @@ class Windows:
         closed = [w for key, rows in self._keys.items() for w in self._close(key, rows, until)]
         return sorted(closed, key=lambda window: window["start"])  # keys in order of appearance
 
+    def close(self, key: Any, until: int) -> list[dict[str, Any]]:
+        """Close the windows of one key that end by a moment, in microseconds."""
+        return self._close(key, self._keys[key], until)
+
     def flush(self) -> list[dict[str, Any]]:
         """Close all windows: no row will follow."""
         closed = []
@@ -185,6 +226,8 @@ class Windows:
             if rows.times:
                 closed += self._close(key, rows, rows.times[-1] + self._grid.length + 1)
         return sorted(closed, key=lambda window: window["start"])
+
+    # --- state
 
     def state(self) -> State:
         """Return what the next windows depend on, as plain JSON values."""
@@ -198,25 +241,88 @@ class Windows:
         """Go on from what `state` returned."""
         self.n_rows = int(state["n_rows"])
         self.rejected = Counter(state["rejected"])
-        self._keys = {key: _OpenRows.of(rows) for key, rows in state["keys"]}
+        self._keys = {key: self._restored(parts) for key, parts in state["keys"]}
+        self._changed = {}
+
+    def changes(self) -> dict[Any, dict[str, Any]]:
+        """Return by key the parts of the state that have changed since the last call.
+
+        A part is a plain JSON value, None if it is gone. All parts of a key that were returned, of
+        each the last value, are what `take_over` goes on from.
+
+        Examples
+        --------
+        >>> here, there = (Windows(10.0, features=["mean"], keep_changes=True) for _ in range(2))
+        >>> closed = there.add("ann", 101.0, {"speed": 2.0})
+        >>> for key, parts in there.changes().items():
+        ...     here.take_over(key, parts)
+        >>> here.flush()[0]["x"], here.changes()
+        ({'speed.mean': 2.0}, {'ann': ...})
+
+        """
+        changed, self._changed = self._changed, {}
+        return {key: self._keys[key].changes() for key in changed}
+
+    def take_over(self, key: Any, parts: Mapping[str, Any]) -> None:
+        """Go on with the rows of a key from parts of its state, beside those that it has here.
+
+        That does not count as a change.
+        """
+        rows = self._keys.get(key)
+        known = {} if rows is None else rows.state()
+        there = {name: part for name, part in (known | dict(parts)).items() if part is not None}
+        self._keys[key] = self._restored(there)
+        self._changed.pop(key, None)
+
+    def forget(self, key: Any) -> bool:
+        """Forget the rows of a key; return whether there was anything."""
+        self._changed.pop(key, None)
+        return self._keys.pop(key, None) is not None
+
+    def open_rows(self, key: Any) -> OpenRows:
+        """Return the rows of a key in open windows, to be read only."""
+        return self._keys[key]
+
+    @property
+    def keys(self) -> list[Any]:
+        """Keys that have had rows."""
+        return list(self._keys)
+
+    def _restored(self, parts: Mapping[str, Any]) -> OpenRows:
+        return OpenRows.of(parts, keep_changes=self._keep_changes)
 
     # --- inside
 
-    def _far_ahead(
-        self, key: Any, rows: _OpenRows, at: int, row: Mapping[str, Any]
+    def _row(
+        self, key: Any, at: int, row: Mapping[str, Any], label: Any, aside: frozenset[str]
     ) -> list[dict[str, Any]]:
-        """Hold a row back that is far ahead of all others, or believe it and the one held back."""
-        held = rows.held
-        if held is None or abs(at - held[0]) > self._jump:
-            if held is not None:
-                self.rejected["time far ahead of the others"] += 1
-            rows.held = at, {n: v for n, v in row.items() if isinstance(v, str | int | float)}
-            return []
-        rows.held = None
-        return self._take(key, rows, *held) + self._take(key, rows, at, row)
+        rows = self._keys.get(key)
+        if rows is None:
+            rows = self._keys[key] = OpenRows(keep_changes=self._keep_changes)
+        if self._keep_changes:
+            self._changed[key] = None
+        if rows.newest is None or at - rows.newest <= self._jump:
+            return self._take(key, rows, at, row, label, aside)
+        # Far ahead of all others: held back until another one confirms it.
+        held, rows.held = rows.held, None
+        if held is not None and abs(at - held[0]) <= self._jump:
+            closed = self._take(key, rows, *held, frozenset())
+            return closed + self._take(key, rows, at, row, label, aside)
+        if held is not None:
+            self.rejected["time far ahead of the others"] += 1
+        values = {name: v for name, v in plain_values(row).items() if name not in aside}
+        known = plain_label(label)
+        rows.held = at, values, known if isinstance(known, str | int | float) else None
+        return []
 
     def _take(
-        self, key: Any, rows: _OpenRows, at: int, row: Mapping[str, Any]
+        self,
+        key: Any,
+        rows: OpenRows,
+        at: int,
+        row: Mapping[str, Any],
+        label: Any,
+        aside: frozenset[str],
     ) -> list[dict[str, Any]]:
         if rows.closed_until is not None and self._grid.first_end(at) <= rows.closed_until:
             self.rejected["too late"] += 1
@@ -225,18 +331,19 @@ class Windows:
             if len(rows.times) >= self.max_rows:
                 self.rejected[f"more than {self.max_rows} rows in open windows"] += 1
             else:
-                label = None if self.label is None else row.get(self.label)
-                rows.add(at, row, label, self._aside, self.rejected)
+                rows.add(at, row, label, aside, self.rejected)
         watermark = rows.newest - self._grace
         if rows.next_end is None or watermark >= rows.next_end:
             return self._close(key, rows, watermark)
         return []
 
-    def _close(self, key: Any, rows: _OpenRows, until: int) -> list[dict[str, Any]]:
+    def _close(self, key: Any, rows: OpenRows, until: int) -> list[dict[str, Any]]:
         """Close the windows of a key that end by `until`, and let rows go that no other needs."""
         grid, times = self._grid, rows.times
         if rows.closed_until is not None and until <= rows.closed_until:
             return []
+        if self._keep_changes:
+            self._changed[key] = None
         closed = []
         first = None if rows.closed_until is None else grid.first_open(rows.closed_until)
         for number in grid.closing(times, first, until):
@@ -249,8 +356,8 @@ class Windows:
         rows.next_end = grid.bounds(grid.first_open(until))[1]
         return closed
 
-    def _window(self, key: Any, rows: _OpenRows, start: int, i: int, j: int) -> dict[str, Any]:
-        begin, end = start / _US, (start + self._grid.length) / _US
+    def _window(self, key: Any, rows: OpenRows, start: int, i: int, j: int) -> dict[str, Any]:
+        begin, end = start / MICROSECONDS, (start + self._grid.length) / MICROSECONDS
         segment = rows.segment(i, j, begin, end)
         y, purity = _majority(rows.labels[i:j])
         window = {
@@ -258,7 +365,7 @@ class Windows:
             "key": key,
             "start": begin,
             "end": end,
-            "x": self._plan.features(segment),
+            "x": self._plan.features(segment, self.rejected),
             "y": y,
             "purity": purity,
             "n_rows": j - i,
@@ -307,200 +414,6 @@ class _Grid:
             number += 1
 
 
-class _OpenRows:
-    """Rows of one key in windows that are still open, in the order of their times.
-
-    Rows of the same time are ordered by their values, so that windows do not depend on the order in
-    which they came; one that repeats another in everything is dropped.
-    """
-
-    # newest        latest time seen; closed_until: up to which windows are closed
-    # next_end      end of the first open window, None before the first row
-    # held          a row far ahead of all others, until another one confirms it
-    # numbers, texts, labels  columns, as long as `times`
-    __slots__ = (
-        "closed_until",
-        "held",
-        "labels",
-        "newest",
-        "next_end",
-        "numbers",
-        "texts",
-        "times",
-    )
-
-    def __init__(self) -> None:
-        self.newest: int | None = None
-        self.closed_until: int | None = None
-        self.next_end: int | None = None
-        self.held: tuple[int, dict[str, Any]] | None = None
-        self.times: array[int] = array("q")
-        self.numbers: dict[str, array[float]] = {}
-        self.texts: dict[str, list[str | bool | None]] = {}
-        self.labels: list[Label | None] = []
-
-    def add(
-        self,
-        at: int,
-        row: Mapping[str, Any],
-        label: Any,
-        aside: frozenset[str],
-        rejected: Counter[str],
-    ) -> None:
-        """Insert a row at its place."""
-        n = len(self.times)
-        is_latest = not n or at > self.times[-1]
-        place = n if is_latest else self._place_of(at, row, label)
-        if place is None:
-            rejected["repeated"] += 1
-            return
-        self.times.insert(place, at)
-        told = _label(label)
-        if told is not None and not isinstance(told, str | int | float):
-            rejected["unusable label"] += 1
-            told = None
-        self.labels.insert(place, told)
-        for name, value in row.items():
-            column = self.numbers.get(name)
-            # A difference is what tells finite floats from all else in the least time.
-            if column is not None and value.__class__ is float and value - value == 0.0:
-                column.insert(place, value)
-            elif name not in aside:
-                self._add_value(name, value, place, n, rejected)
-        for numbers in self.numbers.values():
-            if len(numbers) == n:
-                numbers.insert(place, nan)
-        for texts in self.texts.values():
-            if len(texts) == n:
-                texts.insert(place, None)
-
-    def drop_before(self, start: int) -> None:
-        """Let go of the rows before a moment, and of channels that are empty since."""
-        n = bisect_left(self.times, start)
-        if n:
-            columns: list[Any] = [self.times, self.labels]
-            for column in [*columns, *self.numbers.values(), *self.texts.values()]:
-                del column[:n]
-
-    def segment(self, i: int, j: int, start: float, end: float) -> Segment:
-        """Return the rows from `i` to `j` as arrays."""
-        numbers = {name: np.array(column[i:j]) for name, column in self.numbers.items()}
-        return Segment(
-            times=np.array(self.times[i:j]) / _US,
-            numbers=numbers,
-            texts={name: column[i:j] for name, column in self.texts.items()},
-            start=start,
-            end=end,
-        )
-
-    def state(self) -> list[Any]:
-        numbers = {
-            name: [None if isnan(value) else value for value in column]
-            for name, column in self.numbers.items()
-        }
-        bounds = [self.newest, self.closed_until, self.next_end]
-        held = None if self.held is None else list(self.held)
-        return [bounds, held, self.times.tolist(), numbers, dict(self.texts), list(self.labels)]
-
-    @classmethod
-    def of(cls, state: Sequence[Any]) -> _OpenRows:
-        rows = cls()
-        (rows.newest, rows.closed_until, rows.next_end), held, times, numbers, texts, labels = state
-        rows.held = None if held is None else (held[0], dict(held[1]))
-        rows.times = array("q", times)
-        rows.numbers = {
-            name: array("d", [nan if value is None else value for value in column])
-            for name, column in numbers.items()
-        }
-        rows.texts = {name: list(column) for name, column in texts.items()}
-        rows.labels = list(labels)
-        return rows
-
-    def _add_value(self, name: str, value: Any, place: int, n: int, rejected: Counter[str]) -> None:
-        """Insert a value that is no float of a known channel; the first one decides the kind."""
-        if not isinstance(name, str):
-            rejected["column whose name is no text"] += 1
-            return
-        number, text = _number(value), _text(value)
-        if number is None and text is None:
-            if not _is_missing(value):
-                rejected[f"unusable value of {name!r}"] += 1
-            return
-        if name in self.texts or (text is not None and name not in self.numbers):
-            if text is None:
-                rejected[f"a number where {name!r} has texts"] += 1
-            else:
-                self.texts.setdefault(name, [None] * n).insert(place, text)
-        elif number is None:
-            rejected[f"no number in {name!r}"] += 1
-        else:
-            self.numbers.setdefault(name, array("d", [nan]) * n).insert(place, number)
-
-    def _place_of(self, at: int, row: Mapping[str, Any], label: Any) -> int | None:
-        """Return where a row belongs that is not the latest, None if it is there already."""
-        low, high = bisect_left(self.times, at), bisect_right(self.times, at)
-        if low == high:
-            return low
-        names = sorted([*self.numbers, *self.texts])
-        new = [_ordered(value) for value in (*map(row.get, names), _label(label))]
-        there = [
-            [_ordered(value) for value in (*(self._at(name, i) for name in names), self.labels[i])]
-            for i in range(low, high)
-        ]
-        return None if new in there else low + bisect_left(there, new)
-
-    def _at(self, name: str, i: int) -> Any:
-        column = self.numbers.get(name)
-        return self.texts[name][i] if column is None else column[i]
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and not value) or _is_nan(value)
-
-
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and isnan(value)
-
-
-def _text(value: Any) -> str | bool | None:
-    """Return a categorical value, None if it is none."""
-    if isinstance(value, np.bool_):
-        return bool(value)
-    return value if isinstance(value, str | bool) and value != "" else None
-
-
-def _number(value: Any) -> float | None:
-    """Return a finite number, None if it is none."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if isfinite(number) else None
-
-
-def _ordered(value: Any) -> str:
-    """Return a text that orders the values that are kept, and is the same for equal ones."""
-    number, text = _number(value), _text(value)
-    return str(text) if text is not None else "" if number is None else repr(number)
-
-
-def _label(value: Any) -> Any:
-    """Return a label, None if there is none; the scalars of numpy become plain values."""
-    plain = value.item() if isinstance(value, np.generic) else value
-    return None if _is_missing(plain) else plain
-
-
-def _majority(labels: Sequence[Label | None]) -> tuple[Label | None, float | None]:
-    """Return the label of most rows, of equally frequent ones the first, and its share."""
-    told = [label for label in labels if label is not None]
-    if not told:
-        return None, None
-    y, n = Counter(told).most_common(1)[0]
-    return y, n / len(told)
-
-
 def _microseconds(value: Any) -> int | None:
     """Return a time as whole microseconds since the epoch; None if it is none."""
     if value.__class__ is not float:
@@ -518,7 +431,7 @@ def _microseconds(value: Any) -> int | None:
         elif isinstance(value, bool) or not isinstance(value, Real):
             return None
         value = float(value)
-    return round(value * _US) if _LEAST_S <= value <= _MOST_S else None
+    return round(value * MICROSECONDS) if _LEAST_S <= value <= _MOST_S else None
 
 
 def _zone(name: str) -> ZoneInfo:
@@ -529,8 +442,17 @@ def _zone(name: str) -> ZoneInfo:
 
 
 def _event_id(key: Any, start: int) -> str:
-    seconds, rest = divmod(start, _US)
+    seconds, rest = divmod(start, MICROSECONDS)
     text = str(seconds)
     if rest:
         text += f".{rest:06d}".rstrip("0")
     return text if key is None else f"{key}@{text}"
+
+
+def _majority(labels: Sequence[Label | None]) -> tuple[Label | None, float | None]:
+    """Return the label of most rows, of equally frequent ones the first, and its share."""
+    told = [label for label in labels if label is not None]
+    if not told:
+        return None, None
+    y, n = Counter(told).most_common(1)[0]
+    return y, n / len(told)

@@ -1,0 +1,322 @@
+"""Rows of one key in windows that are still open, and their state in parts.
+
+The state of a key is the part `head` and one part for every second of its rows, so that a worker
+that publishes what has changed does not repeat all rows with each new one.
+
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Mapping
+from itertools import repeat
+from math import isfinite, isnan, nan
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from streamgp.base import Label, State
+from streamgp.windows.extraction import Segment
+
+MICROSECONDS = 1_000_000
+"""In a second: also the length of a part of the state."""
+HEAD = "head"
+
+
+class OpenRows:
+    """Rows of one key in windows that are still open, in the order of their times.
+
+    Rows of the same time are ordered by their values, so that windows do not depend on the order in
+    which they came; one that repeats another in everything is dropped. Times are microseconds.
+
+    Attributes
+    ----------
+    newest
+        Latest time of a row, None before the first.
+    closed_until
+        Up to which moment windows are closed, None before the first row.
+    next_end
+        End of the first open window, None before the first row.
+    held
+        Time, values and label of a row far ahead of all others, until another one confirms it.
+    seen_at
+        When the latest row came by the clock of the caller, POSIX seconds; None without a clock.
+    times, labels
+        Of the rows.
+    touched
+        Seconds whose rows have changed since `changes` was called; None where it never will be.
+
+    """
+
+    # _numbers, _texts  columns, as long as `times`
+    # _start            before this moment no row is needed any more, None before the first window
+    # _written          seconds that `changes` has returned, or a state had, and that are not gone
+    __slots__ = (
+        "_numbers",
+        "_start",
+        "_texts",
+        "_written",
+        "closed_until",
+        "held",
+        "labels",
+        "newest",
+        "next_end",
+        "seen_at",
+        "times",
+        "touched",
+    )
+
+    def __init__(self, *, keep_changes: bool = False) -> None:
+        self.newest: int | None = None
+        self.closed_until: int | None = None
+        self.next_end: int | None = None
+        self.held: tuple[int, dict[str, Any], Any] | None = None
+        self.seen_at: float | None = None
+        self.times: array[int] = array("q")
+        self.labels: list[Label | None] = []
+        self.touched: set[int] | None = set() if keep_changes else None
+        self._numbers: dict[str, array[float]] = {}
+        self._texts: dict[str, list[str | bool | None]] = {}
+        self._start: int | None = None
+        self._written: set[int] = set()
+
+    def add(
+        self,
+        at: int,
+        row: Mapping[str, Any],
+        label: Any,
+        aside: frozenset[str],
+        rejected: Counter[str],
+    ) -> None:
+        """Insert a row at its place.
+
+        Parameters
+        ----------
+        at
+            Its time.
+        row
+            Values by column.
+        label
+            Its label, or what is none.
+        aside
+            Columns that are no channels.
+        rejected
+            Counts what cannot be used.
+
+        """
+        n = len(self.times)
+        is_latest = not n or at > self.times[-1]
+        place = n if is_latest else self._place_of(at, row, label)
+        if place is None:
+            rejected["repeated"] += 1
+            return
+        if self.touched is not None:
+            self.touched.add(at // MICROSECONDS)
+        self.times.insert(place, at)
+        told = plain_label(label)
+        if told is not None and not isinstance(told, str | int | float):
+            rejected["unusable label"] += 1
+            told = None
+        self.labels.insert(place, told)
+        for name, value in row.items():
+            column = self._numbers.get(name)
+            # A difference is what tells finite floats from all else in the least time.
+            if column is not None and value.__class__ is float and value - value == 0.0:
+                column.insert(place, value)
+            elif name not in aside:
+                self._add_value(name, value, place, n, rejected)
+        for numbers in self._numbers.values():
+            if len(numbers) == n:
+                numbers.insert(place, nan)
+        for texts in self._texts.values():
+            if len(texts) == n:
+                texts.insert(place, None)
+
+    def drop_before(self, start: int) -> None:
+        """Let go of the rows before a moment."""
+        self._start = start
+        n = bisect_left(self.times, start)
+        if n:
+            columns: list[Any] = [self.times, self.labels]
+            for column in [*columns, *self._numbers.values(), *self._texts.values()]:
+                del column[:n]
+
+    def segment(self, i: int, j: int, start: float, end: float) -> Segment:
+        """Return the rows from `i` to `j` as arrays."""
+        numbers = {name: np.array(column[i:j]) for name, column in self._numbers.items()}
+        return Segment(
+            times=np.array(self.times[i:j]) / MICROSECONDS,
+            numbers=numbers,
+            texts={name: column[i:j] for name, column in self._texts.items()},
+            start=start,
+            end=end,
+        )
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of times and numbers, and of the references to texts and labels."""
+        n_columns = 2 + len(self._numbers) + len(self._texts)
+        return 8 * n_columns * len(self.times)
+
+    # --- state
+
+    def state(self) -> State:
+        """Return all parts, as plain JSON values."""
+        seconds = dict.fromkeys(at // MICROSECONDS for at in self.times)
+        return {HEAD: self._head(), **{str(s): self._rows_of(s) for s in seconds}}
+
+    def changes(self) -> dict[str, Any]:
+        """Return the parts that have changed since the last call; None for those that are gone."""
+        assert self.touched is not None  # made to keep changes
+        parts: dict[str, Any] = {HEAD: self._head()}
+        first = self.times[0] // MICROSECONDS if self.times else None
+        for second in sorted(self.touched):
+            if first is not None and second >= first and (rows := self._rows_of(second)):
+                parts[str(second)] = rows
+                self._written.add(second)
+        self.touched.clear()
+        for second in sorted(s for s in self._written if first is None or s < first):
+            parts[str(second)] = None
+            self._written.discard(second)
+        return parts
+
+    @classmethod
+    def of(cls, parts: Mapping[str, Any], *, keep_changes: bool = False) -> OpenRows:
+        """Return the rows that parts of a state describe."""
+        rows, head = cls(keep_changes=keep_changes), parts[HEAD]
+        rows.newest, rows.closed_until, rows.next_end, rows._start = head["bounds"]
+        rows.seen_at = head["seen_at"]
+        rows.held = None if head["held"] is None else (*head["held"],)
+        rows._numbers = {name: array("d") for name in head["numbers"]}
+        rows._texts = {name: [] for name in head["texts"]}
+        for second in sorted(int(name) for name in parts if name != HEAD):
+            rows._append(second, parts[str(second)])
+        if rows._start is not None:
+            rows.drop_before(rows._start)  # of a second, some rows may be needed no longer
+        return rows
+
+    def _head(self) -> dict[str, Any]:
+        return {
+            "bounds": [self.newest, self.closed_until, self.next_end, self._start],
+            "seen_at": self.seen_at,
+            "held": None if self.held is None else list(self.held),
+            "numbers": list(self._numbers),
+            "texts": list(self._texts),
+        }
+
+    def _rows_of(self, second: int) -> dict[str, Any] | None:
+        """Return the rows of one second, None if there are none."""
+        begin = second * MICROSECONDS
+        i, j = bisect_left(self.times, begin), bisect_left(self.times, begin + MICROSECONDS)
+        if i == j:
+            return None
+        numbers = {
+            name: [None if isnan(value) else value for value in column[i:j]]
+            for name, column in self._numbers.items()
+        }
+        columns: dict[str, Any] = numbers | {n: column[i:j] for n, column in self._texts.items()}
+        return {
+            "times": [at - begin for at in self.times[i:j]],
+            "labels": self.labels[i:j],
+            "columns": {n: c for n, c in columns.items() if any(v is not None for v in c)},
+        }
+
+    def _append(self, second: int, part: Mapping[str, Any]) -> None:
+        n, columns = len(part["times"]), part["columns"]
+        self.times.extend(second * MICROSECONDS + at for at in part["times"])
+        self.labels += part["labels"]
+        for name, numbers in self._numbers.items():
+            found = columns.get(name)
+            numbers.extend([nan] * n if found is None else [nan if v is None else v for v in found])
+        for name, texts in self._texts.items():
+            texts += columns.get(name, repeat(None, n))
+        self._written.add(second)
+
+    # --- inside
+
+    def _add_value(self, name: str, value: Any, place: int, n: int, rejected: Counter[str]) -> None:
+        """Insert a value that is no float of a known channel; the first one decides the kind."""
+        if not isinstance(name, str):
+            rejected["column whose name is no text"] += 1
+            return
+        number, text = _number(value), _text(value)
+        if number is None and text is None:
+            if not _is_missing(value):
+                rejected[f"unusable value of {name!r}"] += 1
+            return
+        if name in self._texts or (text is not None and name not in self._numbers):
+            if text is None:
+                rejected[f"a number where {name!r} has texts"] += 1
+            else:
+                self._texts.setdefault(name, [None] * n).insert(place, text)
+        elif number is None:
+            rejected[f"no number in {name!r}"] += 1
+        else:
+            self._numbers.setdefault(name, array("d", [nan]) * n).insert(place, number)
+
+    def _place_of(self, at: int, row: Mapping[str, Any], label: Any) -> int | None:
+        """Return where a row belongs that is not the latest, None if it is there already."""
+        low, high = bisect_left(self.times, at), bisect_right(self.times, at)
+        if low == high:
+            return low
+        names = sorted([*self._numbers, *self._texts])
+        new = [_ordered(value) for value in (*map(row.get, names), plain_label(label))]
+        there = [
+            [_ordered(value) for value in (*(self._at(name, i) for name in names), self.labels[i])]
+            for i in range(low, high)
+        ]
+        return None if new in there else low + bisect_left(there, new)
+
+    def _at(self, name: str, i: int) -> Any:
+        column = self._numbers.get(name)
+        return self._texts[name][i] if column is None else column[i]
+
+
+def plain_label(value: Any) -> Any:
+    """Return a label, None if there is none; the scalars of numpy become plain values."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    return None if _is_missing(plain) else plain
+
+
+def plain_values(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a row has of numbers, texts and booleans."""
+    values = ((name, value) for name, value in row.items() if isinstance(name, str))
+    found = {
+        name: v if (v := _text(value)) is not None else _number(value) for name, value in values
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not value) or _is_nan(value)
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and isnan(value)
+
+
+def _text(value: Any) -> str | bool | None:
+    """Return a categorical value, None if it is none."""
+    if isinstance(value, np.bool_):
+        return bool(value)
+    return value if isinstance(value, str | bool) and value != "" else None
+
+
+def _number(value: Any) -> float | None:
+    """Return a finite number, None if it is none."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if isfinite(number) else None
+
+
+def _ordered(value: Any) -> str:
+    """Return a text that orders the values that are kept, and is the same for equal ones."""
+    number, text = _number(value), _text(value)
+    return str(text) if text is not None else "" if number is None else repr(number)
