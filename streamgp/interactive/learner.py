@@ -246,7 +246,8 @@ def guess(model: SkepticalLearner, x: Features, *, alone: bool = False) -> Predi
     predicting: Any = model
     if _predicts_classes(type(model)):
         asked = "own_proba_one" if alone and _predicts_alone(type(model)) else "predict_proba_one"
-        proba: dict[Label, float] = getattr(predicting, asked)(x)
+        # Plain, whatever it is: it goes into a message.
+        proba: dict[Label, float] = dict(getattr(predicting, asked)(x))
         if not isfinite(sum(proba.values())):
             raise ArithmeticError(f"probabilities must be finite, got {proba!r:.200}")
         return PredictedTarget(max(proba, key=proba.__getitem__) if proba else None, proba)

@@ -32,6 +32,7 @@ from streamgp.common.annotator_error import ErrorRate
 from streamgp.common.budget_account import state_of
 from streamgp.common.uncertainty import most_probable
 from streamgp.query import criteria
+from streamgp.query.active_contract import UnpackableProbabilities
 from streamgp.query.example_store import ClassExampleStore
 from streamgp.query.registry import classes_for
 from streamgp.query.retrospective import Reservoir, ReservoirAsk, Review
@@ -205,8 +206,8 @@ class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
 
     Under River's `evaluate.progressive_val_score` it is an active learner: it learns only what it
     asks for, and a wrong label passed as `annotation` is challenged against the true one. Inside
-    `InteractiveLoop` it holds a conversation. `predict_proba_one` returns plain probabilities, so
-    River's metrics of probabilities need `interactive_val_score`, not `progressive_val_score`.
+    `InteractiveLoop` it holds a conversation. `predict_proba_one` returns probabilities, which
+    River's evaluators can unpack into the pair that they expect.
 
     The wrapper owns the scaling: numbers are standardised by the first `warm_up` events (asked
     about or not), or, if `model` is a pipeline, its transformers learn from those events, and
@@ -336,16 +337,23 @@ class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
         With a temporal filter that of the event observed last, if `x` are its features, and
         otherwise that of an event which would come next.
 
-        River's `evaluate.progressive_val_score` calls `predict_one` of an active learner, and needs
-        a metric of labels (`metrics.F1`). For a metric of probabilities such as `LogLoss`, which
-        River cannot unpack from this dictionary, use `streamgp.evaluate.interactive_val_score`.
+        River's evaluator unpacks what an active learner returns, `proba, ask = ...`. Where that is
+        done, and only there, the event is counted and asked about as by `predict_one`.
         """
+        return UnpackableProbabilities(self._proba_one(x), partial(self._proba_and_question, x))
+
+    def _proba_one(self, x: Features) -> dict[Label, float]:
         stream = self._stream
         if stream is None:
             return self.own_proba_one(x)
         if stream.is_present(x):
             return stream.filter.probabilities()
         return stream.filter.probabilities_of(self._taught.belief(x))
+
+    def _proba_and_question(self, x: Features) -> tuple[dict[Label, float], bool]:
+        """Probabilities of a new event, which is counted, and whether to ask for its label."""
+        believed, ask = self._meet(x)
+        return dict(criteria.probabilities(believed)), ask
 
     def own_proba_one(self, x: Features) -> dict[Label, float]:
         """Probability of each known class by the learner, without a temporal filter."""
@@ -394,12 +402,17 @@ class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
         The predicted label, None before the first one, and whether a label is asked for.
 
         """
+        believed, ask = self._meet(x)
+        return _predicted(believed), ask
+
+    def _meet(self, x: Features) -> tuple[Belief, bool]:
+        """Count a new event; return what is believed of it, and whether to ask for its label."""
         self.observe_one(x)
         belief = self._taught.belief(x)
         decision = self._decide(belief, event_id=None, now=None)
         self.note_query(decision, asked=decision.ask, now=self._n_events)
-        proba = None if self._stream is None else self._stream.filter.probabilities()
-        return _predicted(belief if proba is None else proba), decision.ask
+        believed = belief if self._stream is None else self._stream.filter.probabilities()
+        return believed, decision.ask
 
     # --- doubting and learning
 

@@ -1,0 +1,72 @@
+"""Class probabilities that River can also take as an active learner's pair.
+
+River's active classifiers return `(probabilities, ask)` from `predict_proba_one`, all other
+classifiers probabilities. What a skeptical classifier returns is the latter, and becomes the former
+where it is unpacked, which is all that River does with it.
+
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+from streamgp.base import Label
+
+_UNPACK = dis.opmap["UNPACK_SEQUENCE"]
+
+
+class UnpackableProbabilities(dict[Label, float]):
+    """Dictionary of class probabilities; `probabilities, ask = ...` unpacks it into a pair.
+
+    The pair is made when it is unpacked for the first time, by counting the event as
+    `SkepticalClassifier.predict_one` does, and is the same ever after. Whatever else is done with
+    the dictionary counts nothing, a loop over its classes included. Copies are plain dictionaries.
+
+    Parameters
+    ----------
+    proba
+        Probability of each class.
+    ask
+        Counts the event; returns its probabilities and whether a label is asked for.
+
+    Examples
+    --------
+    >>> proba = UnpackableProbabilities({"home": 0.8, "work": 0.2}, lambda: ({"home": 1.0}, True))
+    >>> list(proba), max(proba, key=proba.get)
+    (['home', 'work'], 'home')
+    >>> known, ask = proba
+    >>> known, ask
+    ({'home': 1.0}, True)
+
+    """
+
+    __slots__ = ("_ask", "_pair")
+
+    def __init__(
+        self, proba: dict[Label, float], ask: Callable[[], tuple[dict[Label, float], bool]]
+    ) -> None:
+        super().__init__(proba)
+        self._ask = ask
+        self._pair: tuple[dict[Label, float], bool] | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        if not _unpacks_a_pair(sys._getframe(1)):
+            return super().__iter__()
+        if self._pair is None:
+            self._pair = self._ask()
+        return iter(self._pair)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What asks holds the learner and the event: neither belongs into a copy or a pickle.
+        return dict, (dict(self),)
+
+
+def _unpacks_a_pair(frame: FrameType) -> bool:
+    """Whether the instruction that a frame executes is the assignment `a, b = ...`."""
+    # An iterator cannot tell it from a loop over two classes; the caller's instruction can.
+    code, at = frame.f_code.co_code, frame.f_lasti
+    return code[at] == _UNPACK and code[at + 1] == 2
