@@ -187,3 +187,17 @@ def test_name_from_the_command_line_is_held_to_the_same_rule(name: str) -> None:
 @pytest.mark.parametrize("name", ["a", "...", "A-1_b.c", "a" * 200])
 def test_name_of_the_right_letters_is_taken(name: str) -> None:
     check_name(name, where="--instance")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[page]\nunit = "m"', r"section \[page\] is for numbers"),
+        ("low = 1.0", r"page.low and page.high belong together; give both, or none"),
+        ("low = 2.0\nhigh = 1.0", r"page.low = 2.0 must be below page.high = 1.0"),
+    ],
+)
+def test_what_the_page_says_of_numbers_is_for_numbers(text: str, said: str) -> None:
+    head = "" if text.startswith("[page]") else 'target = "number"\n[page]\n'
+    with pytest.raises(ConfigError, match=said):
+        parse_worker(head + text, source="my.toml")

@@ -507,6 +507,28 @@ def test_number_is_answered_with_how_exact_it_is(scene: PageScene, look: Look) -
     assert [(one.y, one.std) for one in scene.answers()] == [(21.5, 0.5), (-3.0, None)]
 
 
+def test_number_has_its_unit_a_slider_and_what_the_budget_leaves(
+    scene: PageScene, look: Look
+) -> None:
+    (scene.directory / "w.toml").write_text(
+        f'broker = "file://{scene.directory}/topics"\ntarget = "number"\n[page]\nunit = "°C"\n'
+        'low = -10.0\nhigh = 40.0\n[budget]\nrule = "at_most"\nn = 30\n'
+    )
+    ask(scene, 2, key="number")
+    scene.start()
+    page = look()
+    expect(page.locator(".unit")).to_have_text("°C")
+    expect(page.locator(CARD)).to_contain_text("28 of 30 questions left")
+    slider = page.get_by_label("Value on a scale")
+    slider.focus()
+    page.keyboard.press("End")
+    expect(page.get_by_label("Value", exact=True)).to_have_value("40")
+    page.get_by_label("Value", exact=True).fill("-3")
+    expect(slider).to_have_js_property("value", "-3")
+    press(page, "Enter")
+    until(lambda: [one.y for one in scene.answers()] == [-3.0])
+
+
 def test_quiet_hours_are_kept(scene: PageScene, look: Look) -> None:
     ask(scene, 1)
     scene.start()

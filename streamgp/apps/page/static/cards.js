@@ -1,8 +1,8 @@
 /* The card in front: one class for each kind of question. Each makes its element and takes keys. */
 
-import { button, element, isTyping } from "./dom.js";
+import { button, drawn, element, isTyping } from "./dom.js";
 import { FEW, keysOf, labelNode, nearDuplicate, recentLabels, search, shownLabel, typedLabel } from "./labels.js";
-import { ago, dayOf, hasText, likelihood, number, parts, span, text, timeOfDay } from "./texts.js";
+import { ago, budgetShown, dayOf, hasText, likelihood, number, parts, span, text, timeOfDay } from "./texts.js";
 import { shownValue } from "./charts.js";
 
 const MOST_SHOWN = 400;
@@ -86,7 +86,7 @@ class View {
       this.question,
       card.supersedes ? element("p", { class: "again" }, text("card.again")) : null,
       this.reason,
-      this.limit(),
+      this.limits(),
       this.truth(),
     );
   }
@@ -98,13 +98,13 @@ class View {
     return element("p", { class: "truth" }, parts(`truth.${kind}`, { label: labelNode(truth) }));
   }
 
-  /** Say how long the question waits, where that is not long. */
-  limit() {
-    const { expires_at: at, supersedes } = this.card;
-    const left = at === null || at === undefined ? Infinity : at - Date.now() / 1000;
-    if (supersedes || left > 3600) return null;
-    const isUrgent = left < 120;
-    return element("p", { class: isUrgent ? "limit urgent" : "limit" }, text("card.waits", { span: span(left) }));
+  /** Say how long the question waits, where that is not long, and how many a budget leaves. */
+  limits() {
+    const { expires_at: at, supersedes, budget_left: budget } = this.card;
+    const left = at === null || at === undefined || supersedes ? Infinity : at - Date.now() / 1000;
+    const waits = left > 3600 ? null : element("span", { class: left < 120 ? "urgent" : null }, text("card.waits", { span: span(left) }));
+    const said = [waits, budget ? budgetShown(budget) : null].filter(Boolean);
+    return said.length === 0 ? null : element("p", { class: "limit" }, said.flatMap((one, i) => (i === 0 ? [one] : [" · ", one])));
   }
 
   asks() {
@@ -137,12 +137,22 @@ class View {
   commandButtons() {
     const { flag } = this.state;
     return [
-      button(text("decline"), { key: "d", class: "command", on: () => this.decline() }),
-      button(text("decline.because"), { key: "D", name: text("decline.why"), class: "command", on: () => this.askWhyNot() }),
+      this.declineButtons(),
       button(text("skip"), { key: "s", class: "command", on: () => this.desk.skip() }),
       button(text("flag"), { key: "f", class: "command", "aria-pressed": String(flag), on: () => this.askNote() }),
       ...this.undoButton(),
     ];
+  }
+
+  /** One button in two parts: not to know, and to say why. */
+  declineButtons() {
+    const arrow = drawn("svg", { viewBox: "0 0 24 24", class: "icon", "aria-hidden": "true" }, drawn("path", { d: "M7 10l5 5 5-5" }));
+    return element(
+      "span",
+      { class: "split" },
+      button(text("decline"), { key: "d", class: "command", on: () => this.decline() }),
+      button(arrow, { name: text("decline.why"), title: `${text("decline.why")} (D)`, class: "command", on: () => this.askWhyNot() }),
+    );
   }
 
   undoButton() {
@@ -590,7 +600,7 @@ class ChallengeView extends View {
     const others = element(
       "div",
       { class: "elsewise" },
-      button(text("another"), { class: "choice other", on: () => this.askAnother() }),
+      button(text(this.isOfNumbers ? "another.number" : "another"), { class: "choice other", on: () => this.askAnother() }),
       button(text("i_dont_know"), { class: "choice other", on: () => this.decline() }),
     );
     return [twoSides, others];

@@ -10,6 +10,13 @@ const COLOURS = 8;
 /** Return the class of the style sheet that colours a label, by its place in the stable order. */
 export const colourOf = (label, labels) => `colour-${Math.max(0, labels.indexOf(label)) % COLOURS}`;
 
+/**
+ * Return the labels in the order in which they have colours.
+ *
+ * All of them where there are colours enough; else those that are shown, so that few are alike.
+ */
+export const paletteOf = (labels, shown) => (labels.length <= COLOURS ? labels : [...new Set(shown)]);
+
 const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
 
 function box(width, height, properties, ...children) {
@@ -166,24 +173,40 @@ function scaleBar(scale) {
 const metresShown = (metres) =>
   metres >= 1000 ? `${number(metres / 1000, 2)}\u202fkm` : `${number(metres, 2)}\u202fm`;
 
-/** Draw a day: what was answered at which time, and the moment in question. */
-export function dayBand(moments, at, labels) {
-  const start = midnight(at);
-  const x = (moment) => `${Math.min(100, Math.max(0, (100 * (moment - start)) / 86400))}%`;
-  const anchors = { 0: "start", 24: "end" };
+/** Draw hours of a day: what was answered at which time, and the moment in question. */
+export function dayBand(moments, at, labels, hours) {
+  const day = midnight(at);
+  const length = 3600 * hours;
+  // The moment in the middle, but never beyond the day.
+  const start = day + Math.min(86400 - length, Math.max(0, at - day - length / 2));
+  const x = (moment) => `${Math.min(100, Math.max(0, (100 * (moment - start)) / length))}%`;
+  const marks = hourMarks(start, length, day);
   return drawn(
     "svg",
     { class: "day-band", role: "img", "aria-label": text("day.spoken", { n: moments.length, time: timeOfDay(at) }) },
     drawn("rect", { class: "band", x: 0, y: 8, width: "100%", height: 20, rx: 6 }),
-    moments.map((moment) =>
-      tick(moment.label, labels, { x: x(moment.at), y: 9, height: 18, words: timeOfDay(moment.at) }),
-    ),
+    moments
+      .filter((moment) => moment.at >= start && moment.at <= start + length)
+      .map((moment) =>
+        tick(moment.label, labels, { x: x(moment.at), y: 9, height: 18, words: timeOfDay(moment.at) }),
+      ),
     drawn("svg", { x: x(at), class: "now" }, drawn("path", { d: "M-5 0h10l-4 6v24h-2V6z" })),
-    [0, 6, 12, 18, 24].map((hour) =>
-      drawn("text", { x: `${(100 * hour) / 24}%`, y: 44, "text-anchor": anchors[hour] ?? "middle" }, String(hour)),
-    ),
+    marks.map((mark) => {
+      const share = (mark - start) / length;
+      const anchor = share < 0.04 ? "start" : share > 0.96 ? "end" : "middle";
+      return drawn("text", { x: `${100 * share}%`, y: 44, "text-anchor": anchor }, hourShown(mark, day, hours));
+    }),
   );
 }
+
+/** Return round times within a span: every six hours of a day, every hour or every ten minutes. */
+function hourMarks(start, length, day) {
+  const step = { 86400: 21600, 21600: 3600 }[length] ?? 900;
+  const first = day + Math.ceil((start - day) / step - 1e-9) * step;
+  return Array.from({ length: Math.floor((start + length - first) / step + 1e-9) + 1 }, (_, i) => first + i * step);
+}
+
+const hourShown = (mark, day, hours) => (hours > 1 ? String(Math.round((mark - day) / 3600)) : timeOfDay(mark));
 
 /** Draw how the share of right predictions has grown. */
 export function accuracyCurve(points) {

@@ -1,6 +1,6 @@
 /* What stands beside the card: what happened, earlier examples, the last answers, progress. */
 
-import { accuracyCurve, averagesOf, colourOf, dayBand, featureBar, legend, lineChart, shownValue, track } from "./charts.js";
+import { accuracyCurve, averagesOf, colourOf, dayBand, featureBar, legend, lineChart, paletteOf, shownValue, track } from "./charts.js";
 import { button, element, nameNode } from "./dom.js";
 import { labelNode } from "./labels.js";
 import { ago, count, hasText, number, parts, percent, span, text, timeOfDay } from "./texts.js";
@@ -33,18 +33,21 @@ function features(card) {
   const averaged = averagesOf(all[0]).map(([label]) => label);
   const labels = card.labels?.length > 0 ? card.labels : averaged;
   const classes = telling(all[0], labels);
-  const rows = element("ul", { class: "features" }, all.slice(0, FEATURES).map((one) => featureRow(one, classes, labels)));
-  const left = all.slice(FEATURES);
+  const colours = paletteOf(labels, classes);
+  // A button in the place of one or two rows would save nothing.
+  const first = all.length <= FEATURES + 2 ? all.length : FEATURES;
+  const rows = element("ul", { class: "features" }, all.slice(0, first).map((one) => featureRow(one, classes, colours)));
+  const left = all.slice(first);
   const more = button(text("features.more", { n: left.length }), {
-    class: "quiet",
+    class: "quiet more",
     on: () => {
-      const first = left.map((one) => rows.appendChild(featureRow(one, classes, labels)))[0];
-      first.tabIndex = -1;
-      first.focus();
+      const [shown] = left.map((one) => rows.appendChild(featureRow(one, classes, colours)));
+      shown.tabIndex = -1;
+      shown.focus();
       more.remove();
     },
   });
-  return panel("features", classes.length > 0 ? legend(classes, labels) : null, rows, left.length > 0 ? more : null);
+  return panel("features", classes.length > 0 ? legend(classes, colours) : null, rows, left.length > 0 ? more : null);
 }
 
 /** Return the classes whose averages are shown: those nearest to the event in its first feature. */
@@ -89,6 +92,15 @@ function around(card) {
   return panel("day", list, element("div", { class: "day-place" }));
 }
 
+// Hours that the band may show, around the event.
+const SPANS = [24, 6, 1];
+
+/** Return the hours to begin with: the fewest in which most of the day's answers lie. */
+function zoomOf(moments, at) {
+  const within = (hours) => moments.filter((one) => Math.abs(one.at - at) <= 1800 * hours).length;
+  return [...SPANS].reverse().find((hours) => within(hours) >= Math.min(moments.length, MOMENTS)) ?? SPANS[0];
+}
+
 /** Fill the day of a card in; nothing is shown of a day without answers. */
 export function fillDay(place, moments, card) {
   const at = card.occurred_at ?? card.asked_at;
@@ -96,16 +108,24 @@ export function fillDay(place, moments, card) {
     if (place.previousElementSibling?.matches("dl") !== true) place.closest(".panel")?.remove();
     return;
   }
-  const labels = card.labels ?? [];
-  const sorted = [...moments].sort((one, other) => one.at - other.at);
-  const near = sorted.slice(-MOMENTS).reverse();
+  const nearest = [...moments].sort((one, other) => Math.abs(one.at - at) - Math.abs(other.at - at));
+  const near = nearest.slice(0, MOMENTS).sort((one, other) => one.at - other.at);
+  const colours = paletteOf(card.labels ?? [], nearest.map((one) => one.label));
+  const band = element("div", { class: "day-zoom" });
+  const show = (hours) => {
+    const spans = element("div", { class: "spans", role: "group", "aria-label": text("day.zoom") }, SPANS.map((one) =>
+      button(text("span.h", { n: one }), { class: "quiet", "aria-pressed": String(one === hours), on: () => (show(one), band.querySelector("[aria-pressed=true]").focus()) }),
+    ));
+    band.replaceChildren(dayBand(moments, at, colours, hours), spans);
+  };
+  show(zoomOf(moments, at));
   place.replaceChildren(
-    dayBand(moments, at, labels),
+    band,
     element(
       "details",
       { class: "diary" },
       element("summary", {}, text("day.list", { n: moments.length })),
-      element("ol", {}, near.map((one) => element("li", {}, element("span", { class: "quiet" }, timeOfDay(one.at)), " ", element("span", { class: `dot ${colourOf(one.label, labels)}` }), labelNode(one.label)))),
+      element("ol", {}, near.map((one) => element("li", {}, element("span", { class: "quiet" }, timeOfDay(one.at)), " ", element("span", { class: `dot ${colourOf(one.label, colours)}` }), labelNode(one.label)))),
     ),
   );
 }
@@ -263,7 +283,7 @@ export function progressPanel(desk) {
     ["today", known(progress.today, count)],
     ["pace", known(progress.seconds_per_question, span)],
     ["challenges", (progress.kept ?? 0) + (progress.changed ?? 0) > 0 ? `${count(progress.kept ?? 0)} / ${count(progress.changed ?? 0)}` : null],
-    ["budget", known(progress.budget_left, count)],
+    ["budget", progress.budget_left ? `${count(progress.budget_left.left)} / ${count(progress.budget_left.of)}` : null],
   ].filter(([, value]) => value !== null);
   if (tiles.length === 0) return null;
   return panel(

@@ -86,6 +86,12 @@ export function span(seconds) {
   return text("span.d", { n: Math.round(whole / 86400) });
 }
 
+/** Write how many questions a budget leaves. */
+export function budgetShown({ left, of, span_s: within }) {
+  const name = within === null || within === undefined ? "budget.left" : "budget.left.within";
+  return text(name, { n: left, of, span: span(within ?? 0) });
+}
+
 /** Write how long ago a moment was. */
 export function ago(at, now = Date.now() / 1000) {
   return now - at < 2 ? text("just_now") : text("ago", { span: span(now - at) });
