@@ -103,6 +103,7 @@ SECTIONS = {
     "[temporal]": settings.Temporal,
     "[annotator]": settings.Annotator,
     "[log]": settings.Log,
+    "[windows]": settings.Windows,
     "[loop]": settings.Loop,
     "[broker]": settings.Broker,
     "[broker.security]": settings.Security,
@@ -123,7 +124,9 @@ def default_of(field: inspect.Field) -> str:
         return shown(default.rule())
     if default == "none":
         return default
-    return "[]" if field.default == () else shown(field.default)
+    if isinstance(field.default, tuple):
+        return f"[{', '.join(map(shown, field.default))}]"
+    return shown(field.default)
 
 
 @pytest.mark.parametrize("heading", SECTIONS)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from itertools import chain, islice
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from connectors.broker import Received, Sink, Source
 from connectors.tables.columns import Roles, RowReader
@@ -24,6 +24,9 @@ from streamgp.interactive.messages import (
     Request,
     answer_of,
 )
+
+if TYPE_CHECKING:
+    from streamgp.interactive.event_windows import EventWindows
 
 N_FIRST = 100
 BATCH = 256
@@ -184,6 +187,72 @@ class LogSource:
 
 def _say_nothing(note: str) -> None:
     pass
+
+
+class WindowedLog:
+    """Events of the windows of a log's rows, as their rows close them.
+
+    Rows that cannot be read come as they are, as `Rejected`.
+
+    Parameters
+    ----------
+    log
+        The rows.
+    windows
+        Makes events of them.
+    notes
+        Called at the end with a line about rows that could not be used.
+
+    """
+
+    def __init__(self, log: LogSource, windows: EventWindows, notes: Callable[[str], None]) -> None:
+        self._log = log
+        self._windows = windows
+        self._notes = notes
+
+    def poll(self, timeout_s: float = 0.0) -> list[Received]:
+        """Return the next windows; there may be none among the next rows.
+
+        Raises
+        ------
+        TableError
+            If the file is damaged further on.
+
+        """
+        received: list[Received] = []
+        for one in self._log.poll(timeout_s):
+            if isinstance(one.message, Event):
+                received += map(_received, self._windows.take(one.message, now=0.0))
+            else:
+                received.append(one)
+        if self._log.exhausted:
+            received += map(_received, self._windows.flush())
+            unused = self._windows.new_rejected()
+            if unused:
+                told = ", ".join(f"{reason}: {n}" for reason, n in unused.items())
+                self._notes(f"not used of {self._windows.n_rows} rows: {told}")
+        return received
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether every row was polled."""
+        return self._log.exhausted
+
+    @property
+    def progress(self) -> float:
+        """Share of the file that has been read, from 0 to 1."""
+        return self._log.progress
+
+    def commit(self) -> None:
+        """Do nothing: a file can always be read again from the start."""
+
+    def close(self) -> None:
+        """Close the file."""
+        self._log.close()
+
+
+def _received(event: Event) -> Received:
+    return Received(message=event, at=event.occurred_at)
 
 
 # --- A log with an annotator in it, so that a recorded log can be replayed as if it were live.

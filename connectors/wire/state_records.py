@@ -10,8 +10,10 @@ told below.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import isfinite
 from typing import Any, Literal, TypeAlias
+from urllib.parse import quote, unquote
 
 import msgspec
 
@@ -26,6 +28,10 @@ CONFIGURATION = "configuration"
 """Name of the one record of a partition that says which configuration works on it, and who."""
 EARLY = "early/"
 """Begins the name of an answer that waits for its event; where it lies follows."""
+WINDOWS = "windows/"
+"""Begins the name of a part of the open windows of a key; the key follows, then the part."""
+APART = (EARLY, WINDOWS)
+"""Begin the names of what is no part of a loop's state."""
 ERASED_BY = "erased-by"
 """Header of a null on `consensus` that a worker has written; any other one asks for something."""
 PIECES = "/piece/"
@@ -68,6 +74,24 @@ def consensus_key(entity: str, event_id: str, revision: int) -> bytes:
 
     """
     return _joined(entity, event_id, str(revision))
+
+
+def window_name(key: str | None, part: str) -> str:
+    """Return the name of the record that holds a part of the open windows of a key.
+
+    Examples
+    --------
+    >>> window_name("a/b", "head"), window_part("windows/a%2Fb/head"), window_part("windows//17")
+    ('windows/a%2Fb/head', ('a/b', 'head'), (None, '17'))
+
+    """
+    return f"{WINDOWS}{quote(key or '', safe='')}/{part}"
+
+
+def window_part(name: str) -> tuple[str | None, str]:
+    """Return the key and the part that a name stands for; the inverse of `window_name`."""
+    key, _, part = name.removeprefix(WINDOWS).rpartition("/")
+    return unquote(key) or None, part
 
 
 def split_key(key: bytes) -> tuple[str, ...]:
@@ -291,6 +315,7 @@ class History:
     # _partition  the one of the first record
     # _parts      of each entity the parts by name; a value of None is kept, it must be merged
     # _early      of each entity the answers that wait for their event, likewise
+    # _windows    of each entity the parts of open windows, likewise
     # _lines      of each entity the lines by record key; nulls are not kept
     # _nulls      of each entity the offsets of nulls that no worker has written
     # _strays     by key the offset of a record of state without an owner, if it is the last
@@ -300,6 +325,7 @@ class History:
         self._partition: int | None = None
         self._parts: dict[str, dict[str, _Kept]] = {}
         self._early: dict[str, dict[str, _Kept]] = {}
+        self._windows: dict[str, dict[str, _Kept]] = {}
         self._lines: dict[str, dict[bytes, _Kept]] = {}
         self._nulls: dict[str, list[int]] = {}
         self._strays: dict[bytes | None, int] = {}
@@ -326,7 +352,9 @@ class History:
         kept = record.offset, record.value
         match record.topic, parts_of(record.key):
             case "state", (entity, name):
-                parts = self._early if name.startswith(EARLY) else self._parts
+                parts = self._parts
+                if name.startswith(APART):
+                    parts = self._early if name.startswith(EARLY) else self._windows
                 parts.setdefault(entity, {})[name] = kept
             case "state", _:
                 self._take_stray(record)
@@ -379,9 +407,10 @@ class History:
             If a record cannot be read.
 
         """
+        named = self._named(entity)
         return {
-            name: self._whole(entity, name, kept)
-            for name, kept in self._named(entity).items()
+            name: self._whole(entity, name, kept, named)
+            for name, kept in named.items()
             if PIECES not in name
         }
 
@@ -400,9 +429,26 @@ class History:
             for name, kept in parts.items()
         ]
 
+    def windows(self) -> list[tuple[str | None, str, Any | None]]:
+        """Return key, part and value of the open windows; None: gone.
+
+        Raises
+        ------
+        HistoryError
+            If a record cannot be read.
+
+        """
+        return [
+            (*window_part(name), self._whole(entity, name, kept, parts))
+            for entity, parts in self._windows.items()
+            for name, kept in parts.items()
+            if PIECES not in name
+        ]
+
     def names(self, entity: str) -> list[str]:
-        """Return the names of all records about an entity's state, pieces and answers included."""
-        return [*self._named(entity), *self._early.get(entity, ())]
+        """Return the names of all records about an entity: pieces, answers, windows as well."""
+        aside = (self._early.get(entity, ()), self._windows.get(entity, ()))
+        return [*self._named(entity), *aside[0], *aside[1]]
 
     def lines(self, entity: str) -> list[LabelledExample]:
         """Return the lines of the consensus log, in the order of learning.
@@ -457,11 +503,10 @@ class History:
             return parts
         return {name: kept for name, kept in parts.items() if name != CONFIGURATION}
 
-    def _whole(self, entity: str, name: str, kept: _Kept) -> Any | None:
+    def _whole(self, entity: str, name: str, kept: _Kept, named: Mapping[str, _Kept]) -> Any | None:
         value = self._value(entity, name, kept)
         if not (isinstance(value, dict) and value.keys() == {CUT}):
             return value
-        named = self._named(entity)
         names = [f"{name}{PIECES}{n}" for n in range(value[CUT])]
         texts = [str(self._value(entity, one, named[one])) for one in names if one in named]
         if len(texts) != len(names):

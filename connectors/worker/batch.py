@@ -147,6 +147,11 @@ class Results:
         write = self._outbox.message
         return [None if isinstance(m, Rejected) else write(m, number) for m in messages]
 
+    def count_row(self) -> None:
+        """Count a raw row; what is wrong with it is told by the windows."""
+        self.counts["rows"] += 1
+        self.verdicts.append(False)
+
     def bury(self, rejected: Rejected, cause: Record | None, number: int) -> None:
         """Write a dead letter."""
         self.counts["dead_letters"] += 1
@@ -292,7 +297,8 @@ class TakingBack:
         entity, loops = self._loops.entity(what.key), partition.loops
         is_known = loops.knows(what.key)
         if what.event_id is None:
-            if partition.early.forget(entity) or is_known:
+            has_rows = partition.windows is not None and partition.windows.forget(what.key)
+            if partition.early.forget(entity) or is_known or has_rows:
                 return self._forget(partition, what.key)
             # A repeated deletion leaves no new record.
             return [] if self._history(partition.number).names(entity) else None
@@ -372,6 +378,8 @@ class Batch:
         Partitions whose loops have changed.
     labels
         Labels beyond ASCII that came with events and answers, and in which record.
+    unused
+        What of raw rows could not be used: counts by reason.
 
     """
 
@@ -394,6 +402,7 @@ class Batch:
         self._nulls = TakingBack(loops, self._results, scan, now)
         self.touched: set[int] = set()
         self.labels: list[tuple[Record, str]] = []
+        self.unused: Counter[str] = Counter()
 
     @property
     def counts(self) -> Counter[str]:
@@ -421,13 +430,18 @@ class Batch:
         Parameters
         ----------
         events_come
-            Says whether events of a partition wait to be read: then no answer has waited in vain.
+            Says whether events of a partition wait to be read: then no answer has waited in vain,
+            and no key has fallen silent.
 
         """
         for number, partition in self._partitions.items():
             self._results.take(partition, partition.loops.on_time(self._now), None)
             if partition.early.is_overdue(self._now) and not events_come(number):
                 self._give_up(partition, partition.early.take_overdue(self._now))
+            windows = partition.windows
+            if windows is not None and windows.is_due(self._now) and not events_come(number):
+                for window in windows.on_time(self._now):
+                    self._take_event(partition, window)
 
     def take(self, record: Record) -> None:
         """Hand one record over.
@@ -449,13 +463,12 @@ class Batch:
             self.labels.append((record, y))
         loops = partition.loops
         match said:
+            case Event() as event if partition.windows is not None:
+                self._results.count_row()
+                for window in partition.windows.take(event, self._now):
+                    self._take_event(partition, window)
             case Event() as event:
-                messages = loops.on_event(
-                    event, event.occurred_at, written_at=self._now, is_checked=True
-                )
-                self._results.take(partition, messages, record, said)
-                if partition.early and loops.knows(event.key, event.event_id):
-                    self._take_early(partition, event)
+                self._take_event(partition, event, record)
             case Answer() as answer:
                 messages = loops.on_answer(
                     answer, answer.answered_at, written_at=self._now, is_checked=True
@@ -479,10 +492,14 @@ class Batch:
         for number, partition in self._partitions.items():
             changed = partition.loops.changes()
             early = partition.early.changes()
-            if changed or early:
+            rows = []
+            if partition.windows is not None:
+                rows = partition.windows.changes()
+                self.unused.update(partition.windows.new_rejected())
+            if changed or early or rows:
                 self.touched.add(number)
             is_heeded = number in self._nulls.heeded_in
-            if not partition.is_signed and (changed or early or is_heeded):
+            if not partition.is_signed and (changed or early or rows or is_heeded):
                 value = signature(self._loops.configuration, self._group)
                 self._results.keep("", {CONFIGURATION: value}, number)
                 partition.note_signed(value)
@@ -492,9 +509,20 @@ class Batch:
                 self._results.keep(self._loops.entity(key), parts, number)
             for entity, name, answer in early:
                 self._results.keep(entity, {name: answer}, number)
+            for owner, part, content in rows:
+                name = state_records.window_name(owner, part)
+                self._results.keep(self._loops.entity(owner), {name: content}, number)
         self.touched |= self.forgotten_in
         self.counts["written"] = len(self._results.out)
         return self._results.out
+
+    def _take_event(self, partition: Partition, event: Event, record: Record | None = None) -> None:
+        """Hand an event over; one of a window has no record of its own."""
+        loops = partition.loops
+        messages = loops.on_event(event, event.occurred_at, written_at=self._now, is_checked=True)
+        self._results.take(partition, messages, record, event)
+        if partition.early and loops.knows(event.key, event.event_id):
+            self._take_early(partition, event)
 
     # --- answers that come before their event
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from connectors.topics import Record
-from connectors.worker.settings import source_of
+from connectors.worker.settings import WINDOWS, source_of
 from streamgp import __version__
 from streamgp.common.environment import differences, differences_text, environment
 
@@ -134,16 +134,17 @@ def check_signed(
             f"partition {partition} is that of the group {other!r}, here it is {group!r}, and two "
             f"would ruin each other's learners; use the group name {other!r}, or other topics"
         )
-    differing = [name for name in ours if theirs.get(name) != ours[name]]
+    names = dict.fromkeys([*ours, WINDOWS])  # there may be windows on one side only
+    differing = [name for name in names if theirs.get(name) != ours.get(name)]
     if differing:
         there = ", ".join(f"{name} {theirs.get(name)!s:.16}" for name in differing)
-        here = ", ".join(f"{name} {ours[name]}" for name in differing)
+        here = ", ".join(f"{name} {ours.get(name)}" for name in differing)
         raise ChangedConfigurationError(
             f"partition {partition} was worked on with another configuration ({there}; here "
             f"{here}); go back to it, or "
             + (
                 "use other topics"
-                if "keyed" in differing
+                if {"keyed", WINDOWS} & set(differing)
                 else "take the new one over with `streamgp rebuild`"
             )
         )

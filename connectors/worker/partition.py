@@ -222,6 +222,8 @@ class Partition:
         The loops.
     early
         The answers that wait for their event.
+    windows
+        The raw rows in open windows; None where events come as they are.
     revisions
         Which lines of the consensus log are in force.
     starts
@@ -353,6 +355,8 @@ class Partition:
             "early": self.early.state(),
             "revisions": self.revisions.state(),
         }
+        if self.windows is not None:
+            body["windows"] = self.windows.state()
         data = Snapshot(
             kind=_KIND,
             fingerprint=self._fingerprint(),
@@ -385,6 +389,8 @@ class Partition:
     def _know_nothing(self) -> None:
         self.loops: KeyedLoops = self._settings.new(self._files.shelf)
         self.early = EarlyAnswers(self.number, keyed=self._settings.keyed)
+        prototype = self._settings.windows
+        self.windows = None if prototype is None else prototype.clone()
         self.revisions = Revisions()
         self.starts: dict[TopicName, int] = {}
         self.n_forgotten = self.n_heeded = self._restored_to = 0
@@ -407,6 +413,8 @@ class Partition:
                 raise SnapshotError(f"snapshot was taken with other times: {body['spans']}")
             self.loops = self._settings.restored(snapshot.blobs[0], self._files.shelf)
             self.early.take_over(body["early"])
+            if self.windows is not None:
+                self.windows.take_over(body["windows"])
             self.revisions.load_state(body["revisions"])
             self.starts = {topic: int(body["starts"][topic]) for topic in body["starts"]}
             self.n_forgotten = int(body["n_forgotten"])
@@ -458,6 +466,8 @@ class Partition:
         if not self.starts and (lost := losses.error()) is not None:
             raise lost
         self.early.take_over(history.early())
+        if self.windows is not None:
+            self.windows.take_over(history.windows())
         self._restored_to = max(history.ends.get("consensus", 0), self.starts.get("consensus", 0))
 
     def _fingerprint(self) -> str:

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from streamgp.base import Budget
 from streamgp.interactive.keyed import KeyedLoops
 from streamgp.interactive.loop_cache import LoopStore
 from streamgp.interactive.shared_budget import configured
 
+if TYPE_CHECKING:
+    from streamgp.interactive.event_windows import EventWindows
+
+WINDOWS = "windows"
+"""Names the windows of raw rows in the record `configuration`."""
 WINDOW = 1000
 """Number of inputs of which not too many may be unusable."""
 
@@ -100,6 +105,8 @@ class LoopSettings:
         One loop for each key, or one for all.
     expires_after_s, answer_horizon_s, max_keys, total_budget
         As in `streamgp.interactive.KeyedLoops`; the budget is for each partition.
+    windows
+        Makes events of raw rows; cloned for each partition. None: events come as they are.
 
     """
 
@@ -109,6 +116,7 @@ class LoopSettings:
     answer_horizon_s: float | None = None
     max_keys: int | None = None
     total_budget: Budget | None = None
+    windows: EventWindows | None = None
 
     def __post_init__(self) -> None:
         if self.total_budget is not None and not self.keyed:
@@ -125,7 +133,8 @@ class LoopSettings:
     @property
     def configuration(self) -> dict[str, Any]:
         """Record `configuration` of the topic `state`, which the topics must agree with."""
-        return {"fingerprint": configured(self.model, self.total_budget), "keyed": self.keyed}
+        found = {"fingerprint": configured(self.model, self.total_budget), "keyed": self.keyed}
+        return found if self.windows is None else {**found, WINDOWS: self.windows.fingerprint()}
 
     def entity(self, key: str | None) -> str:
         """Return the entity of a key's state: the empty one where one loop serves all keys."""

@@ -255,6 +255,10 @@ class Session:
         if outgoing or batch.verdicts:  # not where its own labelled examples came back
             self._report(batch.counts, records, start, worked)
         self._tell_failures(batch.failures)
+        if batch.unused:
+            self._journal.warning(
+                "rows-unused", of=batch.counts["rows"], reasons=dict(batch.unused)
+            )
         for number in batch.forgotten_in:  # it must not wait in an old snapshot
             self._saver.save_at_once(number)
         self._warn_of_hidden(batch.labels)

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
-from connectors.tables.log_source import LogSource
+from connectors.tables.log_source import LogSource, WindowedLog
 from streamgp.apps.console import tell
+from streamgp.config.build import build_windows
 from streamgp.config.settings import Config
 
 N_REASONS_SHOWN = 5
@@ -43,9 +44,28 @@ class Notes:
             tell(f"note: {line}")
 
 
-def open_log(path: Path, config: Config, notes: Notes) -> LogSource:
-    """Open the log that a configuration describes."""
+def open_log(path: Path, config: Config, notes: Notes) -> LogSource | WindowedLog:
+    """Open the log that a configuration describes: its rows, or the windows of them."""
+    windows = build_windows(config, label="truth")
+    rows = open_rows(path, config, notes)
+    return rows if windows is None else WindowedLog(rows, windows, notes)
+
+
+def open_rows(path: Path, config: Config, notes: Notes) -> LogSource:
+    """Open the log that a configuration describes, row by row.
+
+    Raises
+    ------
+    click.ClickException
+        If it cannot be read, or there are windows and no column tells the time.
+
+    """
     columns = config.log
+    if config.windows is not None and columns.time is None:
+        raise click.ClickException(
+            "windows need the time of rows: name its column with --time COLUMN, or time in section "
+            "[log] of the configuration file"
+        )
     try:
         return LogSource(
             path,

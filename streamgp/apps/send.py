@@ -31,7 +31,7 @@ from streamgp.apps.console import (
     tell,
 )
 from streamgp.apps.deployment.deployment import visit
-from streamgp.apps.recorded_logs import N_REASONS_SHOWN, Notes, name_of, open_log, prefixes
+from streamgp.apps.recorded_logs import N_REASONS_SHOWN, Notes, name_of, open_rows, prefixes
 from streamgp.config.load import with_options
 from streamgp.config.settings import Config, WorkerConfig, replay_part
 from streamgp.config.validation import ConfigError
@@ -271,12 +271,14 @@ def send_logs(
         raise click.UsageError(f"--prefix must be printable, got {prefix!r}")
     heads = [(prefix or "") + head for head in prefixes(logs)]
     with visit(config_file, broker) as deployment, ExitStack() as stack:
+        if deployment.config.windows is not None:  # they are made of the times of the log
+            pace = replace(pace, keep_times=True)
         config = _columns(deployment.config, columns, pace, unlabelled=unlabelled)
         limit = config.log.limit if limit is None else limit
         config = changed(config, log=changed(config.log, limit=None))
         notes = Notes()
         # All of them before anything is sent: what is wrong with the last is said now.
-        sources = [stack.enter_context(closing(open_log(path, config, notes))) for path in logs]
+        sources = [stack.enter_context(closing(open_rows(path, config, notes))) for path in logs]
         # Where every key has a learner, a log that names no keys is that of one: its own name.
         is_one = deployment.config.worker.keyed and config.log.key is None
         keys = [name_of(path) if is_one else None for path in logs]
@@ -341,7 +343,7 @@ def _columns(
         (
             found.log.time if pace.speed is not None or pace.keep_times else "",
             "time",
-            "the column that holds the time, which --speed and --keep-times need",
+            "the column that holds the time, which --speed, --keep-times and windows need",
         ),
     ):
         if column is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 
@@ -32,6 +32,7 @@ from streamgp.simulation import (
 if TYPE_CHECKING:
     from river.base import Classifier, Regressor
 
+    from streamgp.interactive.event_windows import EventWindows
     from streamgp.query.skeptical_classifier import SkepticalClassifier
     from streamgp.query.skeptical_regressor import SkepticalRegressor
 
@@ -291,6 +292,48 @@ def build_loop(
         shelf=shelf,
         total_budget=total,
     )
+
+
+def build_windows(
+    config: settings.Config,
+    *,
+    label: Literal["y", "truth"],
+    source: str = "configuration",
+    keep_changes: bool = False,
+) -> EventWindows | None:
+    """Build what makes events of raw rows; None where the configuration has no windows.
+
+    Parameters
+    ----------
+    config
+        What to build.
+    label
+        Which field of the rows the label of a window is made of.
+    source
+        Where the configuration came from, named in front of error messages.
+    keep_changes
+        As in `EventWindows`.
+
+    Raises
+    ------
+    ConfigError
+        If a feature is unknown, or a setting does not fit the others.
+
+    """
+    section = config.windows
+    if section is None:
+        return None
+    from streamgp.interactive.event_windows import EventWindows
+
+    options: dict[str, Any] = msgspec.structs.asdict(section)
+    where = f"{source}: windows.features"
+    options["features"] = [
+        find(name, f'{where} = "{name}"') if ":" in name else name for name in section.features
+    ]
+    try:
+        return EventWindows(label=label, keep_changes=keep_changes, **options)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{source}: windows: {error}") from None
 
 
 def build_annotator(config: settings.Config) -> SimulatedAnnotator | AnnotatorPanel:

@@ -181,6 +181,9 @@ def parse_worker(text: str, *, source: str) -> WorkerConfig:
             f"{source}: broker = {shown(data['broker'])} is not allowed, expected an address, as "
             'in "kafka://host:9092"'
         )
+    windows = data.get("windows")
+    if isinstance(windows, dict) and isinstance(windows.get("features"), str):
+        windows["features"] = [windows["features"]]
     config = convert(data, WorkerConfig, source=source)
     consistent(config, source=source)
     check_worker(config, source=source)
@@ -406,6 +409,8 @@ def _check_numbers(config: Config, source: str) -> None:
     for name in ("window", "drift"):
         if getattr(config.learner, name):
             raise ConfigError(f"{source}: learner.{name} {where}: it is for labels")
+    if config.windows is not None:
+        raise ConfigError(f"{source}: windows {where}: that of a window is the most frequent one")
     if config.temporal.enabled:
         raise ConfigError(f"{source}: temporal.enabled {where}: it is for labels")
     for path, annotator in _annotators(config):

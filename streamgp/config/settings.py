@@ -100,6 +100,23 @@ class Log(Section, frozen=True, kw_only=True):
     limit: Count | None = None
 
 
+class Windows(Section, frozen=True, kw_only=True):
+    """Windows over raw rows, see `streamgp.windows.Windows`; each of them is an event."""
+
+    length_s: Seconds
+    hop_s: Seconds | None = None
+    features: tuple[Text, ...] = ("basic",)
+    vectors: tuple[tuple[Text, ...], ...] = ()
+    gps: tuple[Text, ...] | None = None
+    grace_s: NonNegative = 0.0
+    min_rows: Count = 1
+    max_rows: Count = 100_000
+    min_purity: Share = 0.0
+    idle_s: NonNegative = 60.0
+    excerpt: bool = True
+    zone: Text = "UTC"
+
+
 class Loop(Section, frozen=True, kw_only=True):
     """Expiry of requests, answer horizon of events, number of keys in memory."""
 
@@ -126,6 +143,7 @@ class Config(Section, frozen=True, kw_only=True):
     annotator: Annotator = Annotator()
     annotators: dict[Text, Annotator] = msgspec.field(default_factory=dict)
     log: Log = Log()
+    windows: Windows | None = None
     loop: Loop = Loop()
 
 

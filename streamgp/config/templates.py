@@ -163,6 +163,34 @@ ignore = []
 
 """
 
+_WINDOWS = """\
+# For raw rows of sensors, many a second: each window of time becomes one event, with the features
+# of its rows. Rows need a time.
+#[windows]
+# Seconds from the start of a window to its end, and between the starts of two (without it, windows
+# do not overlap).
+#length_s = 5.0
+#hop_s = 2.5
+# Names of sets ("basic", "activity", "gps", "calendar") and of features, or "module:name" for a
+# function of your own. Channels that are components of a vector; columns of latitude and longitude.
+#features = ["activity"]
+#vectors = [["ax", "ay", "az"]]
+#gps = ["lat", "lon"]
+# Seconds for which a window waits for rows out of order; windows with fewer rows are left out; rows
+# of one key that are kept at most.
+#grace_s = 0.0
+#min_rows = 1
+#max_rows = 100000
+# A window has the label of most of its rows, if it is that of at least this share of them.
+#min_purity = 0.0
+# In a worker: seconds without a row after which the clock closes the windows of a key.
+#idle_s = 60.0
+# Whether questions show the raw signals; time zone of the calendar features.
+#excerpt = true
+#zone = "UTC"
+
+"""
+
 _REPLAY_LOOP = """\
 [loop]
 # Seconds of the log's time after which an unanswered request ends.
@@ -261,7 +289,7 @@ answer_horizon_s = 86400.0
 #max_keys = 10000
 """
 
-_REPLAY = _REPLAY_HEAD + _TOP + _RULES + _ANNOTATOR + _LOG + _REPLAY_LOOP
+_REPLAY = _REPLAY_HEAD + _TOP + _RULES + _ANNOTATOR + _LOG + _WINDOWS + _REPLAY_LOOP
 """For `streamgp replay`."""
 _WORKER = (
     _WORKER_HEAD
@@ -269,6 +297,7 @@ _WORKER = (
     + _BROKER
     + "\n"
     + _RULES
+    + _WINDOWS
     + _WORKER_LOOP
     + "\n"
     + _LOG.replace("[log]\n", "[log]\n# How `streamgp send` reads a log.\n").rstrip("\n")

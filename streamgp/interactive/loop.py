@@ -262,6 +262,8 @@ class InteractiveLoop(RestartableLoop):
                 at=now,
                 mean=guessed.mean,
                 std=guessed.std,
+                start=event.start,
+                end=event.end,
             )
         )
         awaited = event_id if decision.ask or event.y is not None else None

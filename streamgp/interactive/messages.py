@@ -53,7 +53,8 @@ class Event:
     `y` is a label that came along unasked: it is learned, and may be challenged. `truth` is for
     metrics and simulated annotators only; no learner ever sees it. `excerpt` is a piece of the raw
     signal, for annotators to look at: by channel at most `MOST_IN_EXCERPT` finite numbers. No
-    learner sees it; questions about the event carry it.
+    learner sees it; questions about the event carry it. `start` and `end` are the bounds of the
+    window of time that an event was made of, if it was; its prediction carries them.
     """
 
     event_id: str
@@ -63,6 +64,8 @@ class Event:
     y: Label | None = None
     truth: Label | None = None
     excerpt: Excerpt | None = None
+    start: float | None = None
+    end: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +75,7 @@ class Prediction:
     `y` is None, and `proba` empty, before the first label. `n_learned` is the number of examples
     the learner held. Where targets are numbers, `mean` and `std` are those of an observation, `y`
     is the mean, and there are no probabilities; before the first target all three are None.
+    `start` and `end` are those of the event.
     """
 
     event_id: str
@@ -83,6 +87,8 @@ class Prediction:
     at: float
     mean: float | None = None
     std: float | None = None
+    start: float | None = None
+    end: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

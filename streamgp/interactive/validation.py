@@ -145,6 +145,9 @@ def flaw_of_event(event: Event) -> str | None:
         return f"x must be a mapping from feature names to values, got {event.x!r}"
     if not is_time(event.occurred_at):
         return _no_time("occurred_at", event.occurred_at)
+    for name, bound in (("start", event.start), ("end", event.end)):
+        if not (bound is None or is_time(bound)):
+            return _no_time(name, bound)
     flaw = None if event.excerpt is None else flaw_of_excerpt(event.excerpt)
     return flaw_of_decoded_event(event) if flaw is None else flaw
 

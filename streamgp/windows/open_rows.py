@@ -23,7 +23,10 @@ from streamgp.windows.extraction import Segment
 
 MICROSECONDS = 1_000_000
 """In a second: also the length of a part of the state."""
+MOST_CHANNELS = 500
+"""Channels of one key: a row may bring any columns."""
 HEAD = "head"
+_MOST_REASONS = 100
 
 
 class OpenRows:
@@ -245,15 +248,18 @@ class OpenRows:
         number, text = _number(value), _text(value)
         if number is None and text is None:
             if not _is_missing(value):
-                rejected[f"unusable value of {name!r}"] += 1
+                _count(rejected, f"unusable value of {name!r:.80}")
             return
-        if name in self._texts or (text is not None and name not in self._numbers):
+        is_known = name in self._texts or name in self._numbers
+        if not is_known and len(self._texts) + len(self._numbers) >= MOST_CHANNELS:
+            rejected[f"more than {MOST_CHANNELS} channels"] += 1
+        elif name in self._texts or (text is not None and name not in self._numbers):
             if text is None:
-                rejected[f"a number where {name!r} has texts"] += 1
+                _count(rejected, f"a number where {name!r:.80} has texts")
             else:
                 self._texts.setdefault(name, [None] * n).insert(place, text)
         elif number is None:
-            rejected[f"no number in {name!r}"] += 1
+            _count(rejected, f"no number in {name!r:.80}")
         else:
             self._numbers.setdefault(name, array("d", [nan]) * n).insert(place, number)
 
@@ -288,6 +294,12 @@ def plain_values(row: Mapping[str, Any]) -> dict[str, Any]:
         name: v if (v := _text(value)) is not None else _number(value) for name, value in values
     }
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _count(rejected: Counter[str], reason: str) -> None:
+    """Count a reason that names a column: of these there may be any number."""
+    is_new = reason not in rejected and len(rejected) >= _MOST_REASONS
+    rejected["other unusable values" if is_new else reason] += 1
 
 
 def _is_missing(value: Any) -> bool:

@@ -47,7 +47,8 @@ def test_every_setting_switched_on_is_a_valid_file() -> None:
     text = re.sub(r"(?m)^#(?! )", "", printed())
     config = parse(text, source="init")
     others = {"window"}  # in place of max_points
-    for section in (config, config.learner, config.log, config.loop, config.annotator):
+    sections = (config, config.learner, config.log, config.windows, config.loop, config.annotator)
+    for section in sections:
         for name in set(section.__struct_fields__) - others:
             assert getattr(section, name) is not None, name
 
@@ -55,6 +56,7 @@ def test_every_setting_switched_on_is_a_valid_file() -> None:
 def test_every_section_and_setting_is_there() -> None:
     text = printed()
     config = resolved(Config())
+    assert "#[windows]" in text
     for section in ("learner", "query", "challenge", "budget", "annotator", "log", "loop"):
         assert f"[{section}]" in text
         for name in getattr(config, section).__struct_fields__:

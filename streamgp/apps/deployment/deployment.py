@@ -20,7 +20,7 @@ from streamgp.config.broker_url import (
     MemoryAddress,
     parse_address,
 )
-from streamgp.config.build import build_model, build_total_budget
+from streamgp.config.build import build_model, build_total_budget, build_windows
 from streamgp.config.load import check_url, load_worker
 from streamgp.config.settings import Broker, WorkerConfig
 from streamgp.config.validation import ConfigError
@@ -138,6 +138,7 @@ def build_loops(config: WorkerConfig, *, source: str) -> LoopSettings:
         answer_horizon_s=spans.answer_horizon_s,
         max_keys=spans.max_keys if config.worker.keyed else None,
         total_budget=total,
+        windows=build_windows(config, label="y", source=source, keep_changes=True),
     )
 
 

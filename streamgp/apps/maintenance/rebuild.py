@@ -23,6 +23,7 @@ from connectors.topics import Outgoing, Reader
 from connectors.wire import state_records
 from connectors.wire.state_records import CONFIGURATION, History, HistoryError
 from connectors.worker.compatibility import OtherGroupError, check_signed, signature
+from connectors.worker.settings import WINDOWS
 from streamgp.apps.console import aligned, confirm, number, progress
 from streamgp.apps.deployment.contents import Learned, check_whole, histories_of, loops_in
 from streamgp.apps.deployment.deployment import Deployment, damage, visit, write_all
@@ -30,7 +31,7 @@ from streamgp.base import State
 from streamgp.common.feature_values import is_number
 from streamgp.common.printable import printable
 from streamgp.config.broker_url import FileAddress, parse_address
-from streamgp.config.build import Model, build_model, build_total_budget
+from streamgp.config.build import Model, build_model, build_total_budget, build_windows
 from streamgp.config.load import consistent, load_worker
 from streamgp.config.settings import WorkerConfig
 from streamgp.config.validation import ConfigError
@@ -285,6 +286,7 @@ def rebuild_learners(
             if take_over:
                 _check_group(found, there.group)
             total = build_total_budget(config)
+            windows = build_windows(config, label="y", source=str(config_file))
             _note_others(found.values(), configured(old, total), config_file)
             rows, heads = _compared(
                 histories, old, new, keyed=config.worker.keyed, with_heads=take_over
@@ -304,7 +306,12 @@ def rebuild_learners(
             return
         check_still_idle(there, reader, "take over")
         configuration = signature(
-            {"fingerprint": configured(new, total), "keyed": config.worker.keyed}, there.group
+            {
+                "fingerprint": configured(new, total),
+                "keyed": config.worker.keyed,
+                **({} if windows is None else {WINDOWS: windows.fingerprint()}),
+            },
+            there.group,
         )
         partitions = [n for n in histories if found[n] is not None]
         write_state(there, marks(partitions, {**configuration, "fingerprint": BEING_REBUILT}))

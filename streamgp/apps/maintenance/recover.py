@@ -20,7 +20,7 @@ import click
 from connectors.topics import Outgoing, Record
 from connectors.wire import state_records
 from connectors.wire.outbound import Outbound
-from connectors.wire.state_records import EARLY, History, HistoryError
+from connectors.wire.state_records import APART, History, HistoryError
 from connectors.worker.compatibility import (
     BEING_RECOVERED,
     OtherGroupError,
@@ -261,7 +261,7 @@ def _state(loop: Learned, parts: Mapping[str, Any], names: Sequence[str]) -> lis
     gone = [
         state_records.state(entity, name, None, partition)
         for name in names
-        if not name.startswith(EARLY) and (entity or name not in NO_LOOP)
+        if not name.startswith(APART) and (entity or name not in NO_LOOP)
     ]
     # The head comes last, as a worker writes it.
     return [*(record for record in gone if record.key not in written), *records]

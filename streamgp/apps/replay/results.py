@@ -149,6 +149,8 @@ def _configuration(config: Config) -> dict[str, Any]:
     """Return what is in force: one annotator or several, not both."""
     settings: dict[str, Any] = msgspec.to_builtins(resolved(config))
     del settings["annotator" if config.annotators else "annotators"]
+    if config.windows is None:
+        del settings["windows"]
     return settings
 
 

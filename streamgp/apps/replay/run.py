@@ -12,7 +12,7 @@ import click
 
 from connectors.broker import Received
 from connectors.jsonl import MessageFiles, alone_in
-from connectors.tables.log_source import LogSource
+from connectors.tables.log_source import LogSource, WindowedLog
 from connectors.tables.readers import TableError
 from streamgp.apps.console import progress, tell
 from streamgp.apps.recorded_logs import N_REASONS_SHOWN, Notes, open_log
@@ -88,7 +88,7 @@ class EndingLog:
 
     """
 
-    def __init__(self, source: LogSource) -> None:
+    def __init__(self, source: LogSource | WindowedLog) -> None:
         self.source = source
         self.error: TableError | None = None
 

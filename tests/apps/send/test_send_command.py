@@ -210,7 +210,11 @@ def test_a_log_without_labels_is_sent_when_that_is_said(folder: Folder) -> None:
     [
         ([], 'key = "who"', "name the column that holds the true label (or give --unlabelled"),
         (["--speed", "2"], 'label = "room"\nkey = "who"', "name the column that holds the time"),
-        (["--keep-times"], 'label = "room"\nkey = "who"', "which --speed and --keep-times need"),
+        (
+            ["--keep-times"],
+            'label = "room"\nkey = "who"',
+            "which --speed, --keep-times and windows",
+        ),
         (["--label", "rom"], 'key = "who"', "rooms.csv has no column 'rom' (label)"),
         (["--prefix", "\n"], 'label = "room"\nkey = "who"', "--prefix must be printable"),
         (["--label", "room", "--unlabelled"], "", "--unlabelled says there is none"),

@@ -1,0 +1,226 @@
+"""Windows over raw rows that come as events: each closed window is an event of its own.
+
+A key's windows are closed by its own rows, so that they are a function of these rows alone. Those
+of a key that has fallen silent are closed by the clock, as if its time had gone on since its
+latest row.
+
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Literal, TypeAlias
+
+from streamgp.common.fingerprint import fingerprint
+from streamgp.common.validation import check_non_negative, check_number
+from streamgp.interactive.deadlines import DeadlineQueue
+from streamgp.interactive.messages import Event
+from streamgp.interactive.state.snapshot import INCONSISTENT, SnapshotError
+from streamgp.windows import Windows
+
+Part: TypeAlias = tuple[str | None, str, Any | None]
+"""Key, name and value of a part of the state; None: it is gone."""
+
+_US = 1e6
+_DECISIVE = ("length_s", "hop_s", "features", "vectors", "gps", "zone")
+"""Settings on which the features depend that a learner sees."""
+
+
+class EventWindows:
+    """Makes events of the windows of raw rows.
+
+    The id of a window's event is its key, `@` and its start; it occurred at the window's end.
+
+    Parameters
+    ----------
+    label
+        Which field of the rows the label of a window is made of, and what it becomes: `y`, which is
+        learned, or `truth`.
+    min_purity
+        Windows of whose labelled rows a smaller share has the most frequent label have none.
+    idle_s
+        Seconds by the clock without a row after which the time of a key goes on by itself.
+    keep_changes
+        Whether `changes` is going to be called, now and then.
+    settings
+        Arguments of `streamgp.windows.Windows`.
+
+    Attributes
+    ----------
+    n_rows
+        Rows seen.
+    rejected
+        What could not be used: counts by reason.
+
+    Examples
+    --------
+    >>> windows = EventWindows(label="truth", length_s=10.0, features=["mean"])
+    >>> rows = [
+    ...     Event(event_id=str(t), key="ann", x={"speed": 2.0 * t}, occurred_at=t, truth="walk")
+    ...     for t in (100.0, 104.0, 110.0)
+    ... ]
+    >>> [event] = [event for row in rows for event in windows.take(row, now=0.0)]
+    >>> event.event_id, event.x, event.truth, event.start, event.occurred_at
+    ('ann@100', {'speed.mean': 204.0}, 'walk', 100.0, 110.0)
+
+    """
+
+    # _windows    the rows of all keys
+    # _deadlines  of each key with rows a moment before which nothing of it is due by the clock
+    # _told       what `new_rejected` has returned so far
+    def __init__(
+        self,
+        *,
+        label: Literal["y", "truth"],
+        min_purity: float = 0.0,
+        idle_s: float = 60.0,
+        keep_changes: bool = False,
+        **settings: Any,
+    ) -> None:
+        check_number("min_purity", min_purity, "from 0 to 1", lambda v: 0.0 <= v <= 1.0)
+        check_non_negative("idle_s", idle_s)
+        self._label = label
+        self._min_purity = min_purity
+        self._idle_s = idle_s
+        self._settings = settings
+        self._windows = Windows(**settings, keep_changes=keep_changes)
+        self._keep_changes = keep_changes
+        self._deadlines: DeadlineQueue[str | None] = DeadlineQueue()
+        self.rejected: Counter[str] = self._windows.rejected
+        self._told: Counter[str] = Counter()
+
+    @property
+    def n_rows(self) -> int:
+        """Rows seen."""
+        return self._windows.n_rows
+
+    def clone(self) -> EventWindows:
+        """Return windows with the same settings that have seen nothing."""
+        return EventWindows(
+            label=self._label,
+            min_purity=self._min_purity,
+            idle_s=self._idle_s,
+            keep_changes=self._keep_changes,
+            **self._settings,
+        )
+
+    def fingerprint(self) -> str:
+        """Return what stands for the settings on which features depend."""
+        return fingerprint([self._settings.get(name) for name in _DECISIVE])
+
+    def take(self, row: Event, now: float) -> list[Event]:
+        """Take a row; return the events of the windows that it closed, the earliest first.
+
+        Parameters
+        ----------
+        row
+            The row; its id is not looked at.
+        now
+            When it came by the clock, POSIX seconds.
+
+        """
+        key = row.key
+        label = row.truth if self._label == "truth" else row.y
+        closed = self._windows.add(key, row.occurred_at, row.x, label, seen_at=now)
+        if self._deadlines.get(key) is None:
+            self._deadlines.set(key, now + self._idle_s)
+        return [self._event(window) for window in closed]
+
+    def is_due(self, now: float) -> bool:
+        """Whether `on_time` may have something to do."""
+        due = self._deadlines.first()
+        return due is not None and due < now
+
+    def on_time(self, now: float) -> list[Event]:
+        """Close the windows of keys that have been silent until `now`, by the clock."""
+        closed: list[Event] = []
+        while self.is_due(now):
+            key = self._deadlines.pop()
+            rows = self._windows.open_rows(key)
+            if rows.newest is None or rows.seen_at is None or not rows.times:
+                continue
+            passed_s = now - rows.seen_at - self._idle_s
+            until = rows.newest + round(_US * (passed_s - self._windows.grace_s))
+            closed += map(self._event, self._windows.close(key, until))
+            if rows.times:
+                assert rows.next_end is not None  # there were rows
+                left_s = (rows.next_end - rows.newest) / _US + self._windows.grace_s
+                # Rounded times must not be due for ever.
+                self._deadlines.set(key, rows.seen_at + self._idle_s + max(left_s, passed_s + 1e-3))
+        return closed
+
+    def new_rejected(self) -> dict[str, int]:
+        """Return what could not be used since the last call: counts by reason."""
+        new = self.rejected - self._told
+        self._told = self.rejected.copy()
+        return dict(new)
+
+    def flush(self) -> list[Event]:
+        """Close all windows: no row will follow."""
+        return [self._event(window) for window in self._windows.flush()]
+
+    def forget(self, key: str | None) -> bool:
+        """Forget the rows of a key; return whether there was anything."""
+        self._deadlines.clear(key)
+        return self._windows.forget(key)
+
+    # --- state
+
+    def state(self) -> list[Part]:
+        """Return all parts, as plain JSON values."""
+        return [
+            (key, name, value)
+            for key, parts in self._windows.state()["keys"]
+            for name, value in parts.items()
+        ]
+
+    def changes(self) -> list[Part]:
+        """Return the parts that have changed since the last call; needs `keep_changes`."""
+        return [
+            (key, name, value)
+            for key, parts in self._windows.changes().items()
+            for name, value in parts.items()
+        ]
+
+    def take_over(self, parts: Iterable[Part]) -> None:
+        """Take over parts of a state, of each the last one; that does not count as a change.
+
+        Raises
+        ------
+        SnapshotError
+            If they cannot be understood.
+
+        """
+        by_key: dict[str | None, dict[str, Any]] = {}
+        for key, name, value in parts:
+            by_key.setdefault(key, {})[name] = value
+        for key, found in by_key.items():
+            try:
+                if all(value is None for value in found.values()):
+                    self.forget(key)
+                    continue
+                self._windows.take_over(key, found)
+                self._deadlines.set(key, self._windows.open_rows(key).seen_at or 0.0)
+            except INCONSISTENT as error:
+                raise SnapshotError(
+                    f"open windows of {key!r:.80} cannot be taken over: {error!s:.80}"
+                ) from error
+
+    # --- inside
+
+    def _event(self, window: dict[str, Any]) -> Event:
+        purity = window["purity"]
+        is_pure = purity is not None and purity >= self._min_purity
+        y = window["y"] if is_pure else None
+        return Event(
+            event_id=window["event_id"],
+            key=window["key"],
+            x=window["x"],
+            occurred_at=window["end"],
+            y=y if self._label == "y" else None,
+            truth=y if self._label == "truth" else None,
+            excerpt=window.get("excerpt"),
+            start=window["start"],
+            end=window["end"],
+        )
