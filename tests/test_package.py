@@ -95,6 +95,7 @@ def test_the_kernels_the_gp_and_the_trees_know_no_river():
     [
         ("connectors", "SqliteShelf", "SqliteStore"),
         ("streamgp.interactive", "Tally", "RunStatistics"),
+        ("streamgp.query", "ReservoirAsk", "RecentEventsAsk"),
     ],
 )
 def test_a_name_of_before_is_told_to_be_another_one_now(package, old, new):

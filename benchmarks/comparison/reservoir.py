@@ -1,6 +1,6 @@
-"""What is a reservoir of earlier events worth, beside asking about each event as it comes?
+"""What are questions about earlier events worth, beside asking about each event as it comes?
 
-With `ReservoirAsk`, every tenth event the loop may ask about the one of the latest 200 events whose
+With `RecentEventsAsk`, every tenth event the loop may ask about the one of the latest 200 whose
 label would tell most. It is played alone (no event is asked about as it comes), by three criteria,
 and beside `SkepticalAsk`, every fiftieth event; so is `RandomAsk`, which asks about a tenth of the
 events as they come.
@@ -41,17 +41,17 @@ from benchmarks._harness import (
 )
 from benchmarks._logs import Log, read_all
 from streamgp import GPClassifier, SimulatedAnnotator, SkepticalClassifier, interactive_val_score
-from streamgp.query import AskRule, NeverAsk, RandomAsk, ReservoirAsk, SkepticalAsk
+from streamgp.query import AskRule, NeverAsk, RandomAsk, RecentEventsAsk, SkepticalAsk
 
 _AS_RECORDED = ("wifi_rooms", "occupancy", "places_1", "elec2")
 _FEWEST_LOGS = 3
 _ALONE = "l2fm alone"
-CONTENDERS: dict[str, tuple[AskRule, ReservoirAsk | None]] = {
+CONTENDERS: dict[str, tuple[AskRule, RecentEventsAsk | None]] = {
     "RandomAsk": (RandomAsk(0.1), None),
-    "rand alone": (NeverAsk(), ReservoirAsk("rand")),
-    "hvar alone": (NeverAsk(), ReservoirAsk("hvar")),
-    _ALONE: (NeverAsk(), ReservoirAsk("l2fm")),
-    "SkepticalAsk, l2fm": (SkepticalAsk(0.8), ReservoirAsk("l2fm", every=50)),
+    "rand alone": (NeverAsk(), RecentEventsAsk("rand")),
+    "hvar alone": (NeverAsk(), RecentEventsAsk("hvar")),
+    _ALONE: (NeverAsk(), RecentEventsAsk("l2fm")),
+    "SkepticalAsk, l2fm": (SkepticalAsk(0.8), RecentEventsAsk("l2fm", every=50)),
 }
 
 
@@ -113,7 +113,7 @@ def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
     )
 
 
-def play(log: Log, seed: int, query: AskRule, reservoir: ReservoirAsk | None = None) -> Score:
+def play(log: Log, seed: int, query: AskRule, reservoir: RecentEventsAsk | None = None) -> Score:
     """Play a log once, and look back at it."""
     events = log.played("recorded" if log.name in _AS_RECORDED else "random", seed)
     model = SkepticalClassifier(GPClassifier(max_points=500), query, reservoir=reservoir, seed=seed)
@@ -156,7 +156,7 @@ def _times(n: int) -> Row:
     """Time a look at 200 events, and a prediction, by a learner of `n` examples."""
     rng = np.random.default_rng(0)
     events = [dict(enumerate(x)) for x in rng.normal(size=(n + 200, 20)).tolist()]
-    model = SkepticalClassifier(GPClassifier(), warm_up=0, reservoir=ReservoirAsk(), seed=0)
+    model = SkepticalClassifier(GPClassifier(), warm_up=0, reservoir=RecentEventsAsk(), seed=0)
     for i, x in enumerate(events[:n]):
         model.learn_one(x, i % 5)
     candidates = {str(i): x for i, x in enumerate(events[n:])}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
+from streamgp.common.fingerprint import recorded_name
 from streamgp.common.signatures import parameters
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class BudgetAccount:
     def name_of_refusal(self, decision: Decision, now: float) -> str:
         """Return the name of what refuses a question that is not allowed."""
         if self._naming is None:
-            return type(self._budget).__name__
+            return recorded_name(type(self._budget))
         return str(self._naming.refused_by(decision, now))
 
     def note(self, decision: Decision, asked: bool, now: float) -> None:

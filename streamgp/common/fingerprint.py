@@ -1,6 +1,7 @@
-"""A short name for a configuration: equal for objects built alike, different for others.
+"""Fingerprints of configurations, and the names of classes in what is recorded.
 
-What an object has learned does not enter, only what it was built with.
+A fingerprint is equal for objects built alike and different for others. What an object has learned
+does not enter, only what it was built with.
 
 """
 
@@ -17,8 +18,8 @@ from typing import Any
 
 from streamgp.common.signatures import parameters
 
-# Fingerprints lie in topics and are compared for ever: a class that moved keeps the name under
-# which it was first recorded.
+# Fingerprints and label requests lie in topics and are compared for ever: a class that moved, or
+# was renamed, keeps the name under which it was first recorded.
 _RECORDED_IN = {
     "kernels.categorical": ("Categorical",),
     "kernels.constant": ("Constant", "White"),
@@ -31,7 +32,7 @@ _RECORDED_IN = {
     "query.adaptive": ("AdaptiveThreshold",),
     "query.all_of": ("AllOf",),
     "query.outliers": ("OutsideInterval",),
-    "query.reservoir": ("ReservoirAsk",),
+    "query.reservoir": ("RecentEventsAsk",),
     "query.review": ("LeaveOneOutReview",),
     "query.rules": (
         "AlwaysAsk",
@@ -51,8 +52,11 @@ _RECORDED_IN = {
     "query.skeptical_numbers": ("SkepticalRegressor",),
     "query.staged": ("StagedSkepticalClassifier",),
 }
+_RENAMED = {"RecentEventsAsk": "ReservoirAsk"}
 _RECORDED_AS = {
-    name: f"streamgp.{module}.{name}" for module, names in _RECORDED_IN.items() for name in names
+    name: f"streamgp.{module}.{_RENAMED.get(name, name)}"
+    for module, names in _RECORDED_IN.items()
+    for name in names
 }
 
 
@@ -114,6 +118,22 @@ def described(value: Any) -> Any:
     if hasattr(value, "tolist"):  # numpy's
         return described(value.tolist())
     return _described_object(value)
+
+
+def recorded_name(cls: type) -> str:
+    """Return the name of a class in messages, where it is that under which it was first recorded.
+
+    Examples
+    --------
+    >>> from streamgp.query import AlwaysAsk, RecentEventsAsk
+    >>> recorded_name(AlwaysAsk), recorded_name(RecentEventsAsk)
+    ('AlwaysAsk', 'ReservoirAsk')
+
+    """
+    name = cls.__name__
+    if name not in _RENAMED or not cls.__module__.startswith("streamgp."):
+        return name
+    return _RENAMED[name]
 
 
 def _described_function(value: Any) -> Any:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from streamgp.common.renames import current_name
+
 if TYPE_CHECKING:
     from streamgp.base import Budget as Budget
     from streamgp.query.acquisition import *  # noqa: F403
@@ -31,6 +33,7 @@ _MODULES = (
     "skeptical_classifier",
     "skeptical_regressor",
 )
+_RENAMED = {"ReservoirAsk": "RecentEventsAsk"}
 
 
 def __getattr__(name: str) -> Any:
@@ -40,6 +43,7 @@ def __getattr__(name: str) -> Any:
         return sorted(names, key=lambda name: (not name.isupper(), name))
     if name == "Budget":
         return importlib.import_module("streamgp.base").Budget
+    name = current_name(__name__, name, _RENAMED)
     # Modules begin with a small letter, and are found when imported.
     for module in _MODULES if name[:1].isupper() else ():
         loaded = importlib.import_module(f"{__name__}.{module}")

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from streamgp.base import Belief, Decision, Distribution, Posterior
+from streamgp.common.fingerprint import recorded_name
 from streamgp.common.uncertainty import most_probable
 from streamgp.common.validation import check_non_negative, check_rate
 from streamgp.query.registry import BOTH, NonNegative, Share, rule
@@ -190,7 +191,7 @@ class _Above:
 
     def decide(self, belief: AnyBelief, draw: float) -> Decision:
         """Compare the score with the threshold."""
-        name = type(self).__name__
+        name = recorded_name(type(self))
         cold = cold_start(belief, draw, name) if isinstance(belief, Mapping) else None
         if cold is not None:
             return cold

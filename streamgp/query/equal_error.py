@@ -13,6 +13,7 @@ from typing import Literal
 
 from streamgp.base import Belief, Decision, Label, State
 from streamgp.common.calibration import Confidences, equal_error_threshold, is_right
+from streamgp.common.fingerprint import recorded_name
 from streamgp.common.uncertainty import uncertainty as uncertainty_named
 from streamgp.common.validation import check_forgetting, check_rate
 from streamgp.query.criteria import probabilities
@@ -79,7 +80,7 @@ class EqualErrorRounds:
 
     def decide(self, belief: Belief, draw: float) -> Decision:  # noqa: ARG002
         """Compare the uncertainty with what the threshold leaves to 1."""
-        p, name = probabilities(belief), type(self).__name__
+        p, name = probabilities(belief), recorded_name(type(self))
         if len(p) < 2 or self.threshold == math.inf:
             return Decision.of(1.0, 0.0, name)
         return Decision.of(self._uncertainty(p), 1.0 - self.threshold, name)
@@ -185,7 +186,7 @@ class EqualErrorAsk:
 
     def decide(self, belief: Belief, draw: float) -> Decision:
         """Compare the uncertainty with the threshold, then the least probability with the draw."""
-        p, name = probabilities(belief), type(self).__name__
+        p, name = probabilities(belief), recorded_name(type(self))
         cold = cold_start(p, draw, name)
         if cold is not None:
             return cold

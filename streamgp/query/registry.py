@@ -17,6 +17,8 @@ from typing import Annotated, Literal, TypeAlias, TypeVar
 
 from msgspec import Meta
 
+from streamgp.common.fingerprint import recorded_name
+
 # --- Types of settings: what an argument of a rule may be, for its section in a configuration.
 
 
@@ -155,7 +157,7 @@ def compares_experts(value: object) -> bool:
 
 @cache
 def reasons() -> dict[str, str]:
-    """Return the reason shown to the annotator, by the class of the rule that decided.
+    """Return the reason shown to the annotator, by the recorded name of the rule that decided.
 
     Examples
     --------
@@ -164,7 +166,7 @@ def reasons() -> dict[str, str]:
 
     """
     return {
-        one.cls.__name__: one.reason
+        recorded_name(one.cls): one.reason
         for kind in _RULES
         for one in rules(kind).values()
         if one.reason is not None

@@ -26,13 +26,14 @@ from streamgp.base import (
     State,
 )
 from streamgp.common.budget_account import BudgetAccount
+from streamgp.common.fingerprint import recorded_name
 from streamgp.common.validation import check_positive, check_rate, check_whole
 from streamgp.query.budgets import Unlimited
 from streamgp.query.registry import Count, Seconds, Share, rule
 
 __all__ = [
     "LeaveOneOutReview",
-    "ReservoirAsk",
+    "RecentEventsAsk",
 ]
 
 if TYPE_CHECKING:
@@ -236,7 +237,7 @@ class Reviewer:
         self._budget.load_state(state["budget"])
 
     def _decision(self, probability_wrong: float) -> Decision:
-        return Decision.of(probability_wrong, self._rule.threshold, type(self._rule).__name__)
+        return Decision.of(probability_wrong, self._rule.threshold, recorded_name(type(self._rule)))
 
 
 def _doubts(
@@ -290,7 +291,7 @@ CriterionName: TypeAlias = Literal["rand", "mvar", "rkhs", "hvar", "sqsm", "l2fm
     reason="of the latest events, its label would tell most",
 )
 @dataclass(frozen=True, slots=True)
-class ReservoirAsk:
+class RecentEventsAsk:
     """Ask, now and then, about the most telling one of the latest events.
 
     Every few events, those of the latest ones that have neither a label nor ever a question are
@@ -326,9 +327,9 @@ class ReservoirAsk:
     --------
     >>> from streamgp import GPClassifier, SkepticalClassifier
     >>> from streamgp.query import AtMostPer
-    >>> reservoir = ReservoirAsk(budget=AtMostPer(5, span_s=86400))
-    >>> SkepticalClassifier(GPClassifier(), reservoir=reservoir).reservoir
-    ReservoirAsk(criterion='l2fm', size=200, every=10, max_age_s=None, budget=AtMostPer(5, 86400))
+    >>> rule = RecentEventsAsk(size=50, budget=AtMostPer(5, span_s=86400))
+    >>> SkepticalClassifier(GPClassifier(), reservoir=rule).reservoir
+    RecentEventsAsk(criterion='l2fm', size=50, every=10, max_age_s=None, budget=AtMostPer(5, 86400))
 
     """
 
@@ -348,7 +349,7 @@ class ReservoirAsk:
             check_positive("max_age_s", self.max_age_s)
 
 
-class Reservoir:
+class RecentEventChooser:
     """Says which of the latest events of one learner is asked about.
 
     The events themselves are no state of it: the caller that stores them hands them over.
@@ -362,7 +363,7 @@ class Reservoir:
 
     # _budget     a copy of the rule's, which counts
     # _looked_at  events ever seen at the last look
-    def __init__(self, rule: ReservoirAsk) -> None:
+    def __init__(self, rule: RecentEventsAsk) -> None:
         self._rule = rule
         self._budget = BudgetAccount(
             Unlimited() if rule.budget is None else copy.deepcopy(rule.budget)
@@ -429,4 +430,4 @@ class Reservoir:
         self._budget.load_state(state["budget"])
 
     def _decision(self, score: float) -> Decision:
-        return Decision.of(score, 0.0, type(self._rule).__name__)
+        return Decision.of(score, 0.0, recorded_name(type(self._rule)))

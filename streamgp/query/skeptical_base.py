@@ -39,7 +39,7 @@ from streamgp.query.budgets import Unlimited
 from streamgp.query.equal_error import EqualErrorRounds
 from streamgp.query.example_store import ExampleStore, RestorableLearner
 from streamgp.query.registry import compares_experts
-from streamgp.query.retrospective import BelievingJointly, LeavingOneOut, ReservoirAsk
+from streamgp.query.retrospective import BelievingJointly, LeavingOneOut, RecentEventsAsk
 from streamgp.query.strategies import LearningAskRule
 from streamgp.scaling import NoScaling, PipelineScaling, Scaling, StandardScaling
 
@@ -129,8 +129,8 @@ def check_reservoir(reservoir: object, learner: Any) -> None:
     """Refuse a reservoir that could not be looked through."""
     if reservoir is None:
         return
-    if not isinstance(reservoir, ReservoirAsk):
-        raise TypeError(f"reservoir must be a ReservoirAsk, got {reservoir!r}")
+    if not isinstance(reservoir, RecentEventsAsk):
+        raise TypeError(f"reservoir must be a RecentEventsAsk, got {reservoir!r}")
     check_has("budget of reservoir", reservoir.budget, "allows", "decision")
     if not isinstance(learner, BelievingJointly):
         raise TypeError(

@@ -35,7 +35,7 @@ from streamgp.query import criteria
 from streamgp.query.active_contract import UnpackableProbabilities
 from streamgp.query.example_store import ClassExampleStore
 from streamgp.query.registry import classes_for
-from streamgp.query.retrospective import Reservoir, ReservoirAsk, Review
+from streamgp.query.retrospective import RecentEventChooser, RecentEventsAsk, Review
 from streamgp.query.skeptical_base import (
     Skeptical,
     as_classifier,
@@ -62,146 +62,8 @@ __all__ = [
     "SkepticalClassifier",
 ]
 
-# --- Retrospective queries; they need `InteractiveLoop`, which keeps the conversations.
 
-
-class RetrospectiveQueries(Skeptical[Belief, ErrorRate]):
-    """Review of learned labels and requests about earlier events, each with its own budget."""
-
-    # _reviewer   reviews the labels learned, None if off
-    # _reservoir  reviews the latest events, None if off
-    review: Review | None
-    reservoir: ReservoirAsk | None
-    _taught: ClassExampleStore
-
-    def _set_up_looks(
-        self,
-        review: Review | None,
-        reservoir: ReservoirAsk | None,
-        learner: base.Classifier,
-    ) -> None:
-        """Take the rules, if they are any that suit the learner."""
-        check_review(review, learner)
-        check_reservoir(reservoir, learner)
-        self.review = review
-        self.reservoir = reservoir
-        self._reviewer = None if review is None else review.reviewer()
-        self._reservoir = None if reservoir is None else Reservoir(reservoir)
-
-    # --- doubting what was learned
-
-    @property
-    def review_due(self) -> bool:
-        """Whether it is time to look through the labels learned."""
-        reviewer = self._reviewer
-        return reviewer is not None and reviewer.is_due(self._taught.n_taught, self.n_learned)
-
-    def review_one(self, annotators: Mapping[str, str | None], *, now: float) -> Doubt | None:
-        """Return the most doubtful label and whether to challenge it; changes nothing.
-
-        Parameters
-        ----------
-        annotators
-            Who gave the labels that may be doubted, by event id.
-        now
-            Time for the budget of these challenges, in seconds.
-
-        Returns
-        -------
-        The doubt, or None if every label is what the others speak for.
-
-        """
-        reviewer = self._reviewer
-        if reviewer is None:
-            return None
-        beliefs = {e: b for e, b in self._taught.leave_one_out().items() if e in annotators}
-
-        def wrong(event_id: str, belief: Belief, y: Label) -> float:
-            return criteria.probability_wrong(belief, y, self.error_rate(annotators[event_id]))
-
-        return reviewer.doubt(self.examples(), beliefs, wrong, now)
-
-    def note_review(self, doubt: Doubt | None, *, now: float) -> None:
-        """Record a review of the labels, once each, and the challenge it led to."""
-        if self._reviewer is not None:
-            self._reviewer.note(doubt, self._taught.n_taught, now)
-
-    def note_review_unanswered(self, now: float) -> None:
-        """Refund the budget: the challenge of an old label expired unanswered."""
-        if self._reviewer is not None:
-            self._reviewer.note_unanswered(now)
-
-    # --- asking about earlier events
-
-    @property
-    def reservoir_due(self) -> bool:
-        """Whether it is time to look through the latest events."""
-        return self._reservoir is not None and self._reservoir.is_due(self._n_events)
-
-    def ask_among_one(
-        self, candidates: Mapping[str, Features], *, now: float
-    ) -> tuple[str, Decision] | None:
-        """Return the most telling event and whether to ask about it; changes nothing.
-
-        Parameters
-        ----------
-        candidates
-            Features of the events that may be asked about, by event id.
-        now
-            Time for the budget of these questions, in seconds.
-
-        Returns
-        -------
-        The event id and the decision, or None if there is no event.
-
-        """
-        reservoir = self._reservoir
-        event_ids, belief = self._taught.joint(candidates)
-        if reservoir is None or belief is None:
-            return None
-        lots = partial(self._draw, purpose="reservoir")
-        return reservoir.choose(event_ids, belief, lots, now)
-
-    def note_reservoir(self, decision: Decision | None, *, now: float) -> None:
-        """Record a review of the latest events, once each, and the request it led to.
-
-        None where no event could be asked about.
-        """
-        if self._reservoir is not None:
-            self._reservoir.note(decision, self._n_events, now)
-
-    def note_reservoir_unanswered(self, now: float, *, asked_at: float) -> None:
-        """Refund the budget: the request about an earlier event expired unanswered."""
-        if self._reservoir is not None:
-            self._reservoir.note_unanswered(now, asked_at)
-
-    # --- surviving a restart
-
-    def state(self) -> State:
-        """Return what decisions depend on beside the labelled examples; see `Skeptical.state`."""
-        state = super().state()
-        # Omitted when unset, so that older snapshots stay valid.
-        if self._reviewer is not None:
-            state["review"] = self._reviewer.state()
-        if self._reservoir is not None:
-            state["reservoir"] = self._reservoir.state()
-        return state
-
-    def load_state(self, state: State, examples: Sequence[Example]) -> None:
-        """Become what `state` and `examples` were taken from; see `Skeptical.load_state`."""
-        super().load_state(state, examples)
-        if self._reviewer is not None:
-            self._reviewer.load_state(state["review"])
-        if self._reservoir is not None:
-            self._reservoir.load_state(state["reservoir"])
-
-    def _configuration(self) -> list[object]:
-        # Omitted when unset, so that older snapshots stay valid.
-        rules = (self.review, self.reservoir)
-        return super()._configuration() + [rule for rule in rules if rule is not None]
-
-
-class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
+class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier):
     """Any River classifier, made to ask for labels when unsure and to challenge suspicious ones.
 
     Under River's `evaluate.progressive_val_score` it is an active learner: it learns only what it
@@ -270,8 +132,10 @@ class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
 
     """
 
-    # _rule_learns  whether the rule for asking learns from the answers
-    # _stream the temporal filter in use, None for none
+    # _reviewer     reviews the labels learned, None if off
+    # _chooser      chooses among the latest events, None if off
+    # _rule_learns  whether the query strategy learns from the answers
+    # _stream       the temporal filter in use, None for none
     _trust_type = ErrorRate
     _taught: ClassExampleStore
 
@@ -284,7 +148,7 @@ class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
         *,
         warm_up: int = 200,
         review: Review | None = None,
-        reservoir: ReservoirAsk | None = None,
+        reservoir: RecentEventsAsk | None = None,
         temporal: TemporalFilter | None = None,
         seed: int | None = None,
     ) -> None:
@@ -306,7 +170,12 @@ class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
         self.challenge = challenge
         self.budget = budget
         self.warm_up = warm_up
-        self._set_up_looks(review, reservoir, learner)
+        check_review(review, learner)
+        check_reservoir(reservoir, learner)
+        self.review = review
+        self.reservoir = reservoir
+        self._reviewer = None if review is None else review.reviewer()
+        self._chooser = None if reservoir is None else RecentEventChooser(reservoir)
         if not (temporal is None or isinstance(temporal, TemporalFilter)):
             raise TypeError(f"temporal must be a TemporalFilter or None, got {temporal!r}")
         self.temporal = temporal
@@ -576,12 +445,103 @@ class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
         """
         self._taught.relabel(event_id, y, privileged=privileged)
 
+    # --- reviewing learned labels; needs `InteractiveLoop`, which keeps the conversations
+
+    @property
+    def review_due(self) -> bool:
+        """Whether it is time to look through the labels learned."""
+        reviewer = self._reviewer
+        return reviewer is not None and reviewer.is_due(self._taught.n_taught, self.n_learned)
+
+    def review_one(self, annotators: Mapping[str, str | None], *, now: float) -> Doubt | None:
+        """Return the most doubtful label and whether to challenge it; changes nothing.
+
+        Parameters
+        ----------
+        annotators
+            Who gave the labels that may be doubted, by event id.
+        now
+            Time for the budget of these challenges, in seconds.
+
+        Returns
+        -------
+        The doubt, or None if every label is what the others speak for.
+
+        """
+        reviewer = self._reviewer
+        if reviewer is None:
+            return None
+        beliefs = {e: b for e, b in self._taught.leave_one_out().items() if e in annotators}
+
+        def wrong(event_id: str, belief: Belief, y: Label) -> float:
+            return criteria.probability_wrong(belief, y, self.error_rate(annotators[event_id]))
+
+        return reviewer.doubt(self.examples(), beliefs, wrong, now)
+
+    def note_review(self, doubt: Doubt | None, *, now: float) -> None:
+        """Record a review of the labels, once each, and the challenge it led to."""
+        if self._reviewer is not None:
+            self._reviewer.note(doubt, self._taught.n_taught, now)
+
+    def note_review_unanswered(self, now: float) -> None:
+        """Refund the budget: the challenge of an old label expired unanswered."""
+        if self._reviewer is not None:
+            self._reviewer.note_unanswered(now)
+
+    # --- asking about earlier events
+
+    @property
+    def reservoir_due(self) -> bool:
+        """Whether it is time to look through the latest events."""
+        return self._chooser is not None and self._chooser.is_due(self._n_events)
+
+    def ask_among_one(
+        self, candidates: Mapping[str, Features], *, now: float
+    ) -> tuple[str, Decision] | None:
+        """Return the most telling event and whether to ask about it; changes nothing.
+
+        Parameters
+        ----------
+        candidates
+            Features of the events that may be asked about, by event id.
+        now
+            Time for the budget of these questions, in seconds.
+
+        Returns
+        -------
+        The event id and the decision, or None if there is no event.
+
+        """
+        chooser = self._chooser
+        event_ids, belief = self._taught.joint(candidates)
+        if chooser is None or belief is None:
+            return None
+        lots = partial(self._draw, purpose="reservoir")
+        return chooser.choose(event_ids, belief, lots, now)
+
+    def note_reservoir(self, decision: Decision | None, *, now: float) -> None:
+        """Record a review of the latest events, once each, and the request it led to.
+
+        None where no event could be asked about.
+        """
+        if self._chooser is not None:
+            self._chooser.note(decision, self._n_events, now)
+
+    def note_reservoir_unanswered(self, now: float, *, asked_at: float) -> None:
+        """Refund the budget: the request about an earlier event expired unanswered."""
+        if self._chooser is not None:
+            self._chooser.note_unanswered(now, asked_at)
+
     # --- surviving a restart
 
     def state(self) -> State:
         """Return what decisions depend on beside the labelled examples; see `Skeptical.state`."""
         state = super().state()
         # Omitted when unset, so that older snapshots stay valid.
+        if self._reviewer is not None:
+            state["review"] = self._reviewer.state()
+        if self._chooser is not None:
+            state["reservoir"] = self._chooser.state()
         if self._rule_learns:
             state["query"] = state_of(self._query_rule)
         if self._stream is not None:
@@ -591,14 +551,19 @@ class SkepticalClassifier(RetrospectiveQueries, ActiveLearningClassifier):
     def load_state(self, state: State, examples: Sequence[Example]) -> None:
         """Become what `state` and `examples` were taken from; see `Skeptical.load_state`."""
         super().load_state(state, examples)
+        if self._reviewer is not None:
+            self._reviewer.load_state(state["review"])
+        if self._chooser is not None:
+            self._chooser.load_state(state["reservoir"])
         if self._rule_learns:
             self._query_rule.load_state(state["query"])
         if self._stream is not None:
             self._stream.load_state(state["temporal"])
 
     def _configuration(self) -> list[object]:
-        temporal = [] if self.temporal is None else [self.temporal]
-        return [*super()._configuration(), *temporal]
+        # Omitted when unset, so that older snapshots stay valid.
+        rules = (self.review, self.reservoir, self.temporal)
+        return super()._configuration() + [rule for rule in rules if rule is not None]
 
     # --- inside
 

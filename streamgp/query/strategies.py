@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
 from streamgp.base import Belief, Decision, Distribution, Label, Posterior
+from streamgp.common.fingerprint import recorded_name
 from streamgp.common.uncertainty import most_probable
 from streamgp.common.validation import check_non_negative, check_rate
 from streamgp.query import criteria
@@ -147,7 +148,8 @@ class SkepticalAsk:
 
     def decide(self, belief: Belief, draw: float) -> Decision:
         """Compare the scaled doubt, or the least probability, with the draw."""
-        return _ask_by_doubt(belief, self.c, draw, type(self).__name__, at_least=self.at_least)
+        name = recorded_name(type(self))
+        return _ask_by_doubt(belief, self.c, draw, name, at_least=self.at_least)
 
 
 @rule(
@@ -162,7 +164,7 @@ class PaperAsk:
 
     def decide(self, belief: Belief, draw: float) -> Decision:
         """Compare the doubt with the draw."""
-        return _ask_by_doubt(belief, 1.0, draw, type(self).__name__)
+        return _ask_by_doubt(belief, 1.0, draw, recorded_name(type(self)))
 
 
 @rule(
@@ -200,7 +202,7 @@ class SkepticalChallenge:
         draw: float,  # noqa: ARG002
     ) -> Decision:
         """Compare the probability of being wrong with the threshold."""
-        return Decision.of(probability_wrong, self.threshold, type(self).__name__)
+        return Decision.of(probability_wrong, self.threshold, recorded_name(type(self)))
 
 
 @rule(
@@ -222,7 +224,7 @@ class PaperChallenge:
         draw: float,
     ) -> Decision:
         """Compare the contradiction with the draw."""
-        return Decision.of(criteria.contradiction(belief, given), draw, type(self).__name__)
+        return Decision.of(criteria.contradiction(belief, given), draw, recorded_name(type(self)))
 
 
 @rule(
@@ -246,7 +248,7 @@ class AlwaysChallenge:
         """Compare the labels: score 1 if they differ."""
         scores = belief.mean if isinstance(belief, Posterior) else belief
         differs = most_probable(scores) not in (None, given)
-        return Decision.of(float(differs), 0.0, type(self).__name__)
+        return Decision.of(float(differs), 0.0, recorded_name(type(self)))
 
 
 @rule("challenge", "never", example="take every label as it is", targets=BOTH)
@@ -263,7 +265,7 @@ class NeverChallenge:
         draw: float,  # noqa: ARG002
     ) -> Decision:
         """Score 0, threshold 1."""
-        return Decision.of(0.0, 1.0, type(self).__name__)
+        return Decision.of(0.0, 1.0, recorded_name(type(self)))
 
 
 @rule(
@@ -312,7 +314,7 @@ class OutsideInterval:
     ) -> Decision:
         """Compare the probability of the interval up to the given number with the level."""
         score = 0.0 if belief is None else abs(2.0 * belief.cdf(given) - 1.0)
-        return Decision.of(score, self.level, type(self).__name__)
+        return Decision.of(score, self.level, recorded_name(type(self)))
 
 
 @rule("query", "always", example="every event", reason="every event is asked about", targets=BOTH)
@@ -322,7 +324,7 @@ class AlwaysAsk:
 
     def decide(self, belief: Belief | Distribution, draw: float) -> Decision:  # noqa: ARG002
         """Score 1, threshold 0."""
-        return Decision.of(1.0, 0.0, type(self).__name__)
+        return Decision.of(1.0, 0.0, recorded_name(type(self)))
 
 
 @rule("query", "never", example="no event", targets=BOTH)
@@ -332,7 +334,7 @@ class NeverAsk:
 
     def decide(self, belief: Belief | Distribution, draw: float) -> Decision:  # noqa: ARG002
         """Score 0, threshold 1."""
-        return Decision.of(0.0, 1.0, type(self).__name__)
+        return Decision.of(0.0, 1.0, recorded_name(type(self)))
 
 
 @rule(
@@ -360,7 +362,7 @@ class RandomAsk:
 
     def decide(self, belief: Belief | Distribution, draw: float) -> Decision:  # noqa: ARG002
         """Compare the rate with the draw."""
-        return Decision.of(self.rate, draw, type(self).__name__)
+        return Decision.of(self.rate, draw, recorded_name(type(self)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,7 +380,7 @@ class _Measured:
 
     def decide(self, belief: Belief, draw: float) -> Decision:
         """Compare the measure with the threshold."""
-        p, name = criteria.probabilities(belief), type(self).__name__
+        p, name = criteria.probabilities(belief), recorded_name(type(self))
         cold = cold_start(p, draw, name)
         return Decision.of(self._measure(p), self.threshold, name) if cold is None else cold
 

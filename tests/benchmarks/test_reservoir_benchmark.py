@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks._logs import read
 from benchmarks.comparison import reservoir
-from streamgp.query import NeverAsk, ReservoirAsk
+from streamgp.query import NeverAsk, RecentEventsAsk
 from tests.benchmarks.test_benchmarks import check, document
 
 SMALL = reservoir.Plan(
@@ -32,7 +32,7 @@ def test_each_way_of_asking_is_compared_and_logs_that_are_not_there_are_named(tm
 
 def test_the_whole_log_is_looked_back_at_with_what_was_learned_in_the_end():
     log = read("wifi_rooms", None, 300)
-    score = reservoir.play(log, 1, NeverAsk(), ReservoirAsk(every=10))
+    score = reservoir.play(log, 1, NeverAsk(), RecentEventsAsk(every=10))
     # The first room is all that there is, and nothing is predicted before the first answer.
     assert (score.n_labels, score.whole_log) == (30, 1.0)
     assert score.accuracy < 1.0

@@ -38,7 +38,7 @@ from streamgp.query import (
     AdaptiveThreshold,
     Deterministic,
     EqualErrorAsk,
-    ReservoirAsk,
+    RecentEventsAsk,
     SkepticalRegressor,
     Variance,
     budgets,
@@ -332,7 +332,7 @@ def test_a_reservoir_is_built_with_its_settings_and_its_budget(
 
 def test_a_reservoir_has_the_same_defaults_in_a_file_and_in_the_library() -> None:
     built: Any = build_model(Config(reservoir=section("reservoir", "latest"))).reservoir
-    assert replace(built, budget=None) == ReservoirAsk()
+    assert replace(built, budget=None) == RecentEventsAsk()
     assert build_model(Config()).reservoir is None
 
 

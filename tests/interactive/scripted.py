@@ -9,7 +9,7 @@ from typing import Any
 
 from streamgp.base import Decision, Doubt, Example, Features, Label, Neighbour
 from streamgp.interactive import Answer, Event, InteractiveLoop, LabelledExample, Message
-from streamgp.query import ReservoirAsk
+from streamgp.query import RecentEventsAsk
 
 
 def decision(ask: bool) -> Decision:
@@ -31,7 +31,7 @@ class ScriptedLearner:
         proba: dict[Label, float] | None = None,
         doubts: bool | Callable[[str], bool] = False,
         asks_back: bool | Callable[[str], bool] = False,
-        reservoir: ReservoirAsk | None = None,
+        reservoir: RecentEventsAsk | None = None,
     ) -> None:
         self.asks, self.contests, self.refuses, self.proba = asks, contests, refuses, proba
         self.doubts = doubts

@@ -19,7 +19,7 @@ from streamgp.interactive import (
     Prediction,
     Rejected,
 )
-from streamgp.query import ReservoirAsk
+from streamgp.query import RecentEventsAsk
 from tests.helpers.laws import examples
 from tests.interactive.scripted import ScriptedLearner, ScriptedTalk
 from tests.interactive.stories import Story, told
@@ -34,7 +34,7 @@ class Talk(ScriptedTalk):
         learner = ScriptedLearner(
             asks=False,
             asks_back=lambda event_id: event_id in self.wanted,
-            reservoir=reservoir or ReservoirAsk(),
+            reservoir=reservoir or RecentEventsAsk(),
             proba={"loft": 0.6, "hall": 0.4},
         )
         super().__init__(learner, **options)
@@ -132,7 +132,9 @@ def test_a_learning_rule_hears_of_no_label_that_it_has_not_asked_for():
 
     talk = Talk("e")
     learner = Listening(
-        asks=lambda name: name == "f", asks_back=lambda name: name == "e", reservoir=ReservoirAsk()
+        asks=lambda name: name == "f",
+        asks_back=lambda name: name == "e",
+        reservoir=RecentEventsAsk(),
     )
     talk.loop = InteractiveLoop(learner)
     for name in "ef":
@@ -193,7 +195,7 @@ def test_so_it_does_if_the_answer_is_taken_back_while_it_is_contested(asked):
         lambda budget: {"query": query.AlwaysAsk(), "budget": budget},
         lambda budget: {
             "query": query.NeverAsk(),
-            "reservoir": ReservoirAsk("rand", every=1, budget=budget),
+            "reservoir": RecentEventsAsk("rand", every=1, budget=budget),
         },
     ],
 )
@@ -277,14 +279,14 @@ def test_nobody_is_asked_twice_whatever_became_of_the_question():
 
 
 def test_the_latest_ones():
-    talk = Talk(reservoir=ReservoirAsk(size=3))
+    talk = Talk(reservoir=RecentEventsAsk(size=3))
     for name in "abcde":
         talk.event(name)
     assert talk.looks() == [["a"], ["a", "b"], ["a", "b", "c"], ["b", "c", "d"], ["c", "d", "e"]]
 
 
 def test_the_size_counts_events_with_a_label_too():
-    talk = Talk(reservoir=ReservoirAsk(size=3))
+    talk = Talk(reservoir=RecentEventsAsk(size=3))
     talk.event("a")
     talk.event("b")
     talk.event("c", y="hall")
@@ -293,7 +295,7 @@ def test_the_size_counts_events_with_a_label_too():
 
 
 def test_those_that_people_still_remember():
-    talk = Talk(reservoir=ReservoirAsk(max_age_s=60.0))
+    talk = Talk(reservoir=RecentEventsAsk(max_age_s=60.0))
     for name, at in (("a", 0.0), ("b", 1.0), ("c", 61.0)):
         talk.event(name, at=at)
     assert talk.looks()[-1] == ["b", "c"]
@@ -314,7 +316,7 @@ def test_without_an_expiry_those_within_the_horizon():
 
 
 def test_where_time_goes_backwards_an_earlier_event_may_be_later():
-    talk = Talk(reservoir=ReservoirAsk(max_age_s=60.0), answer_horizon_s=100.0)
+    talk = Talk(reservoir=RecentEventsAsk(max_age_s=60.0), answer_horizon_s=100.0)
     for name, at in (("a", 500.0), ("b", 100.0)):
         talk.event(name, at=at)
     assert talk.looks()[-1] == ["a", "b"]
@@ -346,7 +348,7 @@ def test_it_does_not_look_before_it_is_due():
 
 
 def test_every_look_is_noted_with_what_came_of_it():
-    talk = Talk("f", reservoir=ReservoirAsk(size=1))
+    talk = Talk("f", reservoir=RecentEventsAsk(size=1))
     talk.event("e")
     talk.event("f", at=1.0)
     talk.event("g", y="hall", at=2.0)
@@ -383,10 +385,10 @@ def requests(messages):
 
 
 def test_the_budget_of_all_keys_bounds_these_questions_too():
-    loops = KeyedLoops(real(ReservoirAsk(every=2)), total_budget=budgets.AtMost(3))
+    loops = KeyedLoops(real(RecentEventsAsk(every=2)), total_budget=budgets.AtMost(3))
     assert len(requests(play(loops))) == 3
-    [request] = requests(play(KeyedLoops(real(ReservoirAsk(every=2))), n=5, keys=("ann",)))[:1]
-    again = KeyedLoops(real(ReservoirAsk(every=2)), total_budget=budgets.AtMost(1))
+    [request] = requests(play(KeyedLoops(real(RecentEventsAsk(every=2))), n=5, keys=("ann",)))[:1]
+    again = KeyedLoops(real(RecentEventsAsk(every=2)), total_budget=budgets.AtMost(1))
     play(again, n=5, keys=("ann",))
     assert again.on_cancel(request.request_id, 6.0, key="ann") != []
     assert len(requests(play(again, n=12, keys=("cid",)))) == 1
@@ -395,7 +397,7 @@ def test_the_budget_of_all_keys_bounds_these_questions_too():
 @pytest.mark.parametrize("gives_back", [True, False])
 def test_it_gets_back_by_the_time_of_asking_what_nobody_answered(gives_back):
     budget = budgets.AtMostPer(2, span_s=1000.0, gives_back=gives_back)
-    loops = KeyedLoops(real(ReservoirAsk(every=4)), total_budget=budget)
+    loops = KeyedLoops(real(RecentEventsAsk(every=4)), total_budget=budget)
     first, second = requests(play(loops, n=20, keys=("ann",)))
     loops.on_cancel(second.request_id, 21.0, key="ann")
     left = [first.requested_at] if gives_back else [first.requested_at, second.requested_at]
@@ -405,7 +407,7 @@ def test_it_gets_back_by_the_time_of_asking_what_nobody_answered(gives_back):
 def test_a_rate_for_all_keys_together_keeps_what_it_promises():
     ask = query.Entropy(threshold=0.0)
     rate = budgets.RateBudget(0.1, seed=1)
-    for reservoir in (None, ReservoirAsk(size=20, every=10), ReservoirAsk(size=20, every=1)):
+    for reservoir in (None, RecentEventsAsk(size=20, every=10), RecentEventsAsk(size=20, every=1)):
         loops = KeyedLoops(real(reservoir, ask), total_budget=rate)
         said = []
         for i in range(500):
@@ -433,13 +435,13 @@ SPANS = {"expires_after_s": 5.0, "answer_horizon_s": 60.0}
 LABELS = ("a", "b", "c")
 MODELS = {
     "beside a rule": lambda: SkepticalClassifier(
-        GPClassifier(), warm_up=16, reservoir=ReservoirAsk(size=20, every=3), seed=3
+        GPClassifier(), warm_up=16, reservoir=RecentEventsAsk(size=20, every=3), seed=3
     ),
     "alone, with a budget": lambda: SkepticalClassifier(
         GPClassifier(max_points=6),
         query.NeverAsk(),
         warm_up=16,
-        reservoir=ReservoirAsk(
+        reservoir=RecentEventsAsk(
             "hvar",
             size=9,
             every=2,
@@ -451,7 +453,7 @@ MODELS = {
     ),
     "at random": lambda: SkepticalClassifier(
         GPClassifier(window=8), query.NeverAsk(), warm_up=8,
-        reservoir=ReservoirAsk("rand", every=3), seed=3,
+        reservoir=RecentEventsAsk("rand", every=3), seed=3,
     ),
 }  # fmt: skip
 models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
@@ -513,12 +515,12 @@ def test_other_keys_change_no_message(model, seed):
 def test_a_conversation_that_was_not_looked_back_at_is_published_as_ever():
     """A mark is there where a look has asked, and nowhere else: what is stored stays what it is."""
     plains = {}
-    for reservoir in (None, ReservoirAsk(every=5)):
+    for reservoir in (None, RecentEventsAsk(every=5)):
         loop = InteractiveLoop(real(reservoir, query.AlwaysAsk()))
         play(loop, n=4, keys=(None,))
         plains[reservoir is None] = loop.parts()["head"]["recent"]
     assert plains[True] == plains[False]
-    loop = InteractiveLoop(real(ReservoirAsk(every=4)))
+    loop = InteractiveLoop(real(RecentEventsAsk(every=4)))
     play(loop, n=4, keys=(None,))
     lengths = {plain[5]: len(plain) for plain in loop.parts()["head"]["recent"]}
     assert lengths == {"seen": 13, "asked": 14}

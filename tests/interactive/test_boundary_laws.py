@@ -23,7 +23,7 @@ from streamgp.interactive import (
     Rejected,
 )
 from streamgp.interactive.state.snapshot import Snapshot
-from streamgp.query import AlwaysAsk, LeaveOneOutReview, ReservoirAsk, SkepticalChallenge
+from streamgp.query import AlwaysAsk, LeaveOneOutReview, RecentEventsAsk, SkepticalChallenge
 from tests.helpers.laws import examples
 from tests.interactive.stories import Story, told
 
@@ -117,7 +117,7 @@ class Faulty(SkepticalClassifier):
             AtMostPer(3, 8.0),
             warm_up=8,
             review=LeaveOneOutReview(0.2, every=2),
-            reservoir=ReservoirAsk(size=5, every=2),
+            reservoir=RecentEventsAsk(size=5, every=2),
             seed=3,
         )
         self.plan = plan

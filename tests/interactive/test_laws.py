@@ -19,7 +19,7 @@ from streamgp.interactive import (
     Prediction,
     Rejected,
 )
-from streamgp.query import ReservoirAsk
+from streamgp.query import RecentEventsAsk
 from tests.interactive.scripted import ScriptedLearner, log_of
 
 
@@ -55,7 +55,7 @@ class Conversations(RuleBasedStateMachine):
             refuses=chance("refuse", 40),
             doubts=chance("doubt", 100),
             asks_back=chance("back", 128),
-            reservoir=ReservoirAsk(size=5, max_age_s=60.0),
+            reservoir=RecentEventsAsk(size=5, max_age_s=60.0),
         )
         self.loop = InteractiveLoop(
             self.learner, expires_after_s=10.0, answer_horizon_s=self.horizon_s

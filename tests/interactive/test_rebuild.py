@@ -30,7 +30,7 @@ from streamgp.query import (
     AlwaysChallenge,
     EqualErrorAsk,
     NeverChallenge,
-    ReservoirAsk,
+    RecentEventsAsk,
     SkepticalChallenge,
 )
 from tests.helpers.laws import examples
@@ -221,7 +221,7 @@ def test_a_rule_that_learns_has_heard_what_it_had_heard_with_a_reservoir_beside_
             EqualErrorAsk(at_least=0.2),
             challenge(),
             warm_up=0,
-            reservoir=ReservoirAsk(size=20, every=3),
+            reservoir=RecentEventsAsk(size=20, every=3),
             seed=3,
         )
 

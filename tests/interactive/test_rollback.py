@@ -20,7 +20,6 @@ from streamgp.interactive import (
 from streamgp.interactive.rollback import FULL_CREDIT, REBUILD, SAVE_EVERY, CallJournal
 from streamgp.query import AlwaysAsk
 from streamgp.query.skeptical_base import Skeptical
-from streamgp.query.skeptical_classifier import RetrospectiveQueries
 
 
 def event(number, key=None, y=None):
@@ -159,7 +158,7 @@ def test_a_loop_made_of_what_was_published_refuses_the_same_inputs(monkeypatch, 
 
 
 def test_every_function_that_names_a_stage_is_there():
-    methods = vars(SkepticalClassifier) | vars(RetrospectiveQueries) | vars(Skeptical)
+    methods = vars(SkepticalClassifier) | vars(Skeptical)
     loop = vars(consensus_log.Consensus) | vars(learner) | vars(moderator)
     assert set(rollback._STAGES) <= methods.keys() | loop.keys()
 

@@ -14,7 +14,7 @@ from streamgp.interactive.transitions import (
     TABLE,
     documented,
 )
-from streamgp.query import ReservoirAsk
+from streamgp.query import RecentEventsAsk
 from tests.interactive.scripted import ScriptedLearner, log_of
 
 OPEN = ("asked", "challenged", "doubted")
@@ -31,7 +31,7 @@ class Conversation:
 
     def __init__(self, state, upheld=True):
         self.upheld = upheld
-        self.learner = ScriptedLearner(proba={"b": 0.6, "a": 0.4}, reservoir=ReservoirAsk())
+        self.learner = ScriptedLearner(proba={"b": 0.6, "a": 0.4}, reservoir=RecentEventsAsk())
         self.loop = InteractiveLoop(self.learner, expires_after_s=10.0, answer_horizon_s=100.0)
         self.messages = []
         self.now = 0.0

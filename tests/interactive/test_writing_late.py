@@ -16,7 +16,7 @@ from streamgp.interactive import (
     LabelledExample,
     LabelRequest,
 )
-from streamgp.query import ReservoirAsk
+from streamgp.query import RecentEventsAsk
 from tests.helpers.messages import answer_to, label_request
 from tests.interactive.scripted import ScriptedLearner
 from tests.interactive.stories import Story, told
@@ -62,7 +62,7 @@ def test_a_review_and_a_look_back_wait_as_long():
     *_, challenge = loop.on_event(event(y="hall"), 0.0, written_at=500.0)
     assert isinstance(challenge, Challenge)
     assert challenge.expires_at == 560.0
-    loop = loop_of(asks=False, asks_back=True, reservoir=ReservoirAsk(size=5))
+    loop = loop_of(asks=False, asks_back=True, reservoir=RecentEventsAsk(size=5))
     _, request = loop.on_event(event(), 0.0, written_at=500.0)
     assert isinstance(request, LabelRequest)
     assert request.expires_at == 560.0

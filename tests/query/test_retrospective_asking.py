@@ -18,9 +18,9 @@ from streamgp import (
     SkepticalClassifier,
     kernels,
 )
-from streamgp.query import AtMost, AtMostPer, NeverChallenge, RateBudget, ReservoirAsk
+from streamgp.query import AtMost, AtMostPer, NeverChallenge, RateBudget, RecentEventsAsk
 from streamgp.query.pool_criteria import CRITERIA, Joint
-from streamgp.query.retrospective import CriterionName, Reservoir
+from streamgp.query.retrospective import CriterionName, RecentEventChooser
 from tests.helpers.forgetful import ARD
 from tests.helpers.pool_cases import case_of
 
@@ -42,7 +42,7 @@ def skeptical(reservoir=None, learner=None, **options):
     return SkepticalClassifier(
         GPClassifier(KERNEL, 0.5) if learner is None else learner,
         challenge=NeverChallenge(),
-        reservoir=reservoir or ReservoirAsk(every=1),
+        reservoir=reservoir or RecentEventsAsk(every=1),
         warm_up=0,
         seed=1,
         **options,
@@ -76,7 +76,7 @@ def test_the_choice_is_that_of_a_pool_told_the_same_labels(
     pool = PoolSampler(X, criterion, KERNEL, noise_variance, seed=1)
     for i, y in enumerate(labels):
         pool.tell(i, y)
-    model = skeptical(ReservoirAsk(criterion), GPClassifier(KERNEL, noise_variance))
+    model = skeptical(RecentEventsAsk(criterion), GPClassifier(KERNEL, noise_variance))
     taught(model, X[:n], labels)
     candidates = {f"e{i}": as_features(X[i]) for i in range(n, n + 12)}
     event_id, decision = model.ask_among_one(candidates, now=0.0)
@@ -145,7 +145,7 @@ def test_among_events_that_are_alike_lots_are_drawn_that_belong_to_them():
     del same[chosen]
     assert skeptical().ask_among_one(same, now=0.0)[0] != chosen
     seeds = {
-        SkepticalClassifier(GPClassifier(), reservoir=ReservoirAsk(), seed=seed).ask_among_one(
+        SkepticalClassifier(GPClassifier(), reservoir=RecentEventsAsk(), seed=seed).ask_among_one(
             same, now=0.0
         )[0]
         for seed in range(5)
@@ -157,7 +157,7 @@ def test_at_random_any_event_may_be_chosen_whatever_is_known():
     candidates = {f"e{i}": {"a": float(i)} for i in range(20)}
     found = {
         SkepticalClassifier(
-            GPClassifier(), reservoir=ReservoirAsk("rand"), seed=seed
+            GPClassifier(), reservoir=RecentEventsAsk("rand"), seed=seed
         ).ask_among_one(candidates, now=0.0)
         for seed in range(30)
     }
@@ -167,7 +167,7 @@ def test_at_random_any_event_may_be_chosen_whatever_is_known():
 
 def test_where_nothing_is_left_to_learn_nobody_is_asked():
     """`hvar` is 0 where the function exceeds its label."""
-    model = skeptical(ReservoirAsk("hvar"), GPClassifier(kernels.Linear(100.0), 0.01))
+    model = skeptical(RecentEventsAsk("hvar"), GPClassifier(kernels.Linear(100.0), 0.01))
     model.learn_one({"a": 1.0}, "home")
     _, decision = model.ask_among_one({"e1": {"a": 3.0}, "e2": {"a": 4.0}}, now=0.0)
     assert (decision.ask, decision.score, decision.budget) == (False, 0.0, None)
@@ -197,7 +197,7 @@ def test_an_event_that_cannot_be_compared_is_not_asked_about(kernel):
 def test_it_looks_at_events_as_the_learner_sees_them():
     scaled = SkepticalClassifier(
         preprocessing.StandardScaler() | GPClassifier(KERNEL, 0.5),
-        reservoir=ReservoirAsk(),
+        reservoir=RecentEventsAsk(),
         warm_up=20,
         seed=1,
     )
@@ -226,7 +226,7 @@ def test_it_looks_at_events_as_the_learner_sees_them():
 
 
 def test_it_is_due_every_so_many_events_and_counts_from_the_last_look():
-    model = skeptical(ReservoirAsk(every=3))
+    model = skeptical(RecentEventsAsk(every=3))
     due = []
     for _ in range(8):
         model.observe_one({"a": 0.0})
@@ -237,7 +237,7 @@ def test_it_is_due_every_so_many_events_and_counts_from_the_last_look():
 
 
 def test_its_budget_hears_of_looks_and_of_nothing_else():
-    model = skeptical(ReservoirAsk(every=1, budget=AtMost(1)), budget=AtMost(100))
+    model = skeptical(RecentEventsAsk(every=1, budget=AtMost(1)), budget=AtMost(100))
     candidates = {"e1": {"a": 0.0}, "e2": {"a": 1.0}}
     _, first = model.ask_among_one(candidates, now=1.0)
     model.note_reservoir(first, now=1.0)
@@ -252,7 +252,7 @@ def test_its_budget_hears_of_looks_and_of_nothing_else():
 
 def test_a_question_is_given_back_by_the_time_at_which_it_was_asked():
     budget = AtMostPer(2, span_s=10.0, gives_back=True)
-    model = skeptical(ReservoirAsk(every=1, budget=budget))
+    model = skeptical(RecentEventsAsk(every=1, budget=budget))
     candidates = {"e1": {"a": 0.0}}
     for now in (0.0, 9.0):
         model.note_reservoir(model.ask_among_one(candidates, now=now)[1], now=now)
@@ -261,7 +261,7 @@ def test_a_question_is_given_back_by_the_time_at_which_it_was_asked():
 
 
 def test_a_rate_is_one_of_looks():
-    model = skeptical(ReservoirAsk(every=1, budget=RateBudget(0.25, seed=1)))
+    model = skeptical(RecentEventsAsk(every=1, budget=RateBudget(0.25, seed=1)))
     rng = np.random.default_rng(0)
     asked = 0
     for now in range(400):
@@ -273,7 +273,7 @@ def test_a_rate_is_one_of_looks():
 
 
 def test_a_template_stays_as_it_is():
-    rule = ReservoirAsk(budget=AtMost(1))
+    rule = RecentEventsAsk(budget=AtMost(1))
     model = skeptical(rule)
     model.note_reservoir(model.ask_among_one({"e": {"a": 0.0}}, now=0.0)[1], now=0.0)
     assert not model.ask_among_one({"e": {"a": 0.0}}, now=1.0)[1].ask
@@ -299,18 +299,18 @@ def test_without_a_reservoir_everything_is_as_it_was():
 def test_a_reservoir_is_another_configuration():
     rules = [
         None,
-        ReservoirAsk(),
-        ReservoirAsk("hvar"),
-        ReservoirAsk(size=9),
-        ReservoirAsk(every=9),
+        RecentEventsAsk(),
+        RecentEventsAsk("hvar"),
+        RecentEventsAsk(size=9),
+        RecentEventsAsk(every=9),
     ]
-    rules += [ReservoirAsk(max_age_s=60.0), ReservoirAsk(budget=AtMost(1))]
+    rules += [RecentEventsAsk(max_age_s=60.0), RecentEventsAsk(budget=AtMost(1))]
     names = {SkepticalClassifier(GPClassifier(), reservoir=r, seed=1).fingerprint() for r in rules}
     assert len(names) == len(rules)
 
 
 def test_its_state_survives_a_restart():
-    model, again = (skeptical(ReservoirAsk(every=3, budget=AtMost(1))) for _ in range(2))
+    model, again = (skeptical(RecentEventsAsk(every=3, budget=AtMost(1))) for _ in range(2))
     for _ in range(4):
         model.observe_one({"a": 0.0})
     model.note_reservoir(model.ask_among_one({"e": {"a": 0.0}}, now=0.0)[1], now=0.0)
@@ -331,7 +331,7 @@ def test_its_state_survives_a_restart():
 )
 def test_what_is_no_rule_is_refused(options, words):
     with pytest.raises(ValueError, match=words):
-        ReservoirAsk(**options)
+        RecentEventsAsk(**options)
 
 
 @pytest.mark.parametrize(
@@ -345,17 +345,17 @@ def test_what_is_no_rule_is_refused(options, words):
 )
 def test_a_learner_that_knows_events_one_by_one_only_is_refused(learner):
     with pytest.raises(TypeError, match=r"believes something of several .*; take GPClassifier, or"):
-        SkepticalClassifier(learner, reservoir=ReservoirAsk())
+        SkepticalClassifier(learner, reservoir=RecentEventsAsk())
 
 
 def test_a_learner_without_noise_is_refused():
     with pytest.raises(ValueError, match=r"noise_variance of at least 1e-06, got 1e-16; raise it"):
-        SkepticalClassifier(GPClassifier(noise_variance=1e-16), reservoir=ReservoirAsk())
+        SkepticalClassifier(GPClassifier(noise_variance=1e-16), reservoir=RecentEventsAsk())
 
 
-@pytest.mark.parametrize("reservoir", [200, "l2fm", ReservoirAsk])
+@pytest.mark.parametrize("reservoir", [200, "l2fm", RecentEventsAsk])
 def test_what_is_no_reservoir_is_refused(reservoir):
-    with pytest.raises(TypeError, match=r"reservoir must be a ReservoirAsk, got"):
+    with pytest.raises(TypeError, match=r"reservoir must be a RecentEventsAsk, got"):
         SkepticalClassifier(GPClassifier(), reservoir=reservoir)
 
 
@@ -363,12 +363,12 @@ def test_what_is_no_budget_is_refused():
     with pytest.raises(
         TypeError, match=r"budget of reservoir must be an object of streamgp\.query"
     ):
-        SkepticalClassifier(GPClassifier(), reservoir=ReservoirAsk(budget=5))
+        SkepticalClassifier(GPClassifier(), reservoir=RecentEventsAsk(budget=5))
 
 
 def test_a_look_is_taken_note_of_by_the_number_of_events():
-    reservoir = Reservoir(ReservoirAsk(every=10))
-    assert [reservoir.is_due(n) for n in (9, 10)] == [False, True]
-    reservoir.note(None, 12, now=0.0)
-    assert reservoir.state() == {"looked_at": 12, "budget": {}}
-    assert [reservoir.is_due(n) for n in (21, 22)] == [False, True]
+    chooser = RecentEventChooser(RecentEventsAsk(every=10))
+    assert [chooser.is_due(n) for n in (9, 10)] == [False, True]
+    chooser.note(None, 12, now=0.0)
+    assert chooser.state() == {"looked_at": 12, "budget": {}}
+    assert [chooser.is_due(n) for n in (21, 22)] == [False, True]

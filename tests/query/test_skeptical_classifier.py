@@ -44,7 +44,7 @@ from streamgp.query import (
     NeverChallenge,
     RandomAsk,
     RateBudget,
-    ReservoirAsk,
+    RecentEventsAsk,
     SkepticalAsk,
     SkepticalChallenge,
     Unlimited,
@@ -817,7 +817,7 @@ def test_every_argument_is_readable_under_its_name():
         "budget": Unlimited(),
         "warm_up": 50,
         "review": LeaveOneOutReview(),
-        "reservoir": ReservoirAsk(),
+        "reservoir": RecentEventsAsk(),
         "temporal": TemporalFilter(),
         "seed": 3,
     }

@@ -50,7 +50,7 @@ from streamgp.query import (
     NeverChallenge,
     PaperChallenge,
     RateBudget,
-    ReservoirAsk,
+    RecentEventsAsk,
     SkepticalAsk,
     SkepticalChallenge,
     Variance,
@@ -201,7 +201,7 @@ def _adaptive(s: Setting) -> SkepticalClassifier:
 def _asking_back(s: Setting) -> SkepticalClassifier:
     """Return one that asks about every fiftieth event from the latest ones, beside the rule."""
     back = s.most // 5
-    reservoir = ReservoirAsk(every=50, budget=AtMost(back, gives_back=False))
+    reservoir = RecentEventsAsk(every=50, budget=AtMost(back, gives_back=False))
     budget = AtMost(s.most - back, gives_back=False)
     ask = SkepticalAsk(s.knob)
     return SkepticalClassifier(_gp(s.seed), ask, None, budget, reservoir=reservoir, seed=s.seed)
@@ -213,7 +213,7 @@ RULES: Mapping[str, Entry] = {
         for name, contender in CONTENDERS.items()
         if contender.package == "streamgp" or name in _OTHERS
     },
-    "SkepticalAsk + ReservoirAsk": Entry(build=_asking_back, start=0.8, largest=100.0),
+    "SkepticalAsk + RecentEventsAsk": Entry(build=_asking_back, start=0.8, largest=100.0),
     "EqualErrorAsk + RateBudget": _ranked(_gp, ask=EqualErrorAsk()),
     "Variance + RateBudget": _ranked(_gp, ask=Variance()),
     "Variance + AdaptiveThreshold": Entry(build=_adaptive),

@@ -9,7 +9,7 @@ from connectors.memory import MemoryTopics
 from connectors.topics import BrokerError
 from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.interactive import Answer, Expired, LabelledExample, LabelRequest, Rejected
-from streamgp.query import AtMostPer, NeverAsk, ReservoirAsk
+from streamgp.query import AtMostPer, NeverAsk, RecentEventsAsk
 from tests.helpers.workbench import Failing, answer, contents, event, idle, put, said, work, worker
 
 HORIZON = {"expires_after_s": 1000.0, "answer_horizon_s": 5000.0}
@@ -18,7 +18,7 @@ HORIZON = {"expires_after_s": 1000.0, "answer_horizon_s": 5000.0}
 def model(**options):
     rule = {"size": 20, "every": 3, "budget": AtMostPer(40, 1000.0)} | options
     return SkepticalClassifier(
-        GPClassifier(), NeverAsk(), warm_up=5, reservoir=ReservoirAsk(**rule), seed=1
+        GPClassifier(), NeverAsk(), warm_up=5, reservoir=RecentEventsAsk(**rule), seed=1
     )
 
 
