@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from math import isfinite
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from streamgp.base import Decision, Doubt, Example, Features, Label, Neighbour
@@ -204,7 +206,7 @@ def as_asking_back(model: SkepticalLearner) -> AskingBackLearner | None:
 # --- Predictions of classes and of numbers.
 
 
-class PredictedTarget(NamedTuple):
+class PredictedTarget(Struct, frozen=True, gc=False):
     """A prediction: the label, None if nothing is known, and how sure the model is of it.
 
     Either the probabilities of classes, or mean and standard deviation of a number.
@@ -245,9 +247,11 @@ def guess(model: SkepticalLearner, x: Features, *, alone: bool = False) -> Predi
     """
     predicting: Any = model
     if _predicts_classes(type(model)):
-        asked = "own_proba_one" if alone and _predicts_alone(type(model)) else "predict_proba_one"
-        # Plain, whatever it is: it goes into a message.
-        proba: dict[Label, float] = dict(getattr(predicting, asked)(x))
+        if alone and _predicts_alone(type(model)):
+            proba = predicting.own_proba_one(x)
+        else:
+            proba = predicting.predict_proba_one(x)
+        proba = getattr(proba, "plain", proba)  # it goes into a message
         if not isfinite(sum(proba.values())):
             raise ArithmeticError(f"probabilities must be finite, got {proba!r:.200}")
         return PredictedTarget(max(proba, key=proba.__getitem__) if proba else None, proba)

@@ -39,7 +39,9 @@ stays open: nothing that it asks about is in the log.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple, Self
+from typing import Literal, Self
+
+from msgspec import Struct
 
 from streamgp.common.label_context import LabelContext
 from streamgp.interactive.conversation_record import GivenLabel, Record
@@ -81,7 +83,7 @@ class _RefusedError(Exception):
     """The features of an event cannot be used; the text says why."""
 
 
-class _Input(NamedTuple):
+class _Input(Struct, frozen=True, gc=False):
     """An input that was let in: what a rejection repeats of it, and what time brought before it."""
 
     subject: str
@@ -266,10 +268,9 @@ class InteractiveLoop(RestartableLoop):
                 end=event.end,
             )
         )
-        awaited = event_id if decision.ask or event.y is not None else None
         known = {}
-        if awaited is not None:  # not for every event: a context takes a microsecond
-            context = LabelContext(event_id=awaited)
+        if decision.ask or event.y is not None:  # not for all: a context takes a microsecond
+            context = LabelContext(event_id=event_id)
             known = self._moderator.consensus.accepted.of("note_query", context)
         self._rollback.call(model.note_query, decision, asked=decision.ask, now=now, **known)
         record = self._memory.add(event)

@@ -37,6 +37,8 @@ _PLAIN = frozenset((str, bool))
 
 def is_time(value: object) -> bool:
     """Whether a value is a finite number of seconds; NaN, infinities and bools are not."""
+    if type(value) is float:  # as nearly always: a third of the time, twice for each event
+        return -_LARGEST <= value <= _LARGEST
     return (
         isinstance(value, int | float)
         and not isinstance(value, bool)
@@ -141,7 +143,7 @@ def flaw_of_event(event: Event) -> str | None:
         return _no_id("event_id", event.event_id)
     if not (event.key is None or _is_text(event.key)):
         return f"key must be a text or None, got {event.key!r}"
-    if not isinstance(event.x, Mapping):
+    if not isinstance(event.x, dict | Mapping):  # a dict is told in half the time
         return f"x must be a mapping from feature names to values, got {event.x!r}"
     if not is_time(event.occurred_at):
         return _no_time("occurred_at", event.occurred_at)

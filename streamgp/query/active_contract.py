@@ -33,6 +33,11 @@ class UnpackableProbabilities(dict[Label, float]):
     ask
         Counts the event; returns its probabilities and whether a label is asked for.
 
+    Attributes
+    ----------
+    plain
+        The probabilities as they were given, for those who would keep them.
+
     Examples
     --------
     >>> proba = UnpackableProbabilities({"home": 0.8, "work": 0.2}, lambda: ({"home": 1.0}, True))
@@ -44,12 +49,13 @@ class UnpackableProbabilities(dict[Label, float]):
 
     """
 
-    __slots__ = ("_ask", "_pair")
+    __slots__ = ("_ask", "_pair", "plain")
 
     def __init__(
         self, proba: dict[Label, float], ask: Callable[[], tuple[dict[Label, float], bool]]
     ) -> None:
-        super().__init__(proba)
+        dict.__init__(self, proba)  # without super(), which takes longer than all the rest
+        self.plain = proba
         self._ask = ask
         self._pair: tuple[dict[Label, float], bool] | None = None
 
