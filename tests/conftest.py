@@ -8,12 +8,14 @@ draws more of them, and `search` others each time.
 import atexit
 import contextlib
 import gc
+import logging
 import os
 import re
 import shutil
 import signal
 import sys
 import tempfile
+import threading
 import uuid
 from collections.abc import Iterator
 
@@ -129,6 +131,21 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
             return f"kafka in {folder[1]}" if folder and "kafka" in nodeid else file
 
     return FilesAndBrokers(config, log)
+
+
+@pytest.fixture
+def logging_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Take back what a worker or a page sets for the whole process; later tests read its log."""
+    monkeypatch.setattr(logging, "raiseExceptions", logging.raiseExceptions)
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
+    names = ("streamgp", "streamgp.worker", "py.warnings", "kafka")
+    loggers = [logging.getLogger(name) for name in names]
+    kept = [(logger.handlers, logger.level, logger.propagate) for logger in loggers]
+    yield
+    logging.captureWarnings(False)
+    for logger, (handlers, level, propagate) in zip(loggers, kept, strict=True):
+        logger.handlers, logger.propagate = handlers, propagate
+        logger.setLevel(level)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -21,6 +21,7 @@ from streamgp.apps.page.address import is_loopback, parse_bind
 from streamgp.cli.main import cli
 from tests.helpers.page_server import Browser, until
 
+pytestmark = pytest.mark.usefixtures("logging_as_it_was")
 MAIN = "from streamgp.cli.main import main\nmain()"
 
 

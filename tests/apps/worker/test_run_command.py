@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import io
 import json
-import logging
 import re
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,22 +75,13 @@ class FakeWorker:
 
 
 @pytest.fixture(autouse=True)
-def process_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def process_as_it_was(monkeypatch: pytest.MonkeyPatch, logging_as_it_was: None) -> None:  # noqa: ARG001
     """Let a command end like a function, and leave logging as it was."""
 
     def leave(status: int) -> None:
         raise SystemExit(status)
 
     monkeypatch.setattr(run, "leave", leave)
-    monkeypatch.setattr(logging, "raiseExceptions", logging.raiseExceptions)
-    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
-    loggers = [logging.getLogger(name) for name in ("streamgp", "py.warnings", "kafka")]
-    kept = [(logger.handlers, logger.level, logger.propagate) for logger in loggers]
-    yield
-    logging.captureWarnings(False)
-    for logger, (handlers, level, propagate) in zip(loggers, kept, strict=True):
-        logger.handlers, logger.propagate = handlers, propagate
-        logger.setLevel(level)
 
 
 @pytest.fixture

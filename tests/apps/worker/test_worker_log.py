@@ -7,7 +7,6 @@ import json
 import logging
 import threading
 import warnings
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -15,25 +14,12 @@ import pytest
 
 from streamgp.apps.worker.logging import LogFormat, say, start_log
 
-NAMES = ("streamgp", "py.warnings", "kafka")
+pytestmark = pytest.mark.usefixtures("logging_as_it_was")
 
 
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
-
-
-@pytest.fixture(autouse=True)
-def logging_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(logging, "raiseExceptions", logging.raiseExceptions)
-    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
-    loggers = [logging.getLogger(name) for name in NAMES]
-    kept = [(logger.handlers, logger.level, logger.propagate) for logger in loggers]
-    yield
-    logging.captureWarnings(False)
-    for logger, (handlers, level, propagate) in zip(loggers, kept, strict=True):
-        logger.handlers, logger.propagate = handlers, propagate
-        logger.setLevel(level)
 
 
 def logged(kind: LogFormat | None = "json", **fields: Any) -> str:

@@ -134,7 +134,7 @@ def test_bad_rows_are_counted_and_end_nothing(caplog):
     put(topics, *(row(t) for t in range(12)), row(0.5), row(11), row(12.0, v="loud"))
     raw(topics, value=b"no JSON")
     put(topics, row(30.0))
-    with caplog.at_level("WARNING"):
+    with caplog.at_level("WARNING", logger="streamgp.worker"):
         work(topics, windows=windows(hop_s=None))
     assert [p.event_id for p in said(topics, "predictions")] == ["ann@0", "ann@10"]
     assert len(letters(topics)) == 1
