@@ -1,8 +1,8 @@
 """Topics in this process, for tests and for trying out: nothing is on a disk.
 
-Workers share partitions as they do with Kafka, only at once: a worker that opens or closes its link
-moves partitions there and then, and one that is in the middle of a batch finds out when it commits.
-That is what Kafka does to a worker that has been stopped for too long.
+Workers share partitions as they do with Kafka, only at once: a worker that opens or closes its
+client moves partitions there and then, and one that is in the middle of a batch finds out when it
+commits. That is what Kafka does to a worker that has been stopped for too long.
 
 """
 
@@ -166,29 +166,29 @@ class Group:
     def __len__(self) -> int:
         return len(self._members)
 
-    def join(self, instance: str, link: MemoryWorkerClient) -> None:
+    def join(self, instance: str, client: MemoryWorkerClient) -> None:
         """Take a member in, in place of an older one of the same name."""
-        self._members[instance] = link
+        self._members[instance] = client
         self._distribute()
 
-    def leave(self, instance: str, link: MemoryWorkerClient) -> None:
+    def leave(self, instance: str, client: MemoryWorkerClient) -> None:
         """Let a member go, unless it was replaced."""
-        if self._members.get(instance) is link:
+        if self._members.get(instance) is client:
             del self._members[instance]
             self._distribute()
 
-    def has(self, instance: str, link: MemoryWorkerClient) -> bool:
+    def has(self, instance: str, client: MemoryWorkerClient) -> bool:
         """Return whether a member has not been replaced."""
-        return self._members.get(instance) is link
+        return self._members.get(instance) is client
 
-    def partitions(self, link: MemoryWorkerClient) -> frozenset[int]:
+    def partitions(self, client: MemoryWorkerClient) -> frozenset[int]:
         """Return the partitions of a member."""
-        return frozenset(n for n, (owner, _) in self._owners.items() if owner is link)
+        return frozenset(n for n, (owner, _) in self._owners.items() if owner is client)
 
-    def since(self, number: int, link: MemoryWorkerClient) -> int | None:
+    def since(self, number: int, client: MemoryWorkerClient) -> int | None:
         """Return since which generation a member has had a partition, None if it has not."""
         owner, generation = self._owners[number]
-        return generation if owner is link else None
+        return generation if owner is client else None
 
     def _distribute(self) -> None:
         """Give to each member, by name, a range of partitions, the first ones one more."""
@@ -387,10 +387,10 @@ class MemoryTopics:
     >>> producer = topics.writer("producer")
     >>> producer.send(Outgoing(topic="events", key=b"ann", value=b"{}"))
     >>> producer.flush()
-    >>> link = topics.link(group="streamgp", instance="here", max_records=500)
-    >>> [record.key for record in link.poll(0.0)], topics.lags("streamgp")["events", 0]
+    >>> client = topics.client(group="streamgp", instance="here", max_records=500)
+    >>> [record.key for record in client.poll(0.0)], topics.lags("streamgp")["events", 0]
     ([b'ann'], 1)
-    >>> link.commit([Outgoing(topic="predictions", key=b"ann", value=b"{}")])
+    >>> client.commit([Outgoing(topic="predictions", key=b"ann", value=b"{}")])
     {('predictions', 0): 1}
     >>> topics.lags("streamgp")["events", 0]
     0
@@ -403,7 +403,7 @@ class MemoryTopics:
         self._groups: dict[str, Group] = {}
         self._positions: dict[str, dict[Place, int]] = {}
 
-    def link(self, *, group: str, instance: str, max_records: int) -> MemoryWorkerClient:
+    def client(self, *, group: str, instance: str, max_records: int) -> MemoryWorkerClient:
         """Join a group of workers; who has joined it under the same name is fenced."""
         with self._logs.news:
             self._check()

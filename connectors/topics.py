@@ -358,7 +358,7 @@ class Writer(Protocol):
 class Topics(Protocol):
     """The topics of one deployment, on whatever broker."""
 
-    def link(self, *, group: str, instance: str, max_records: int) -> WorkerClient:
+    def client(self, *, group: str, instance: str, max_records: int) -> WorkerClient:
         """Join a group of workers under an instance name of one's own."""
         ...
 

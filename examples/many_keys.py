@@ -1,7 +1,7 @@
 """Many users, each with a learner of its own; only those that came last are in memory.
 
 Ten people walk through the same rooms, and everyone has other names for them. Three learners are
-held; the others wait as bytes on a shelf, here in memory, usually `connectors.SqliteStore`.
+held; the others wait as bytes in a store, here in memory, usually `connectors.SqliteStore`.
 
 Prints:
 

@@ -209,7 +209,7 @@ def interactive_val_score(
     started = time.perf_counter()
 
     def report(n: int) -> None:
-        line = f"[{n:,d}] {metric} – {game.tally.n_learned:,d} samples used"
+        line = f"[{n:,d}] {metric} – {game.statistics.n_learned:,d} samples used"
         if show_time:
             minutes, seconds = divmod(int(time.perf_counter() - started), 60)
             line += f" – {minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d}"
@@ -238,7 +238,7 @@ def interactive_val_score(
         )
     if print_every and n > print_every and n % print_every:
         report(n)
-    counts = game.tally.summary()
+    counts = game.statistics.summary()
     return InteractiveResult(
         metric=metric,
         **{name: counts[name] for name in InteractiveResult.__slots__ if name != "metric"},
@@ -255,7 +255,7 @@ class _Game:
         annotator: Annotator,
         target: Target,
     ) -> None:
-        self.tally = RunStatistics(target)
+        self.statistics = RunStatistics(target)
         self.n_failed = 0
         self.first_failure = ""
         self._model: Any = loop.model
@@ -273,7 +273,7 @@ class _Game:
         at = event.occurred_at
         self._hear_answers(at)
         self._queue.see(event)
-        self.tally.event(event)
+        self.statistics.event(event)
         self._truth, self._x = event.truth, event.x
         self._driver.take(event, at)
         self._hear_answers(at)
@@ -285,11 +285,11 @@ class _Game:
 
     def _hear_answers(self, until: float) -> None:
         for answer in self._queue.due(until):
-            self.tally.answer(answer)
+            self.statistics.answer(answer)
             self._driver.take(answer, answer.answered_at)
 
     def _heed(self, message: Message, now: float) -> None:
-        self.tally.message(message)
+        self.statistics.message(message)
         if isinstance(message, Prediction):
             self._score(message)
         elif isinstance(message, LabelRequest | Challenge):
@@ -304,8 +304,8 @@ class _Game:
         if self._wants_distribution:
             self._score_distribution(self._truth, prediction.y)
             return
-        guess: Any = prediction.y if self._wants_labels else prediction.proba
-        self._metric.update(y_true=self._truth, y_pred=guess)
+        predicted: Any = prediction.y if self._wants_labels else prediction.proba
+        self._metric.update(y_true=self._truth, y_pred=predicted)
 
     def _score_distribution(self, truth: Label, mean: Label) -> None:
         # Nothing was learned since the prediction, which itself says mean and variance only.

@@ -25,7 +25,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 if sys.dont_write_bytecode and not sys.pycache_prefix:
     # None is to lie beside the sources. Without any, each of the hundreds of programs that tests
-    # start would compile them anew; they inherit this folder, which goes with the first process.
+    # start would compile them again; they inherit this folder, which goes with the first process.
     os.environ["PYTHONPYCACHEPREFIX"] = tempfile.mkdtemp(prefix="streamgp-bytecode-")
     atexit.register(shutil.rmtree, os.environ["PYTHONPYCACHEPREFIX"], ignore_errors=True)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

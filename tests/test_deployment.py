@@ -178,7 +178,7 @@ def record(topic):
 def work(topics):
     """Do what a worker does with topics."""
     assert topics.problems() == []
-    with closing(topics.link(group="rooms", instance="one", max_records=10)) as link:
+    with closing(topics.client(group="rooms", instance="one", max_records=10)) as link:
         until = monotonic() + 30.0
         while not link.assigned:
             assert monotonic() < until

@@ -2,12 +2,12 @@
 
 Every key sends the same number of labelled events (7 features, 4 classes) in visits of five, the
 keys in another random order at each round of visits, so that nearly every visit finds its loop on
-the shelf (SQLite, in a temporary folder) and brings another one there. From time to time the loops
-are saved, as a worker saves them, which marks the shelf. Events are remembered for an hour of the
+the store (SQLite, in a temporary folder) and brings another one there. From time to time the loops
+are saved, as a worker saves them, which marks the store. Events are remembered for an hour of the
 stream's time, about as long as one round takes.
 
 Bytes of a key held ready are what Python and numpy have allocated for its loop, model and examples;
-those of a key on the shelf are its share of the file. Memory is the peak of the whole process above
+those of a key in the store are its share of the file. Memory is the peak of the whole process above
 its size before the first key. A visit costs what the file, the snapshot and the learner, which
 learns its examples once more, cost together. Afterwards some keys are compared with loops that were
 never away. Not measured: a broker, and questions that wait (`benchmarks.loop`).
@@ -52,8 +52,8 @@ def measure(
     # First of all, as the peak of the process counts.
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "loops")
-        with SqliteStore(path) as shelf:
-            loops = KeyedLoops(_model(), answer_horizon_s=_HORIZON_S, max_keys=n_ready, shelf=shelf)
+        with SqliteStore(path) as store:
+            loops = KeyedLoops(_model(), answer_horizon_s=_HORIZON_S, max_keys=n_ready, store=store)
             before, start = _peak_bytes(), time.perf_counter()
             for n, event in enumerate(stream.events()):
                 loops.on_event(event, event.occurred_at)
@@ -63,7 +63,7 @@ def measure(
             seconds = time.perf_counter() - start
             grown = _peak_bytes() - before
             loops.snapshot()
-            on_shelf = path.stat().st_size / max(1, len(shelf))
+            in_store = path.stat().st_size / max(1, len(store))
             differing = sum(_differs(loops, stream, number) for number in stream.sample())
     resident_bytes = _bytes_of_ready_key(stream, min(200, n_keys))
     resident_us = _us_without_shelf(stream, min(100, n_keys))
@@ -73,7 +73,7 @@ def measure(
         "ready": n_ready,
         "labels per key": n_visits * _PER_VISIT,
         "bytes per key ready": resident_bytes,
-        "bytes per key on the shelf": on_shelf,
+        "bytes per key in the store": in_store,
         "memory MB": grown / 1e6,
         "all ready MB": n_keys * resident_bytes / 1e6,
         "events per s": n_events / seconds,

@@ -95,7 +95,7 @@ class QuestionBudget:
         return min(found, key=lambda each: each.left, default=None)
 
     def forget(self, key: str | None) -> None:
-        """Forget a key, whose budget begins anew; that of all keys was spent all the same."""
+        """Forget a key, whose budget starts over; that of all keys was spent all the same."""
         self._counted.pop(key, None)
         of_key: tuple[dict[Any, Any], ...] = (self._asked, self._ended)
         for known in of_key:

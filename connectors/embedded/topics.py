@@ -67,7 +67,7 @@ class EmbeddedTopics:
     ...     writer = topics.writer("sender")
     ...     writer.send(Outgoing(topic="events", key=b"ann", value=b'{"x":{},"key":"ann"}'))
     ...     writer.close()
-    ...     client = topics.link(group="streamgp", instance="here", max_records=500)
+    ...     client = topics.client(group="streamgp", instance="here", max_records=500)
     ...     print([record.key for record in client.poll(0.0)], topics.lags("streamgp"))
     ...     client.close()
     [b'ann'] {('answers', 0): 0, ('consensus', 0): 0, ('events', 0): 1}
@@ -79,7 +79,7 @@ class EmbeddedTopics:
         self._clock = clock
         self._clients: list[EmbeddedWorkerClient] = []
 
-    def link(
+    def client(
         self,
         *,
         group: str,

@@ -79,7 +79,7 @@ class KafkaTopics:
             self._connection, self._names, partitions=partitions, replication=replication
         )
 
-    def link(self, *, group: str, instance: str, max_records: int) -> KafkaWorkerClient:
+    def client(self, *, group: str, instance: str, max_records: int) -> KafkaWorkerClient:
         """Join a group of workers under an instance name of one's own."""
         return KafkaWorkerClient(
             self._connection,

@@ -2,7 +2,7 @@
 
 What a worker writes and the positions of what it read become visible together or not at all, and
 only as long as its partitions are its own: the broker compares the generation of the group in each
-transaction. After an error nothing is tried again here; the link refuses all further use, and the
+transaction. After an error nothing is tried again here; the client refuses all further use, and the
 worker starts over.
 
 """
@@ -328,7 +328,7 @@ class KafkaWorkerClient:
         if self._is_closed:
             raise BrokerError("worker client is closed; open a new one")
         if self._broken is not None:
-            raise BrokerError(f"link is broken ({self._broken}); open a new one")
+            raise BrokerError(f"client is broken ({self._broken}); open a new one")
 
     def _fail(self, error: BaseException, doing: str) -> BrokerError:
         """Return the error to raise, and refuse everything from now on."""

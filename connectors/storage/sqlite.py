@@ -1,7 +1,7 @@
-"""A shelf on disk: learners of many keys, as bytes, in one SQLite file.
+"""A store on disk: learners of many keys, as bytes, in one SQLite file.
 
 A mark names a moment. A caller who takes one writes it into a snapshot of its own, which a crash
-may prevent; so the shelf can go back to either of the last two marks. Time is cut into generations
+may prevent; so the store can go back to either of the last two marks. Time is cut into generations
 that end with a mark each, every put is stored under the current generation, and of each key those
 versions are kept that a caller may still go back to: at most three.
 
@@ -239,14 +239,14 @@ _SCHEMA = [
 class SqliteStore:
     """Bytes by key in one file, used by one process and one thread at a time.
 
-    A shelf begins empty, also where the file is not: what is in it means something only together
+    A store begins empty, also where the file is not: what is in it means something only together
     with the snapshot that holds its mark, so `reset` brings it back. Without `reset`, the first
     change erases it.
 
     Take the next mark only after the snapshot with the last one is safe on the disk; otherwise the
     snapshot that is there may hold a mark that is older than the last two.
 
-    After an error of the disk the shelf is closed, as a crash would leave it.
+    After an error of the disk the store is closed, as a crash would leave it.
 
     Parameters
     ----------
@@ -263,22 +263,22 @@ class SqliteStore:
     --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as directory:
-    ...     with SqliteStore(Path(directory, "loops")) as shelf:
-    ...         shelf.put("ann", b"1")
-    ...         mark = shelf.mark()
-    ...         shelf.put("ann", b"2")
-    ...     with SqliteStore(Path(directory, "loops")) as shelf:
-    ...         before = shelf.get("ann")
-    ...         shelf.reset(mark)
-    ...         before, shelf.get("ann"), len(shelf)
+    ...     with SqliteStore(Path(directory, "loops")) as store:
+    ...         store.put("ann", b"1")
+    ...         mark = store.mark()
+    ...         store.put("ann", b"2")
+    ...     with SqliteStore(Path(directory, "loops")) as store:
+    ...         before = store.get("ann")
+    ...         store.reset(mark)
+    ...         before, store.get("ann"), len(store)
     (None, b'1', 1)
 
     """
 
     # _generation   of what is put now; never that of an earlier mark, also not after a reset.
     # _marks        generations of the marks that one can go back to, rising.
-    # _is_claimed   whether a reset or a change has said what is on the shelf.
-    # _n_keys       number of keys on the shelf.
+    # _is_claimed   whether a reset or a change has said what is in the store.
+    # _n_keys       number of keys in the store.
     # _has_remains  whether something was deleted whose bytes may still be in the file.
 
     def __init__(self, path: str | Path) -> None:
@@ -359,7 +359,7 @@ class SqliteStore:
         Raises
         ------
         StateError
-            If the mark is none of them, or of another file; the shelf is as it was.
+            If the mark is none of them, or of another file; the store is as it was.
 
         """
         if mark not in [self._name(generation) for generation in self._marks]:
@@ -400,9 +400,9 @@ class SqliteStore:
 
     def _load(self) -> tuple[str, int, bool, list[int]]:
         rows = self._file.rows
-        shelf = rows("SELECT id, generation, has_remains FROM shelf")
+        kept = rows("SELECT id, generation, has_remains FROM shelf")
         marks = [g for (g,) in rows("SELECT generation FROM marks ORDER BY generation")]
-        match shelf:
+        match kept:
             case [(str(identity), int(generation), int(has_remains))] if generation > max(
                 marks, default=0
             ):

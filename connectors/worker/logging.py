@@ -15,7 +15,7 @@ ALIVE = "alive"
 _log = logging.getLogger("streamgp.worker")
 
 
-class Journal:
+class WorkerLog:
     """The log of a worker.
 
     Parameters

@@ -101,14 +101,14 @@ class LocalFiles:
         Its number.
     directory
         Where they lie, None for nowhere.
-    with_shelf
+    with_store
         Whether some loops are not held ready.
     note
         Told in one line why what is there is not used.
 
     Attributes
     ----------
-    shelf
+    store
         Where these loops wait; None if there is no directory, or none waits.
 
     Raises
@@ -123,15 +123,15 @@ class LocalFiles:
         partition: int,
         directory: StateDirectory | None,
         *,
-        with_shelf: bool,
+        with_store: bool,
         note: Callable[[str], None],
     ) -> None:
         self._partition = partition
         self._directory = directory
-        self._with_shelf = with_shelf
+        self._with_store = with_store
         self._note = note
-        self.shelf: SqliteStore | None = None
-        self._open_shelf()
+        self.store: SqliteStore | None = None
+        self._open_store()
 
     def read(self) -> bytes | None:
         """Return the snapshot, None if there is none."""
@@ -153,35 +153,35 @@ class LocalFiles:
         """Leave no snapshot."""
         self._remove("snapshot")
 
-    def begin_anew(self) -> None:
-        """Leave nothing, and begin with an empty shelf."""
+    def start_over(self) -> None:
+        """Leave nothing, and begin with an empty store."""
         self.drop()
-        self._open_shelf()
+        self._open_store()
 
     def close(self) -> None:
         """Close the files; they stay."""
-        if self.shelf is not None:
-            self.shelf.close()
+        if self.store is not None:
+            self.store.close()
 
     def drop(self) -> None:
         """Close the files and delete them."""
-        if self.shelf is not None:
+        if self.store is not None:
             with suppress(StateError):
-                self.shelf.close()
-            self.shelf = None
+                self.store.close()
+            self.store = None
         for what in ("snapshot", "loops", "loops-wal"):
             self._remove(what)
 
-    def _open_shelf(self) -> None:
-        if not self._with_shelf or self._directory is None:
+    def _open_store(self) -> None:
+        if not self._with_store or self._directory is None:
             return
         path = self._directory.file(self._name("loops"))
         try:
-            self.shelf = SqliteStore(path)
+            self.store = SqliteStore(path)
         except StateError as error:
             self._note(str(error))
             self.drop()  # damaged, perhaps: a new one is as good
-            self.shelf = SqliteStore(path)
+            self.store = SqliteStore(path)
 
     def _remove(self, what: str) -> None:
         if self._directory is not None:
@@ -264,14 +264,14 @@ class Partition:
         self._settings = settings
         self._group = group
         self._note = note
-        with_shelf = settings.keyed and settings.max_keys is not None
-        self._files = LocalFiles(number, directory, with_shelf=with_shelf, note=note)
+        with_store = settings.keyed and settings.max_keys is not None
+        self._files = LocalFiles(number, directory, with_store=with_store, note=note)
         self.environment: Mapping[str, Any] | None
         self._know_nothing()
         try:
             self._load(now)
         except SnapshotError as error:
-            self.begin_anew(str(error))
+            self.start_over(str(error))
 
     def bring_up(self, history: History) -> bool:
         """Take over what the topics say beyond `starts`.
@@ -297,7 +297,7 @@ class Partition:
             self._bring_up(history)
         except (HistoryError, SnapshotError) as error:
             if isinstance(error, SnapshotError) and self.starts:
-                self.begin_anew(str(error))
+                self.start_over(str(error))
                 return False
             advice = (
                 f"; if records of state were lost, {RECOVER}"
@@ -307,10 +307,10 @@ class Partition:
             raise UnfitTopicsError(f"partition {self.number}: {error}{advice}") from error
         return True
 
-    def begin_anew(self, reason: str) -> None:
+    def start_over(self, reason: str) -> None:
         """Forget what came from the local disk, and tell why."""
         self._note(reason)
-        self._files.begin_anew()
+        self._files.start_over()
         self._know_nothing()
 
     def check_alone(self, record: Record) -> None:
@@ -387,7 +387,7 @@ class Partition:
     # --- inside
 
     def _know_nothing(self) -> None:
-        self.loops: KeyedLoops = self._settings.new(self._files.shelf)
+        self.loops: KeyedLoops = self._settings.new(self._files.store)
         self.early = EarlyAnswers(self.number, keyed=self._settings.keyed)
         prototype = self._settings.windows
         self.windows = None if prototype is None else prototype.clone()
@@ -411,7 +411,7 @@ class Partition:
                 raise SnapshotError(f"snapshot is {age_s:.0f} s old, expected 0 to {MAX_AGE_S:.0f}")
             if body["spans"] != self._settings.spans:
                 raise SnapshotError(f"snapshot was taken with other times: {body['spans']}")
-            self.loops = self._settings.restored(snapshot.blobs[0], self._files.shelf)
+            self.loops = self._settings.restored(snapshot.blobs[0], self._files.store)
             self.early.take_over(body["early"])
             if self.windows is not None:
                 self.windows.take_over(body["windows"])

@@ -11,7 +11,7 @@ from connectors.storage.snapshots import StateDirectory, StateError
 from connectors.topics import ShortTopicError, WorkerClient
 from connectors.wire.state_records import History
 from connectors.worker.compatibility import check_environment
-from connectors.worker.logging import Journal, in_ms
+from connectors.worker.logging import WorkerLog, in_ms
 from connectors.worker.partition import Partition
 from connectors.worker.settings import LoopSettings
 from streamgp.common.environment import differences, differences_text
@@ -22,7 +22,7 @@ class Restorer:
 
     Parameters
     ----------
-    link
+    client
         Client of the group.
     loops
         What the loops are made of.
@@ -41,21 +41,21 @@ class Restorer:
 
     def __init__(
         self,
-        link: WorkerClient,
+        client: WorkerClient,
         loops: LoopSettings,
         group: str,
         state: StateDirectory | None,
         clock: Callable[[], float],
-        journal: Journal,
+        log: WorkerLog,
         *,
         strict: bool = False,
     ) -> None:
-        self._link = link
+        self._client = client
         self._loops = loops
         self._group = group
         self._state = state
         self._clock = clock
-        self._journal = journal
+        self._log = log
         self._strict = strict
 
     def restored(self, numbers: Sequence[int]) -> dict[int, Partition]:
@@ -85,7 +85,7 @@ class Restorer:
                 with suppress(StateError):
                     partition.close()
             raise
-        self._journal.info(
+        self._log.info(
             "restored",
             partitions=list(numbers),
             from_snapshot=from_disk,
@@ -96,7 +96,7 @@ class Restorer:
     def scanned(self, number: int) -> History:
         """Return everything that the topics hold of one partition."""
         history = History()
-        for record in self._link.history({number: {}}):
+        for record in self._client.history({number: {}}):
             history.take(record)
         return history
 
@@ -106,7 +106,7 @@ class Restorer:
             self._loops,
             self._state,
             now=self._clock(),
-            note=lambda reason: self._journal.warning("snapshot-unused", reason=reason),
+            note=lambda reason: self._log.warning("snapshot-unused", reason=reason),
             group=self._group,
         )
 
@@ -116,12 +116,12 @@ class Restorer:
         ends: dict[Any, int] = {}
         starts = {number: partition.starts for number, partition in partitions.items()}
         try:
-            for record in self._link.history(starts, self._progress):
+            for record in self._client.history(starts, self._progress):
                 histories[record.partition].take(record)
                 ends[record.topic, record.partition] = record.offset + 1
         except ShortTopicError as error:
             for number, reason in error.reasons.items():
-                partitions[number].begin_anew(reason)
+                partitions[number].start_over(reason)
             return partitions
         behind = {}
         for number, partition in partitions.items():
@@ -144,7 +144,7 @@ class Restorer:
                 others.setdefault(text, []).append(number)
                 found[text] = {name: {"was": a, "is": b} for name, (a, b) in differing.items()}
         for text, numbers in others.items():
-            self._journal.warning(
+            self._log.warning(
                 "environment-differs",
                 partitions=numbers,
                 fields=found[text],
@@ -152,8 +152,8 @@ class Restorer:
             )
 
     def _progress(self, n_done: int, n_all: int) -> None:
-        self._journal.show_life()
-        self._journal.info("restoring", records=n_done, of=n_all)
+        self._log.show_life()
+        self._log.info("restoring", records=n_done, of=n_all)
 
 
 # --- Snapshots of partitions on the local disk, one at a time.
@@ -187,12 +187,12 @@ class Saver:
         partitions: Mapping[int, Partition],
         every_s: float,
         clock: Callable[[], float],
-        journal: Journal,
+        log: WorkerLog,
     ) -> None:
         self._partitions = partitions
         self._every_s = every_s
         self._clock = clock
-        self._journal = journal
+        self._log = log
         self._changed: dict[int, None] = {}
         self._next = perf_counter() + every_s
 
@@ -224,7 +224,7 @@ class Saver:
         try:
             size = self._partitions[number].save(self._clock())
         except StateError as error:
-            self._journal.warning(
+            self._log.warning(
                 "snapshot-failed",
                 partition=number,
                 reason=str(error),
@@ -233,7 +233,7 @@ class Saver:
             size = None
         took_s = perf_counter() - start
         if size:
-            self._journal.info("snapshot", partition=number, bytes=size, took_ms=in_ms(took_s))
+            self._log.info("snapshot", partition=number, bytes=size, took_ms=in_ms(took_s))
         # The next one's turn comes when so much time has passed that saving costs little of it.
         self._changed.pop(number, None)
         pause_s = self._every_s / max(1, len(self._partitions))

@@ -140,19 +140,19 @@ class LoopSettings:
         """Return the entity of a key's state: the empty one where one loop serves all keys."""
         return (key or "") if self.keyed else ""
 
-    def new(self, shelf: LoopStore | None) -> KeyedLoops:
+    def new(self, store: LoopStore | None) -> KeyedLoops:
         """Return loops that know nothing."""
         return KeyedLoops(
             self.model,
             expires_after_s=self.expires_after_s,
             answer_horizon_s=self.answer_horizon_s,
-            shelf=shelf,
+            store=store,
             **self._kept,
         )
 
-    def restored(self, data: bytes, shelf: LoopStore | None) -> KeyedLoops:
+    def restored(self, data: bytes, store: LoopStore | None) -> KeyedLoops:
         """Return the loops of a snapshot."""
-        return KeyedLoops.restore(data, self.model, shelf=shelf, **self._kept)
+        return KeyedLoops.restore(data, self.model, store=store, **self._kept)
 
     @property
     def _kept(self) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from connectors.topics import (
 )
 from connectors.worker.batch import Batch
 from connectors.worker.compatibility import UnfitTopicsError
-from connectors.worker.logging import Journal, in_ms, say
+from connectors.worker.logging import WorkerLog, in_ms, say
 from connectors.worker.partition import Partition
 from connectors.worker.recovery import Restorer, Saver
 from connectors.worker.settings import (
@@ -59,7 +59,7 @@ class ProgressReports:
 
     Parameters
     ----------
-    link
+    client
         Client of the group.
     journal
         The log.
@@ -68,24 +68,26 @@ class ProgressReports:
 
     # _said_at   when the warning about a partition was last written
     # _called    what the topics of these partitions are called on the broker
-    # _asked_at  when the link was last asked
+    # _asked_at  when the client was last asked
 
-    def __init__(self, link: WorkerClient, journal: Journal) -> None:
-        self._link = link
-        self._journal = journal
+    def __init__(self, client: WorkerClient, log: WorkerLog) -> None:
+        self._client = client
+        self._log = log
         self._said_at: dict[Place, float] = {}
         self._called: dict[Place, str] = {}
         self._asked_at = 0.0
 
     def look(self) -> None:
         """Write what is new; to be called after every poll."""
-        begun = self._link.begun()
+        begun = self._client.begun()
         if begun:
             self._say_begun(begun)
         now = monotonic()
         if now - self._asked_at >= _LOOK_EVERY_S:
             self._asked_at = now
-            self._say_stalled({(each.topic, each.partition): each for each in self._link.stalled()})
+            self._say_stalled(
+                {(each.topic, each.partition): each for each in self._client.stalled()}
+            )
 
     def _say_begun(self, begun: Sequence[OffsetReset]) -> None:
         fresh: dict[str, dict[int, int]] = {}
@@ -93,7 +95,7 @@ class ProgressReports:
             if each.position is None:
                 fresh.setdefault(each.topic, {})[each.partition] = each.offset
             else:
-                self._journal.warning(
+                self._log.warning(
                     "missed",
                     topic=each.topic,
                     partition=each.partition,
@@ -104,7 +106,7 @@ class ProgressReports:
                     consequence="goes on with the first that is there",
                 )
         if fresh:
-            self._journal.info(
+            self._log.info(
                 "begins", offsets=fresh, reason="the group has no position in these partitions"
             )
 
@@ -112,7 +114,7 @@ class ProgressReports:
         now = monotonic()
         for place in [place for place in self._said_at if place not in stalled]:
             del self._said_at[place]
-            self._journal.info("progressing", topic=self._called.pop(place), partition=place[1])
+            self._log.info("progressing", topic=self._called.pop(place), partition=place[1])
         due = [
             place
             for place in stalled
@@ -122,12 +124,12 @@ class ProgressReports:
             return
         obstacles: dict[Place, Obstacle] = {}
         with suppress(BrokerError):
-            obstacles = self._link.obstacles(due)
+            obstacles = self._client.obstacles(due)
         for place in due:
             self._said_at[place] = now
             each, obstacle = stalled[place], obstacles.get(place)
             self._called[place] = each.called
-            self._journal.warning(
+            self._log.warning(
                 "stuck",
                 topic=each.called,
                 partition=each.partition,
@@ -156,7 +158,7 @@ class Session:
 
     Parameters
     ----------
-    link
+    client
         Client of the group.
     loops
         What the loops are made of.
@@ -179,7 +181,7 @@ class Session:
 
     def __init__(
         self,
-        link: WorkerClient,
+        client: WorkerClient,
         loops: LoopSettings,
         settings: WorkerSettings,
         state: StateDirectory | None,
@@ -187,7 +189,7 @@ class Session:
         recent: deque[bool],
         names: Mapping[TopicName, str],
     ) -> None:
-        self._link = link
+        self._client = client
         self._loops = loops
         self._settings = settings
         self._clock = clock
@@ -196,19 +198,19 @@ class Session:
         self._hidden = HiddenLabels()
         self._generation = -1
         self._partitions: dict[int, Partition] = {}
-        self._journal = Journal(state)
-        self._saver = Saver(self._partitions, settings.save_every_s, clock, self._journal)
+        self._log = WorkerLog(state)
+        self._saver = Saver(self._partitions, settings.save_every_s, clock, self._log)
         self._restorer = Restorer(
-            link, loops, settings.group, state, clock, self._journal, strict=settings.strict
+            client, loops, settings.group, state, clock, self._log, strict=settings.strict
         )
-        self._progress = ProgressReports(link, self._journal)
+        self._progress = ProgressReports(client, self._log)
         self._awake = WakingClock(1.5 * LONGEST_WAIT_S)
         self._moved_at = self._awake()
 
     def turn(self) -> None:
         """Poll once, and work off what came and what is due."""
-        self._journal.show_life()
-        records = self._link.poll(self._wait())
+        self._log.show_life()
+        records = self._client.poll(self._wait())
         self._progress.look()
         start = perf_counter()
         if self._follow_assignment() and not records:
@@ -229,8 +231,8 @@ class Session:
         outgoing = batch.finish()
         if outgoing or records:
             self._commit(batch, outgoing, records, start)
-        elif self._journal.quiet_s > _QUIET_S:
-            self._journal.info("idle", partitions=sorted(self._partitions))
+        elif self._log.quiet_s > _QUIET_S:
+            self._log.info("idle", partitions=sorted(self._partitions))
         self._saver.save_when_due()
 
     def save_all(self) -> None:
@@ -242,13 +244,13 @@ class Session:
         for partition in self._partitions.values():
             with suppress(StateError):
                 partition.close()
-        self._link.close(leave=leave)
+        self._client.close(leave=leave)
 
     def _commit(
         self, batch: Batch, outgoing: Sequence[Outgoing], records: Sequence[Record], start: float
     ) -> None:
         worked = perf_counter()
-        ends = self._link.commit(outgoing)
+        ends = self._client.commit(outgoing)
         for partition in self._partitions.values():
             partition.advance(ends)
         self._saver.note(batch.touched)
@@ -256,9 +258,7 @@ class Session:
             self._report(batch.counts, records, start, worked)
         self._tell_failures(batch.failures)
         if batch.unused:
-            self._journal.warning(
-                "rows-unused", of=batch.counts["rows"], reasons=dict(batch.unused)
-            )
+            self._log.warning("rows-unused", of=batch.counts["rows"], reasons=dict(batch.unused))
         for number in batch.forgotten_in:  # it must not wait in an old snapshot
             self._saver.save_at_once(number)
         self._warn_of_hidden(batch.labels)
@@ -268,7 +268,7 @@ class Session:
         """Say the first time where a label holds characters that cannot be seen, not which."""
         for record, label in labels:
             if self._hidden.is_new(label):
-                self._journal.warning(
+                self._log.warning(
                     "hidden-characters",
                     **self._place(record),
                     characters=hidden_characters(label)[:5],
@@ -286,30 +286,30 @@ class Session:
             self._moved_at = now
         if now - self._moved_at > _PATIENCE_S:
             return False
-        lags = self._link.lag().items()
+        lags = self._client.lag().items()
         return any(n is None or n > 0 for (topic, _), n in lags if topic == "answers")
 
     def _events_come(self, number: int) -> bool:
         """Return whether events of a partition wait to be read, or may wait."""
-        return self._link.lag().get(("events", number)) != 0
+        return self._client.lag().get(("events", number)) != 0
 
     # --- partitions that come and go
 
     def _follow_assignment(self) -> bool:
         """Drop and restore partitions; return whether any have come or gone."""
-        link = self._link
-        if link.generation == self._generation and link.assigned == self._partitions.keys():
+        client = self._client
+        if client.generation == self._generation and client.assigned == self._partitions.keys():
             return False
-        kept = set(link.assigned)
-        if link.generation != self._generation + 1:
+        kept = set(client.assigned)
+        if client.generation != self._generation + 1:
             kept = set()  # others may have worked on them in between
         lost = [number for number in self._partitions if number not in kept]
         for number in lost:
             self._partitions.pop(number).drop()
             self._saver.drop(number)
-        gained = sorted(link.assigned - self._partitions.keys())
-        self._generation = link.generation
-        self._journal.info("assigned", partitions=sorted(link.assigned), lost=sorted(lost))
+        gained = sorted(client.assigned - self._partitions.keys())
+        self._generation = client.generation
+        self._log.info("assigned", partitions=sorted(client.assigned), lost=sorted(lost))
         if gained:
             self._partitions |= self._restorer.restored(gained)
             self._moved_at = self._awake()
@@ -325,7 +325,7 @@ class Session:
     def _tell_failures(self, failures: Sequence[tuple[Record | None, Rejected]]) -> None:
         """Say over which inputs something failed; the dead letters have all of them."""
         for cause, rejected in failures[:_MOST_TOLD]:
-            self._journal.warning(
+            self._log.warning(
                 "record-failed",
                 # No key: it may be the name of a person.
                 **({} if cause is None else self._place(cause)),
@@ -334,19 +334,19 @@ class Session:
                 consequence="it is a dead letter; the learner is as it was before",
             )
         if len(failures) > _MOST_TOLD:
-            self._journal.warning("record-failed", more=len(failures) - _MOST_TOLD)
+            self._log.warning("record-failed", more=len(failures) - _MOST_TOLD)
 
     def _report(
         self, counts: Counter[str], records: Sequence[Record], start: float, worked: float
     ) -> None:
         done = perf_counter()
-        self._journal.info(
+        self._log.info(
             "batch",
             partitions=sorted({record.partition for record in records}),
             **counts,
             work_ms=in_ms(worked - start),
             commit_ms=in_ms(done - worked),
-            lag=sum(n or 0 for n in self._link.lag().values()),
+            lag=sum(n or 0 for n in self._client.lag().values()),
         )
 
     def _wait(self) -> float:
@@ -436,11 +436,11 @@ class Worker:
 
     def _work(self, should_stop: Callable[[], bool]) -> None:
         settings = self._settings
-        link = self._topics.link(
+        client = self._topics.client(
             group=settings.group, instance=settings.instance, max_records=settings.batch
         )
         session = Session(
-            link,
+            client,
             self._loops,
             settings,
             self._state,

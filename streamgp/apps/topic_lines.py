@@ -131,17 +131,17 @@ def _restoring(there: Deployment) -> Iterator[_LineSender]:
         raise click.ClickException(
             "--restore needs a broker file://DIR; topics of Kafka are copied with its own tools"
         )
-    link = there.topics.link(group=there.group, instance=_PROGRAM, max_records=1)
+    client = there.topics.client(group=there.group, instance=_PROGRAM, max_records=1)
     unsent: list[Outgoing] = []
 
     def flush() -> None:
-        link.commit(unsent)
+        client.commit(unsent)
         unsent.clear()
 
     try:
         yield _LineSender(unsent.append, flush)
     finally:
-        link.close(leave=True)
+        client.close(leave=True)
 
 
 def _record(line: bytes, topic: TopicName | None) -> Outgoing | None:

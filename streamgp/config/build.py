@@ -241,7 +241,7 @@ def build_loop(
     config: settings.Config,
     *,
     source: str = "configuration",
-    shelf: LoopStore | None = None,
+    store: LoopStore | None = None,
     snapshot: bytes | None = None,
 ) -> InteractiveLoop | KeyedLoops:
     """Build one loop, or, where the log has a key column, one loop per key.
@@ -252,7 +252,7 @@ def build_loop(
         What to build.
     source
         Where the configuration came from, named in front of error messages.
-    shelf
+    store
         Where the loops of keys wait that are not held ready; None for memory.
     snapshot
         Snapshot of such a loop to go on with, or None to start over.
@@ -282,14 +282,14 @@ def build_loop(
         )
     if snapshot is not None:
         return KeyedLoops.restore(
-            snapshot, model, max_keys=spans.max_keys, shelf=shelf, total_budget=total
+            snapshot, model, max_keys=spans.max_keys, store=store, total_budget=total
         )
     return KeyedLoops(
         model,
         expires_after_s=spans.expires_after_s,
         answer_horizon_s=spans.answer_horizon_s,
         max_keys=spans.max_keys,
-        shelf=shelf,
+        store=store,
         total_budget=total,
     )
 

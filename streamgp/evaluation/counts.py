@@ -39,8 +39,8 @@ class Confusion:
     Examples
     --------
     >>> confusion = Confusion()
-    >>> for truth, guess in [("a", "a"), ("b", "a"), ("b", "b")]:
-    ...     confusion.count(truth, guess)
+    >>> for truth, predicted in [("a", "a"), ("b", "a"), ("b", "b")]:
+    ...     confusion.count(truth, predicted)
     >>> confusion.summary()
     {'labels': ['a', 'b'], 'counts': [[1, 0], [1, 1]]}
     >>> round(confusion.accuracy, 3), round(confusion.macro_f1, 3)
@@ -57,12 +57,12 @@ class Confusion:
         self._labels: dict[Label, None] = {}
         self._cells: defaultdict[tuple[Label, Label], int] = defaultdict(int)
 
-    def count(self, truth: Label, guess: Label) -> None:
+    def count(self, truth: Label, predicted: Label) -> None:
         """Count an event."""
-        self._labels[truth] = self._labels[guess] = None
-        self._cells[truth, guess] += 1
+        self._labels[truth] = self._labels[predicted] = None
+        self._cells[truth, predicted] += 1
         self.n += 1
-        self.n_hits += guess == truth
+        self.n_hits += predicted == truth
 
     def remove(self, part: Confusion) -> None:
         """Take out events that were counted here and in `part`; labels without any go, too."""
@@ -86,9 +86,9 @@ class Confusion:
         if not self.n:
             return None
         margins = dict.fromkeys(self._labels, 0)
-        for (truth, guess), n in self._cells.items():
+        for (truth, predicted), n in self._cells.items():
             margins[truth] += n
-            margins[guess] += n
+            margins[predicted] += n
         # 2 hits / (true + predicted) is the harmonic mean of precision and recall.
         scores = (2 * self._cells.get((c, c), 0) / margins[c] for c in self._labels)
         return sum(scores) / len(self._labels)
@@ -96,23 +96,25 @@ class Confusion:
     def summary(self) -> dict[str, Any]:
         """Return the matrix as plain JSON values: rows are true, columns predicted labels."""
         labels = list(self._labels)
-        counts = [[self._cells.get((truth, guess), 0) for guess in labels] for truth in labels]
+        counts = [
+            [self._cells.get((truth, predicted), 0) for predicted in labels] for truth in labels
+        ]
         return {"labels": labels, "counts": counts}
 
     def state(self) -> State:
         """Return the cells that are not 0."""
         at = {label: i for i, label in enumerate(self._labels)}
-        cells = [[at[truth], at[guess], n] for (truth, guess), n in self._cells.items()]
+        cells = [[at[truth], at[predicted], n] for (truth, predicted), n in self._cells.items()]
         return {"labels": list(self._labels), "cells": cells}
 
     def load_state(self, state: State) -> None:
         """Become what the state was taken from."""
         labels = state["labels"]
         self._labels = dict.fromkeys(labels)
-        for truth, guess, n in state["cells"]:
-            self._cells[labels[truth], labels[guess]] = n
+        for truth, predicted, n in state["cells"]:
+            self._cells[labels[truth], labels[predicted]] = n
             self.n += n
-            self.n_hits += n if truth == guess else 0
+            self.n_hits += n if truth == predicted else 0
 
 
 # --- Quality of the class probabilities of a run: confidence and accuracy.
@@ -148,14 +150,15 @@ class Calibration:
 
     # _by_probability  of the predicted class
     # _by_confidence, _fine  the same predictions by confidence, in equal steps and by octaves
-    # _doubt, _trust   sums of the uncertainties of right and the confidences of wrong predictions
+    # _doubt, _confidence  sums of the uncertainties of right predictions, and of the confidences of
+    #                      wrong ones
     # _squares         sum of the squared distances of the probabilities from the truth
 
     def __init__(self) -> None:
         self._by_probability = Bins(N_BINS)
         self._by_confidence = Bins(N_STEPS)
         self._fine = Confidences(_CELLS_PER_OCTAVE)
-        self._doubt = self._trust = self._squares = 0.0
+        self._doubt = self._confidence = self._squares = 0.0
 
     def count(self, truth: Label, p: Mapping[Label, float]) -> None:
         """Count a prediction; one of no class is passed over."""
@@ -168,7 +171,7 @@ class Calibration:
         if right:
             self._doubt += uncertainty
         else:
-            self._trust += 1.0 - uncertainty
+            self._confidence += 1.0 - uncertainty
         self._squares += squared_distance(p, truth)
 
     def remove(self, part: Calibration) -> None:
@@ -177,7 +180,7 @@ class Calibration:
         self._by_confidence.remove(part._by_confidence)
         self._fine.remove(part._fine)
         self._doubt -= part._doubt
-        self._trust -= part._trust
+        self._confidence -= part._confidence
         self._squares -= part._squares
 
     @property
@@ -188,7 +191,7 @@ class Calibration:
     def overconfidence(self) -> float | None:
         """Mean confidence of the wrong predictions; None without any."""
         n_wrong = self._sides[1]
-        return self._trust / n_wrong if n_wrong else None
+        return self._confidence / n_wrong if n_wrong else None
 
     @property
     def underconfidence(self) -> float | None:
@@ -236,7 +239,7 @@ class Calibration:
             "by_probability": self._by_probability.state(),
             "by_confidence": self._by_confidence.state(),
             "fine": self._fine.state(),
-            "sums": [self._doubt, self._trust, self._squares],
+            "sums": [self._doubt, self._confidence, self._squares],
         }
 
     def load_state(self, state: State) -> None:
@@ -244,7 +247,7 @@ class Calibration:
         self._by_probability.load_state(state["by_probability"])
         self._by_confidence.load_state(state["by_confidence"])
         self._fine.load_state(state["fine"])
-        self._doubt, self._trust, self._squares = map(float, state["sums"])
+        self._doubt, self._confidence, self._squares = map(float, state["sums"])
 
     @property
     def _sides(self) -> tuple[int, int]:
@@ -274,8 +277,8 @@ class NumberErrors:
     Examples
     --------
     >>> errors = NumberErrors()
-    >>> for truth, guess in [(10.0, 11.0), (20.0, 20.0), (30.0, 27.0)]:
-    ...     errors.count(truth, guess)
+    >>> for truth, predicted in [(10.0, 11.0), (20.0, 20.0), (30.0, 27.0)]:
+    ...     errors.count(truth, predicted)
     >>> errors.mae, errors.nmse
     (1.333..., 0.05)
 
@@ -296,11 +299,11 @@ class NumberErrors:
     def n(self) -> int:
         return int(self._truths.n)
 
-    def count(self, truth: Label, guess: Label, std: float | None = None) -> None:
+    def count(self, truth: Label, predicted: Label, std: float | None = None) -> None:
         """Count an event; what is no number is passed over."""
-        if not (is_number(truth) and is_number(guess)):
+        if not (is_number(truth) and is_number(predicted)):
             return
-        y, mu = float(truth), float(guess)
+        y, mu = float(truth), float(predicted)
         error = abs(mu - y)
         self._absolute += error
         self._squared += error * error

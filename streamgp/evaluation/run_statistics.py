@@ -330,18 +330,18 @@ class RunStatistics(LabelQuality):
     >>> from streamgp.base import Decision
     >>> from streamgp.evaluation import RunStatistics
     >>> from streamgp.interactive import Event, Prediction
-    >>> tally = RunStatistics()
+    >>> statistics = RunStatistics()
     >>> for n, (truth, y) in enumerate([("a", "a"), ("b", "a"), ("b", "b"), ("b", None)]):
-    ...     tally.event(Event(event_id=str(n), x={}, occurred_at=n, truth=truth))
-    ...     tally.message(
+    ...     statistics.event(Event(event_id=str(n), x={}, occurred_at=n, truth=truth))
+    ...     statistics.message(
     ...         Prediction(
     ...             event_id=str(n), y=y, proba={}, n_learned=0, at=n,
     ...             decision=Decision.of(0.0, 1.0, "NeverAsk"),
     ...         )
     ...     )
-    >>> tally.n_events, tally.n_scored
+    >>> statistics.n_events, statistics.n_scored
     (4, 3)
-    >>> round(tally.accuracy, 3), round(tally.macro_f1, 3)
+    >>> round(statistics.accuracy, 3), round(statistics.macro_f1, 3)
     (0.667, 0.667)
 
     """
@@ -397,15 +397,15 @@ class RunStatistics(LabelQuality):
             self.calibration.count(truth, prediction.proba)
 
     def remove(self, part: Self) -> None:
-        """Take out what another tally counted of the same messages; see `LabelQuality.remove`.
+        """Take out what another statistics counted of the same messages; see `LabelQuality.remove`.
 
         Examples
         --------
         >>> everybody, ann = RunStatistics(), RunStatistics()
         >>> for key in ("ann", "bob"):
         ...     event = Event(event_id="1", key=key, x={}, occurred_at=0.0, truth="hall")
-        ...     for tally in (everybody, ann) if key == "ann" else (everybody,):
-        ...         tally.event(event)
+        ...     for statistics in (everybody, ann) if key == "ann" else (everybody,):
+        ...         statistics.event(event)
         >>> everybody.remove(ann)
         >>> everybody.n_events, everybody.truth_of("ann", "1"), everybody.truth_of("bob", "1")
         (1, None, 'hall')

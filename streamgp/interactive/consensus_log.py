@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from streamgp.base import Doubt
 from streamgp.common.label_context import AcceptedOptions, LabelContext
-from streamgp.interactive.learner import HoldsExamples, SkepticalLearner, guess
+from streamgp.interactive.learner import HoldsExamples, SkepticalLearner, predicted_target
 from streamgp.interactive.messages import Challenge, LabelledExample, Rejected
 from streamgp.interactive.validation import plain_excerpt
 
@@ -55,32 +55,32 @@ class Consensus:
         self.sequence = 0
 
     def contest(
-        self, record: Record, word: GivenLabel, now: float, expires_at: float | None
+        self, record: Record, label: GivenLabel, now: float, expires_at: float | None
     ) -> Challenge | None:
         """Challenge a word, or return None: it is credible, or the model suggests nothing else."""
-        event, model, context = record.event, self.model, word.context
+        event, model, context = record.event, self.model, label.context
         decision = model.challenge_one(
             event.x,
-            word.y,
+            label.y,
             annotator=context.annotator,
             event_id=event.event_id,
             **self.accepted.of("challenge_one", context),
         )
         if not decision.ask:
             return None
-        suggested = guess(model, event.x, alone=True)
-        if suggested.y is None or suggested.y == word.y:
+        suggested = predicted_target(model, event.x, alone=True)
+        if suggested.y is None or suggested.y == label.y:
             return None
         return self._challenge(
             record,
-            word,
+            label,
             Doubt(
                 event_id=event.event_id,
                 decision=decision,
                 suggested=suggested.y,
                 probability_wrong=model.probability_wrong_one(
                     event.x,
-                    word.y,
+                    label.y,
                     annotator=context.annotator,
                     **self.accepted.of("probability_wrong_one", context),
                 ),
@@ -95,11 +95,11 @@ class Consensus:
         self, record: Record, doubt: Doubt, now: float, expires_at: float | None
     ) -> Challenge:
         """Challenge the label of a learned event."""
-        event, word = record.event, record.word
-        assert word is not None  # a learned event has a label
+        event, label = record.event, record.label
+        assert label is not None  # a learned event has a label
         near = self.model.neighbours_one(event.x, self.n_neighbours + 1)
         others = [neighbour for neighbour in near if neighbour.event_id != event.event_id]
-        return self._challenge(record, word, doubt, others[: self.n_neighbours], now, expires_at)
+        return self._challenge(record, label, doubt, others[: self.n_neighbours], now, expires_at)
 
     def settle(
         self,
@@ -138,10 +138,10 @@ class Consensus:
                 **self.accepted.of("settle_one", context),
             )
         except (ValueError, TypeError) as error:
-            record.word = None
+            record.label = None
             return self._unlearnable(record, final, error, now)
         _check_finite("probability that the answer was wrong", w)
-        record.word = final
+        record.label = final
         if record.revision:
             # Learned again after it was taken back: every line about an event has a number of its
             # own, under which a compacted log keeps it.
@@ -155,14 +155,14 @@ class Consensus:
             self._journal.call(self.model.relabel_one, record.event.event_id, final.y, **known)
         except (ValueError, TypeError) as error:
             return self._unlearnable(record, final, error, now)
-        record.word = final
+        record.label = final
         record.standing = final.answer_id
         record.revision += 1
         return self._line(record, final, now)
 
     def withdraw(self, record: Record, answer: Answer | None, now: float) -> LabelledExample:
         """Take the label of a learned event back; `answer` is None where its line was deleted."""
-        record.word = None
+        record.label = None
         if answer is not None:
             record.standing = answer.answer_id
         record.revision += 1
@@ -207,7 +207,7 @@ class Consensus:
     @staticmethod
     def _challenge(
         record: Record,
-        word: GivenLabel,
+        label: GivenLabel,
         doubt: Doubt,
         neighbours: Sequence[Neighbour],
         now: float,
@@ -229,10 +229,10 @@ class Consensus:
             threshold=decision.threshold,
             requested_at=now,
             expires_at=expires_at,
-            given=word.y,
+            given=label.y,
             suggested=doubt.suggested,
             probability_wrong=doubt.probability_wrong,
-            annotator=word.annotator,
+            annotator=label.annotator,
             neighbours=tuple(neighbours),
             std=std,
             occurred_at=record.occurred_before(now),
@@ -242,7 +242,7 @@ class Consensus:
     def _line(
         self,
         record: Record,
-        word: GivenLabel,
+        label: GivenLabel,
         now: float,
         *,
         probability_wrong: float | None = None,
@@ -254,21 +254,21 @@ class Consensus:
             revision=record.revision,
             sequence=self.sequence,
             x=record.event.x,
-            y=word.y,
-            origin=word.origin,
-            annotator=word.annotator,
+            y=label.y,
+            origin=label.origin,
+            annotator=label.annotator,
             learned_at=now,
-            late=word.late,
+            late=label.late,
             probability_wrong=probability_wrong,
-            privileged=word.privileged,
-            std=word.std,
+            privileged=label.privileged,
+            std=label.std,
             asked_back=record.was_asked_back,
         )
 
     @staticmethod
-    def _unlearnable(record: Record, word: GivenLabel, error: Exception, now: float) -> Rejected:
+    def _unlearnable(record: Record, label: GivenLabel, error: Exception, now: float) -> Rejected:
         return Rejected(
-            subject=word.answer_id,
+            subject=label.answer_id,
             key=record.event.key,
             fault="unlearnable",
             reason=str(error),

@@ -69,9 +69,9 @@ class Record:
     #               the start, for a record is made when its event was predicted.
     # request       the last question about the event; open exactly while the state is asked,
     #               challenged or doubted. Kept afterwards, to judge late answers.
-    # word          the label that stands: contested while challenged, learned in learned, kept
+    # label         the label that stands: contested while challenged, learned in learned, kept
     #               and doubted; otherwise None.
-    # standing      id of the answer that may be superseded: it gave `word`, or it declined,
+    # standing      id of the answer that may be superseded: it gave `label`, or it declined,
     #               withdrew, or could not be learned. None while no answer came.
     # was_asked     whether a label request was ever made.
     # asked_back_at when that was made by a look through the latest events; None if it was made
@@ -83,7 +83,7 @@ class Record:
     # revision      corrections of the label so far.
     # answer_ids    accepted answers, forgotten with the event.
     # serial        number of the event in the order in which the memory took them.
-    # page          where it was published, None while it was not; see `event_store.py`.
+    # segment       where it was published, None while it was not; see `event_store.py`.
     # is_plain      whether the features are known to be plain JSON values: it is asked often.
     __slots__ = (
         "answer_ids",
@@ -92,22 +92,22 @@ class Record:
         "event",
         "is_given_back",
         "is_plain",
+        "label",
         "n_challenges",
-        "page",
         "request",
         "revision",
+        "segment",
         "serial",
         "standing",
         "state",
         "was_asked",
-        "word",
     )
 
     def __init__(self, event: Event) -> None:
         self.event = event
         self.state: State = "seen"
         self.request: Question | None = None
-        self.word: GivenLabel | None = None
+        self.label: GivenLabel | None = None
         self.standing: str | None = None
         self.was_asked = False
         self.asked_back_at: float | None = None
@@ -117,7 +117,7 @@ class Record:
         self.revision = 0
         self.answer_ids: list[str] = []
         self.serial = 0
-        self.page: int | None = None
+        self.segment: int | None = None
         self.is_plain = False
 
     def copied(self) -> dict[str, Any]:
@@ -159,11 +159,11 @@ class Record:
 
         Not if an annotator has confirmed or corrected it, nor after two challenges about the event.
         """
-        word = self.word
+        label = self.label
         return (
             self.state in ("learned", "kept")
-            and word is not None
-            and word.origin in ("asked", "volunteered")
+            and label is not None
+            and label.origin in ("asked", "volunteered")
             and self.n_challenges < MOST_CHALLENGES
         )
 

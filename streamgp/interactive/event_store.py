@@ -74,14 +74,14 @@ class StateSegments:
 
     def note(self, record: Record) -> None:
         """Mark the page of a conversation as changed."""
-        if record.page is not None:
-            self._changed.add(record.page)
+        if record.segment is not None:
+            self._changed.add(record.segment)
 
     def remove(self, record: Record) -> None:
         """Take a forgotten conversation off its page."""
-        if record.page is not None:
-            self._on[record.page].remove(record)
-            self._changed.add(record.page)
+        if record.segment is not None:
+            self._on[record.segment].remove(record)
+            self._changed.add(record.segment)
 
     def put(self, record: Record, number: int) -> None:
         """Put a conversation on the page that it was on before a restart.
@@ -94,7 +94,7 @@ class StateSegments:
         """
         if not 1 <= number <= self.n:
             raise ValueError(f"page {number!r} was never published, expected 1 to {self.n}")
-        record.page = number
+        record.segment = number
         self._on.setdefault(number, []).append(record)
 
     def publish(
@@ -138,7 +138,7 @@ class StateSegments:
         for records, on_page in groups:
             self.n += 1
             for record in records:
-                record.page = self.n
+                record.segment = self.n
             self._on[self.n] = records
             self._changed.add(self.n)
             found[self.n] = on_page
@@ -206,7 +206,7 @@ class EventStore:
 
     def __init__(self, answer_horizon_s: float | None) -> None:
         self.horizons: DeadlineQueue[str] = DeadlineQueue()
-        self.pages = StateSegments()
+        self.segments = StateSegments()
         self.n_added = 0
         self._horizon_s = answer_horizon_s
         self._records: dict[str, Record] = {}
@@ -277,7 +277,7 @@ class EventStore:
     def forget(self, record: Record) -> None:
         """Forget an event and the answers about it."""
         event_id = record.event.event_id
-        self.pages.remove(record)
+        self.segments.remove(record)
         self.horizons.clear(event_id)
         for answer_id in record.answer_ids:
             del self._answers[answer_id]
@@ -287,7 +287,7 @@ class EventStore:
         """Return the conversations that are on no page yet, in the order of their numbers."""
         found: list[Record] = []
         for record in reversed(self._records.values()):
-            if record.page is not None:
+            if record.segment is not None:
                 break
             found.append(record)
         found.reverse()

@@ -114,7 +114,7 @@ class KeyedLoops:
         As in `InteractiveLoop`.
     max_keys
         Number of loops to hold ready in memory; None for all.
-    shelf
+    store
         Where the others wait, `connectors.SqliteStore` for one; None for snapshots in memory.
     keep_changes
         Whether `changes` is going to be called, now and then: what it will return takes memory.
@@ -150,9 +150,9 @@ class KeyedLoops:
 
     """
 
-    # _residents  the loop of each key, ready or on the shelf.
+    # _cache      the loop of each key, ready or in the store.
     # _deadlines  next deadline of each loop that has one: brought up to date after every input
-    #             to that loop, so that no event looks at other keys. A loop on the shelf is in it
+    #             to that loop, so that no event looks at other keys. A loop in the store is in it
     #             only while a request of its waits; what else it must forget, it forgets when it
     #             comes back.
     # _changes    what `changes` is going to return, None if they are not collected
@@ -167,7 +167,7 @@ class KeyedLoops:
         expires_after_s: float | None = None,
         answer_horizon_s: float | None = None,
         max_keys: int | None = None,
-        shelf: LoopStore | None = None,
+        store: LoopStore | None = None,
         keep_changes: bool = False,
         total_budget: Budget | None = None,
     ) -> None:
@@ -180,8 +180,8 @@ class KeyedLoops:
         check_span("answer_horizon_s", answer_horizon_s)
         if max_keys is not None:
             check_whole("max_keys", max_keys, 1)
-        elif shelf is not None:
-            raise ValueError("a shelf is of use with max_keys only; give both or neither")
+        elif store is not None:
+            raise ValueError("a store is of use with max_keys only; give both or neither")
         self._is_kept = max_keys is not None or keep_changes
         if self._is_kept:
             check_resumable(model)
@@ -193,21 +193,21 @@ class KeyedLoops:
         self.max_keys = max_keys
         spans = {"expires_after_s": expires_after_s, "answer_horizon_s": answer_horizon_s}
         self.total_budget = total_budget
-        self._total = None if total_budget is None else SharedBudget(total_budget)
-        self._residents = LoopCache(
-            model, spans, max_keys, MemoryStore() if shelf is None else shelf, self._total
+        self._shared_budget = None if total_budget is None else SharedBudget(total_budget)
+        self._cache = LoopCache(
+            model, spans, max_keys, MemoryStore() if store is None else store, self._shared_budget
         )
-        self.loops: Mapping[str | None, InteractiveLoop] = MappingProxyType(self._residents.ready)
+        self.loops: Mapping[str | None, InteractiveLoop] = MappingProxyType(self._cache.ready)
         self._deadlines: DeadlineQueue[str | None] = DeadlineQueue()
         self._changes = KeyedChanges() if keep_changes else None
         self._last: tuple[str | None, InteractiveLoop, bool] | None = None
         if not keyed:
-            self._residents.add(None, self._residents.new())
+            self._cache.add(None, self._cache.new())
 
     @property
     def n_keys(self) -> int:
-        """Number of keys that have a loop, those on the shelf included."""
-        return self._residents.n_keys
+        """Number of keys that have a loop, those in the store included."""
+        return self._cache.n_keys
 
     def on_event(
         self,
@@ -231,11 +231,11 @@ class KeyedLoops:
             flaw = flaw_of_decoded_event(event) if is_checked else flaw_of_event(event)
             if flaw is not None:
                 return [rejected(event.event_id, event.key, "malformed", flaw, now)]
-            loop = self._residents.new()
+            loop = self._cache.new()
             messages = loop.on_event(event, now, written_at=written_at, is_checked=is_checked)
             if isinstance(messages[0], Rejected):
                 return messages  # garbage under a new key leaves no learner behind
-            self._residents.add(event.key, loop)
+            self._cache.add(event.key, loop)
         else:
             messages = loop.on_event(event, now, written_at=written_at, is_checked=is_checked)
         self._watch(event.key, loop, is_new=is_new)
@@ -271,11 +271,11 @@ class KeyedLoops:
         messages: list[Message] = []
         while (deadline := self._deadlines.first()) is not None and deadline < now:
             key = self._deadlines.pop()
-            loop = self._residents.get(key)
+            loop = self._cache.get(key)
             assert loop is not None  # a key with a deadline has a loop
             messages += loop.on_time(now)
             self._update(key, loop)
-        self._residents.note_time(now)
+        self._cache.note_time(now)
         return messages
 
     def on_cancel(
@@ -317,7 +317,7 @@ class KeyedLoops:
         messages = loop.reject_last(error, stage)
         if messages is not None and is_new:
             self._deadlines.clear(key)
-            self._residents.forget(key)
+            self._cache.forget(key)
             if self._changes is not None:
                 self._changes.drop(key)
         elif messages is not None:
@@ -341,12 +341,12 @@ class KeyedLoops:
         (True, True, False, False)
 
         """
-        loop = self._residents.look_up(self._home(key))
+        loop = self._cache.look_up(self._home(key))
         return loop is not None and (event_id is None or loop.knows(event_id))
 
     def open_requests(self, key: str | None) -> list[str]:
         """Return the ids of a key's requests that wait for an answer."""
-        loop = self._residents.look_up(key)
+        loop = self._cache.look_up(key)
         return [] if loop is None else loop.open_requests()
 
     def forget(self, key: str | None) -> bool:
@@ -355,11 +355,11 @@ class KeyedLoops:
             return False
         self._last = None
         if self._changes is not None:
-            loop = self._residents.look_up(key)
+            loop = self._cache.look_up(key)
             if loop is not None:
                 self._changes.forget(key, loop.part_names())
         self._deadlines.clear(key)
-        return self._residents.forget(key)
+        return self._cache.forget(key)
 
     def changes(self) -> dict[str | None, dict[str, Any]]:
         """Return what has changed since the last call, by key; needs `keep_changes`.
@@ -387,8 +387,8 @@ class KeyedLoops:
         if self._changes is None:
             raise ValueError("changes are not kept; make the loops with keep_changes=True")
         self._last = None  # what is published stands
-        found = self._changes.take(self._residents.ready)
-        change = None if self._total is None else self._total.change()
+        found = self._changes.take(self._cache.ready)
+        change = None if self._shared_budget is None else self._shared_budget.change()
         if change is not None:
             found.setdefault(None, {})[BUDGET] = change
         return found
@@ -403,9 +403,9 @@ class KeyedLoops:
 
         """
         try:
-            if self._total is None:
+            if self._shared_budget is None:
                 raise ValueError("there is no total budget")
-            self._total.load_state(dict(state))
+            self._shared_budget.load_state(dict(state))
         except INCONSISTENT as error:
             raise SnapshotError(f"published budget cannot be taken up: {error!s:.300}") from error
 
@@ -450,38 +450,38 @@ class KeyedLoops:
         if not parts:
             return
         self._last = None
-        residents = self._residents
-        known = residents.look_up(key)
-        loop = residents.caught_up(known, parts, log)
+        cache = self._cache
+        known = cache.look_up(key)
+        loop = cache.caught_up(known, parts, log)
         if loop is None:
             self._deadlines.clear(key)
-            residents.forget(key)
+            cache.forget(key)
             if not self.keyed:
-                residents.add(key, residents.new())
+                cache.add(key, cache.new())
             return
         if known is None:
-            residents.add(key, loop)
+            cache.add(key, loop)
         else:
-            residents.replace(key, loop)
+            cache.replace(key, loop)
         self._update(key, loop)
 
     def snapshot(self, *, with_environment: bool = True) -> bytes:
         """Return everything that the loops must not forget; see `InteractiveLoop.snapshot`.
 
-        What waits on a shelf stays there, and its mark is in the snapshot: a shelf in memory is
+        What waits in a store stays there, and its mark is in the snapshot: a store in memory is
         saved with it, one on a disk must be given to `restore`.
         """
         check_resumable(self.model)
         model: Any = self.model
-        state, blobs = self._residents.save()
+        state, blobs = self._cache.save()
         body = {
             "expires_after_s": self.expires_after_s,
             "answer_horizon_s": self.answer_horizon_s,
             "residents": state,
             "deadlines": self._deadlines.items(),
         }
-        if self._total is not None:
-            body["total_budget"] = self._total.state()
+        if self._shared_budget is not None:
+            body["total_budget"] = self._shared_budget.state()
         own = configured(model, self.total_budget)
         return Snapshot(
             kind=_KIND if self.keyed else _KIND_OF_ONE,
@@ -499,7 +499,7 @@ class KeyedLoops:
         *,
         keyed: bool = True,
         max_keys: int | None = None,
-        shelf: LoopStore | None = None,
+        store: LoopStore | None = None,
         keep_changes: bool = False,
         total_budget: Budget | None = None,
     ) -> KeyedLoops:
@@ -515,7 +515,7 @@ class KeyedLoops:
             As before.
         max_keys
             Number of loops to hold ready in memory.
-        shelf
+        store
             Where the others waited, None if it was in memory. It goes back to the moment of the
             snapshot.
         keep_changes
@@ -533,7 +533,7 @@ class KeyedLoops:
         ------
         SnapshotError
             If the bytes are no snapshot of keyed loops, or damaged, or taken with another
-            configuration or another shelf.
+            configuration or another store.
 
         """
         check_resumable(model)
@@ -548,13 +548,13 @@ class KeyedLoops:
                 expires_after_s=body["expires_after_s"],
                 answer_horizon_s=body["answer_horizon_s"],
                 max_keys=max_keys,
-                shelf=shelf,
+                store=store,
                 keep_changes=keep_changes,
                 total_budget=total_budget,
             )
-            if loops._total is not None:
-                loops._total.load_state(body["total_budget"])
-            loops._residents.load(body["residents"], snapshot.blobs)
+            if loops._shared_budget is not None:
+                loops._shared_budget.load_state(body["total_budget"])
+            loops._cache.load(body["residents"], snapshot.blobs)
             for key, at in body["deadlines"]:
                 loops._deadlines.set(key, at)
         except INCONSISTENT as error:
@@ -568,7 +568,7 @@ class KeyedLoops:
 
     def _loop(self, key: str | None) -> InteractiveLoop | None:
         home = self._home(key)
-        return self._residents.get(home) if isinstance(home, str | None) else None
+        return self._cache.get(home) if isinstance(home, str | None) else None
 
     def _watch(self, key: str | None, loop: InteractiveLoop, *, is_new: bool = False) -> None:
         """Record an input to the loop of a key, the last that can be undone."""
@@ -588,7 +588,7 @@ class KeyedLoops:
         self._put_away()
 
     def _put_away(self) -> None:
-        for key, loop in self._residents.put_away(self._leave):
+        for key, loop in self._cache.put_away(self._leave):
             if not loop.n_open:
                 self._deadlines.clear(key)
 

@@ -218,7 +218,9 @@ class PredictedTarget(Struct, frozen=True, gc=False):
     std: float | None = None
 
 
-def guess(model: SkepticalLearner, x: Features, *, alone: bool = False) -> PredictedTarget:
+def predicted_target(
+    model: SkepticalLearner, x: Features, *, alone: bool = False
+) -> PredictedTarget:
     """Return what a model predicts.
 
     Parameters

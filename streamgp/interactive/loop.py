@@ -46,7 +46,12 @@ from msgspec import Struct
 from streamgp.common.label_context import LabelContext
 from streamgp.interactive.conversation_record import GivenLabel, Record
 from streamgp.interactive.event_store import EventStore, MisfitError
-from streamgp.interactive.learner import SkepticalLearner, as_asking_back, as_reviewer, guess
+from streamgp.interactive.learner import (
+    SkepticalLearner,
+    as_asking_back,
+    as_reviewer,
+    predicted_target,
+)
 from streamgp.interactive.messages import (
     Answer,
     Event,
@@ -179,12 +184,12 @@ class InteractiveLoop(RestartableLoop):
         self._reviewer = as_reviewer(model)
         self._asking_back = as_asking_back(model)
 
-    def share(self, total: SharedBudget | None) -> Self:
+    def share(self, shared_budget: SharedBudget | None) -> Self:
         """Ask only what a budget allows that is shared with other loops; return this loop.
 
         The owner of the budget saves it; it is no part of the loop.
         """
-        self._moderator.total = total
+        self._moderator.shared_budget = shared_budget
         return self
 
     def on_event(
@@ -243,27 +248,27 @@ class InteractiveLoop(RestartableLoop):
         event_id, x, model, messages = event.event_id, event.x, self.model, list[Message]()
         try:
             self._rollback.call(model.observe_one, x)
-            guessed = guess(model, x)
+            predicted = predicted_target(model, x)
         except (ValueError, TypeError) as error:
             raise _RefusedError(str(error)) from error
         self._changed = True
         decision = model.query_one(x, event_id=event_id, now=now)
-        total = self._moderator.total
+        shared_budget = self._moderator.shared_budget
         if event.y is not None and decision.ask:
             decision = decision.refused_by("volunteered")
-        elif total is not None:
-            decision = total.checked(decision, now)
+        elif shared_budget is not None:
+            decision = shared_budget.checked(decision, now)
         messages.append(
             Prediction(
                 event_id=event_id,
                 key=event.key,
-                y=guessed.y,
-                proba=guessed.proba,
+                y=predicted.y,
+                proba=predicted.proba,
                 decision=decision,
                 n_learned=model.n_learned,
                 at=now,
-                mean=guessed.mean,
-                std=guessed.std,
+                mean=predicted.mean,
+                std=predicted.std,
                 start=event.start,
                 end=event.end,
             )
@@ -277,15 +282,15 @@ class InteractiveLoop(RestartableLoop):
         # All values are plain: only a name that is no text needs to be written in another way.
         record.is_plain = is_checked and _TEXTS.issuperset(map(type, x))
         if event.y is not None:
-            word = GivenLabel(y=as_label(event.y), origin="volunteered", answer_id=event_id)
-            messages.append(self._moderator.begin(record, word, now))
+            label = GivenLabel(y=as_label(event.y), origin="volunteered", answer_id=event_id)
+            messages.append(self._moderator.begin(record, label, now))
         elif decision.ask:
             messages.append(self._moderator.ask(record, decision, now))
         back = [] if decision.ask else self._asked_back(now)
         messages += back
-        if total is not None:
+        if shared_budget is not None:
             # Once for each event: after it one label is asked for at most, be it that of another.
-            total.note(decision, now, asked=decision.ask or bool(back))
+            shared_budget.note(decision, now, asked=decision.ask or bool(back))
         return self._reviewed(messages, now)
 
     def on_answer(
@@ -465,10 +470,6 @@ class InteractiveLoop(RestartableLoop):
             always=True,
         )
 
-    def keep_last(self) -> None:
-        """Let the last input stand: `reject_last` does not undo it any more."""
-        self._last = None
-
     def reject_last(self, error: Exception, stage: Stage | None = None) -> list[Message] | None:
         """Undo the last input, as it has failed later on, where its messages were encoded.
 
@@ -586,7 +587,7 @@ class InteractiveLoop(RestartableLoop):
     def _note(self, record: Record) -> None:
         """Mark a conversation as changed."""
         self._changed = True
-        self._memory.pages.note(record)
+        self._memory.segments.note(record)
 
     # --- inputs that fail
 

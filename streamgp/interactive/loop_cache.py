@@ -21,7 +21,7 @@ from streamgp.interactive.shared_budget import SharedBudget
 
 # --- Store of evicted loops.
 #
-# Only bytes are kept here. A shelf that outlives the process is `connectors.storage.sqlite`.
+# Only bytes are kept here. A store that outlives the process is `connectors.storage.sqlite`.
 
 
 class LoopStore(Protocol):
@@ -50,16 +50,16 @@ class LoopStore(Protocol):
 
 
 class MemoryStore:
-    """A shelf within this process. Its marks hold everything on it.
+    """A store within this process. Its marks hold everything on it.
 
     Examples
     --------
-    >>> shelf = MemoryStore()
-    >>> shelf.put("ann", b"1")
-    >>> mark = shelf.mark()
-    >>> shelf.put("ann", b"2")
-    >>> shelf.reset(mark)
-    >>> shelf.get("ann"), shelf.get("bob")
+    >>> store = MemoryStore()
+    >>> store.put("ann", b"1")
+    >>> mark = store.mark()
+    >>> store.put("ann", b"2")
+    >>> store.reset(mark)
+    >>> store.get("ann"), store.get("bob")
     (b'1', None)
 
     """
@@ -106,7 +106,7 @@ class CloneableLearner(SkepticalLearner, Protocol):
 
 
 class LoopCache:
-    """The loops of all keys: those used last are ready, the others are snapshots on a shelf.
+    """The loops of all keys: those used last are ready, the others are snapshots in a store.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class LoopCache:
         Keyword arguments of every loop.
     max_keys
         Number of loops to hold ready; None for all.
-    shelf
+    store
         Where the others wait.
     total
         A budget that they share; None for none.
@@ -126,7 +126,7 @@ class LoopCache:
     ready
         The loops held ready; with `max_keys` the least recently used first.
     n_keys
-        Number of keys, on the shelf or not.
+        Number of keys, in the store or not.
 
     """
 
@@ -136,21 +136,21 @@ class LoopCache:
         model: CloneableLearner,
         spans: dict[str, float | None],
         max_keys: int | None,
-        shelf: LoopStore,
-        total: SharedBudget | None = None,
+        store: LoopStore,
+        shared_budget: SharedBudget | None = None,
     ) -> None:
-        self._total = total
+        self._shared_budget = shared_budget
         self._model = model
         self._spans = spans
         self._max_keys = max_keys
-        self._shelf = shelf
+        self._store = store
         self.ready: OrderedDict[str | None, InteractiveLoop] = OrderedDict()
         self.n_keys = 0
         self._passed = PassedTimes()
 
     def new(self) -> InteractiveLoop:
         """Return a loop that belongs to no key yet."""
-        return InteractiveLoop(self._model.clone(), **self._spans).share(self._total)
+        return InteractiveLoop(self._model.clone(), **self._spans).share(self._shared_budget)
 
     def add(self, key: str | None, loop: InteractiveLoop) -> None:
         """Give a new key its loop."""
@@ -167,10 +167,12 @@ class LoopCache:
         model = self._model.clone()
         if loop is not None:
             found = loop.caught_up(parts, log, model)
-            return None if found is None else found.share(self._total)
+            return None if found is None else found.share(self._shared_budget)
         if all(part is None for part in parts.values()):
             return None
-        return InteractiveLoop.from_parts(parts, log, model, **self._spans).share(self._total)
+        return InteractiveLoop.from_parts(parts, log, model, **self._spans).share(
+            self._shared_budget
+        )
 
     def replace(self, key: str | None, loop: InteractiveLoop) -> None:
         """Give a key another loop in place of the one that it has."""
@@ -179,18 +181,18 @@ class LoopCache:
             self.ready.move_to_end(key)
 
     def look_up(self, key: str | None) -> InteractiveLoop | None:
-        """Return the loop of a key as it is, or None; one on the shelf also stays there."""
-        return self.ready.get(key) or self._from_shelf(key)[0]
+        """Return the loop of a key as it is, or None; one in the store also stays there."""
+        return self.ready.get(key) or self._from_store(key)[0]
 
     def get(self, key: str | None) -> InteractiveLoop | None:
-        """Return the loop of a key, from the shelf if need be, or None if there is none."""
+        """Return the loop of a key, from the store if need be, or None if there is none."""
         loop = self.ready.get(key)
         if self._max_keys is None:
             return loop
         if loop is not None:
             self.ready.move_to_end(key)
             return loop
-        loop, when = self._from_shelf(key)
+        loop, when = self._from_store(key)
         if loop is None:
             return None
         passed = self._passed.latest_since(when)
@@ -208,7 +210,7 @@ class LoopCache:
     def put_away(
         self, leave: Callable[[str | None, InteractiveLoop], None]
     ) -> list[tuple[str | None, InteractiveLoop]]:
-        """Put loops on the shelf until few enough are ready; return them with their keys.
+        """Put loops in the store until few enough are ready; return them with their keys.
 
         Parameters
         ----------
@@ -220,18 +222,18 @@ class LoopCache:
         while self._max_keys is not None and len(self.ready) > self._max_keys:
             key, loop = next(iter(self.ready.items()))
             leave(key, loop)
-            # On the shelf before it leaves: whatever fails, no loop is lost.
-            self._shelf.put(key, _WHEN.pack(self._passed.n) + _plain_snapshot(loop))
+            # In the store before it leaves: whatever fails, no loop is lost.
+            self._store.put(key, _WHEN.pack(self._passed.n) + _plain_snapshot(loop))
             del self.ready[key]
             away.append((key, loop))
         return away
 
     def forget(self, key: str | None) -> bool:
         """Forget a key for good; False if there is no such key."""
-        waits = self._shelf.get(key) is not None
+        waits = self._store.get(key) is not None
         if self.ready.pop(key, None) is None and not waits:
             return False
-        self._shelf.discard(key)
+        self._store.discard(key)
         self.n_keys -= 1
         return True
 
@@ -240,7 +242,7 @@ class LoopCache:
         state = {
             "keys": list(self.ready),
             "passed": self._passed.state(),
-            "shelf": None if self._max_keys is None else self._shelf.mark(),
+            "shelf": None if self._max_keys is None else self._store.mark(),
         }
         return state, [_plain_snapshot(loop) for loop in self.ready.values()]
 
@@ -248,26 +250,26 @@ class LoopCache:
         """Become what was saved."""
         if state["shelf"] is not None:
             if self._max_keys is None:
-                raise ValueError("some of its keys wait on a shelf; give max_keys and the shelf")
-            self._shelf.reset(state["shelf"])
+                raise ValueError("some of its keys wait in a store; give max_keys and the store")
+            self._store.reset(state["shelf"])
         else:
-            for key in list(self._shelf.keys()):  # of its previous user
-                self._shelf.discard(key)
+            for key in list(self._store.keys()):  # of its previous user
+                self._store.discard(key)
         for key, data in zip(state["keys"], blobs, strict=True):
             self.ready[key] = self._restored(data)
-        self.n_keys = len({*self.ready, *self._shelf.keys()})
+        self.n_keys = len({*self.ready, *self._store.keys()})
         self._passed.load_state(state["passed"])
 
-    def _from_shelf(self, key: str | None) -> tuple[InteractiveLoop | None, int]:
-        """Return the loop that waits on the shelf, and how many times were told before it came."""
-        data = None if self._max_keys is None else self._shelf.get(key)
+    def _from_store(self, key: str | None) -> tuple[InteractiveLoop | None, int]:
+        """Return the loop that waits in the store, and how many times were told before it came."""
+        data = None if self._max_keys is None else self._store.get(key)
         if data is None:
             return None, 0
         (when,) = _WHEN.unpack_from(data)
         return self._restored(data[_WHEN.size :]), when
 
     def _restored(self, data: bytes) -> InteractiveLoop:
-        return InteractiveLoop.restore(data, self._model.clone()).share(self._total)
+        return InteractiveLoop.restore(data, self._model.clone()).share(self._shared_budget)
 
 
 def _plain_snapshot(loop: InteractiveLoop) -> bytes:

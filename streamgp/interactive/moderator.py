@@ -93,7 +93,7 @@ class Moderator:
         self._asking_back = as_asking_back(model)
         self.consensus = Consensus(model, journal)
         self._expires_after_s = expires_after_s
-        self.total: SharedBudget | None = None
+        self.shared_budget: SharedBudget | None = None
 
     @property
     def waits_s(self) -> float:
@@ -134,9 +134,9 @@ class Moderator:
         self._open(record, challenge)
         return challenge
 
-    def begin(self, record: Record, word: GivenLabel, now: float) -> Message:
+    def begin(self, record: Record, label: GivenLabel, now: float) -> Message:
         """Contest or learn the label that came with a new event."""
-        return self._weigh(record, CELLS["unknown", "event+"], word, now)
+        return self._weigh(record, CELLS["unknown", "event+"], label, now)
 
     def hear(self, record: Record, answer: Answer, now: float) -> list[Message]:
         """Do what an answer says.
@@ -162,7 +162,7 @@ class Moderator:
         """
         before, cell = record.state, CELLS[record.state, given]
         outcome = cell[""]
-        word = None if answer is None or answer.y is None else _word(record, answer, given)
+        label = None if answer is None or answer.y is None else _label_of(record, answer, given)
         ends = ("Cancel", "Expired")
         messages: list[Message] = [
             _end_of(record, name, why, now) for name in outcome.messages if name in ends
@@ -172,13 +172,13 @@ class Moderator:
         if outcome.next == "withdrawn" and outcome.messages:
             messages.append(self.consensus.withdraw(record, answer, now))
         elif "LabelledExample" in outcome.messages:
-            return [*messages, self._weigh(record, cell, word, now)]
-        elif word is not None and record.word is not None:
+            return [*messages, self._weigh(record, cell, label, now)]
+        elif label is not None and record.label is not None:
             # An annotator stands by the label: it is not doubted again.
-            record.word = replace(record.word, origin="upheld")
-            record.standing = word.answer_id
+            record.label = replace(record.label, origin="upheld")
+            record.standing = label.answer_id
         elif answer is not None and before != "doubted":
-            record.word = None
+            record.label = None
             record.standing = answer.answer_id
         record.state = outcome.next
         return messages
@@ -189,32 +189,32 @@ class Moderator:
         self.deadlines.clear(record.event.event_id)
         cell = CELLS[record.state, "deadline"]
         if "#" in cell:  # what it should have learned it counts as refused
-            record.word = None
+            record.label = None
         record.state = cell.get("#", cell[""]).next
         return expired
 
-    def _weigh(self, record: Record, cell: Cell, word: GivenLabel | None, now: float) -> Message:
+    def _weigh(self, record: Record, cell: Cell, label: GivenLabel | None, now: float) -> Message:
         """Contest a first label, or learn the final one; without a word that is the standing one.
 
         The state of the record is still the one that the cell is about.
         """
-        given = record.word
-        if word is not None and "!" in cell:
-            challenge = self.consensus.contest(record, word, now, self._expiry(now))
+        given = record.label
+        if label is not None and "!" in cell:
+            challenge = self.consensus.contest(record, label, now, self._expiry(now))
             if challenge is not None:
-                record.word = word
-                record.standing = word.answer_id
+                record.label = label
+                record.standing = label.answer_id
                 record.n_challenges += 1
                 record.state = cell["!"].next
                 self._open(record, challenge)
                 return challenge
-        if word is not None and record.is_learned:
-            line = self.consensus.revise(record, word, now)
+        if label is not None and record.is_learned:
+            line = self.consensus.revise(record, label, now)
         else:
-            final = given if word is None else word
+            final = given if label is None else label
             assert final is not None  # a question about a label that ends has that label
             first = final if given is None else given
-            challenged = word is not None and given is not None
+            challenged = label is not None and given is not None
             n_since = self._memory.n_added - record.serial
             line = self.consensus.settle(
                 record, first, final, now, challenged=challenged, n_since=n_since
@@ -227,7 +227,7 @@ class Moderator:
         if record.open_request is None:
             return
         self.deadlines.clear(record.event.event_id)
-        word = record.word
+        label = record.label
         if record.state == "doubted":
             # Another model may have taken over since.
             if given in _UNANSWERED and self._reviewer is not None:
@@ -235,7 +235,7 @@ class Moderator:
         elif record.state == "asked":
             if given in _UNANSWERED:
                 self._give_back(record, now)
-        elif given == "takeback" and word is not None and word.origin == "asked":
+        elif given == "takeback" and label is not None and label.origin == "asked":
             # Taken back while contested: the label request ends without an answer after all.
             self._give_back(record, now)
 
@@ -253,8 +253,8 @@ class Moderator:
         elif self._asking_back is not None:  # another model may have taken over since
             unanswered_back = self._asking_back.note_reservoir_unanswered
             self.journal.call(unanswered_back, now, asked_at=asked_at)
-        if self.total is not None:
-            self.total.refund(now, asked_at)
+        if self.shared_budget is not None:
+            self.shared_budget.refund(now, asked_at)
 
     def _expiry(self, now: float) -> float | None:
         """Return the expiry of a request, counted from when it is written."""
@@ -288,8 +288,8 @@ def _input_of(record: Record, answer: Answer) -> Input:
         If it is for a question before the last one.
 
     """
-    request_id, word = answer.request_id, record.word
-    is_same = word is not None and answer.y == word.y
+    request_id, label = answer.request_id, record.label
+    is_same = label is not None and answer.y == label.y
     if answer.supersedes is not None:
         return "takeback" if answer.declined else "restate" if is_same else "replace"
     if answer.declined:
@@ -315,9 +315,9 @@ def _reason(record: Record, answer: Answer) -> str:
     return f"event {record.event.event_id!r} has its label; supersede the answer that gave it"
 
 
-def _word(record: Record, answer: Answer, given: Input) -> GivenLabel:
+def _label_of(record: Record, answer: Answer, given: Input) -> GivenLabel:
     """Read an answer as the label of an event whose state has not changed yet."""
-    before = record.word
+    before = record.label
     contested = before if record.open_request is not None else None
     origin: Origin = "volunteered"
     if before is not None:
@@ -371,11 +371,11 @@ def look_through(
     # By the examples, which are few, and not by the events that are remembered.
     for example in model.examples():
         record = memory.get(example.event_id or "")
-        if record is None or record.word is None or memory.is_beyond(record, now):
+        if record is None or record.label is None or memory.is_beyond(record, now):
             continue
         if record.may_be_doubted:
             records[record.event.event_id] = record
-            annotators[record.event.event_id] = record.word.annotator
+            annotators[record.event.event_id] = record.label.annotator
     doubt = model.review_one(annotators, now=now)
     rollback.call(model.note_review, doubt, now=now)
     if doubt is None or not doubt.decision.ask:
@@ -400,12 +400,12 @@ def ask_back(
     none.
 
     """
-    reach, total = model.reservoir, moderator.total
+    reach, shared_budget = model.reservoir, moderator.shared_budget
     records = memory.latest_seen(reach.size, now, reach.max_age_s, moderator.waits_s)
     found = model.ask_among_one({r.event.event_id: r.event.x for r in records}, now=now)
     decision = None if found is None else found[1]
-    if total is not None and decision is not None:
-        decision = total.checked(decision, now)
+    if shared_budget is not None and decision is not None:
+        decision = shared_budget.checked(decision, now)
     rollback.call(model.note_reservoir, decision, now=now)
     if found is None or decision is None or not decision.ask:
         return None

@@ -14,7 +14,7 @@ from typing import Any
 from streamgp.base import Example, Label, State
 from streamgp.common.label_context import AcceptedOptions, LabelContext
 from streamgp.interactive.conversation_record import GivenLabel, Record
-from streamgp.interactive.learner import SkepticalLearner, guess
+from streamgp.interactive.learner import SkepticalLearner, predicted_target
 from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import Event, LabelledExample
 from streamgp.interactive.state.serialize import (
@@ -46,7 +46,7 @@ class Taught:
 
     event_id: str
     y: Label
-    guess: Label | None
+    predicted: Label | None
     refusal: str | None = None
 
 
@@ -80,7 +80,7 @@ def teach(model: SkepticalLearner, log: Iterable[LabelledExample]) -> Iterator[T
     ...     )
     ...     for n, (light, y) in enumerate([(0.1, "night"), (0.9, "day"), (0.2, "night")])
     ... ]
-    >>> [taught.guess for taught in teach(isgp(seed=1), log)]
+    >>> [taught.predicted for taught in teach(isgp(seed=1), log)]
     [None, 'night', 'night']
 
     """
@@ -92,11 +92,11 @@ def teach(model: SkepticalLearner, log: Iterable[LabelledExample]) -> Iterator[T
     for example in examples:
         event_id, x, y = example.event_id, example.x, example.y
         assert event_id is not None  # a line names its event
-        guessed = None
+        predicted = None
         try:
             model.observe_one(x)
-            found = guess(model, x)
-            guessed = found.y
+            found = predicted_target(model, x)
+            predicted = found.y
             line = first_words.get(event_id)
             challenged, given = _first_label(line, y, labels, found.mean)
             context = _context(line, example, challenged=challenged)
@@ -110,9 +110,9 @@ def teach(model: SkepticalLearner, log: Iterable[LabelledExample]) -> Iterator[T
                 **accepted.of("settle_one", context),
             )
         except (ValueError, TypeError) as error:
-            yield Taught(event_id=event_id, y=y, guess=guessed, refusal=str(error))
+            yield Taught(event_id=event_id, y=y, predicted=predicted, refusal=str(error))
         else:
-            yield Taught(event_id=event_id, y=y, guess=guessed)
+            yield Taught(event_id=event_id, y=y, predicted=predicted)
 
 
 def head_around(
@@ -341,7 +341,7 @@ def _record(lines: list[LabelledExample]) -> Record:
     if last.origin == "volunteered":
         record.standing = last.event_id  # as if it had come with the event
     record.state = "learned"
-    record.word = GivenLabel(
+    record.label = GivenLabel(
         y=last.y,
         origin=last.origin,
         answer_id=record.standing or "",

@@ -256,8 +256,8 @@ class Rollback:
             deadlines.n_set,
             moderator.consensus.sequence,
         )
-        total = moderator.total
-        self._shared = None if total is None else total.state()
+        shared_budget = moderator.shared_budget
+        self._shared = None if shared_budget is None else shared_budget.state()
 
     def touch(self, record: Record) -> None:
         """Save a conversation before it changes."""
@@ -282,6 +282,6 @@ class Rollback:
         self._touched.clear()
         memory.n_added, memory.horizons.n_set = n_added, n_horizons
         moderator.deadlines.n_set, moderator.consensus.sequence = n_deadlines, sequence
-        if moderator.total is not None and self._shared is not None:
-            moderator.total.reset_to(self._shared)
+        if moderator.shared_budget is not None and self._shared is not None:
+            moderator.shared_budget.reset_to(self._shared)
         self._journal.roll_back()

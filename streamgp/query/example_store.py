@@ -416,12 +416,12 @@ class ExampleStore(ABC, Generic[B]):
         What it knows beside the examples it takes over from the one before, or from `state`.
         """
         try:
-            self._taught_anew(state)
+            self._teach_all(state)
         except (ValueError, TypeError) as error:  # which would say that nothing has changed
             name = type(self._template).__name__
             raise LearnerFailedError(f"{name} cannot be trained again: {error}") from error
 
-    def _taught_anew(self, state: State | None) -> None:
+    def _teach_all(self, state: State | None) -> None:
         self._memo = None
         if state is None:
             state = self._state()

@@ -192,22 +192,22 @@ class Skeptical(ABC, Generic[B, T]):
 
     """
 
-    # _taught     the learner, its examples and the scaling
+    # _store      the learner, its examples and the scaling
     # _query_rule, _challenge_rule  the rules in use
     # _budget     a copy of `budget`, which counts
     # _accepted   optional arguments of `challenge_one` and `settle_one`, subclasses included
     # _n_events   events ever observed
     # _is_seeded  whether the model was found to draw by seeds only
-    # _trust      error estimates by annotator
+    # _error_estimates  error estimates by annotator
     # _trust_type the class of that
     model: Any
     budget: Budget | None
     warm_up: int
     seed: int | None
-    _taught: ExampleStore[B]
+    _store: ExampleStore[B]
     _query_rule: Any
     _challenge_rule: Any
-    _trust_type: type[T]
+    _error_estimate_type: type[T]
 
     def _set_up(self) -> None:
         """Check the arguments that both kinds take, and begin with nothing learned."""
@@ -222,17 +222,17 @@ class Skeptical(ABC, Generic[B, T]):
         self._accepted = AcceptedOptions(self)
         self._is_seeded = False
         self._n_events = 0
-        self._trust: dict[str | None, T] = {}
+        self._error_estimates: dict[str | None, T] = {}
 
     @property
     def learner(self) -> Any:
         """The estimator in use, behind the scaling."""
-        return self._taught.learner
+        return self._store.learner
 
     @property
     def n_learned(self) -> int:
         """Number of labelled examples on record."""
-        return len(self._taught)
+        return len(self._store)
 
     def error_rate(self, annotator: str | None = None) -> float:
         """Estimate how often an annotator's first answers are wrong."""
@@ -257,7 +257,7 @@ class Skeptical(ABC, Generic[B, T]):
             Time for the budget, in seconds; the number of the event if None.
 
         """
-        return self._decide(self._taught.belief(x), event_id=event_id, now=now)
+        return self._decide(self._store.belief(x), event_id=event_id, now=now)
 
     def observe_one(self, x: Features) -> None:
         """Observe an event, once each, before predicting it: scaling learns from all events.
@@ -270,7 +270,7 @@ class Skeptical(ABC, Generic[B, T]):
             If a feature is infinite.
 
         """
-        self._taught.observe(x)
+        self._store.observe(x)
         self._n_events += 1
 
     def note_query(self, decision: Decision, *, asked: bool, now: float) -> None:
@@ -316,7 +316,7 @@ class Skeptical(ABC, Generic[B, T]):
             If a Gaussian process cannot take the example; raise its `noise_variance`.
 
         """
-        if self._taught.n_taught >= self._n_events:
+        if self._store.n_taught >= self._n_events:
             # A learner that is only ever taught must see its events as well.
             self.observe_one(x)
         given = y if annotation is None else annotation
@@ -342,15 +342,15 @@ class Skeptical(ABC, Generic[B, T]):
 
     def relabel_one(self, event_id: str, y: Label) -> None:
         """Change the label of an example; raises KeyError if it was not learned."""
-        self._taught.relabel(event_id, y)
+        self._store.relabel(event_id, y)
 
     def forget_one(self, event_id: str) -> None:
         """Forget an example; raises KeyError if it was not learned."""
-        self._taught.forget(event_id)
+        self._store.forget(event_id)
 
     def neighbours_one(self, x: Features, n: int = 3) -> list[Neighbour]:
         """Return the labelled examples nearest to `x` as the learner sees it, nearest first."""
-        return self._taught.neighbours(x, n)
+        return self._store.neighbours(x, n)
 
     # --- surviving a restart
 
@@ -365,7 +365,7 @@ class Skeptical(ABC, Generic[B, T]):
 
     def examples(self) -> list[Example]:
         """Return the labelled examples on record, in the order learned."""
-        return self._taught.examples()
+        return self._store.examples()
 
     def state(self) -> State:
         """Return what decisions depend on beside the labelled examples, as plain JSON values.
@@ -393,8 +393,10 @@ class Skeptical(ABC, Generic[B, T]):
             "seed": self._seed,
             "n_events": self._n_events,
             "budget": self._budget.state(),
-            "annotators": [[name, *trust.numbers()] for name, trust in self._trust.items()],
-            "taught": self._taught.state(),
+            "annotators": [
+                [name, *trust.numbers()] for name, trust in self._error_estimates.items()
+            ],
+            "taught": self._store.state(),
         }
 
     def load_state(self, state: State, examples: Sequence[Example]) -> None:
@@ -414,14 +416,14 @@ class Skeptical(ABC, Generic[B, T]):
             If this learner has seen events already.
 
         """
-        if self._n_events or self._taught.n_taught:
+        if self._n_events or self._store.n_taught:
             raise ValueError("only a learner that has seen nothing can take over a state")
         self._seed = int(state["seed"])
         self._n_events = int(state["n_events"])
         self._budget.load_state(state["budget"])
-        trust = self._trust_type
-        self._trust = {name: trust.of(numbers) for name, *numbers in state["annotators"]}
-        self._taught.load_state(state["taught"], examples)
+        trust = self._error_estimate_type
+        self._error_estimates = {name: trust.of(numbers) for name, *numbers in state["annotators"]}
+        self._store.load_state(state["taught"], examples)
 
     def reset_to(self, state: State, examples: Sequence[Example]) -> None:
         """Become what `state` and `examples` were taken from, whatever was learned since."""
@@ -435,11 +437,11 @@ class Skeptical(ABC, Generic[B, T]):
 
     def _error_estimate(self, annotator: str | None) -> T:
         """Return the error estimate of an annotator, to be read."""
-        return self._trust.get(annotator) or self._trust_type()
+        return self._error_estimates.get(annotator) or self._error_estimate_type()
 
     def _error_estimate_to_update(self, annotator: str | None) -> T:
         """Return the error estimate of an annotator, to be updated."""
-        return self._trust.setdefault(annotator, self._trust_type())
+        return self._error_estimates.setdefault(annotator, self._error_estimate_type())
 
     def _decide(self, belief: B, *, event_id: str | None, now: float | None) -> Decision:
         decision = self._apply_query_rule(belief, self._draw(event_id, "ask"))

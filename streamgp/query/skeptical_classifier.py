@@ -136,8 +136,8 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     # _chooser      chooses among the latest events, None if off
     # _rule_learns  whether the query strategy learns from the answers
     # _stream       the temporal filter in use, None for none
-    _trust_type = ErrorRate
-    _taught: ClassExampleStore
+    _error_estimate_type = ErrorRate
+    _store: ClassExampleStore
 
     def __init__(
         self,
@@ -182,7 +182,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         self._stream = None if temporal is None else FilteredStream(temporal)
         self.seed = seed
         self._set_up()
-        self._taught = ClassExampleStore(learner, scaling_for(transformers, warm_up))
+        self._store = ClassExampleStore(learner, scaling_for(transformers, warm_up))
         # A rule that learns is a template, as the budget and the model are.
         self._rule_learns = isinstance(query, LearningAskRule)
         rule = copy.deepcopy(query) if self._rule_learns else query
@@ -217,7 +217,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
             return self.own_proba_one(x)
         if stream.is_present(x):
             return stream.filter.probabilities()
-        return stream.filter.probabilities_of(self._taught.belief(x))
+        return stream.filter.probabilities_of(self._store.belief(x))
 
     def _proba_and_question(self, x: Features) -> tuple[dict[Label, float], bool]:
         """Probabilities of a new event, which is counted, and whether to ask for its label."""
@@ -226,7 +226,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
 
     def own_proba_one(self, x: Features) -> dict[Label, float]:
         """Probability of each known class by the learner, without a temporal filter."""
-        belief = self._taught.belief(x)
+        belief = self._store.belief(x)
         return belief.probabilities() if isinstance(belief, Posterior) else dict(belief)
 
     def observe_one(self, x: Features) -> None:
@@ -235,7 +235,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         if self._stream is None:
             return
         try:
-            belief = self._taught.belief(x)
+            belief = self._store.belief(x)
         except (ValueError, TypeError):
             return  # with new statistics the learner cannot use it: the prediction refuses it
         self._stream.observe(x, belief)
@@ -278,7 +278,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     def _meet(self, x: Features) -> tuple[Belief, bool]:
         """Count a new event; return what is believed of it, and whether to ask for its label."""
         self.observe_one(x)
-        belief = self._taught.belief(x)
+        belief = self._store.belief(x)
         decision = self._decide(belief, event_id=None, now=None)
         self.note_query(decision, asked=decision.ask, now=self._n_events)
         believed = belief if self._stream is None else self._stream.filter.probabilities()
@@ -322,7 +322,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
             What else is known of the answer; None if nothing is.
 
         """
-        belief, draw = self._taught.belief(x), self._draw(event_id, "challenge")
+        belief, draw = self._store.belief(x), self._draw(event_id, "challenge")
         try:
             rate = self._error_rate_of(annotator, privileged)
         except (TypeError, ValueError):
@@ -345,7 +345,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         Where `privileged`, what else is known of the answer, says how noisy it is, that counts.
         """
         rate = self._error_rate_of(annotator, privileged)
-        return criteria.probability_wrong(self._taught.belief(x), y, rate)
+        return criteria.probability_wrong(self._store.belief(x), y, rate)
 
     def settle_one(
         self,
@@ -410,8 +410,8 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
             w = self.probability_wrong_one(x, given, annotator=annotator, privileged=privileged)
         else:
             w = self._judged(x, given, annotator, given_privileged)
-        believed = self._taught.belief(x) if self._rule_learns and asked else None
-        self._taught.teach(x, y, event_id, privileged=privileged)
+        believed = self._store.belief(x) if self._rule_learns and asked else None
+        self._store.teach(x, y, event_id, privileged=privileged)
         if believed is not None:
             try:
                 self._query_rule.hear(believed, y)
@@ -444,7 +444,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
             What else is known of the new answer; None if it is what was known of the old one.
 
         """
-        self._taught.relabel(event_id, y, privileged=privileged)
+        self._store.relabel(event_id, y, privileged=privileged)
 
     # --- reviewing learned labels; needs `InteractiveLoop`, which keeps the conversations
 
@@ -452,7 +452,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     def review_due(self) -> bool:
         """Whether it is time to look through the labels learned."""
         reviewer = self._reviewer
-        return reviewer is not None and reviewer.is_due(self._taught.n_taught, self.n_learned)
+        return reviewer is not None and reviewer.is_due(self._store.n_taught, self.n_learned)
 
     def review_one(self, annotators: Mapping[str, str | None], *, now: float) -> Doubt | None:
         """Return the most doubtful label and whether to challenge it; changes nothing.
@@ -472,7 +472,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         reviewer = self._reviewer
         if reviewer is None:
             return None
-        beliefs = {e: b for e, b in self._taught.leave_one_out().items() if e in annotators}
+        beliefs = {e: b for e, b in self._store.leave_one_out().items() if e in annotators}
 
         def wrong(event_id: str, belief: Belief, y: Label) -> float:
             return criteria.probability_wrong(belief, y, self.error_rate(annotators[event_id]))
@@ -482,7 +482,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     def note_review(self, doubt: Doubt | None, *, now: float) -> None:
         """Record a review of the labels, once each, and the challenge it led to."""
         if self._reviewer is not None:
-            self._reviewer.note(doubt, self._taught.n_taught, now)
+            self._reviewer.note(doubt, self._store.n_taught, now)
 
     def note_review_unanswered(self, now: float) -> None:
         """Refund the budget: the challenge of an old label expired unanswered."""
@@ -514,7 +514,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
 
         """
         chooser = self._chooser
-        event_ids, belief = self._taught.joint(candidates)
+        event_ids, belief = self._store.joint(candidates)
         if chooser is None or belief is None:
             return None
         lots = partial(self._draw, purpose="reservoir")
@@ -570,7 +570,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
 
     def _error_rate_of(self, annotator: str | None, privileged: Features | None) -> float:
         """Estimate how probably this answer is wrong, before its label is looked at."""
-        noise, rate = self._taught.noise(privileged), self.error_rate(annotator)
+        noise, rate = self._store.noise(privileged), self.error_rate(annotator)
         return rate if noise is None else criteria.error_rate_with_noise(rate, *noise)
 
     def _judged(self, x: Features, y: Label, annotator: str | None, privileged: Features) -> float:

@@ -105,7 +105,7 @@ class SkepticalRegressor(
 
     """
 
-    _trust_type = ErrorScale
+    _error_estimate_type = ErrorScale
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class SkepticalRegressor(
         self.warm_up = warm_up
         self.seed = seed
         self._set_up()
-        self._taught: NumberExampleStore = NumberExampleStore(
+        self._store: NumberExampleStore = NumberExampleStore(
             learner, scaling_for(transformers, warm_up)
         )
         self._query_rule = Variance() if query is None else query
@@ -178,7 +178,7 @@ class SkepticalRegressor(
             Return the distribution of an observation, noise included, with `mu` and `sigma`.
 
         """
-        forecast = self._taught.belief(x)
+        forecast = self._store.belief(x)
         return forecast if with_dist else forecast.mu
 
     # --- doubting and learning
@@ -239,7 +239,7 @@ class SkepticalRegressor(
         if number is None:
             return rate
         expected = self._expected(x, annotator, std)
-        return probability_outlier(expected, self._taught.targets, number, rate)
+        return probability_outlier(expected, self._store.targets, number, rate)
 
     def settle_one(
         self,
@@ -291,12 +291,12 @@ class SkepticalRegressor(
         if first is None or final is None:
             raise TypeError(f"y must be a number, got {y if final is None else given!r}")
         expected = self._expected(x, annotator, std)
-        forecast = self._taught.belief(x)
+        forecast = self._store.belief(x)
         if challenged:
             w = float(abs(final - first) > abs(final - forecast.mu))
         else:
             w = self.probability_wrong_one(x, first, annotator=annotator, std=std)
-        self._taught.teach(x, y, event_id)
+        self._store.teach(x, y, event_id)
         trust = self._error_estimate_to_update(annotator)
         trust.note(w)
         if expected is not None and expected.sigma > 0.0:
@@ -309,7 +309,7 @@ class SkepticalRegressor(
 
     def _expected(self, x: Features, annotator: str | None, std: float | None) -> StudentT | None:
         return answer_expected(
-            self._taught.belief(x), self._taught.targets, self.scatter(annotator), std
+            self._store.belief(x), self._store.targets, self.scatter(annotator), std
         )
 
     @classmethod

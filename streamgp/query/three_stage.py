@@ -104,7 +104,7 @@ class StagedSkepticalClassifier(SkepticalClassifier):
 
     def confidence_one(self, x: Features) -> float:
         """Confidence in the prediction for an event, 0 before the first label."""
-        return self._confidence(self._taught.belief(x))
+        return self._confidence(self._store.belief(x))
 
     def settle_one(
         self,

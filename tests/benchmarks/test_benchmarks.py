@@ -203,7 +203,7 @@ def test_scaling_compares_at_equal_questions_and_never_on_wifi(tmp_path):
     assert compared_half[0]["n_questions"] == pytest.approx(sum(questions) / len(questions))
 
 
-def test_keys_come_back_from_the_shelf_unchanged(tmp_path):
+def test_keys_come_back_from_the_store_unchanged(tmp_path):
     small = partial(keys.measure, n_keys=30, n_ready=4, n_visits=2)
     result, _ = document(tmp_path, "keys", small, "--quick")
     check(result, "keys", quick=True)

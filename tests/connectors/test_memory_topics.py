@@ -24,7 +24,7 @@ def write(topics, *records):
 
 
 def join(topics, instance, group="g"):
-    link = topics.link(group=group, instance=instance, max_records=100)
+    link = topics.client(group=group, instance=instance, max_records=100)
     link.poll(0.0)
     return link
 
@@ -80,7 +80,7 @@ def test_a_waiting_reader_ends_with_the_first_record():
 
 def test_the_generation_rises_by_one_for_who_takes_part_in_every_distribution():
     topics = MemoryTopics(2)
-    a = topics.link(group="g", instance="a", max_records=1)
+    a = topics.client(group="g", instance="a", max_records=1)
     assert a.generation == -1
     a.poll(0.0)
     first = a.generation
@@ -181,7 +181,7 @@ def test_who_waits_is_told_that_the_topics_are_closed():
 
 def test_polls_do_not_always_begin_with_the_same_partition():
     topics = MemoryTopics(3)
-    link = topics.link(group="g", instance="a", max_records=1)
+    link = topics.client(group="g", instance="a", max_records=1)
     write(topics, *[event(number) for number in range(3) for _ in range(2)])
     assert {record.partition for _ in range(3) for record in link.poll(0.0)} == {0, 1, 2}
 

@@ -73,7 +73,7 @@ def join(topics, group):
     links = []
 
     def open_one(instance="a", *, group=group, max_records=500):
-        links.append(topics.link(group=group, instance=instance, max_records=max_records))
+        links.append(topics.client(group=group, instance=instance, max_records=max_records))
         return links[-1]
 
     yield open_one
@@ -246,7 +246,7 @@ def test_opened_again_topics_have_what_was_committed_and_nothing_else(opened, gr
         topics.create()
         identity = topics.identity()
         write(topics, event(1), event(2), event(3))
-        link = topics.link(group=group, instance="a", max_records=1)
+        link = topics.client(group=group, instance="a", max_records=1)
         [record] = take(link, 1)
         link.commit([prediction(1, record.partition), state("a", 1, record.partition)])
         take(link, 1)
@@ -254,7 +254,7 @@ def test_opened_again_topics_have_what_was_committed_and_nothing_else(opened, gr
     with opened() as topics:
         assert (topics.problems(), topics.create(), topics.identity()) == ([], [], identity)
         assert ids(read(topics, "predictions")) == ["e1"]
-        link = topics.link(group=group, instance="a", max_records=500)
+        link = topics.client(group=group, instance="a", max_records=500)
         assert ids(take(link, 2)) == ["e2", "e3"]
         history = link.history({record.partition: {}})
         assert [json.loads(found.value) for found in history] == [{"name": "a", "value": 1}]
@@ -522,7 +522,7 @@ class Counting:
     """A worker that counts the events of each key, and brings its counts back from the topics."""
 
     def __init__(self, topics, instance):
-        self.link = topics.link(group="g", instance=instance, max_records=3)
+        self.link = topics.client(group="g", instance=instance, max_records=3)
         self.counts = {}
         self.out = []
         self.generation = -1

@@ -97,18 +97,18 @@ def test_it_survives_a_restart_as_text(before, after):
 
 
 def test_a_tally_counts_predictions_with_a_truth_and_takes_over_states_from_before():
-    tally, old = RunStatistics(), RunStatistics()
+    statistics, old = RunStatistics(), RunStatistics()
     for n, (truth, p) in enumerate([("hall", {"hall": 0.8, "den": 0.2}), (None, {"hall": 1.0})]):
-        tally.event(Event(event_id=str(n), x={}, occurred_at=n, truth=truth))
+        statistics.event(Event(event_id=str(n), x={}, occurred_at=n, truth=truth))
         decision = Decision.of(0.0, 1.0, "NeverAsk")
-        tally.message(
+        statistics.message(
             Prediction(event_id=str(n), y="hall", proba=p, decision=decision, n_learned=1, at=n)
         )
-    assert tally.calibration.n == 1
-    assert tally.calibration.underconfidence == 0.25
-    old.load_state({k: v for k, v in tally.state().items() if k != "calibration"})
+    assert statistics.calibration.n == 1
+    assert statistics.calibration.underconfidence == 0.25
+    old.load_state({k: v for k, v in statistics.state().items() if k != "calibration"})
     assert (old.n_scored, old.calibration.n) == (1, 0)
     part = RunStatistics()
-    part.load_state(tally.state())
-    tally.remove(part)
-    assert tally.calibration.n == 0
+    part.load_state(statistics.state())
+    statistics.remove(part)
+    assert statistics.calibration.n == 0

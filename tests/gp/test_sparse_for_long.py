@@ -119,18 +119,18 @@ def begun(gp, noise_variance, length_scale):
 @pytest.mark.parametrize(
     ("kind", "n"),
     [
-        (SparseGP, 15_000),
-        (WindowGP, 15_000),
+        (SparseGP, 6_000),
+        (WindowGP, 6_000),
         pytest.param(SparseGP, 50_000, marks=pytest.mark.nightly),
     ],
 )
 def test_memory_is_flat_for_ever(kind, n):
     rng = np.random.default_rng(1)
     gp = kind(SquaredExponential(2.0), 0.5, 50)
-    X, Y = rng.normal(size=(5000, 5)), np.eye(3)[rng.integers(3, size=5000)]
+    X, Y = rng.normal(size=(2000, 5)), np.eye(3)[rng.integers(3, size=2000)]
 
     def learn():
-        for i in range(5000):
+        for i in range(2000):
             x, y = X[i].copy(), Y[i].copy()
             gp.predict(x)
             gp.append(x, y)
@@ -142,7 +142,7 @@ def test_memory_is_flat_for_ever(kind, n):
         learn()  # what is allocated once more from here on is counted
         gc.collect()
         before, _ = tracemalloc.get_traced_memory()
-        for _ in range(n // 5000 - 2):
+        for _ in range(n // 2000 - 2):
             learn()
         gc.collect()
         after, _ = tracemalloc.get_traced_memory()
@@ -150,5 +150,5 @@ def test_memory_is_flat_for_ever(kind, n):
         tracemalloc.stop()
     assert gp.n == n if kind is SparseGP else gp.n <= 50
     assert len(gp.retained) <= 50
-    # A number for each event would be some times as much, with 5000 events already.
+    # A number for each event would be some times as much, with 2000 events already.
     assert after - before < 20_000

@@ -90,7 +90,7 @@ def read_records(topics, *names, timeout_s=10.0):
 @contextmanager
 def linked(topics, group, instance="a", max_records=500, wait=True):
     """Return a link that has its partitions; whatever becomes of it, it is closed."""
-    link = topics.link(group=group, instance=instance, max_records=max_records)
+    link = topics.client(group=group, instance=instance, max_records=max_records)
     try:
         if wait:
             settle(link)

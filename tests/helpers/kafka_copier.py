@@ -29,7 +29,7 @@ def stop_before(step):
 
 def main(servers, prefix, stop_at):
     with kafka_cases.opened(servers, prefix, create=False) as topics:
-        link = topics.link(group=prefix + "g", instance="copier", max_records=200)
+        link = topics.client(group=prefix + "g", instance="copier", max_records=200)
         kafka_cases.settle(link)
         if stop_at != "nothing":
             stop_before(stop_at)

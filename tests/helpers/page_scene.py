@@ -56,7 +56,7 @@ class PageScene:
         """Write messages as a worker does."""
         outbound = Outbound("/streamgp/test", keyed=True)
         topics = EmbeddedTopics(self.directory / "topics")
-        link = topics.link(group="streamgp", instance="test", max_records=10)
+        link = topics.client(group="streamgp", instance="test", max_records=10)
         link.poll(0.0)
         link.commit([outbound.message(message, 0) for message in messages])
         link.close()

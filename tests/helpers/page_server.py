@@ -46,7 +46,7 @@ def request(event_id: str, *, key: str = "k", at: float | None = None) -> LabelR
 def ask(topics: Topics, *requests: LabelRequest) -> None:
     """Write requests as a worker does."""
     outbound = Outbound("/streamgp/test", keyed=True)
-    link = topics.link(group="asking", instance="asking", max_records=10)
+    link = topics.client(group="asking", instance="asking", max_records=10)
     end = time.monotonic() + _PATIENCE_S
     while not link.assigned and time.monotonic() < end:
         link.poll(0.1)

@@ -94,8 +94,8 @@ class Failing(MemoryTopics):
         super().__init__(**kw)
         self.fails = list(fails)
 
-    def link(self, **kw):
-        link = super().link(**kw)
+    def client(self, **kw):
+        link = super().client(**kw)
         commit = link.commit
 
         def failing(outgoing):

@@ -401,7 +401,7 @@ def test_it_gets_back_by_the_time_of_asking_what_nobody_answered(gives_back):
     first, second = requests(play(loops, n=20, keys=("ann",)))
     loops.on_cancel(second.request_id, 21.0, key="ann")
     left = [first.requested_at] if gives_back else [first.requested_at, second.requested_at]
-    assert loops._total.state() == {"asked_at": left}
+    assert loops._shared_budget.state() == {"asked_at": left}
 
 
 def test_a_rate_for_all_keys_together_keeps_what_it_promises():

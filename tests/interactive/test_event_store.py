@@ -24,7 +24,7 @@ def publish(book, fresh, plain_again=plain):
 
 
 def names(published):
-    return {n: page and [plain[0] for plain in page] for n, page in published.items()}
+    return {n: segment and [plain[0] for plain in segment] for n, segment in published.items()}
 
 
 def test_what_comes_between_two_publications_shares_a_page():
@@ -80,7 +80,7 @@ def test_a_failure_leaves_everything_to_be_published_once_more():
 
     with pytest.raises(ZeroDivisionError):
         publish(book, [b], fails)
-    assert (book.n, a.page, b.page) == (1, 1, None)
+    assert (book.n, a.segment, b.segment) == (1, 1, None)
     assert names(publish(book, [b])) == {1: ["a"], 2: ["b"]}
 
 
@@ -90,11 +90,11 @@ def test_no_page_begins_with_more_bytes_than_allowed_unless_with_one_conversatio
     records = [record(str(n), size) for n, size in enumerate(sizes)]
     with pages_of(500):
         published = publish(book, records)
-    assert [name for page in names(published).values() for name in page] == [
+    assert [name for segment in names(published).values() for name in segment] == [
         str(n) for n in range(len(sizes))
     ]
-    for page in published.values():
-        assert len(page) == 1 or len(msgspec.json.encode(page)) <= 501
+    for segment in published.values():
+        assert len(segment) == 1 or len(msgspec.json.encode(segment)) <= 501
     for one, other in zip(list(published.values()), list(published.values())[1:], strict=False):
         # No page was begun without need.
         assert len(msgspec.json.encode([*one, other[0]])) > 501

@@ -99,7 +99,7 @@ def test_putting_loops_away_and_restarting_changes_no_message(seed, max_keys, cu
 
 @examples(3)
 @given(seed=seeds)
-def test_no_request_of_a_loop_on_the_shelf_misses_its_deadline(seed):
+def test_no_request_of_a_loop_in_the_store_misses_its_deadline(seed):
     loops = KeyedLoops(model(), **SPANS, max_keys=1)
     expected, ended = {}, {}
     for key, step in script(seed, ["ann", "bob", "cid"]):
@@ -139,26 +139,26 @@ def test_a_forgotten_key_is_new_and_the_others_notice_nothing(seed, max_keys):
 
 
 def test_the_least_recently_used_loop_is_put_away():
-    shelf = MemoryStore()
-    loops = KeyedLoops(isgp(seed=1), max_keys=2, shelf=shelf)
+    store = MemoryStore()
+    loops = KeyedLoops(isgp(seed=1), max_keys=2, store=store)
     for n, key in enumerate(["a", "b", "a", "c"]):
         loops.on_event(Event(event_id=str(n), key=key, x={"f": 1.0}, occurred_at=0.0), now=0.0)
     assert list(loops.loops) == ["a", "c"]
-    assert list(shelf.keys()) == ["b"]
-    assert (len(shelf), loops.n_keys) == (1, 3)
+    assert list(store.keys()) == ["b"]
+    assert (len(store), loops.n_keys) == (1, 3)
 
 
 def test_what_cannot_be_is_refused():
     with pytest.raises(ValueError, match="max_keys must be a whole number of at least 1, got 0"):
         KeyedLoops(isgp(seed=1), max_keys=0)
-    with pytest.raises(ValueError, match="a shelf is of use with max_keys only"):
-        KeyedLoops(isgp(seed=1), shelf=MemoryStore())
+    with pytest.raises(ValueError, match="a store is of use with max_keys only"):
+        KeyedLoops(isgp(seed=1), store=MemoryStore())
 
 
-def test_a_snapshot_needs_the_shelf_it_was_taken_with():
+def test_a_snapshot_needs_the_store_it_was_taken_with():
     loops = KeyedLoops(isgp(seed=1), max_keys=1)
     data = loops.snapshot()
-    with pytest.raises(SnapshotError, match="some of its keys wait on a shelf; give max_keys"):
+    with pytest.raises(SnapshotError, match="some of its keys wait in a store; give max_keys"):
         KeyedLoops.restore(data, isgp(seed=1))
     with pytest.raises(SnapshotError, match="taken with another configuration"):
         KeyedLoops.restore(data, isgp(seed=2), max_keys=1)
@@ -190,12 +190,12 @@ def test_what_could_not_be_put_away_is_rejected_at_once_and_nothing_is_lost():
     assert prediction.n_learned == 5
 
 
-def test_a_shelf_that_fails_loses_no_loop():
+def test_a_store_that_fails_loses_no_loop():
     class Full(MemoryStore):
         def put(self, key, data):  # noqa: ARG002
             raise OSError("no space left")
 
-    loops = KeyedLoops(isgp(seed=1), max_keys=1, shelf=Full())
+    loops = KeyedLoops(isgp(seed=1), max_keys=1, store=Full())
     loops.on_event(event("1", "ann"), 0.0)
     with pytest.raises(OSError, match="no space left"):
         loops.on_event(event("1", "bob"), 0.0)
@@ -209,9 +209,9 @@ def test_a_model_that_could_not_be_put_away_is_refused_at_the_start():
     assert KeyedLoops(SkepticalClassifier(forest.ARFClassifier(seed=1), seed=1), max_keys=1)
 
 
-def test_a_shelf_used_before_is_empty_for_loops_that_had_none():
+def test_a_store_used_before_is_empty_for_loops_that_had_none():
     data = KeyedLoops(isgp(seed=1)).snapshot()
-    shelf = MemoryStore()
-    shelf.put("old", b"of somebody else")
-    loops = KeyedLoops.restore(data, isgp(seed=1), max_keys=1, shelf=shelf)
-    assert (loops.n_keys, len(shelf)) == (0, 0)
+    store = MemoryStore()
+    store.put("old", b"of somebody else")
+    loops = KeyedLoops.restore(data, isgp(seed=1), max_keys=1, store=store)
+    assert (loops.n_keys, len(store)) == (0, 0)

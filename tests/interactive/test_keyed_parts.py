@@ -28,9 +28,9 @@ def model():
 
 def as_they_are(loops):
     """The snapshot of every key's loop, where it is."""
-    residents = loops._residents
-    keys = {*residents.ready, *residents._shelf.keys()}
-    return {key: residents.look_up(key).snapshot() for key in keys}
+    cache = loops._cache
+    keys = {*cache.ready, *cache._store.keys()}
+    return {key: cache.look_up(key).snapshot() for key in keys}
 
 
 class StateChangelog:
@@ -239,7 +239,7 @@ def test_timers_withdrawals_and_cancellations_are_changes(max_keys):
     assert names(loops.changes()) == {"ann": {"head", "events/2"}}
 
 
-def test_what_a_loop_on_the_shelf_forgets_is_a_change_when_it_comes_back():
+def test_what_a_loop_in_the_store_forgets_is_a_change_when_it_comes_back():
     loops = filled(max_keys=1)
     loops.on_time(11.0)
     loops.changes()
@@ -250,7 +250,7 @@ def test_what_a_loop_on_the_shelf_forgets_is_a_change_when_it_comes_back():
     assert loops.changes()["ann"]["events/1"] is None
 
 
-def test_of_a_part_that_changed_before_and_after_it_was_on_the_shelf_the_last_value_counts():
+def test_of_a_part_that_changed_before_and_after_it_was_in_the_store_the_last_value_counts():
     loops = filled(max_keys=1)
     loops.on_event(event("f", at=1.0), 1.0)
     loops.on_event(event("f", "bob", 1.0), 1.0)
@@ -262,12 +262,12 @@ def test_of_a_part_that_changed_before_and_after_it_was_on_the_shelf_the_last_va
     assert parts["head"]["sequence"] == 1
 
 
-def test_changes_of_a_loop_that_the_shelf_refuses_are_kept():
+def test_changes_of_a_loop_that_the_store_refuses_are_kept():
     class Full(MemoryStore):
         def put(self, key, data):  # noqa: ARG002
             raise OSError("no space left")
 
-    loops = KeyedLoops(asking(), max_keys=1, shelf=Full(), keep_changes=True)
+    loops = KeyedLoops(asking(), max_keys=1, store=Full(), keep_changes=True)
     loops.on_event(event(), 0.0)
     with pytest.raises(OSError, match="no space left"):
         loops.on_event(event(key="bob"), 0.0)

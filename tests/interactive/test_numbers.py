@@ -40,12 +40,12 @@ def log(n, seed=1):
 def converse(loop, n=150, annotator=None, cut=None):
     """Play a log; with `cut`, the loop is saved and restored before every `cut`-th event."""
     queue = AnswerQueue(annotator or SimulatedMeasurer(0.15, noise=0.5, delay=3.0, seed=2))
-    tally, said = RunStatistics("number"), []
+    statistics, said = RunStatistics("number"), []
 
     def hear(messages, now):
         for message in messages:
             said.append(message)
-            tally.message(message)
+            statistics.message(message)
             if isinstance(message, LabelRequest | Challenge):
                 queue.ask(message, now)
 
@@ -53,12 +53,12 @@ def converse(loop, n=150, annotator=None, cut=None):
         if cut and i % cut == cut - 1:
             loop = InteractiveLoop.restore(loop.snapshot(), loop.model.clone())
         for answer in queue.due(event.occurred_at):
-            tally.answer(answer)
+            statistics.answer(answer)
             hear(loop.on_answer(answer, answer.answered_at), answer.answered_at)
         queue.see(event)
-        tally.event(event)
+        statistics.event(event)
         hear(loop.on_event(event, event.occurred_at), event.occurred_at)
-    return loop, tally, said
+    return loop, statistics, said
 
 
 def test_a_prediction_has_mean_and_standard_deviation_and_no_probabilities():
@@ -76,12 +76,12 @@ def test_a_prediction_has_mean_and_standard_deviation_and_no_probabilities():
 
 
 def test_wrong_numbers_are_contested_and_put_right():
-    _, tally, said = converse(InteractiveLoop(model()))
-    assert tally.challenge_precision > 0.6
-    assert tally.challenge_recall > 0.7
-    assert tally.n_repaired > 10
-    assert tally.n_spoiled == 0
-    assert tally.wrong_kept < 0.06
+    _, statistics, said = converse(InteractiveLoop(model()))
+    assert statistics.challenge_precision > 0.6
+    assert statistics.challenge_recall > 0.7
+    assert statistics.n_repaired > 10
+    assert statistics.n_spoiled == 0
+    assert statistics.wrong_kept < 0.06
     challenge = next(m for m in said if isinstance(m, Challenge))
     assert challenge.reason == "OutsideInterval"
     assert challenge.std > 0.0
@@ -220,11 +220,11 @@ def test_every_key_has_a_learner_of_numbers_of_its_own():
 
 
 def test_a_tally_of_numbers_survives_a_restart():
-    _, tally, _ = converse(InteractiveLoop(model()), n=80)
+    _, statistics, _ = converse(InteractiveLoop(model()), n=80)
     again = RunStatistics("number")
-    again.load_state(json.loads(json.dumps(tally.state())))
+    again.load_state(json.loads(json.dumps(statistics.state())))
     for event in log(80):
         again.see(event)
-    assert again.summary() == tally.summary()
-    assert set(tally.summary()) >= {"mae", "nmse"}
-    assert "accuracy" not in tally.summary()
+    assert again.summary() == statistics.summary()
+    assert set(statistics.summary()) >= {"mae", "nmse"}
+    assert "accuracy" not in statistics.summary()

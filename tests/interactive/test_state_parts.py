@@ -289,7 +289,9 @@ def test_a_page_divided_by_long_answers_keeps_the_order_of_the_events():
             messages = loop.on_answer(given, 1.0)
             topics.write(loop.changes(), messages)
     parts = topics.parts_since()
-    on = {name: [plain[1] for plain in page] for name, page in parts.items() if name != "head"}
+    on = {
+        name: [plain[1] for plain in segment] for name, segment in parts.items() if name != "head"
+    }
     assert [*chain(*on.values())] != sorted(chain(*on.values()))
     again = InteractiveLoop.from_parts(parts, topics.lines, asking(), answer_horizon_s=100.0)
     assert again.snapshot() == loop.snapshot()
@@ -610,11 +612,11 @@ def altered(parts, **head):
         (lambda p: {**p, "tail": [[]]}, "part 'tail' is unknown, expected 'head' or 'events/<numb"),
         (lambda p: {"head": p["head"]}, "there are 0 conversations, expected 3"),
         (
-            lambda p: {**altered(p, remembered=6, pages=2), "events/2": p["events/1"]},
+            lambda p: {**altered(p, remembered=6, segments=2), "events/2": p["events/1"]},
             "event '0' is there twice, or was never counted",
         ),
         (lambda p: altered(p, events=1), "event '1' is there twice, or was never counted"),
-        (lambda p: altered(p, pages=0), "page 1 was never published, expected 1 to 0"),
+        (lambda p: altered(p, segments=0), "page 1 was never published, expected 1 to 0"),
         (lambda p: altered(p, model={}), "'seed'"),
         (lambda p: altered(p, sequence=None), "not supported between"),
         (lambda p: {**p, "events/1": [[1, 2, 3]]}, "Expected `array` of at least length 13, got 3"),

@@ -277,15 +277,15 @@ def test_without_a_total_budget_every_key_has_its_own():
 
 
 @pytest.mark.parametrize("max_keys", [None, 1])
-def test_the_total_budget_survives_snapshots_and_shelves(max_keys):
+def test_the_total_budget_survives_snapshots_and_stores(max_keys):
     total = AllOf(AtMostPer(4, 10.0), RateBudget(0.3))
     whole = asked_by_key(keyed(total, max_keys=max_keys), range(40))
     loops, found = keyed(total, max_keys=max_keys), []
     for n in range(40):
-        shelf = loops._residents._shelf
+        store = loops._cache._store
         loops = KeyedLoops.restore(
             loops.snapshot(), loops.model, max_keys=max_keys, total_budget=total,
-            shelf=None if max_keys is None else shelf,
+            store=None if max_keys is None else store,
         )  # fmt: skip
         found += asked_by_key(loops, [n])
     assert found == whole

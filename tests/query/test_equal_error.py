@@ -202,7 +202,7 @@ def test_it_hears_what_was_believed_before_and_learned_in_the_end(learner):
         x = {"a": rng.gauss(2 * y, 1.2), "b": rng.gauss(-y, 1.0)}
         model.observe_one(x)
         decision = model.query_one(x, event_id=str(n))
-        seen = model._taught.belief(x)
+        seen = model._store.belief(x)
         assert decision == twin.decide(seen, uniform(3, str(n), "ask"))
         if decision.ask:
             n_asked += 1

@@ -54,8 +54,8 @@ def by_learning_without(classifier, annotators):
         learner = GPClassifier()
         for example in examples:
             if example is not left_out:
-                learner.learn_one(classifier._taught.scaling.transform(example.x), example.y)
-        x = classifier._taught.scaling.transform(left_out.x)
+                learner.learn_one(classifier._store.scaling.transform(example.x), example.y)
+        x = classifier._store.scaling.transform(left_out.x)
         belief = learner.predict_proba_one(x, with_dist=True)
         predicted = max(belief.mean, key=belief.mean.get)
         if predicted == left_out.y or left_out.event_id not in annotators:

@@ -111,7 +111,7 @@ def state(model):
 
 def scaled(model, x):
     """Features as the learner sees them."""
-    return model._taught._scaling.transform(x)
+    return model._store._scaling.transform(x)
 
 
 def answers(model, n=8):
@@ -171,7 +171,7 @@ def test_in_rivers_evaluator_events_are_scaled_whether_asked_about_or_not():
     for x in xs:
         model.predict_one(x)
     mean = sum(x["b"] for x in xs) / 10
-    assert model._taught.scaling.transform({"b": mean})["b"] == pytest.approx(0.0, abs=1e-9)
+    assert model._store.scaling.transform({"b": mean})["b"] == pytest.approx(0.0, abs=1e-9)
 
 
 def test_a_learner_that_is_only_taught_sees_its_events_as_well():
@@ -289,9 +289,9 @@ def test_after_the_freeze_the_learner_is_one_taught_through_the_frozen_scaling(n
     converse(model, stream(50))
     learner = wrapped[-1].clone() if isinstance(wrapped, compose.Pipeline) else wrapped.clone()
     for x, y in stream(50):
-        learner.learn_one(model._taught.scaling.transform(x), y)
+        learner.learn_one(model._store.scaling.transform(x), y)
     for x, _ in stream(10, seed=9):
-        expected = learner.predict_proba_one(model._taught.scaling.transform(x))
+        expected = learner.predict_proba_one(model._store.scaling.transform(x))
         assert model.predict_proba_one(x) == expected
 
 
@@ -316,12 +316,12 @@ def test_a_feature_that_comes_late_is_scaled_and_the_learner_rebuilt_once():
     converse(model, pairs)
     learner = GPClassifier()
     for x, y in pairs:
-        learner.learn_one(model._taught.scaling.transform(x), y)
+        learner.learn_one(model._store.scaling.transform(x), y)
     probe = {"a": 1.0, "b": 1.0, "late": 1025.0}
     assert model.predict_proba_one(probe) == learner.predict_proba_one(
-        model._taught.scaling.transform(probe)
+        model._store.scaling.transform(probe)
     )
-    assert model._taught.scaling.transform({"late": 1024.5}) == {"late": 0.0}
+    assert model._store.scaling.transform({"late": 1024.5}) == {"late": 0.0}
 
 
 def test_without_warm_up_features_are_taken_as_they_are():
@@ -449,7 +449,7 @@ def test_the_probability_of_a_wrong_label_is_that_of_the_criteria():
     model = SkepticalClassifier(GPClassifier(), seed=1)
     converse(model, stream(40))
     x, _ = next(stream(1, seed=9))
-    belief = model.learner.predict_proba_one(model._taught.scaling.transform(x), with_dist=True)
+    belief = model.learner.predict_proba_one(model._store.scaling.transform(x), with_dist=True)
     for y in (0, 1, "new"):
         p = criteria.probability_wrong(belief, y, 0.2)
         assert model.probability_wrong_one(x, y, annotator="new") == p
@@ -772,9 +772,9 @@ def test_neighbours_are_the_nearest_examples_as_the_learner_sees_them():
     model = always(GPClassifier(), warm_up=20)
     converse(model, stream(40))
     x, _ = next(stream(1, seed=9))
-    here = model._taught.scaling.transform(x)
+    here = model._store.scaling.transform(x)
     expected = sorted(
-        (math.dist(here.values(), model._taught.scaling.transform(e).values()), f"e{i}", y)
+        (math.dist(here.values(), model._store.scaling.transform(e).values()), f"e{i}", y)
         for i, (e, y) in enumerate(stream(40))
     )
     found = model.neighbours_one(x, 4)

@@ -165,7 +165,7 @@ def test_a_relabelled_or_forgotten_example_is_as_if_it_had_been_so_from_the_star
     model.forget_one("e7")
     x = {"a": 1.0, "b": 0.0}
     assert model.predict_one(x) == other.predict_one(x)
-    assert model._taught.targets.mean == other._taught.targets.mean
+    assert model._store.targets.mean == other._store.targets.mean
     assert model.n_learned == other.n_learned == 11
 
 
@@ -207,21 +207,21 @@ def test_a_learner_without_a_distribution_is_as_sure_as_it_was_right():
         model.observe_one(x)
         errors.append(y - model.predict_one(x))
         model.settle_one(x, y, given=y, challenged=False)
-    spread = model._taught.targets.std
+    spread = model._store.targets.std
     expected = math.sqrt((spread**2 + sum(e * e for e in errors)) / 31)
     assert model.predict_one({"a": 0.0}, with_dist=True).sigma == pytest.approx(expected)
 
 
 def test_trust_in_closed_form():
     model = taught()
-    x, n = {"a": 0.3, "b": 0.4}, model._trust["ann"].numbers()
+    x, n = {"a": 0.3, "b": 0.4}, model._error_estimates["ann"].numbers()
     forecast = model.predict_one(x, with_dist=True)
     y = forecast.mu + 0.5
     w = model.probability_wrong_one(x, y, annotator="ann", std=0.2)
     assert model.settle_one(x, y, given=y, challenged=False, annotator="ann", std=0.2) == w
     z2 = 0.25 / (forecast.sigma**2 + 0.04)
     expected = [n[0] + 1, n[1] + w, n[2] + 1 - w, n[3] + (1 - w) * z2]
-    assert model._trust["ann"].numbers() == pytest.approx(expected)
+    assert model._error_estimates["ann"].numbers() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("second", "w"), [(90.0, 0.0), (60.0, 0.0), (21.0, 1.0)])

@@ -53,7 +53,7 @@ def test_a_replay_and_a_progressive_evaluation_come_to_the_same_counts(
         EventSource(events),
         SimulatedAnnotator(**annotator, seed=2),
     )
-    counts = played.tally.summary()
+    counts = played.statistics.summary()
     assert counts["n_events"] == N_EVENTS
     assert counts["n_asked"] > 20
     for name in type(result).__slots__:

@@ -184,30 +184,30 @@ def played():
     )
     rows = list(datasets.WiFiRooms())
     model = SkepticalClassifier(GPClassifier(), AlwaysAsk(), seed=1)
-    loop, queue, tally = InteractiveLoop(model), AnswerQueue(panel), RunStatistics()
+    loop, queue, statistics = InteractiveLoop(model), AnswerQueue(panel), RunStatistics()
 
     def follow(messages, now):
         for message in messages:
-            tally.message(message)
+            statistics.message(message)
             if isinstance(message, LabelRequest | Challenge):
                 queue.ask(message, now)
         for answer in queue.due(now):
-            tally.answer(answer)
+            statistics.answer(answer)
             follow(loop.on_answer(answer, now), now)
 
     for i in range(1200):
         x, y = rows[i % 4 * 500 + i // 4]
         event = Event(event_id=str(i), x=x, occurred_at=float(i), truth=y)
         queue.see(event)
-        tally.event(event)
+        statistics.event(event)
         follow(loop.on_event(event, float(i)), float(i))
-    return loop, tally
+    return loop, statistics
 
 
 def test_each_annotator_has_an_estimate_of_its_own_near_the_truth(played):
     """Measured with four seeds: never off by more than 0.06, careless one underestimated."""
-    _, tally = played
-    people = tally.annotators
+    _, statistics = played
+    people = statistics.annotators
     for name, error_rate in (("careful", 0.02), ("careless", 0.4), ("declining", 0.2)):
         assert people[name].error_rate == pytest.approx(error_rate, abs=0.09)  # 3 standard errors
         assert people[name].estimate == pytest.approx(people[name].error_rate, abs=0.06)
@@ -218,15 +218,16 @@ def test_each_annotator_has_an_estimate_of_its_own_near_the_truth(played):
 
 def test_stubborn_annotator_passes_for_a_careful_one(played):
     """An answer that was upheld counts as right, and a stubborn annotator upholds every one."""
-    _, tally = played
-    stubborn = tally.annotators["stubborn"]
+    _, statistics = played
+    stubborn = statistics.annotators["stubborn"]
     assert stubborn.error_rate > 0.15
     assert stubborn.estimate < 0.02
 
 
 def test_estimates_follow_from_the_consensus_log(played):
-    loop, tally = played
+    loop, statistics = played
     learned = {name: (n, total) for name, n, total in loop.model.state()["annotators"]}
     assert learned == {
-        name: (answers.n_answers, answers.sum_wrong) for name, answers in tally.annotators.items()
+        name: (answers.n_answers, answers.sum_wrong)
+        for name, answers in statistics.annotators.items()
     }

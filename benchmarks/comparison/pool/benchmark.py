@@ -94,7 +94,7 @@ def gaps(draw: Draw, told: Sequence[int]) -> Gaps:
     told = list(told)
     codes = np.where(draw.y[told, None] == np.arange(draw.n_classes), 1.0, -1.0)
     K = draw.K[: len(draw.X)]
-    posterior = _taught(K, told, codes)
+    posterior = _store(K, told, codes)
     f, C, _ = _solved(K, told, codes)
     unlabelled = np.ones(len(K), dtype=bool)
     unlabelled[told] = False
@@ -112,7 +112,7 @@ def gaps(draw: Draw, told: Sequence[int]) -> Gaps:
 
 
 def _gap_of_two_classes(K: Array, told: list[int], codes: Array) -> float:
-    one, two = _taught(K, told, codes), _taught(K, told, np.hstack([codes, -codes]))
+    one, two = _store(K, told, codes), _store(K, told, np.hstack([codes, -codes]))
     everywhere = np.ones(len(K), dtype=bool)
     return max(
         _gap(criterion(two, everywhere), factor * criterion(one, everywhere))
@@ -120,7 +120,7 @@ def _gap_of_two_classes(K: Array, told: list[int], codes: Array) -> float:
     )
 
 
-def _taught(K: Array, told: list[int], codes: Array) -> PoolPosterior:
+def _store(K: Array, told: list[int], codes: Array) -> PoolPosterior:
     posterior = PoolPosterior(K.copy(), NOISE_VARIANCE)
     for _ in range(codes.shape[1] - 1):
         posterior.add_function()

@@ -163,7 +163,7 @@ def play(
     """
     f1: list[float] = []
     counts: list[tuple[int, ...]] = []
-    tally = _Counts()
+    statistics = _Counts()
     loop = InteractiveLoop(cast(SkepticalLearner, learner))
     points, truths = zip(*fold.test, strict=True)
     seconds: list[float] = []
@@ -176,16 +176,18 @@ def play(
             truth=truth,
             y=truth if step == 0 else None,
         )
-        n_learned = tally.learned
+        n_learned = statistics.learned
         started = time.process_time()
-        _converse(loop, event, who, tally)
+        _converse(loop, event, who, statistics)
         seconds.append(time.process_time() - started)
-        due = scored == "steps" and tally.learned > n_learned
+        due = scored == "steps" and statistics.learned > n_learned
         if due or (scored == "end" and step == len(fold.stream) - 1):
             f1.append(macro_f1(truths, predict(points)))
         else:
             f1.append(f1[-1] if f1 else unknown)
-        counts.append((tally.asked, tally.challenges, tally.justified, tally.refused))
+        counts.append(
+            (statistics.asked, statistics.challenges, statistics.justified, statistics.refused)
+        )
     asked, challenges, justified, refused = np.array(counts).T
     return Trace(
         np.array(f1),
@@ -193,8 +195,8 @@ def play(
         challenges,
         justified,
         refused,
-        learned=tally.learned,
-        wrong=tally.wrong,
+        learned=statistics.learned,
+        wrong=statistics.wrong,
         seconds=np.array(seconds),
     )
 
@@ -209,23 +211,23 @@ class _Counts:
     wrong: int = 0
 
 
-def _converse(loop: InteractiveLoop, event: Event, who: Annotator, tally: _Counts) -> None:
+def _converse(loop: InteractiveLoop, event: Event, who: Annotator, statistics: _Counts) -> None:
     """Talk about one event until nothing is asked any more."""
     messages = loop.on_event(event, event.occurred_at)
     while messages:
         request: Request | None = None
         for message in messages:
             if isinstance(message, LabelledExample):
-                tally.learned += 1
-                tally.wrong += message.y != event.truth
+                statistics.learned += 1
+                statistics.wrong += message.y != event.truth
             elif isinstance(message, Rejected):
-                tally.refused += 1
+                statistics.refused += 1
             elif isinstance(message, LabelRequest):
-                tally.asked += 1
+                statistics.asked += 1
                 request = message
             elif isinstance(message, Challenge):
-                tally.challenges += 1
-                tally.justified += message.given != event.truth
+                statistics.challenges += 1
+                statistics.justified += message.given != event.truth
                 request = message
         if request is None:
             return

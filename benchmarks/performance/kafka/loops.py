@@ -184,7 +184,7 @@ class _NoLearner(LoopSettings):
     def configuration(self) -> dict[str, Any]:
         return {"fingerprint": "constant", "keyed": True}
 
-    def new(self, shelf: object) -> Any:  # noqa: ARG002
+    def new(self, store: object) -> Any:  # noqa: ARG002
         return _Constant()
 
 

@@ -41,7 +41,7 @@ class Counts:
         self.n_declined += answer.declined
 
 
-class UnderWay:
+class ScheduledAnswers:
     """Answers that have been thought of, and are not safe with the broker.
 
     Parameters

@@ -86,7 +86,7 @@ class Answering:
         topics: Topics,
         sitting: Sitting,
         face: Face,
-        courier: AnswerSender,
+        sender: AnswerSender,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -94,7 +94,7 @@ class Answering:
         self.lost: str | None = None
         self._sitting = sitting
         self._face = face
-        self._courier = courier
+        self._sender = sender
         self._clock = clock
         self._outbox = Outbound(SOURCE, keyed=sitting.keyed)
         self._choices = Choices()
@@ -132,11 +132,11 @@ class Answering:
 
     def finish(self, timeout_s: float) -> int:
         """Let the last answers be sent; return how many were not in time."""
-        return self._courier.finish(timeout_s)
+        return self._sender.finish(timeout_s)
 
     def close(self) -> None:
         """Let go; what is not sent is given up."""
-        self._courier.close()
+        self._sender.close()
         self._live.close()
 
     def n_open(self) -> int:
@@ -184,10 +184,10 @@ class Answering:
             averages=live.averages,
             n_open=self.n_open(),
             n_answered=self.n_answered,
-            n_unsent=self._courier.n_unsent,
+            n_unsent=self._sender.n_unsent,
             n_read=live.n_read,
             note=self._note,
-            trouble=live.trouble or self._courier.trouble,
+            trouble=live.trouble or self._sender.trouble,
             now=self._clock(),
             of_numbers=self._sitting.of_numbers,
             asks_confidence=self._sitting.asks_confidence,
@@ -291,7 +291,7 @@ class Answering:
 
     def _send(self, answer: Answer, partition: int | None) -> None:
         self._live.keep(answer, self._clock())
-        self._courier.send(self._outbox.message(answer, partition))
+        self._sender.send(self._outbox.message(answer, partition))
 
 
 SOON_S = 1.0
@@ -359,11 +359,11 @@ def by_hand(
             asks_confidence=asks_confidence,
             notes_response_time=notes_response_time,
         )
-        courier = AnswerSender(lambda: topics.writer(PROGRAM))
+        sender = AnswerSender(lambda: topics.writer(PROGRAM))
         face = open_face()
         refusal: str | None = None
-        with closing(courier), _Stop(face) as stop:
-            answering = Answering(topics, sitting, face, courier)
+        with closing(sender), _Stop(face) as stop:
+            answering = Answering(topics, sitting, face, sender)
             try:
                 answering.run(stop)
             except (RefusedError, UnclearLineError) as error:
@@ -378,7 +378,7 @@ def by_hand(
         tell(f"{number(answering.n_answered, 'answer')} given; {number(n_open, 'question')} left")
         lost = refusal or answering.lost
         if n_unsent:
-            lost = lost or courier.trouble or "the broker is lost"
+            lost = lost or sender.trouble or "the broker is lost"
             lost += f"; {number(n_unsent, 'answer')} not sent, the questions come again"
         if lost is not None:
             tell(f"Error: {' '.join(lost.split())}")

@@ -21,7 +21,7 @@ from connectors.tables.cells import is_integer_text, is_missing, key_of, label_o
 from connectors.tables.readers import Row, TableError, open_table
 from connectors.topics import BrokerError, Reader, RefusedError, Topics, Writer
 from connectors.wire.inbound import TakenBack
-from streamgp.apps.annotate.scheduled_answers import PROGRAM, Counts, UnderWay
+from streamgp.apps.annotate.scheduled_answers import PROGRAM, Counts, ScheduledAnswers
 from streamgp.apps.recorded_logs import prefixes
 from streamgp.base import Label
 from streamgp.interactive.messages import Answer, Challenge, Event, LabelledExample, LabelRequest
@@ -236,7 +236,7 @@ class Simulation:
         self._keyed = keyed
         self._only_key = only_key
         self._clock = clock
-        self._under_way = UnderWay(keyed=keyed)
+        self._scheduled = ScheduledAnswers(keyed=keyed)
         self._look_at = 0.0
         self._retry_at = 0.0
         for label in truths.labels():
@@ -246,12 +246,12 @@ class Simulation:
     @property
     def counts(self) -> Counts:
         """Counts so far."""
-        return self._under_way.counts
+        return self._scheduled.counts
 
     @property
     def n_waiting(self) -> int:
         """Number of answers under way."""
-        return len(self._under_way)
+        return len(self._scheduled)
 
     @property
     def n_untold(self) -> int:
@@ -312,7 +312,7 @@ class Simulation:
         except BrokerError:
             self._let_go()
             raise
-        self._under_way.start_over(self._desk)
+        self._scheduled.start_over(self._desk)
 
     def _let_go(self) -> None:
         for end in (self._feed, self._events, self._writer):
@@ -323,7 +323,7 @@ class Simulation:
 
     def _read(self, timeout_s: float) -> int:
         assert self._feed is not None
-        due_at = self._under_way.next_at
+        due_at = self._scheduled.next_at
         if due_at is not None:
             timeout_s = min(timeout_s, max(0.0, due_at - self._clock()))
         if self._untold:
@@ -364,7 +364,7 @@ class Simulation:
     def _ask(self, question: Question) -> None:
         request = question.request
         truth = self._truths.ask(request.key, request.event_id)
-        self._under_way.add(question, self._annotator.answer(request, truth, self._clock()))
+        self._scheduled.add(question, self._annotator.answer(request, truth, self._clock()))
 
     def _find_truths(self) -> int:
         """Read some events, if a question waits for one of them."""
@@ -393,4 +393,4 @@ class Simulation:
 
     def _send(self) -> int:
         assert self._writer is not None
-        return self._under_way.send(self._writer, self._desk, self._clock())
+        return self._scheduled.send(self._writer, self._desk, self._clock())

@@ -87,9 +87,9 @@ class Score:
 
     def note(self, taught: Taught) -> None:
         """Count one example."""
-        self.n_hits += taught.guess == taught.y
-        if is_number(taught.guess) and is_number(taught.y):
-            self.errors += abs(float(taught.guess) - float(taught.y))  # type: ignore[arg-type]
+        self.n_hits += taught.predicted == taught.y
+        if is_number(taught.predicted) and is_number(taught.y):
+            self.errors += abs(float(taught.predicted) - float(taught.y))  # type: ignore[arg-type]
             self.n_guessed += 1
         if taught.refusal is not None:
             self.n_refused += 1
@@ -174,7 +174,7 @@ def compare(
         if one is None or other is None:
             return
         row.n_examples += 1
-        row.n_agreed += one.guess == other.guess
+        row.n_agreed += one.predicted == other.predicted
         for score, taught, seconds in (
             (row.old, one, between - start),
             (row.new, other, end - between),
@@ -439,10 +439,10 @@ def write_state(there: Deployment, records: Sequence[Outgoing]) -> None:
     """Write state in the place of a worker; return when it is safe."""
     if isinstance(parse_address(there.url), FileAddress):
         # In a directory only a worker can write state, and there is one at a time: be that one.
-        link = there.topics.link(group=there.group, instance="upkeep", max_records=1)
+        client = there.topics.client(group=there.group, instance="upkeep", max_records=1)
         try:
-            link.commit(records)
+            client.commit(records)
         finally:
-            link.close()
+            client.close()
         return
     write_all(there, records, program="upkeep")

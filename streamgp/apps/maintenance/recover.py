@@ -219,7 +219,7 @@ def _recovered(histories: Mapping[int, History], loops: LoopSettings, group: str
             kept = [new == old for new, old in zip(lines, written, strict=True)]
             # All from the first one on that changes: they lie in the order of their numbers then.
             rewritten = lines[kept.index(False) :] if False in kept else []
-            parts = _made_anew(loops, loop, lines)
+            parts = _recovered_parts(loops, loop, lines)
             out += [outbox.message(line, loop.partition) for line in rewritten]
             out += _state(loop, parts, history.names(loop.entity))
             n_learners += 1
@@ -234,7 +234,7 @@ def _recovered(histories: Mapping[int, History], loops: LoopSettings, group: str
     )
 
 
-def _made_anew(
+def _recovered_parts(
     loops: LoopSettings, loop: Learned, lines: Sequence[LabelledExample]
 ) -> dict[str, Any]:
     try:

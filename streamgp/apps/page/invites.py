@@ -220,7 +220,7 @@ class Invites:
             file = msgspec.json.decode(data, type=_File)
         except msgspec.DecodeError as error:
             raise StateError(
-                f"{self.path} is no file of invites ({error}); remove it, and invite anew"
+                f"{self.path} is no file of invites ({error}); remove it, and invite again"
             ) from None
         if file.version != _VERSION:
             raise StateError(

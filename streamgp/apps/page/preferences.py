@@ -213,7 +213,7 @@ def _read(path: Path) -> dict[str, Preferences]:
         return {} if data is None else msgspec.json.decode(data, type=dict[str, Preferences])
     except msgspec.DecodeError as error:
         raise StateError(
-            f"{path} is no file of preferences ({error}); remove it to begin anew"
+            f"{path} is no file of preferences ({error}); remove it to start over"
         ) from None
 
 

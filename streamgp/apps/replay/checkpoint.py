@@ -236,9 +236,9 @@ class Keeper:
         self._next = perf_counter() + _SHORTEST_PAUSE_S
         self._directory = StateDirectory(directory)
 
-    def shelf(self) -> SqliteStore | None:
-        """Open the shelf for loops that are not held ready, if there can be any."""
-        return open_shelf(self._directory, self._config)
+    def store(self) -> SqliteStore | None:
+        """Open the store for loops that are not held ready, if there can be any."""
+        return open_store(self._directory, self._config)
 
     def cut(self) -> Cut | None:
         """Return where an earlier replay was cut, or None if there was none.
@@ -291,8 +291,8 @@ def check_log(log: Path) -> None:
         )
 
 
-def open_shelf(directory: StateDirectory, config: Config) -> SqliteStore | None:
-    """Open the shelf for loops that are not held ready, if there can be any.
+def open_store(directory: StateDirectory, config: Config) -> SqliteStore | None:
+    """Open the store for loops that are not held ready, if there can be any.
 
     Raises
     ------

@@ -56,22 +56,22 @@ class Points:
         self._every = 1
         self._kept: list[list[Any]] = []
 
-    def note(self, tally: RunStatistics) -> None:
+    def note(self, statistics: RunStatistics) -> None:
         """Record the counts after an event, if this one is due."""
-        if tally.n_events % self._every:
+        if statistics.n_events % self._every:
             return
-        self._kept.append([getattr(tally, name) for name in self._names])
+        self._kept.append([getattr(statistics, name) for name in self._names])
         while len(self._kept) > self._n_points:
             self._every *= 2
             self._kept = [point for point in self._kept if point[0] % self._every == 0]
 
-    def cut_back(self, tally: RunStatistics) -> None:
+    def cut_back(self, statistics: RunStatistics) -> None:
         """Leave out the points that tell of more than is left after counts were taken away.
 
         Counts never fall along a curve: the points that stay tell how it was, those to come how it
         goes on.
         """
-        left = [tally.n_events, tally.n_asked, tally.n_challenges]
+        left = [statistics.n_events, statistics.n_asked, statistics.n_challenges]
         self._kept = [
             point
             for point in self._kept
@@ -130,65 +130,65 @@ class CountingSink:
     def __init__(self, sink: Sink | None = None, target: Target = "label") -> None:
         self._sink = sink
         self._target = target
-        self.tally = RunStatistics(target)
+        self.statistics = RunStatistics(target)
         self.by_key: dict[str | None, RunStatistics] = {}
         self.points = Points(target=target)
 
     def event(self, event: Event) -> None:
         """Count an event."""
         self._of(event.key).event(event)
-        self.tally.event(event)
+        self.statistics.event(event)
 
     def see(self, event: Event) -> None:
         """Remember the truth of an event that is part of a state taken over."""
         own = self.by_key.get(event.key)
         if own is not None:  # else the key was forgotten since
             own.see(event)
-            self.tally.see(event)
+            self.statistics.see(event)
 
     def forget(self, key: str | None) -> RunStatistics | None:
         """Subtract a key from all counts, as if it had never occurred; return its counts."""
         own = self.by_key.pop(key, None)
         if own is not None:
-            self.tally.remove(own)
-            self.points.cut_back(self.tally)
+            self.statistics.remove(own)
+            self.points.cut_back(self.statistics)
         return own
 
     def send(self, message: Input | Message, *, cause: Received | None = None) -> None:
         """Count a message and pass it on."""
-        for tally in self._tallies(message):
+        for statistics in self._statistics_for(message):
             if isinstance(message, Answer):
-                tally.answer(message)
+                statistics.answer(message)
             elif not isinstance(message, Event):
-                tally.message(message)
+                statistics.message(message)
         if isinstance(message, Prediction):
-            self.points.note(self.tally)
+            self.points.note(self.statistics)
         if self._sink is not None:
             self._sink.send(message, cause=cause)
 
     def state(self) -> State:
         """Return all counts; not the truths of the events, see `RunStatistics.state`."""
         return {
-            "tally": self.tally.state(),
-            "by_key": [[key, tally.state()] for key, tally in self.by_key.items()],
+            "tally": self.statistics.state(),
+            "by_key": [[key, statistics.state()] for key, statistics in self.by_key.items()],
             "points": self.points.state(),
         }
 
     def load_state(self, state: State) -> None:
         """Become what the state was taken from; tell `see` its events again afterwards."""
-        self.tally.load_state(state["tally"])
-        for key, tally in state["by_key"]:
-            self._of(key).load_state(tally)
+        self.statistics.load_state(state["tally"])
+        for key, statistics in state["by_key"]:
+            self._of(key).load_state(statistics)
         self.points.load_state(state["points"])
 
-    def _tallies(self, message: Input | Message) -> tuple[RunStatistics, ...]:
+    def _statistics_for(self, message: Input | Message) -> tuple[RunStatistics, ...]:
         if isinstance(message, Rejected) and message.key is not None:
             own: RunStatistics | None = self._of(
                 message.key
             )  # a row of its may be the first of the key
         else:
             own = self.by_key.get(message.key)  # none for a row whose key could not be read
-        return (self.tally,) if own is None else (self.tally, own)
+        return (self.statistics,) if own is None else (self.statistics, own)
 
     def _of(self, key: str | None) -> RunStatistics:
         return self.by_key.setdefault(key, RunStatistics(self._target))
@@ -221,29 +221,29 @@ class Played:
 
     """
 
-    tally: RunStatistics
+    statistics: RunStatistics
     by_key: dict[str | None, RunStatistics]
     result: RunResult
     points: Points
 
     def row(self, name: str) -> Row:
         """Return the line of the table."""
-        return row_of(name, self.tally, self.result.microseconds_per_event)
+        return row_of(name, self.statistics, self.result.microseconds_per_event)
 
 
-def row_of(name: str, tally: RunStatistics, microseconds: float | None) -> Row:
+def row_of(name: str, statistics: RunStatistics, microseconds: float | None) -> Row:
     """Return the line of the table for one tally."""
     return Row(
         name=name,
-        n_events=tally.n_events,
-        accuracy=tally.accuracy,
-        macro_f1=tally.macro_f1,
-        mae=tally.mae,
-        nmse=tally.nmse,
-        n_asked=tally.n_asked,
-        n_challenges=tally.n_challenges,
-        challenge_precision=tally.challenge_precision,
-        wrong_kept=tally.wrong_kept,
+        n_events=statistics.n_events,
+        accuracy=statistics.accuracy,
+        macro_f1=statistics.macro_f1,
+        mae=statistics.mae,
+        nmse=statistics.nmse,
+        n_asked=statistics.n_asked,
+        n_challenges=statistics.n_challenges,
+        challenge_precision=statistics.challenge_precision,
+        wrong_kept=statistics.wrong_kept,
         microseconds=microseconds,
     )
 
@@ -321,7 +321,7 @@ class Game:
             if isinstance(received.message, Event):
                 counter.event(received.message)
                 if on_event is not None:
-                    on_event(counter.tally.n_events)
+                    on_event(counter.statistics.n_events)
 
         result = run(
             self._loop,
@@ -331,7 +331,10 @@ class Game:
             last_at=self._last_at,
         )
         return Played(
-            tally=counter.tally, by_key=counter.by_key, result=result, points=counter.points
+            statistics=counter.statistics,
+            by_key=counter.by_key,
+            result=result,
+            points=counter.points,
         )
 
     def state(self) -> State:

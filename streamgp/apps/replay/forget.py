@@ -19,7 +19,7 @@ from streamgp.apps.replay.checkpoint import (
     check_version,
     config_of,
     in_words,
-    open_shelf,
+    open_store,
     read,
     write,
 )
@@ -66,10 +66,10 @@ def forget_key(directory: Path, key: str) -> str:
             )
         if origin["out"] is not None and Path(origin["out"]).is_dir():
             be_alone_in(Path(origin["out"]), until=stack)
-        shelf = open_shelf(state, config)
-        if shelf is not None:
-            stack.enter_context(closing(shelf))
-        loops = build_loop(config, source=str(directory), shelf=shelf, snapshot=cut.loop)
+        store = open_store(state, config)
+        if store is not None:
+            stack.enter_context(closing(store))
+        loops = build_loop(config, source=str(directory), store=store, snapshot=cut.loop)
         assert isinstance(loops, KeyedLoops)  # there is a key column
         return _forget(state, origin, cut, loops, _key_of(key))
 

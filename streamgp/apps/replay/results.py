@@ -60,7 +60,7 @@ class Counted(Protocol):
     """Whatever holds the counts of a replay: `Played`, or the `CountingSink` on the way there."""
 
     @property
-    def tally(self) -> RunStatistics:
+    def statistics(self) -> RunStatistics:
         """Counts over all events."""
 
     @property
@@ -126,23 +126,23 @@ def _mode(out: Path) -> int:
 
 def counts_of(played: Counted) -> dict[str, Any]:
     """Return the parts of the summary that are counted over all events."""
-    tally = played.tally
-    of_classes = tally.target == "label"
+    statistics = played.statistics
+    of_classes = statistics.target == "label"
     return {
-        "results": tally.summary(),
+        "results": statistics.summary(),
         "curve": played.points.summary(),
-        "confusion": tally.confusion.summary(),
-        **({"calibration": tally.calibration.summary()} if of_classes else {}),
-        **({} if of_classes else {"distributions": tally.errors.summary()}),
+        "confusion": statistics.confusion.summary(),
+        **({"calibration": statistics.calibration.summary()} if of_classes else {}),
+        **({} if of_classes else {"distributions": statistics.errors.summary()}),
         "annotators": [
-            {"name": name, **answers.summary()} for name, answers in tally.annotators.items()
+            {"name": name, **answers.summary()} for name, answers in statistics.annotators.items()
         ],
     }
 
 
 def counts_of_keys(played: Counted) -> dict[str, Any]:
     """Return the results of each key."""
-    return {str(key): tally.summary() for key, tally in played.by_key.items()}
+    return {str(key): statistics.summary() for key, statistics in played.by_key.items()}
 
 
 def _configuration(config: Config) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def results_text(config: Config, played: Played) -> str:
         n_keys = len(played.by_key)
         shown = "" if n_keys <= N_KEYS_SHOWN else f", {N_KEYS_SHOWN} of them shown"
         # Time is measured for the loop as a whole.
-        rows = [row_of(_on_one_line(str(key)), tally, None) for key, tally in first]
+        rows = [row_of(_on_one_line(str(key)), statistics, None) for key, statistics in first]
         rows.append(played.row(f"all {n_keys} keys{shown}"))
         text = table(rows, first=config.log.key, numbers=numbers)
     return "\n".join([text, _counts(played), *_annotators(played)])
@@ -200,44 +200,41 @@ def _learner_name(config: Config) -> str:
 
 
 def _counts(played: Played) -> str:
-    tally = played.tally
+    run = played.statistics
     return (
-        f"{tally.n_events} events, {tally.n_answered} answers, {tally.n_declined} declined, "
-        f"{tally.n_expired} expired, {tally.n_rejected} rejected\n"
-        f"{tally.n_learned} labels learned; {_what_challenges_did(tally)}{_unmeasured(tally)}"
+        f"{run.n_events} events, {run.n_answered} answers, {run.n_declined} declined, "
+        f"{run.n_expired} expired, {run.n_rejected} rejected\n"
+        f"{run.n_learned} labels learned; {_what_challenges_did(run)}{_unmeasured(run)}"
     )
 
 
-def _what_challenges_did(tally: RunStatistics) -> str:
-    if not tally.n_challenges:
+def _what_challenges_did(run: RunStatistics) -> str:
+    if not run.n_challenges:
         return "none was challenged"
-    if not tally.is_judged:
+    if not run.is_judged:
         return "of no challenged one it is known whether it was wrong"
-    return (
-        f"challenges repaired {tally.n_repaired} wrong ones and spoiled {tally.n_spoiled} right "
-        "ones"
-    )
+    return f"challenges repaired {run.n_repaired} wrong ones and spoiled {run.n_spoiled} right ones"
 
 
-def _unmeasured(tally: RunStatistics) -> str:
+def _unmeasured(run: RunStatistics) -> str:
     """Say what the measures are of, where that is not all events."""
-    measures = "accuracy and F1" if tally.target == "label" else "the errors"
-    if tally.n_known == tally.n_events:
+    measures = "accuracy and F1" if run.target == "label" else "the errors"
+    if run.n_known == run.n_events:
         return ""
-    if not tally.n_known:
+    if not run.n_known:
         return (
             f"\nno event has a label: {measures}, challenge precision and wrong labels are not "
             "measured"
         )
     return (
-        f"\n{tally.n_known} of the events have a label: by these {measures}, challenge precision "
+        f"\n{run.n_known} of the events have a label: by these {measures}, challenge precision "
         "and wrong labels are measured"
     )
 
 
 def _annotators(played: Played) -> list[str]:
     """Return a line on each annotator, if there are several."""
-    annotators = played.tally.annotators
+    annotators = played.statistics.annotators
     if len(annotators) < 2:
         return []
     return [

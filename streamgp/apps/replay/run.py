@@ -265,13 +265,13 @@ class _Replay:
         config, log = self._config, self._log
         with ExitStack() as stack:
             cut = None if keeper is None else keeper.cut()
-            shelf = None if keeper is None else keeper.shelf()
-            if shelf is not None:
-                stack.enter_context(closing(shelf))
+            store = None if keeper is None else keeper.store()
+            if store is not None:
+                stack.enter_context(closing(store))
             loop = build.build_loop(
                 config,
                 source=self._source,
-                shelf=shelf,
+                store=store,
                 snapshot=None if cut is None else cut.loop,
             )
             annotator = build.build_annotator(config)
@@ -320,7 +320,7 @@ class _Replay:
         if self._log.error is not None:
             tell(f"Error: {self._log.error} (what came before it is kept)")
             return 2
-        if not played.tally.n_events and sink.n_rejected:
+        if not played.statistics.n_events and sink.n_rejected:
             tell(f"Error: no row of {self._path} could be read; see the reasons above")
             return 2
         if played.result.interrupted:
@@ -374,7 +374,7 @@ def _go_on(game: Game, sink: ReplaySink, cut: Cut, on_event: Callable[[int], Non
 def _note_hidden(played: Played, notes: Notes) -> None:
     """Say which labels hold characters that cannot be seen."""
     met = HiddenLabels()
-    for label in played.tally.confusion.summary()["labels"]:
+    for label in played.statistics.confusion.summary()["labels"]:
         warning = met.warning(label)
         if warning is not None:
             notes(warning)

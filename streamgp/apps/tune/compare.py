@@ -166,7 +166,7 @@ def compare(path: Path, configs: Sequence[tuple[Path, Config]], *, picture: Path
                     sink=sink,
                     on_event=on_event,
                 )
-            if played.tally.n_events or played.result.interrupted:
+            if played.statistics.n_events or played.result.interrupted:
                 runs.append((name, played))
             if log.error is not None or played.result.interrupted:
                 break

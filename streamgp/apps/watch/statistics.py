@@ -50,14 +50,14 @@ class _Known:
 
     # truth  None while it is unknown, or if there is none
     # tolerance  for numbers: how far one may be from it and still be right
-    # guess  what was predicted; None while that is unknown, or if nothing could be
+    # predicted  what was predicted; None while that is unknown, or if nothing could be
     # label  what the consensus log says
     # given  the label that was challenged last
-    __slots__ = ("given", "guess", "label", "tolerance", "truth")
+    __slots__ = ("given", "label", "predicted", "tolerance", "truth")
 
     def __init__(self) -> None:
         self.truth: Label | None = None
-        self.guess: Label | None = None
+        self.predicted: Label | None = None
         self.label: Label | None = None
         self.given: Label | None = None
         self.tolerance = 0.0
@@ -91,7 +91,7 @@ class Joined:
     Examples
     --------
     >>> joined = Joined()
-    >>> joined.note_guess(("ann", "e1"), "den")
+    >>> joined.note_prediction(("ann", "e1"), "den")
     >>> joined.note_label(("ann", "e1"), "hall")
     >>> joined.note_truth(("ann", "e1"), "hall")
     >>> joined.accuracy, joined.n_judged, joined.n_wrong
@@ -138,11 +138,11 @@ class Joined:
             self._note(known, "truth", truth)
             self._score(known)
 
-    def note_guess(self, event: _Id, guess: Label) -> None:
+    def note_prediction(self, event: _Id, predicted: Label) -> None:
         """Record a prediction."""
         known = self._of(event)
-        if known.guess is None:
-            known.guess = guess
+        if known.predicted is None:
+            known.predicted = predicted
             self._score(known)
 
     def note_contested(self, event: _Id, given: Label) -> None:
@@ -154,15 +154,15 @@ class Joined:
         self._note(self._of(event), "label", label)
 
     def _score(self, known: _Known) -> None:
-        if known.truth is None or known.guess is None:
+        if known.truth is None or known.predicted is None:
             return
         self.n_scored += 1
         if self.target == "number":
-            if is_number(known.truth) and is_number(known.guess):
-                self.errors.count(known.truth, known.guess)
-                self._recent.append(abs(float(known.guess) - float(known.truth)))
+            if is_number(known.truth) and is_number(known.predicted):
+                self.errors.count(known.truth, known.predicted)
+                self._recent.append(abs(float(known.predicted) - float(known.truth)))
             return
-        is_hit = known.guess == known.truth
+        is_hit = known.predicted == known.truth
         self.n_hits += is_hit
         self._recent.append(is_hit)
 
@@ -414,7 +414,7 @@ class Watching(Joined):
                 if now is not None:
                     self.flow.note(now)
                 if message.y is not None:
-                    self.note_guess((message.key, message.event_id), message.y)
+                    self.note_prediction((message.key, message.event_id), message.y)
             case LabelRequest():
                 self.n_asked += 1
             case Challenge():

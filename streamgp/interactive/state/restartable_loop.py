@@ -265,7 +265,7 @@ class RestartableLoop(ABC):
         resumable: Any = self.model
         after = self._moderator.consensus.sequence, resumable.examples()
         # What was never published is in the parts by now, or forgotten.
-        parts = {**self._published.pages(), **parts}
+        parts = {**self._published.segments(), **parts}
         return type(self)(model, **self._spans)._taking_up(parts, log, after)
 
     # --- inside

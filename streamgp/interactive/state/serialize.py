@@ -32,7 +32,7 @@ def head_of(model: Any, memory: EventStore, moderator: Moderator) -> State:
     """Return the state of the model beside its examples, and how far everything is counted."""
     return {
         "sequence": moderator.consensus.sequence,
-        "pages": memory.pages.n,
+        "pages": memory.segments.n,
         "events": memory.n_added,
         "remembered": len(memory),
         "alarms": moderator.deadlines.n_set,
@@ -70,21 +70,21 @@ def resume(
         raise ValueError(f"there are {len(records)} conversations, expected {head['remembered']}")
     model.load_state(head["model"], examples)
     moderator.journal.credit = int(head.get("credit", FULL_CREDIT))
-    memory.n_added, memory.pages.n = int(head["events"]), int(head["pages"])
+    memory.n_added, memory.segments.n = int(head["events"]), int(head["pages"])
     deadlines = moderator.deadlines
     deadlines.n_set = int(head["alarms"])
     serial = 0
     last_page: int | None = 0
-    for page, record, alarm in records:
+    for segment, record, alarm in records:
         event_id, request = record.event.event_id, record.open_request
         if not serial < record.serial <= memory.n_added or memory.get(event_id) is not None:
             raise ValueError(f"event {event_id!r} is there twice, or was never counted")
         serial = record.serial
-        if last_page is None and page is not None:
+        if last_page is None and segment is not None:
             raise ValueError(f"event {event_id!r} was published before an earlier one")
-        last_page = page
-        if page is not None:
-            memory.pages.put(record, page)
+        last_page = segment
+        if segment is not None:
+            memory.segments.put(record, segment)
         memory.take_over(record)
         if request is not None and request.expires_at is not None:
             if alarm is None:
@@ -138,7 +138,7 @@ class _Conversation(msgspec.Struct, array_like=True, forbid_unknown_fields=True)
     revision: int
     answer_ids: list[str]
     request: _Question | None
-    word: _Label | None
+    label: _Label | None
     asked_back_at: _Number | None = None
     is_given_back: bool = False
     delayed_s: _Number = 0.0
@@ -153,8 +153,8 @@ def _getter(kind: type[msgspec.Struct], of_event: Collection[str] = ()) -> attrg
 
 _fields_of_record = _getter(_Conversation, ("event_id", "key", "occurred_at", "x", "excerpt"))
 _fields_of_label = _getter(_Label)
-_X, _ANSWER_IDS, _REQUEST, _WORD, _EXCERPT = map(
-    _Conversation.__struct_fields__.index, ("x", "answer_ids", "request", "word", "excerpt")
+_X, _ANSWER_IDS, _REQUEST, _LABEL, _EXCERPT = map(
+    _Conversation.__struct_fields__.index, ("x", "answer_ids", "request", "label", "excerpt")
 )
 _PRIVILEGED = _Label.__struct_fields__.index("privileged")
 
@@ -185,13 +185,13 @@ def plain_record(record: Record, alarm: int | None, *, with_x: bool = True) -> P
     plain = list(_fields_of_record(record))
     plain[_X] = _plain_x(record) if with_x else None
     plain[_ANSWER_IDS] = record.answer_ids.copy()
-    request, word = record.request, record.word
+    request, label = record.request, record.label
     if request is not None:
         plain[_REQUEST] = [request.request_id, request.expires_at, alarm]
-    if word is not None:
-        label = list(_fields_of_label(word))
-        label[_PRIVILEGED] = None if word.privileged is None else dict(word.privileged)
-        plain[_WORD] = _shortened(label, _Label)
+    if label is not None:
+        fields = list(_fields_of_label(label))
+        fields[_PRIVILEGED] = None if label.privileged is None else dict(label.privileged)
+        plain[_LABEL] = _shortened(fields, _Label)
     plain[_EXCERPT] = plain_excerpt(record.event.excerpt)
     return _shortened(plain, _Conversation)
 
@@ -249,12 +249,12 @@ def record_of(
     record.n_challenges = told.n_challenges
     record.revision = told.revision
     record.answer_ids = told.answer_ids
-    alarm, request, label = None, told.request, told.word
+    alarm, request, label = None, told.request, told.label
     if request is not None:
         alarm = request.alarm
         record.request = Question(request_id=request.request_id, expires_at=request.expires_at)
     if label is not None:
-        record.word = GivenLabel(
+        record.label = GivenLabel(
             y=label.y,
             origin=label.origin,
             answer_id=label.answer_id,
@@ -322,7 +322,7 @@ def save(
         # The features of what was learned in this conversation are those of its example.
         with_x = not (record.is_learned and event_id in held)
         alarm = moderator.deadlines.number(event_id)
-        records.append([record.page, *plain_record(record, alarm, with_x=with_x)])
+        records.append([record.segment, *plain_record(record, alarm, with_x=with_x)])
     body = {
         "spans": spans,
         "head": head_of(model, memory, moderator),
@@ -339,7 +339,7 @@ def load(snapshot: Snapshot, model: Any, memory: EventStore, moderator: Moderato
     body = snapshot.body
     examples = examples_of(body["examples"], *snapshot.blobs)
     learned = {example.event_id: example for example in examples}
-    records = [(page, *record_of(plain, learned.get)) for page, *plain in body["records"]]
+    records = [(segment, *record_of(plain, learned.get)) for segment, *plain in body["records"]]
     resume(body["head"], records, examples, model, memory, moderator)
 
 
@@ -475,32 +475,32 @@ class StateChangelog:
 
     def changed(self) -> dict[str, Any]:
         """Return the head and the pages that have changed, and count them as published."""
-        pages = self._memory.pages
+        segments = self._memory.segments
         fresh = self._memory.unpublished()
         recent = [self._plain(record) for record in fresh]
         if len(_encode(recent)) > RECENT_BYTES:
-            changed, recent = pages.publish(fresh, recent, self._plain), []
+            changed, recent = segments.publish(fresh, recent, self._plain), []
         else:
-            changed = pages.publish([], [], self._plain)
+            changed = segments.publish([], [], self._plain)
         # The head comes last: a reader that starts anywhere and finds a page finds the head.
         parts = {**_by_name(changed), HEAD: self._head(recent)}
-        pages.settle()
+        segments.settle()
         return parts
 
     def all(self) -> dict[str, Any]:
         """Return all parts as they are now."""
         recent = [self._plain(record) for record in self._memory.unpublished()]
-        return {**self.pages(), HEAD: self._head(recent)}
+        return {**self.segments(), HEAD: self._head(recent)}
 
-    def pages(self) -> dict[str, Any]:
+    def segments(self) -> dict[str, Any]:
         """Return the pages as they are now, without what is on none yet."""
         return _by_name(
-            {n: [self._plain(record) for record in on] for n, on in self._memory.pages if on}
+            {n: [self._plain(record) for record in on] for n, on in self._memory.segments if on}
         )
 
     def names(self) -> list[str]:
         """Return the names of the parts that have been published, or may have been."""
-        return [*_by_name(dict(self._memory.pages)), HEAD]
+        return [*_by_name(dict(self._memory.segments)), HEAD]
 
     def _head(self, recent: list[PlainRecord]) -> State:
         head = head_of(self._model, self._memory, self._moderator)
@@ -549,11 +549,13 @@ def take_up(
             f"it is of another configuration ({head['fingerprint']!s:.16}, this one is "
             f"{model.fingerprint()})"
         )
-    pages: list[tuple[int | None, Sequence[PlainRecord]]] = [
-        (_number(name), page) for name, page in parts.items() if page and name != HEAD
+    segments: list[tuple[int | None, Sequence[PlainRecord]]] = [
+        (_number(name), segment) for name, segment in parts.items() if segment and name != HEAD
     ]
-    pages.append((None, head["recent"]))
-    records = [(number, *record_of(plain, _nowhere)) for number, page in pages for plain in page]
+    segments.append((None, head["recent"]))
+    records = [
+        (number, *record_of(plain, _nowhere)) for number, segment in segments for plain in segment
+    ]
     first, examples = (0, ()) if after is None else after
     if head["sequence"] < first:
         raise ValueError(
@@ -571,21 +573,21 @@ def take_up(
 
 def _agree(held: dict[str, Example], record: Record) -> None:
     """Make the examples agree with a conversation, where lines of the log are missing."""
-    event, word = record.event, record.word
+    event, label = record.event, record.label
     example = held.get(event.event_id)
     if not record.is_learned:
         if record.revision:
             held.pop(event.event_id, None)  # it was taken back
-    elif word is None:
+    elif label is None:
         raise ValueError(f"event {event.event_id!r} was learned without a label")
-    elif example is None or (example.y, example.privileged) != (word.y, word.privileged):
+    elif example is None or (example.y, example.privileged) != (label.y, label.privileged):
         held[event.event_id] = Example(
-            event_id=event.event_id, x=event.x, y=word.y, privileged=word.privileged
+            event_id=event.event_id, x=event.x, y=label.y, privileged=label.privileged
         )
 
 
-def _by_name(pages: Mapping[int, Any]) -> dict[str, Any]:
-    return {f"{_PAGE}{number}": page for number, page in pages.items()}
+def _by_name(segments: Mapping[int, Any]) -> dict[str, Any]:
+    return {f"{_PAGE}{number}": segment for number, segment in segments.items()}
 
 
 def _number(name: str) -> int:

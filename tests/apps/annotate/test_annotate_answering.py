@@ -104,11 +104,11 @@ class Straight:
 def sit(town: Town, person: Person, topics: Any = None, **options: Any) -> Answering:
     """Let a person work until they leave, and what they said be sent."""
     found = town.topics if topics is None else topics
-    courier: Any = Straight(town.topics)
+    sender: Any = Straight(town.topics)
     if topics is not None:
-        courier = AnswerSender(lambda: found.writer("annotate"), pause_s=0.0)
+        sender = AnswerSender(lambda: found.writer("annotate"), pause_s=0.0)
     sitting = Sitting(**{"annotator": "ann", "keyed": town.keyed, **options})
-    answering = Answering(found, sitting, person, courier, clock=town.clock)
+    answering = Answering(found, sitting, person, sender, clock=town.clock)
     answering.run(lambda: False)
     assert answering.finish(20.0) == 0
     answering.close()
@@ -407,8 +407,8 @@ def test_terminal_is_given_back_whatever_goes_wrong() -> None:
 
 def test_what_is_asked_to_stop_stops() -> None:
     town = town_with_events(1)
-    courier = AnswerSender(lambda: town.topics.writer("annotate"))
-    answering = Answering(town.topics, Sitting(annotator="ann"), Person(), courier)
+    sender = AnswerSender(lambda: town.topics.writer("annotate"))
+    answering = Answering(town.topics, Sitting(annotator="ann"), Person(), sender)
     answering.run(lambda: True)
     assert answering.finish(20.0) == 0
     answering.close()

@@ -121,7 +121,7 @@ def ask(directory: Path, *requests: Any) -> None:
     """Write requests, as a worker does."""
     outbox = Outbound("/streamgp/test", keyed=True)
     topics = EmbeddedTopics(directory / "topics")
-    link = topics.link(group="streamgp", instance="test", max_records=10)
+    link = topics.client(group="streamgp", instance="test", max_records=10)
     link.poll(0.0)
     link.commit([outbox.message(request, 0) for request in requests])
     link.close()

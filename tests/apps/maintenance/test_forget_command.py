@@ -324,7 +324,7 @@ def test_a_crash_at_any_step_can_be_made_good_by_running_it_again(
         assert [line[:60] for line in folder.play().stdout.splitlines()] == [
             line[:60] for line in table.splitlines()
         ]
-    # The note, the shelf, five files, the summary, the state.
+    # The note, the store, five files, the summary, the state.
     assert n_crashes == 9
     assert n_refused == 8
 

@@ -88,7 +88,7 @@ def test_without_a_worker_it_is_done_when_one_runs(small: Small) -> None:
 
 def test_command_does_not_wait_for_ever(small: Small) -> None:
     with_people(small)
-    link = small.topics.link(group="streamgp", instance="stopped", max_records=1)
+    link = small.topics.client(group="streamgp", instance="stopped", max_records=1)
     result = small.call("forget", "ann", "--yes", "--wait", "0.1")
     link.close()
     assert (result.exit_code, result.stdout) == (

@@ -1,4 +1,4 @@
-"""Topics that have lost what was learned: refused by workers and commands, and made anew."""
+"""Topics that have lost what was learned: refused by workers and commands, and made again."""
 
 from __future__ import annotations
 
@@ -477,7 +477,7 @@ def test_a_directory_of_topics_is_recovered(
     with directory_of_topics(small):
         small.topics.create()
         with_labels(small, keys=("ann",))
-        link = small.topics.link(group="streamgp", instance="hand", max_records=1)
+        link = small.topics.client(group="streamgp", instance="hand", max_records=1)
         link.commit([state_records.state("ann", "head", None, 0)])
         link.close()
         assert "state has no record of them" in refusal(small)

@@ -12,10 +12,10 @@ from streamgp.apps.replay.engine import N_POINTS, Points
 from streamgp.interactive import Event, RunStatistics
 
 
-def run(points: Points, tally: RunStatistics, n: int) -> None:
+def run(points: Points, statistics: RunStatistics, n: int) -> None:
     for _ in range(n):
-        tally.event(Event(event_id=str(tally.n_events), x={}, occurred_at=0.0))
-        points.note(tally)
+        statistics.event(Event(event_id=str(statistics.n_events), x={}, occurred_at=0.0))
+        points.note(statistics)
 
 
 @given(st.integers(0, 300), st.integers(1, 9))
@@ -53,12 +53,12 @@ def test_accuracy_is_null_before_anything_could_be_scored() -> None:
 
 @given(st.integers(0, 60), st.integers(0, 60))
 def test_cut_anywhere_keeps_the_same_points(before: int, after: int) -> None:
-    tally, whole, first, second = RunStatistics(), Points(8), Points(8), Points(8)
+    statistics, whole, first, second = RunStatistics(), Points(8), Points(8), Points(8)
     for points in (whole, first):
         run(points, RunStatistics(), before)
-    tally.n_events = before
+    statistics.n_events = before
     second.load_state(json.loads(json.dumps(first.state())))
-    run(second, tally, after)
+    run(second, statistics, after)
     other = RunStatistics()
     other.n_events = before
     run(whole, other, after)

@@ -691,10 +691,10 @@ def test_with_some_labels_it_is_said_how_many_the_measures_are_of(tmp_path: Path
 
 
 def test_what_challenges_did_to_labels_of_unknown_truth_is_unknown() -> None:
-    tally = RunStatistics()
-    tally.event(Event(event_id="e1", x={}, occurred_at=0.0))
-    assert tally.summary()["n_repaired"] == 0
-    tally.message(
+    statistics = RunStatistics()
+    statistics.event(Event(event_id="e1", x={}, occurred_at=0.0))
+    assert statistics.summary()["n_repaired"] == 0
+    statistics.message(
         Challenge(
             request_id="e1/challenge", event_id="e1", requested_at=1.0, x={}, given="den",
             suggested="hall", probability_wrong=0.9, reason="always", score=1.0, threshold=0.0,
@@ -704,8 +704,8 @@ def test_what_challenges_did_to_labels_of_unknown_truth_is_unknown() -> None:
         event_id="e1", sequence=1, x={}, y="hall", origin="revised", annotator="ann",
         learned_at=2.0, probability_wrong=1.0,
     )  # fmt: skip
-    tally.message(learned)
-    summary = tally.summary()
+    statistics.message(learned)
+    summary = statistics.summary()
     for name in ("n_repaired", "n_spoiled", "n_wrong_kept", "wrong_kept", "challenge_precision"):
         assert summary[name] is None
     assert (summary["n_challenges"], summary["n_learned"]) == (1, 1)

@@ -68,7 +68,7 @@ def test_cut_anywhere_counts_the_same_of_a_run(
     recorded: tuple[Played, list[Input | Message]], cut: int
 ) -> None:
     played, kept = recorded
-    assert played.tally.n_challenges > 10
+    assert played.statistics.n_challenges > 10
     assert len(kept) > 1000
     first, second = CountingSink(), CountingSink()
     tell(first, kept[:cut])
@@ -77,11 +77,11 @@ def test_cut_anywhere_counts_the_same_of_a_run(
         if isinstance(message, Event):
             second.see(message)
     tell(second, kept[cut:])
-    assert second.tally.state() == played.tally.state()
+    assert second.statistics.state() == played.statistics.state()
     assert second.points.summary() == played.points.summary()
     assert list(second.by_key) == list(played.by_key) == ["a", "b"]
-    for key, tally in played.by_key.items():
-        assert second.by_key[key].summary() == tally.summary()
+    for key, statistics in played.by_key.items():
+        assert second.by_key[key].summary() == statistics.summary()
 
 
 def test_counts_of_keys_add_up_to_those_of_all(
@@ -89,8 +89,8 @@ def test_counts_of_keys_add_up_to_those_of_all(
 ) -> None:
     played, _ = recorded
     for name in ("n_events", "n_asked", "n_challenges", "n_learned", "n_repaired", "n_declined"):
-        parts = [getattr(tally, name) for tally in played.by_key.values()]
-        assert getattr(played.tally, name) == sum(parts)
+        parts = [getattr(statistics, name) for statistics in played.by_key.values()]
+        assert getattr(played.statistics, name) == sum(parts)
 
 
 def test_counts_without_a_key_are_those_of_the_others(
@@ -104,7 +104,7 @@ def test_counts_without_a_key_are_those_of_the_others(
     assert own is not None
     assert own.n_challenges > 5
     assert counter.forget("a") is None
-    left, expected = counter.tally, others.tally
+    left, expected = counter.statistics, others.statistics
     assert left.summary() == expected.summary()
     assert left.annotators.keys() == expected.annotators.keys()
     for name, answers in left.annotators.items():
@@ -125,14 +125,14 @@ def test_counts_of_nobody_are_none() -> None:
     counter = CountingSink()
     tell(counter, events)
     counter.forget("a")
-    assert counter.tally.state() == CountingSink().tally.state()
+    assert counter.statistics.state() == CountingSink().statistics.state()
     counter.see(events[0])  # read again after a restart: of nobody's
-    assert counter.tally.truth_of("a", "0") is None
+    assert counter.statistics.truth_of("a", "0") is None
 
 
 def test_rejected_row_counts_for_its_key_though_it_is_the_first() -> None:
     counter = CountingSink()
     rejected = {"subject": "row 1", "fault": "malformed", "reason": "", "at": 0.0}
     tell(counter, [Rejected(key="a", **rejected), Rejected(**rejected)])
-    assert {key: tally.n_rejected for key, tally in counter.by_key.items()} == {"a": 1}
-    assert counter.tally.n_rejected == 2
+    assert {key: statistics.n_rejected for key, statistics in counter.by_key.items()} == {"a": 1}
+    assert counter.statistics.n_rejected == 2

@@ -416,7 +416,7 @@ def test_damaged_state_is_refused_in_a_line(
     assert (tmp_path / "state" / checkpoint.REPLAY).read_bytes() == former
 
 
-def test_a_shelf_that_is_gone_is_missed(log: Path, tmp_path: Path, kept: list[str | Path]) -> None:
+def test_a_store_that_is_gone_is_missed(log: Path, tmp_path: Path, kept: list[str | Path]) -> None:
     path = tmp_path / "state" / checkpoint.LOOPS
     path.unlink()
     for _ in range(2):  # an empty one is not put in its place
@@ -425,7 +425,7 @@ def test_a_shelf_that_is_gone_is_missed(log: Path, tmp_path: Path, kept: list[st
         )
 
 
-def test_a_shelf_of_another_time_is_refused(
+def test_a_store_of_another_time_is_refused(
     log: Path, tmp_path: Path, kept: list[str | Path]
 ) -> None:
     path = tmp_path / "state" / checkpoint.LOOPS
@@ -517,7 +517,7 @@ def test_full_disk_leaves_the_state_before(
     assert str(tmp_path / "state" / file) in message
     result = replay(log, *arguments)
     assert result.exit_code == 0, result.output
-    # It did not begin anew.
+    # It did not start over.
     assert 0 < int(result.stderr.splitlines()[-1].split()[0]) < 112
     assert without_times(result.stdout) == without_times(whole.stdout)
 

@@ -139,7 +139,7 @@ def test_an_example_is_taken_back_with_a_line(site: Site) -> None:
         "send", "-", "--topic", "consensus", said=b'{"record":{"key":"a"}}'
     )
     assert (status, errors[:13]) == (0, "1 record sent")
-    with closing(site.topics.link(group="g", instance="a", max_records=1)) as link:
+    with closing(site.topics.client(group="g", instance="a", max_records=1)) as link:
         [record] = link.poll(0.0)
     assert (record.topic, record.key, record.value) == ("consensus", b"a", None)
 
@@ -152,7 +152,7 @@ def fill(site: Site) -> None:
     state = b'{"key":"ann","name":"head","value":1}'
     example = b'{"event_id":"e1","key":"ann"}'
     headers = [("dlq.stage", b"decode"), ("odd", b"\xff")]
-    with closing(site.topics.link(group="g", instance="a", max_records=1)) as link:
+    with closing(site.topics.client(group="g", instance="a", max_records=1)) as link:
         link.commit(
             [
                 Outgoing(topic="predictions", key=b"ann", value=b'{"key":"ann"}'),
@@ -190,7 +190,7 @@ def test_what_a_worker_alone_writes_is_not_sent_beside_it(site: Site) -> None:
     status, _, errors = site.call("send", "-", "--topic", "state", said=b'{"name":"a"}\n')
     assert status == 2
     assert "got one for state; a worker alone writes there" in errors
-    with closing(site.topics.link(group="g", instance="a", max_records=1)):
+    with closing(site.topics.client(group="g", instance="a", max_records=1)):
         status, _, errors = site.call("send", "-", "--topic", "state", "--restore", said=b"{}\n")
     assert status == 2
     assert "is in use by another worker" in errors

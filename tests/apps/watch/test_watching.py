@@ -179,7 +179,7 @@ def test_label_rate_is_questions_for_each_prediction() -> None:
 def a_run() -> tuple[dict[TopicName, list[Outgoing]], RunStatistics]:
     """Return what a run with an annotator who errs leaves in the topics, and its counts."""
     topics: dict[TopicName, list[Outgoing]] = {}
-    tally = RunStatistics()
+    statistics = RunStatistics()
     model = SkepticalClassifier(
         GPClassifier(noise_variance=0.5), query=AlwaysAsk(), warm_up=20, seed=1
     )
@@ -194,7 +194,7 @@ def a_run() -> tuple[dict[TopicName, list[Outgoing]], RunStatistics]:
     def say(messages: list[Message], now: float) -> None:
         for message in messages:
             put(message)
-            tally.message(message)
+            statistics.message(message)
             if isinstance(message, LabelRequest | Challenge):
                 queue.ask(message, now)
 
@@ -203,30 +203,36 @@ def a_run() -> tuple[dict[TopicName, list[Outgoing]], RunStatistics]:
         now = float(n)
         for answer in queue.due(now):
             put(answer)
-            tally.answer(answer)
+            statistics.answer(answer)
             say(loop.on_answer(answer, answer.answered_at), answer.answered_at)
         happened = Event(event_id=f"e{n}", key="ann", x=x, occurred_at=now, truth=room)
         put(happened)
-        tally.event(happened)
+        statistics.event(happened)
         queue.see(happened)
         say([*loop.on_time(now), *loop.on_event(happened, now)], now)
-    return topics, tally
+    return topics, statistics
 
 
-def test_counts_are_those_of_a_tally() -> None:
-    topics, tally = a_run()
+def test_counts_are_those_of_the_run() -> None:
+    topics, statistics = a_run()
     watching = Watching(since=0.0)
     for outs in topics.values():
         for n, out in enumerate(outs):
             watching.take(record(out, n))
-    assert tally.n_challenges > 20
-    assert tally.n_repaired > 10
-    assert watching.n_predictions == tally.n_events
-    assert (watching.n_scored, watching.accuracy) == (tally.n_scored, tally.accuracy)
-    assert (watching.n_asked, watching.challenges["made"]) == (tally.n_asked, tally.n_challenges)
-    assert (watching.n_repaired, watching.n_spoiled) == (tally.n_repaired, tally.n_spoiled)
-    assert (watching.n_judged, watching.n_wrong) == (tally.n_judged, tally.n_wrong_kept)
-    assert watching.labels["learned"] == tally.n_learned
+    assert statistics.n_challenges > 20
+    assert statistics.n_repaired > 10
+    assert watching.n_predictions == statistics.n_events
+    assert (watching.n_scored, watching.accuracy) == (statistics.n_scored, statistics.accuracy)
+    assert (watching.n_asked, watching.challenges["made"]) == (
+        statistics.n_asked,
+        statistics.n_challenges,
+    )
+    assert (watching.n_repaired, watching.n_spoiled) == (
+        statistics.n_repaired,
+        statistics.n_spoiled,
+    )
+    assert (watching.n_judged, watching.n_wrong) == (statistics.n_judged, statistics.n_wrong_kept)
+    assert watching.labels["learned"] == statistics.n_learned
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -96,7 +96,7 @@ def checked(*arguments: str | Path) -> tuple[int, dict[str, tuple[str, str]]]:
 
 def worked_on(topics: MemoryTopics, value: Any, partition: int = 2) -> None:
     """Leave what a worker leaves behind."""
-    link = topics.link(group="streamgp", instance="w", max_records=1)
+    link = topics.client(group="streamgp", instance="w", max_records=1)
     link.poll(0.0)
     link.commit(
         [

@@ -37,7 +37,7 @@ def test_everything_that_went_in_is_worked_off_before_it_is_through() -> None:
     topics, out = MemoryTopics(), io.BytesIO()
     pipes = Pipes(topics, GROUP, [b'{"key":"a","x":{}}\n', b"\n", b'{"key":"b","x":{}}\r\n'], out)
     pipes.start()
-    link = topics.link(group=GROUP, instance="w", max_records=1)
+    link = topics.client(group=GROUP, instance="w", max_records=1)
     seen = []
     while not pipes.is_through():
         records = link.poll(0.2)
@@ -56,7 +56,7 @@ def test_answer_waits_for_what_it_answers() -> None:
     topics = MemoryTopics()
     pipes = Pipes(topics, GROUP, [b'{"x":{}}\n', b'{"y":1}\n', b'{"x":{}}\n'], io.BytesIO())
     pipes.start()
-    link = topics.link(group=GROUP, instance="w", max_records=10)
+    link = topics.client(group=GROUP, instance="w", max_records=10)
     seen: list[str] = []
     while not pipes.is_through():
         seen += [record.topic for record in link.poll(0.2)]
@@ -84,7 +84,7 @@ class Gone(io.BytesIO):
 def test_reader_that_has_gone_ends_it(error: OSError, trouble: str | None) -> None:
     topics = MemoryTopics()
     pipes = Pipes(topics, GROUP, [], Gone(error))
-    link = topics.link(group=GROUP, instance="w", max_records=1)
+    link = topics.client(group=GROUP, instance="w", max_records=1)
     link.poll(0.0)
     link.commit([Outgoing(topic="predictions", key=b"a", value=b"{}")])
     pipes.start()
@@ -102,7 +102,7 @@ def test_input_that_cannot_be_read_ends_it() -> None:
     topics = MemoryTopics()
     pipes = Pipes(topics, GROUP, lines(), io.BytesIO())
     pipes.start()
-    link = topics.link(group=GROUP, instance="w", max_records=1)
+    link = topics.client(group=GROUP, instance="w", max_records=1)
     while not pipes.is_through():
         link.poll(0.2)
         link.commit([])

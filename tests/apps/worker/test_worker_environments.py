@@ -160,7 +160,7 @@ def test_what_older_workers_have_left_is_taken_up_unless_strictness_is_wanted(si
     signed = site.record()
     older = {name: value for name, value in signed.items() if name != "environment"}
     topics = EmbeddedTopics(site.path / "topics")
-    link = topics.link(group="streamgp", instance="older", max_records=1)
+    link = topics.client(group="streamgp", instance="older", max_records=1)
     link.poll(0.0)
     link.commit([state("", CONFIGURATION, older, 0)])
     link.close()

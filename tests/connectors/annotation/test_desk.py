@@ -73,7 +73,7 @@ def say(label: str, *, card: str = "e1/label", answer_id: str = "c1", **fields: 
     return Reply(card=card, answer_id=answer_id, action="label", label=label, **fields)
 
 
-# --- the law: what is repeated is sent once, and a desk set up anew is the one that was
+# --- the law: what is repeated is sent once, and a desk set up again is the one that was
 
 
 class Town(RuleBasedStateMachine):
@@ -203,7 +203,7 @@ class Town(RuleBasedStateMachine):
 
     @rule(seed=st.randoms(use_true_random=False))
     def server_restarts(self, seed: Any) -> None:
-        """The topics are read anew, each in its order, mixed with the others as it happens."""
+        """The topics are read again, each in its order, mixed with the others as it happens."""
         self.desk = self.rebuilt(seed)
 
     def rebuilt(self, rng: Any) -> AnnotationDesk:

@@ -57,7 +57,7 @@ def topics(directory, clock):
 
 
 def join(topics, group="g", max_records=500):
-    return topics.link(group=group, instance="a", max_records=max_records)
+    return topics.client(group=group, instance="a", max_records=max_records)
 
 
 def event(i):
@@ -227,7 +227,7 @@ def test_progress_of_a_long_history_is_told(topics):
 HOLDER = """
 import sys
 from connectors.embedded.topics import EmbeddedTopics
-client = EmbeddedTopics(sys.argv[1]).link(group="g", instance="other", max_records=1)
+client = EmbeddedTopics(sys.argv[1]).client(group="g", instance="other", max_records=1)
 print("ready", flush=True)
 sys.stdin.read()
 """
@@ -441,7 +441,7 @@ from connectors.embedded.topics import EmbeddedTopics
 topics = EmbeddedTopics(sys.argv[1])
 print(topics.problems())
 for call in (
-    lambda: topics.link(group="g", instance="a", max_records=1),
+    lambda: topics.client(group="g", instance="a", max_records=1),
     lambda: topics.reader(["events"]),
     lambda: topics.writer("w"),
 ):

@@ -59,7 +59,7 @@ PROGRAMS = {
     "worker": """
 while True:
     try:
-        client = topics.link(group="g", instance=name, max_records=37)
+        client = topics.client(group="g", instance=name, max_records=37)
         break
     except OSError as error:  # the one before is being killed
         assert "in use by another worker" in str(error), error
@@ -140,7 +140,7 @@ def test_processes_that_are_killed_while_they_work_lose_and_double_nothing(storm
     storm.end()
     topics = EmbeddedTopics(storm.directory)
     assert topics.problems() == []
-    last = topics.link(group="g", instance="last", max_records=500)
+    last = topics.client(group="g", instance="last", max_records=500)
     sent = {topic: said(topics, topic) for topic in ("events", "answers")}
     done = {topic: said(topics, topic) for topic in ("predictions", "requests")}
     while records := last.poll(0.0):  # what no worker had worked off

@@ -66,7 +66,7 @@ def test_an_earlier_directory_is_refused_with_the_command_that_migrates_it(direc
         topics.identity,
         lambda: topics.reader(["events"]),
         lambda: topics.writer("w"),
-        lambda: topics.link(group="g", instance="a", max_records=1),
+        lambda: topics.client(group="g", instance="a", max_records=1),
     ):
         with pytest.raises(RefusedError, match=r"as files of an earlier version \(.*\); stop") as e:
             call()
@@ -108,7 +108,7 @@ def test_a_worker_goes_on_where_it_was(directory):
     migrate(directory)
     topics = EmbeddedTopics(directory)
     assert topics.lags("g") == {("answers", 0): 0, ("consensus", 0): 1, ("events", 0): 2}
-    client = topics.link(group="g", instance="a", max_records=500)
+    client = topics.client(group="g", instance="a", max_records=500)
     found = client.poll(0.0)
     assert [(r.topic, r.offset) for r in found] == [
         ("consensus", 0),

@@ -103,7 +103,7 @@ def test_a_worker_that_comes_back_under_its_name_notices_a_topic_that_was_delete
     with linked(topics, group) as link:
         delete(admin, kafka_prefix + "events")
         assert "was deleted" in str(polled_to_its_end(link))
-    error, took_s = error_of(lambda: topics.link(group=group, instance="a", max_records=1))
+    error, took_s = error_of(lambda: topics.client(group=group, instance="a", max_records=1))
     assert "events is missing" in str(error)
     assert took_s < 5.0
 
@@ -145,7 +145,7 @@ def test_a_position_of_a_topic_that_was_deleted_is_refused(topics, group, admin,
     admin.alter_group_offsets(group, {place: committed})
     text = "events was deleted and made again, and group .* has a position of the former one"
     with pytest.raises(RefusedError, match=text):
-        topics.link(group=group, instance="a", max_records=10)
+        topics.client(group=group, instance="a", max_records=10)
     with pytest.raises(RefusedError, match=text):
         topics.backlog(group)
 
@@ -171,7 +171,7 @@ def test_more_partitions_than_when_the_group_began_are_refused_at_the_start(
         copy_all(link, 5)
     extend(admin, 3, *(kafka_prefix + name for name in ALL_TOPICS))
     with pytest.raises(RefusedError, match="has 3 partitions, but had 2 when group"):
-        topics.link(group=group, instance="a", max_records=1)
+        topics.client(group=group, instance="a", max_records=1)
 
 
 # --- records that are gone
@@ -216,7 +216,7 @@ def test_a_position_behind_the_end_is_refused(topics, group, admin, kafka_prefix
     write(topics, *numbered("events", 5))
     place = TopicPartition(kafka_prefix + "events", 0)
     admin.alter_group_offsets(group, {place: committed_at(400)})
-    link = topics.link(group=group, instance="a", max_records=10)
+    link = topics.client(group=group, instance="a", max_records=10)
     try:
         error = polled_to_its_end(link)
     finally:

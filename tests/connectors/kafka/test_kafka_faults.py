@@ -151,7 +151,7 @@ def test_a_wire_that_stalls_in_a_transaction_loses_nothing(
         opened(f"127.0.0.1:{proxy.port}", kafka_prefix, create=False) as topics,
     ):
         write(direct, *numbered("events", 50))
-        link = topics.link(group=group, instance="a", max_records=10)
+        link = topics.client(group=group, instance="a", max_records=10)
         settle(link)
         copy_all(link, 20)
         records = poll(link, 10)
@@ -240,7 +240,7 @@ def test_a_broker_that_is_not_there_is_named_in_time():
             topics.n_partitions,
             lambda: topics.reader(["events"]),
             lambda: topics.writer("producer"),
-            lambda: topics.link(group="g", instance="a", max_records=1),
+            lambda: topics.client(group="g", instance="a", max_records=1),
         ):
             error, took_s = error_of(use)
             assert str(error) == text
@@ -288,7 +288,7 @@ class Supervised(threading.Thread):
         while self.n_done < self.n_events and time.monotonic() < until:
             link = None
             try:
-                link = self.topics.link(group=self.group, instance="a", max_records=50)
+                link = self.topics.client(group=self.group, instance="a", max_records=50)
                 while self.n_done < self.n_events:
                     records = link.poll(0.2)
                     link.commit([out("predictions", r.value, r.partition, r.key) for r in records])
@@ -310,7 +310,7 @@ class Supervised(threading.Thread):
 def test_without_a_broker_a_commit_fails_and_a_link_closes_in_time(mortal, kafka_prefix):
     with opened(mortal.servers, kafka_prefix, partitions=1) as topics:
         write(topics, *numbered("events", 10))
-        link = topics.link(group=kafka_prefix + "g", instance="a", max_records=10)
+        link = topics.client(group=kafka_prefix + "g", instance="a", max_records=10)
         settle(link)
         poll(link, 10)
         mortal.kill()

@@ -127,7 +127,7 @@ def test_who_is_not_let_in_is_told_why(broker, what):
         for use in (
             lambda: topics.reader(["events"]),
             lambda: topics.writer("producer"),
-            lambda: topics.link(group="g", instance="a", max_records=1),
+            lambda: topics.client(group="g", instance="a", max_records=1),
         ):
             error, took_s = error_of(use)
             assert str(error) == problem
@@ -159,7 +159,7 @@ def test_who_may_do_nothing_is_told_what(broker, kafka_prefix):
             (lambda: topics.n_members("g"), "^user 'stranger' has no right to describe group g at"),
             (lambda: topics.lags("g"), "^no right to see topic"),
             (
-                lambda: topics.link(group="g", instance="a", max_records=1),
+                lambda: topics.client(group="g", instance="a", max_records=1),
                 "^user 'stranger' has no right to describe topics at|^topic .* is missing",
             ),
             (

@@ -204,7 +204,7 @@ def damage(broker, topic, n, how):
 
 
 def test_who_fails_before_it_has_a_place_is_not_told_that_it_was_replaced(topics, kafka_prefix):
-    link = topics.link(group=kafka_prefix + "g", instance="a", max_records=1)
+    link = topics.client(group=kafka_prefix + "g", instance="a", max_records=1)
     assert link._member.settle(20.0)
 
     def fail(_wait_s):
@@ -236,7 +236,7 @@ def test_a_damaged_record_is_told_by_its_place_to_all_who_read(spoiled, kafka_pr
         place = f"^topic {kafka_prefix}%s is damaged at offset 2 in partition 0 [(]{why}[)]; bring "
         with pytest.raises(BrokerError, match=place % "events"):
             read(topics, "events")
-        link = topics.link(group=kafka_prefix + "g", instance="a", max_records=1)
+        link = topics.client(group=kafka_prefix + "g", instance="a", max_records=1)
         with pytest.raises(BrokerError, match=place % "events") as caught:
             poll(link, 4)
         assert type(caught.value) is BrokerError  # starting again may help, so 75

@@ -82,7 +82,7 @@ def test_topics_with_different_numbers_of_partitions_are_a_problem(kafka, kafka_
             f"topics must have the same number of partitions, found {others}"
         ]
         with pytest.raises(BrokerError, match=r"^inputs must have the same partitions, found .*"):
-            topics.link(group=kafka_prefix + "g", instance="a", max_records=1)
+            topics.client(group=kafka_prefix + "g", instance="a", max_records=1)
 
 
 def test_settings_that_lose_something_are_a_problem(kafka, kafka_prefix):
@@ -140,7 +140,7 @@ def test_without_its_topics_nothing_is_read_and_nobody_counts(kafka, kafka_prefi
         with pytest.raises(BrokerError, match=missing % "state"):
             topics.reader(["state"])
         with pytest.raises(BrokerError, match=missing % "events"):
-            topics.link(group="g", instance="a", max_records=1)
+            topics.client(group="g", instance="a", max_records=1)
 
 
 def test_lags_are_what_a_group_has_not_worked_off(kafka, kafka_prefix):
@@ -192,4 +192,4 @@ def test_words_in_the_place_of_numbers_of_topics_are_refused(name, value):
 def test_names_of_groups_and_workers_are_those_that_kafka_allows(what):
     topics = KafkaTopics("nowhere")
     with pytest.raises(ValueError, match=f"^{what} must have 1 to 249 of the characters"):
-        topics.link(**({"group": "g", "instance": "a", "max_records": 1} | {what: "a b"}))
+        topics.client(**({"group": "g", "instance": "a", "max_records": 1} | {what: "a b"}))

@@ -307,7 +307,7 @@ def test_a_transaction_that_was_open_when_the_worker_died_is_ended_by_its_succes
         options = {"timeouts": {"transaction_s": 60.0}}  # after which the broker would end it
         topics = stack.enter_context(opened(kafka, kafka_prefix, **options))
         write(topics, *numbered("events", 2))
-        dead = topics.link(group=group, instance="a", max_records=10)
+        dead = topics.client(group=group, instance="a", max_records=10)
         stack.callback(dead.close)
         settle(dead)
         poll(dead, 2)

@@ -36,17 +36,17 @@ def path():
 
 
 def raw(path):
-    """Return all bytes of a shelf, those of its log included."""
+    """Return all bytes of a store, those of its log included."""
     log = path.with_name(path.name + "-wal")
     return path.read_bytes() + (log.read_bytes() if log.exists() else b"")
 
 
-def contents(shelf):
-    return {key: shelf.get(key) for key in list(shelf.keys())}
+def contents(store):
+    return {key: store.get(key) for key in list(store.keys())}
 
 
-def versions(shelf, key):
-    return shelf._file.rows("SELECT COUNT(*) FROM loops WHERE key = ?", (key,))[0][0]
+def versions(store, key):
+    return store._file.rows("SELECT COUNT(*) FROM loops WHERE key = ?", (key,))[0][0]
 
 
 def run_script(script, *arguments):
@@ -64,141 +64,141 @@ def run_script(script, *arguments):
 
 def test_keys_are_told_apart_exactly(path):
     keys = ["", "ann", "Ann", "ann ", "ann\0", "\0", "1", "-1", "é", "e\u0301", "\U0001f600", None]
-    with SqliteStore(path) as shelf:
+    with SqliteStore(path) as store:
         for i, key in enumerate(keys):
-            shelf.put(key, b"%d" % i)
-        assert [shelf.get(key) for key in keys] == [b"%d" % i for i in range(len(keys))]
-        assert list(shelf.keys()) == [*sorted(keys[:-1]), None]
-        assert len(shelf) == len(keys)
+            store.put(key, b"%d" % i)
+        assert [store.get(key) for key in keys] == [b"%d" % i for i in range(len(keys))]
+        assert list(store.keys()) == [*sorted(keys[:-1]), None]
+        assert len(store) == len(keys)
 
 
 @pytest.mark.parametrize("data", [b"", b"\0", bytes(range(256)) * 40_000])
 def test_any_bytes_come_back(path, data):
-    with SqliteStore(path) as shelf:
-        shelf.put("ann", data)
-        mark = shelf.mark()
-    with SqliteStore(path) as shelf:
-        shelf.reset(mark)
-        assert shelf.get("ann") == data
+    with SqliteStore(path) as store:
+        store.put("ann", data)
+        mark = store.mark()
+    with SqliteStore(path) as store:
+        store.reset(mark)
+        assert store.get("ann") == data
 
 
 def test_keys_may_be_put_and_discarded_while_they_are_listed(path):
-    with SqliteStore(path) as shelf:
+    with SqliteStore(path) as store:
         for i in range(3000):
-            shelf.put(str(i), b"1")
+            store.put(str(i), b"1")
         seen = []
-        for key in shelf.keys():  # noqa: SIM118
+        for key in store.keys():  # noqa: SIM118
             seen.append(key)
-            shelf.put(key, b"2")
-            shelf.discard(key)
+            store.put(key, b"2")
+            store.discard(key)
         assert sorted(seen, key=int) == [str(i) for i in range(3000)]
-        assert (len(shelf), list(shelf.keys())) == (0, [])
+        assert (len(store), list(store.keys())) == (0, [])
 
 
 def test_both_of_the_last_two_marks_can_be_gone_back_to_in_another_process(path):
-    with SqliteStore(path) as shelf:
+    with SqliteStore(path) as store:
         marks = []
         for data in (b"1", b"2", b"3"):
-            shelf.put("ann", data)
-            marks.append(shelf.mark())
+            store.put("ann", data)
+            marks.append(store.mark())
     for mark, data in [(marks[2], b"3"), (marks[1], b"2")]:
-        with SqliteStore(path) as shelf:
-            shelf.reset(mark)
-            assert shelf.get("ann") == data
+        with SqliteStore(path) as store:
+            store.reset(mark)
+            assert store.get("ann") == data
 
 
-def test_a_shelf_without_reset_begins_empty_and_its_first_change_erases_the_file(path):
-    with SqliteStore(path) as shelf:
-        shelf.put("ann", b"what ann said")
-        mark = shelf.mark()
-    with SqliteStore(path) as shelf:
-        assert (shelf.get("ann"), len(shelf), list(shelf.keys())) == (None, 0, [])
-    with SqliteStore(path) as shelf:
-        shelf.reset(mark)
-        assert shelf.get("ann") == b"what ann said"
-    with SqliteStore(path) as shelf:
-        shelf.put("bob", b"1")
-        assert contents(shelf) == {"bob": b"1"}
+def test_a_store_without_reset_begins_empty_and_its_first_change_erases_the_file(path):
+    with SqliteStore(path) as store:
+        store.put("ann", b"what ann said")
+        mark = store.mark()
+    with SqliteStore(path) as store:
+        assert (store.get("ann"), len(store), list(store.keys())) == (None, 0, [])
+    with SqliteStore(path) as store:
+        store.reset(mark)
+        assert store.get("ann") == b"what ann said"
+    with SqliteStore(path) as store:
+        store.put("bob", b"1")
+        assert contents(store) == {"bob": b"1"}
         with pytest.raises(StateError, match=r"cannot go back to .*: one of the two was"):
-            shelf.reset(mark)
-        shelf.mark()
+            store.reset(mark)
+        store.mark()
         assert b"ann" not in raw(path)
 
 
 def test_only_marks_of_the_last_two_moments_of_this_file_are_taken(path, tmp_path):
     with SqliteStore(tmp_path / "other") as other:
         foreign = [other.mark() for _ in range(3)]
-    with SqliteStore(path) as shelf:
-        first, second, third = (shelf.mark() for _ in range(3))
-        shelf.put("ann", b"1")
+    with SqliteStore(path) as store:
+        first, second, third = (store.mark() for _ in range(3))
+        store.put("ann", b"1")
         unknown = {**third, "generation": 99}
         for mark in (first, unknown, *foreign, {}, {"generation": 3}, None, "3"):
             with pytest.raises(
                 StateError, match=r"go back to the snapshot .*, or delete both and start"
             ):
-                shelf.reset(mark)
-        assert shelf.get("ann") == b"1"
-        shelf.reset(second)
+                store.reset(mark)
+        assert store.get("ann") == b"1"
+        store.reset(second)
         with pytest.raises(StateError, match="cannot go back to"):
-            shelf.reset(third)
+            store.reset(third)
 
 
 def test_a_mark_of_an_abandoned_future_is_not_taken_for_a_new_one(path):
-    with SqliteStore(path) as shelf:
-        past = shelf.mark()
-        abandoned = shelf.mark()
-        shelf.reset(past)
-        assert shelf.mark() != abandoned
+    with SqliteStore(path) as store:
+        past = store.mark()
+        abandoned = store.mark()
+        store.reset(past)
+        assert store.mark() != abandoned
 
 
 def test_a_key_takes_the_place_of_at_most_three_versions(path):
-    with SqliteStore(path) as shelf:
+    with SqliteStore(path) as store:
         counts = []
         for n in range(6):
             for data in (b"a", b"b"):
-                shelf.put("ann", b"%d" % n + data)
-            counts.append(versions(shelf, "ann"))
-            shelf.mark()
+                store.put("ann", b"%d" % n + data)
+            counts.append(versions(store, "ann"))
+            store.mark()
         assert counts == [1, 2, 3, 3, 3, 3]
 
 
 def test_the_file_does_not_grow_with_the_number_of_puts(path):
-    with SqliteStore(path) as shelf:
+    with SqliteStore(path) as store:
         sizes = []
         for _ in range(12):
             for i in range(200):
-                shelf.put(str(i), bytes(4096))
-            shelf.mark()
+                store.put(str(i), bytes(4096))
+            store.mark()
             sizes.append(len(raw(path)))
     assert sizes[-1] == sizes[4]
     assert sizes[-1] < 3 * 1.25 * sizes[0]
 
 
 def test_the_log_is_empty_after_a_mark_and_gone_after_close(path):
-    with SqliteStore(path) as shelf:
-        shelf.put("ann", bytes(100_000))
-        shelf.mark()
+    with SqliteStore(path) as store:
+        store.put("ann", bytes(100_000))
+        store.mark()
         assert sorted(p.name for p in path.parent.iterdir()) == ["loops", "loops-wal"]
         assert path.with_name("loops-wal").stat().st_size == 0
     assert [p.name for p in path.parent.iterdir()] == ["loops"]
 
 
-def test_a_shelf_is_readable_by_its_owner_alone_also_after_it_was_written_anew(path):
-    with SqliteStore(path) as shelf:
-        for change in (lambda: shelf.put("ann", b"1"), lambda: shelf.discard("ann")):
+def test_a_store_is_readable_by_its_owner_alone_also_after_it_was_written_anew(path):
+    with SqliteStore(path) as store:
+        for change in (lambda: store.put("ann", b"1"), lambda: store.discard("ann")):
             change()
-            shelf.mark()
+            store.mark()
             modes = [stat.S_IMODE(p.stat().st_mode) for p in path.parent.iterdir()]
             assert modes == [0o600, 0o600]
 
 
 def test_to_discard_a_key_that_is_not_there_changes_nothing(path):
-    with SqliteStore(path) as shelf:
-        shelf.put("ann", b"1")
+    with SqliteStore(path) as store:
+        store.put("ann", b"1")
         inode = path.stat().st_ino
-        shelf.discard("bob")
-        shelf.mark()
-        assert contents(shelf) == {"ann": b"1"}
+        store.discard("bob")
+        store.mark()
+        assert contents(store) == {"ann": b"1"}
         assert path.stat().st_ino == inode
 
 
@@ -207,32 +207,32 @@ def test_a_file_written_anew_is_on_the_disk_before_it_has_the_name(path, monkeyp
     fsync, replace = os.fsync, os.replace
     monkeypatch.setattr(os, "fsync", lambda file: (steps.append("fsync"), fsync(file)))
     monkeypatch.setattr(os, "replace", lambda a, b: (steps.append("replace"), replace(a, b)))
-    with SqliteStore(path) as shelf:
-        shelf.put("ann", b"1")
-        shelf.discard("ann")
-        shelf.mark()
+    with SqliteStore(path) as store:
+        store.put("ann", b"1")
+        store.discard("ann")
+        store.mark()
         assert steps == ["fsync", "replace", "fsync"]
 
 
-def test_a_file_that_cannot_be_written_anew_closes_the_shelf_and_is_kept(path, monkeypatch):
+def test_a_file_that_cannot_be_written_anew_closes_the_store_and_is_kept(path, monkeypatch):
     def refuse(*_):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    with SqliteStore(path) as shelf:
-        shelf.put("ann", b"1")
-        shelf.put("bob", b"2")
-        mark = shelf.mark()
-        shelf.discard("ann")
+    with SqliteStore(path) as store:
+        store.put("ann", b"1")
+        store.put("bob", b"2")
+        mark = store.mark()
+        store.discard("ann")
         with monkeypatch.context() as patch:
             patch.setattr(os, "replace", refuse)
             with pytest.raises(StateError, match=r"cannot write .*: Input/output error; name anot"):
-                shelf.mark()
+                store.mark()
         with pytest.raises(ValueError, match="is closed; open it again"):
-            shelf.mark()
+            store.mark()
     assert [p.name for p in path.parent.iterdir()] == ["loops"]
-    with SqliteStore(path) as shelf:
-        shelf.reset(mark)
-        assert contents(shelf) == {"bob": b"2"}
+    with SqliteStore(path) as store:
+        store.reset(mark)
+        assert contents(store) == {"bob": b"2"}
 
 
 @pytest.mark.parametrize("size", [50, 300, 1500, 4096, None])
@@ -243,44 +243,44 @@ def test_nothing_of_a_discarded_key_stays_in_the_file(path, size):
     def found():
         return set(re.findall(r"key\d{4}", raw(path).decode("latin-1")))
 
-    with SqliteStore(path) as shelf:
+    with SqliteStore(path) as store:
         for _ in range(4):
             for _ in range(300):
                 name = f"key{rng.randrange(600):04d}"
                 length = size or rng.choice([50, 300, 1500, 4096, 9000])
-                shelf.put(name, (f"[said by {name}]".encode() * length)[:length])
-            for name in rng.sample(list(shelf.keys()), 80):
-                shelf.discard(name)
-            mark = shelf.mark()
-            assert found() == set(shelf.keys())
-        for name in rng.sample(list(shelf.keys()), 80):
-            shelf.discard(name)
-        left = set(shelf.keys())
+                store.put(name, (f"[said by {name}]".encode() * length)[:length])
+            for name in rng.sample(list(store.keys()), 80):
+                store.discard(name)
+            mark = store.mark()
+            assert found() == set(store.keys())
+        for name in rng.sample(list(store.keys()), 80):
+            store.discard(name)
+        left = set(store.keys())
     assert found() == left
-    with SqliteStore(path) as shelf:
-        shelf.reset(mark)
-        assert set(shelf.keys()) == left
+    with SqliteStore(path) as store:
+        store.reset(mark)
+        assert set(store.keys()) == left
 
 
-def test_what_a_crash_put_into_the_log_is_gone_when_the_shelf_is_opened(path, tmp_path):
-    shelf = SqliteStore(path)
-    shelf.put("ann", b"1")
-    mark = shelf.mark()
+def test_what_a_crash_put_into_the_log_is_gone_when_the_store_is_opened(path, tmp_path):
+    store = SqliteStore(path)
+    store.put("ann", b"1")
+    mark = store.mark()
     for i in range(4000):
-        shelf.put(f"other{i}", b"what others said" * 256)  # twice what fits into the cache
+        store.put(f"other{i}", b"what others said" * 256)  # twice what fits into the cache
     assert b"what others said" in raw(path)
     after = tmp_path / "after" / "loops"
     after.parent.mkdir()
     for name in ("loops", "loops-wal"):
         shutil.copy(path.with_name(name), after.parent)
-    shelf.close()
-    with SqliteStore(after) as shelf:
+    store.close()
+    with SqliteStore(after) as store:
         assert b"what others said" not in raw(after)
-        shelf.reset(mark)
-        assert contents(shelf) == {"ann": b"1"}
+        store.reset(mark)
+        assert contents(store) == {"ann": b"1"}
 
 
-def test_a_shelf_in_use_is_refused(path):
+def test_a_store_in_use_is_refused(path):
     script = """
 import sys
 from connectors.storage.sqlite import SqliteStore, StateError
@@ -289,14 +289,14 @@ try:
 except StateError as error:
     print(error)
 """
-    with SqliteStore(path) as shelf:
+    with SqliteStore(path) as store:
         said = run_script(script, path)
         assert said == f"{path} is in use by another process; stop it, or name another file\n"
         with pytest.raises(StateError, match="is in use by another process"):
             SqliteStore(path)
         assert run_script(script, path) == said
-        shelf.put("ann", b"1")
-        shelf.mark()
+        store.put("ann", b"1")
+        store.mark()
     assert run_script(script, path) == ""
 
 
@@ -325,7 +325,7 @@ def test_files_of_other_programs_are_refused_and_stay_as_they_are(path, make, ma
     assert [p.name for p in path.parent.iterdir()] == ["loops"]
 
 
-def test_a_shelf_of_another_version_is_refused_and_stays_as_it_is(path):
+def test_a_store_of_another_version_is_refused_and_stays_as_it_is(path):
     SqliteStore(path).close()
     sqlite_file(path, "PRAGMA user_version = 2")
     before = path.read_bytes()
@@ -334,7 +334,7 @@ def test_a_shelf_of_another_version_is_refused_and_stays_as_it_is(path):
     assert path.read_bytes() == before
 
 
-def test_places_where_no_shelf_can_be_are_refused_in_words(tmp_path):
+def test_places_where_no_store_can_be_are_refused_in_words(tmp_path):
     (tmp_path / "directory").mkdir()
     with pytest.raises(
         StateError, match=r"cannot use .*: unable to open database file; make it wr"
@@ -347,14 +347,14 @@ def test_places_where_no_shelf_can_be_are_refused_in_words(tmp_path):
 
 
 def filled(path, n=40):
-    """Fill a shelf and return its last mark and what is on it then."""
+    """Fill a store and return its last mark and what is on it then."""
     rng = random.Random(1)
-    with SqliteStore(path) as shelf:
+    with SqliteStore(path) as store:
         for _ in range(3):
             for i in range(n):
-                shelf.put(f"key{i}", rng.randbytes(rng.choice([10, 500, 5000])))
-            mark = shelf.mark()
-        return mark, contents(shelf)
+                store.put(f"key{i}", rng.randbytes(rng.choice([10, 500, 5000])))
+            mark = store.mark()
+        return mark, contents(store)
 
 
 def test_a_file_cut_short_is_refused(path):
@@ -376,9 +376,9 @@ def test_damaged_bytes_never_come_back_as_data(path):
             damaged[i] ^= 1 << rng.randrange(8)
         path.write_bytes(damaged)
         try:
-            with SqliteStore(path) as shelf:
-                shelf.reset(mark)
-                found = {key: shelf.get(key) for key in expected}
+            with SqliteStore(path) as store:
+                store.reset(mark)
+                found = {key: store.get(key) for key in expected}
         except StateError:
             n_refused += 1
             continue
@@ -392,39 +392,39 @@ def test_damaged_bytes_never_come_back_as_data(path):
     assert n_missing < 20
 
 
-def test_data_that_do_not_match_their_checksum_close_the_shelf(path):
-    with SqliteStore(path) as shelf:
-        shelf.put("ann", b"what ann said")
-        mark = shelf.mark()
+def test_data_that_do_not_match_their_checksum_close_the_store(path):
+    with SqliteStore(path) as store:
+        store.put("ann", b"what ann said")
+        mark = store.mark()
     sqlite_file(path, "UPDATE loops SET data = 'what Ann said'")
-    with SqliteStore(path) as shelf:
-        shelf.reset(mark)
+    with SqliteStore(path) as store:
+        store.reset(mark)
         with pytest.raises(
             StateError, match="is damaged: data of key 'ann'; delete it and start over"
         ):
-            shelf.get("ann")
+            store.get("ann")
         with pytest.raises(ValueError, match="loops is closed; open it again"):
-            shelf.get("ann")
+            store.get("ann")
 
 
 @pytest.mark.parametrize("where", ["key = 'bob' AND generation = 2", "generation = 1"])
 def test_data_of_another_row_are_not_taken_for_those_of_a_key(path, where):
-    with SqliteStore(path) as shelf:
-        shelf.put("ann", b"1")
-        shelf.mark()
+    with SqliteStore(path) as store:
+        store.put("ann", b"1")
+        store.mark()
         for key in ("ann", "bob"):
-            shelf.put(key, b"2")
-        mark = shelf.mark()
+            store.put(key, b"2")
+        mark = store.mark()
     sqlite_file(
         path,
         f"UPDATE loops SET (checksum, data) = (SELECT checksum, data FROM loops WHERE {where})"
         " WHERE key = 'ann' AND generation = 2",
     )
-    with SqliteStore(path) as shelf:
-        shelf.reset(mark)
-        assert shelf.get("bob") == b"2"
+    with SqliteStore(path) as store:
+        store.reset(mark)
+        assert store.get("bob") == b"2"
         with pytest.raises(StateError, match="is damaged: data of key 'ann'"):
-            shelf.get("ann")
+            store.get("ann")
 
 
 @pytest.mark.parametrize(
@@ -437,10 +437,10 @@ def test_a_list_of_marks_that_cannot_be_is_refused(path, sql):
         SqliteStore(path)
 
 
-def test_a_closed_shelf_says_so(path):
-    shelf = SqliteStore(path)
-    shelf.close()
-    for use in (lambda: shelf.put("ann", b""), lambda: shelf.discard("ann"), shelf.mark):
+def test_a_closed_store_says_so(path):
+    store = SqliteStore(path)
+    store.close()
+    for use in (lambda: store.put("ann", b""), lambda: store.discard("ann"), store.mark):
         with pytest.raises(ValueError, match="loops is closed; open it again"):
             use()
 
@@ -450,34 +450,34 @@ def test_another_thread_is_refused_and_does_no_harm(path):
 
     def use():
         try:
-            shelf.put("ann", b"2")
+            store.put("ann", b"2")
         except sqlite3.ProgrammingError as error:
             errors.append(error)
 
-    with SqliteStore(path) as shelf:
-        shelf.put("ann", b"1")
+    with SqliteStore(path) as store:
+        store.put("ann", b"1")
         thread = threading.Thread(target=use)
         thread.start()
         thread.join()
         assert len(errors) == 1
-        assert shelf.get("ann") == b"1"
+        assert store.get("ann") == b"1"
 
 
-def test_a_full_disk_closes_the_shelf_and_the_last_mark_holds(path):
-    shelf = SqliteStore(path)
-    shelf.put("ann", b"1")
-    mark = shelf.mark()
-    ((n_pages,),) = shelf._file.rows("PRAGMA page_count")
-    shelf._file.rows(f"PRAGMA max_page_count = {n_pages + 3}")
-    shelf.put("ann", b"2")
+def test_a_full_disk_closes_the_store_and_the_last_mark_holds(path):
+    store = SqliteStore(path)
+    store.put("ann", b"1")
+    mark = store.mark()
+    ((n_pages,),) = store._file.rows("PRAGMA page_count")
+    store._file.rows(f"PRAGMA max_page_count = {n_pages + 3}")
+    store.put("ann", b"2")
     with pytest.raises(StateError, match=r"cannot write .*: database or disk is full; free some s"):
-        shelf.put("bob", bytes(100_000))
+        store.put("bob", bytes(100_000))
     with pytest.raises(ValueError, match="is closed; open it again"):
-        shelf.mark()
-    shelf.close()
-    with SqliteStore(path) as shelf:
-        shelf.reset(mark)
-        assert contents(shelf) == {"ann": b"1"}
+        store.mark()
+    store.close()
+    with SqliteStore(path) as store:
+        store.reset(mark)
+        assert contents(store) == {"ann": b"1"}
 
 
 @pytest.mark.parametrize("n", [700, 5000])
@@ -489,15 +489,15 @@ import resource, sys
 from connectors.storage.sqlite import SqliteStore
 from connectors.storage.snapshots import StateError
 resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
-shelf = SqliteStore(sys.argv[1])
-shelf.reset(eval(sys.argv[2]))
+store = SqliteStore(sys.argv[1])
+store.reset(eval(sys.argv[2]))
 try:
     for i in range(int(sys.argv[3])):
-        shelf.put(str(i), bytes(4096))
-    shelf.mark()
+        store.put(str(i), bytes(4096))
+    store.mark()
 except StateError as error:
     print(i, error)
-shelf.close()
+store.close()
 """
     i, _, error = run_script(script, path, mark, n).partition(" ")
     assert (int(i) == n - 1) == (n == 700)
@@ -505,9 +505,9 @@ shelf.close()
         f"cannot use {path}: disk I/O error; free some space, raise the limit on the size of "
         "files, or name a file on another disk\n"
     )
-    with SqliteStore(path) as shelf:
-        shelf.reset(mark)
-        assert contents(shelf) == expected
+    with SqliteStore(path) as store:
+        store.reset(mark)
+        assert contents(store) == expected
 
 
 # Each child dies before the next line of these modules that it would run, without cleaning up.
@@ -583,19 +583,19 @@ place = Path(sys.argv[1])
 rng = random.Random(1)
 
 def opened():
-    shelf, snapshot = SqliteStore(place / "loops"), read_snapshot(place / "snapshot")
+    store, snapshot = SqliteStore(place / "loops"), read_snapshot(place / "snapshot")
     if snapshot is None:
-        return shelf, 0
+        return store, 0
     n, mark = json.loads(snapshot)
-    shelf.reset(mark)
-    return shelf, n
+    store.reset(mark)
+    return store, n
 
-def one_round(shelf, n):
+def one_round(store, n):
     for i in range(n % 3, 60, 3):
-        shelf.put(str(i), b"%d " % n * 1000)
+        store.put(str(i), b"%d " % n * 1000)
     if n % 5 == 0:
-        shelf.discard(str(n % 60))
-    write_snapshot(place / "snapshot", json.dumps([n, shelf.mark()]).encode())
+        store.discard(str(n % 60))
+    write_snapshot(place / "snapshot", json.dumps([n, store.mark()]).encode())
 
 def expected(n):
     kept = {}
@@ -609,16 +609,16 @@ n_before = 0
 for _ in range(int(sys.argv[2])):
     pid = os.fork()
     if pid == 0:
-        shelf, n = opened()
+        store, n = opened()
         while True:
             n += 1
-            one_round(shelf, n)
+            one_round(store, n)
     time.sleep(rng.uniform(0.0, 0.06))
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    shelf, n = opened()
-    found = {key: shelf.get(key) for key in shelf.keys()}
-    shelf.close()
+    store, n = opened()
+    found = {key: store.get(key) for key in store.keys()}
+    store.close()
     wanted = {key: b"%d " % m * 1000 for key, m in expected(n).items()}
     # a discard that the snapshot does not know of is for good all the same
     ahead = {str((n + 1) % 60)} if (n + 1) % 5 == 0 else set()
@@ -630,7 +630,7 @@ print(n)
 """
 
 
-def test_a_process_killed_at_any_time_finds_its_shelf_as_its_snapshot_says(path):
+def test_a_process_killed_at_any_time_finds_its_store_as_its_snapshot_says(path):
     assert int(run_script(KILL_AT_ANY_TIME, path.parent, 100)) > 0
 
 
@@ -638,7 +638,7 @@ keys = st.sampled_from([None, "", "key ann", "key bob", "key \0", "key eve \U000
 
 
 class ShelfAndTwin(RuleBasedStateMachine):
-    """A shelf does what a dictionary of every moment does."""
+    """A store does what a dictionary of every moment does."""
 
     @initialize()
     def begin(self):
@@ -654,7 +654,7 @@ class ShelfAndTwin(RuleBasedStateMachine):
     def open(self, path):
         path.parent.mkdir(exist_ok=True)
         self.path = path
-        self.shelf = SqliteStore(path)
+        self.store = SqliteStore(path)
         self.marks = [(mark, dict(kept)) for mark, kept in self.durable]
         self.now = {}
         self.is_claimed = False
@@ -670,14 +670,14 @@ class ShelfAndTwin(RuleBasedStateMachine):
     def put(self, key, length):
         self.n_puts += 1
         data = b"<said %d>" % self.n_puts * length
-        self.shelf.put(key, data)
+        self.store.put(key, data)
         self.claim()
         self.now[key] = data
         self.said.setdefault(key, set()).add(b"<said %d>" % self.n_puts)
 
     @rule(key=keys)
     def discard(self, key):
-        self.shelf.discard(key)
+        self.store.discard(key)
         self.claim()
         for contents in (self.now, *(kept for _, kept in self.marks)):
             contents.pop(key, None)
@@ -685,7 +685,7 @@ class ShelfAndTwin(RuleBasedStateMachine):
 
     @rule()
     def mark(self):
-        mark = self.shelf.mark()
+        mark = self.store.mark()
         assert mark not in self.all_marks
         self.claim()
         self.all_marks.append(mark)
@@ -701,17 +701,17 @@ class ShelfAndTwin(RuleBasedStateMachine):
         known = [m for m, _ in self.marks]
         if mark not in known:
             with pytest.raises(StateError, match="cannot go back to"):
-                self.shelf.reset(mark)
+                self.store.reset(mark)
             return
-        self.shelf.reset(mark)
+        self.store.reset(mark)
         self.marks = self.marks[: known.index(mark) + 1]
         self.now = dict(self.marks[-1][1])
         self.is_claimed = True
 
     @rule()
     def close_and_open(self):
-        self.shelf.close()
-        self.shelf.close()
+        self.store.close()
+        self.store.close()
         self.commit()
         self.nothing_is_left()
         self.open(self.path)
@@ -722,7 +722,7 @@ class ShelfAndTwin(RuleBasedStateMachine):
         self.n_lives += 1
         place = self.root / str(self.n_lives)
         shutil.copytree(self.path.parent, place)
-        self.shelf._file._abandon()
+        self.store._file._abandon()
         shutil.rmtree(self.path.parent)
         self.discarded = set()  # what no commit has confirmed is not promised
         self.open(place / "loops")
@@ -734,14 +734,14 @@ class ShelfAndTwin(RuleBasedStateMachine):
     @invariant()
     def holds_what_the_twin_holds(self):
         texts = sorted(key for key in self.now if key is not None)
-        assert list(self.shelf.keys()) == texts + [None] * (None in self.now)
-        assert len(self.shelf) == len(self.now)
+        assert list(self.store.keys()) == texts + [None] * (None in self.now)
+        assert len(self.store) == len(self.now)
         for key in (None, "", "key ann", "key bob", "key \0", "key eve \U0001f600"):
-            assert self.shelf.get(key) == self.now.get(key)
+            assert self.store.get(key) == self.now.get(key)
 
     def teardown(self):
         if hasattr(self, "shelf"):
-            self.shelf.close()
+            self.store.close()
             shutil.rmtree(self.root)
 
 

@@ -77,7 +77,7 @@ def test_another_group_is_refused_before_it_writes_anything():
 
 def test_topics_that_name_no_group_are_signed_by_the_first_to_write():
     topics = MemoryTopics()
-    link = topics.link(group=GROUP, instance="older", max_records=1)
+    link = topics.client(group=GROUP, instance="older", max_records=1)
     link.poll(0.0)
     older = LoopSettings(model=isgp(seed=1)).configuration
     link.commit([state("", "configuration", {**older, "streamgp": "0.0.9"}, 0)])
@@ -96,7 +96,7 @@ def test_a_group_may_take_over_what_an_older_one_has_not_signed():
     topics = MemoryTopics()
     put(topics, event(1, y="home"))
     of_group(topics, "older").run(lambda: not any(topics.lags("older").values()))
-    link = topics.link(group="older", instance="older", max_records=1)
+    link = topics.client(group="older", instance="older", max_records=1)
     link.poll(0.0)
     link.commit([state("", "configuration", LoopSettings(model=isgp(seed=1)).configuration, 0)])
     link.close()

@@ -301,8 +301,8 @@ class _Watched(MemoryTopics):
         super().__init__(**kw)
         self.read = []
 
-    def link(self, **kw):
-        link = super().link(**kw)
+    def client(self, **kw):
+        link = super().client(**kw)
         poll = link.poll
 
         def watched(timeout_s):

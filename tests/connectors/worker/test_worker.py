@@ -425,7 +425,7 @@ def test_a_full_disk_costs_the_snapshot_and_nothing_else(tmp_path, logged):
     assert len(said(topics, "predictions")) == 1
 
 
-def test_a_shelf_that_breaks_costs_nothing_either(tmp_path, logged, monkeypatch):
+def test_a_store_that_breaks_costs_nothing_either(tmp_path, logged, monkeypatch):
     topics, calm = MemoryTopics(), MemoryTopics()
     for i in range(8):
         for one in (topics, calm):
@@ -506,7 +506,7 @@ def test_every_partition_has_its_turn_to_be_saved(tmp_path, logged):
     assert {fields["partition"] for fields in logged("snapshot")[:3]} == {0, 1, 2}
 
 
-def test_a_damaged_shelf_is_replaced(tmp_path, logged):
+def test_a_damaged_store_is_replaced(tmp_path, logged):
     topics = MemoryTopics()
     for turn in range(2):
         put(topics, *[event(10 * turn + i, key="abc"[i % 3]) for i in range(6)])

@@ -49,12 +49,12 @@ def example(event_id, y, origin="asked", revision=0, annotator=None, w=0.5):
 
 
 def tally_of(truths, *messages):
-    tally = RunStatistics()
+    statistics = RunStatistics()
     for event_id, truth in truths.items():
-        tally.event(event(event_id, truth))
+        statistics.event(event(event_id, truth))
     for message in messages:
-        tally.message(message)
-    return tally
+        statistics.message(message)
+    return statistics
 
 
 @given(
@@ -65,33 +65,33 @@ def tally_of(truths, *messages):
     )
 )
 def test_scores_equal_those_of_river(pairs):
-    tally, accuracy, macro_f1 = RunStatistics(), metrics.Accuracy(), metrics.MacroF1()
+    statistics, accuracy, macro_f1 = RunStatistics(), metrics.Accuracy(), metrics.MacroF1()
     for n, (truth, guess) in enumerate(pairs):
-        tally.event(event(str(n), truth))
-        tally.message(prediction(str(n), guess))
+        statistics.event(event(str(n), truth))
+        statistics.message(prediction(str(n), guess))
         if truth is not None and guess is not None:
             accuracy.update(truth, guess)
             macro_f1.update(truth, guess)
     scored = [p for p in pairs if None not in p]
-    assert tally.n_scored == len(scored)
+    assert statistics.n_scored == len(scored)
     if scored:
-        assert tally.accuracy == pytest.approx(accuracy.get(), abs=1e-12)
-        assert tally.macro_f1 == pytest.approx(macro_f1.get(), abs=1e-12)
+        assert statistics.accuracy == pytest.approx(accuracy.get(), abs=1e-12)
+        assert statistics.macro_f1 == pytest.approx(macro_f1.get(), abs=1e-12)
     else:
-        assert (tally.accuracy, tally.macro_f1) == (None, None)
+        assert (statistics.accuracy, statistics.macro_f1) == (None, None)
 
 
 def test_every_kind_of_message_is_counted():
-    tally = RunStatistics()
-    tally.event(event("e", "a"))
-    tally.answer(Answer(answer_id="1", event_id="e", y="a", answered_at=0.0))
-    tally.answer(Answer(answer_id="2", event_id="e", declined=True, answered_at=0.0))
-    tally.message(label_request("e"))
-    tally.message(challenge("e", "a"))
-    tally.message(Cancel(request_id="e/label", why="", at=0.0))
-    tally.message(Expired(request_id="e/label", event_id="e", at=0.0))
-    tally.message(Rejected(subject="e", fault="unknown", reason="", at=0.0))
-    counts = {k: v for k, v in tally.summary().items() if k.startswith("n_") and v}
+    statistics = RunStatistics()
+    statistics.event(event("e", "a"))
+    statistics.answer(Answer(answer_id="1", event_id="e", y="a", answered_at=0.0))
+    statistics.answer(Answer(answer_id="2", event_id="e", declined=True, answered_at=0.0))
+    statistics.message(label_request("e"))
+    statistics.message(challenge("e", "a"))
+    statistics.message(Cancel(request_id="e/label", why="", at=0.0))
+    statistics.message(Expired(request_id="e/label", event_id="e", at=0.0))
+    statistics.message(Rejected(subject="e", fault="unknown", reason="", at=0.0))
+    counts = {k: v for k, v in statistics.summary().items() if k.startswith("n_") and v}
     assert counts == {
         "n_events": 1,
         "n_asked": 1,
@@ -101,7 +101,7 @@ def test_every_kind_of_message_is_counted():
         "n_expired": 1,
         "n_rejected": 1,
     }
-    assert tally.label_rate == 1.0
+    assert statistics.label_rate == 1.0
 
 
 @pytest.mark.parametrize(
@@ -115,31 +115,35 @@ def test_every_kind_of_message_is_counted():
     ],
 )
 def test_challenges_are_judged_by_the_truth(given, final, precision, repaired, spoiled, wrong):
-    tally = tally_of({"e": "a"}, challenge("e", given))
-    assert tally.challenge_precision is None  # not resolved yet
-    tally.message(example("e", final, "revised"))
-    assert tally.challenge_precision == precision
-    assert (tally.n_repaired, tally.n_spoiled, tally.n_wrong_kept) == (repaired, spoiled, wrong)
-    assert tally.wrong_kept == wrong
+    statistics = tally_of({"e": "a"}, challenge("e", given))
+    assert statistics.challenge_precision is None  # not resolved yet
+    statistics.message(example("e", final, "revised"))
+    assert statistics.challenge_precision == precision
+    assert (statistics.n_repaired, statistics.n_spoiled, statistics.n_wrong_kept) == (
+        repaired,
+        spoiled,
+        wrong,
+    )
+    assert statistics.wrong_kept == wrong
 
 
 def test_labels_kept_are_judged_by_their_last_revision():
-    tally = tally_of({"e": "a", "f": "a"}, example("e", "b"), example("f", "a"))
-    assert (tally.n_learned, tally.n_wrong_kept, tally.wrong_kept) == (2, 1, 0.5)
-    tally.message(example("e", "a", "revised", 1))
-    assert (tally.n_learned, tally.n_wrong_kept, tally.wrong_kept) == (2, 0, 0.0)
-    tally.message(example("f", None, "withdrawn", 1))
-    assert (tally.n_learned, tally.n_wrong_kept, tally.wrong_kept) == (1, 0, 0.0)
+    statistics = tally_of({"e": "a", "f": "a"}, example("e", "b"), example("f", "a"))
+    assert (statistics.n_learned, statistics.n_wrong_kept, statistics.wrong_kept) == (2, 1, 0.5)
+    statistics.message(example("e", "a", "revised", 1))
+    assert (statistics.n_learned, statistics.n_wrong_kept, statistics.wrong_kept) == (2, 0, 0.0)
+    statistics.message(example("f", None, "withdrawn", 1))
+    assert (statistics.n_learned, statistics.n_wrong_kept, statistics.wrong_kept) == (1, 0, 0.0)
 
 
 def test_late_answer_to_a_challenge_moves_the_judgement():
-    tally = tally_of({"e": "a"}, challenge("e", "b"), example("e", "b"))
-    assert (tally.n_repaired, tally.n_wrong_kept) == (0, 1)
-    tally.message(example("e", "a", "revised", 1))
-    assert (tally.n_repaired, tally.n_wrong_kept) == (1, 0)
-    assert tally.challenge_precision == 1.0
-    tally.message(example("e", None, "withdrawn", 2))
-    assert (tally.n_repaired, tally.n_wrong_kept, tally.n_learned) == (0, 0, 0)
+    statistics = tally_of({"e": "a"}, challenge("e", "b"), example("e", "b"))
+    assert (statistics.n_repaired, statistics.n_wrong_kept) == (0, 1)
+    statistics.message(example("e", "a", "revised", 1))
+    assert (statistics.n_repaired, statistics.n_wrong_kept) == (1, 0)
+    assert statistics.challenge_precision == 1.0
+    statistics.message(example("e", None, "withdrawn", 2))
+    assert (statistics.n_repaired, statistics.n_wrong_kept, statistics.n_learned) == (0, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -154,56 +158,63 @@ def test_late_answer_to_a_challenge_moves_the_judgement():
 def test_the_challenge_of_a_label_in_the_log_counts_for_the_first_answer(
     given, final, origin, precision, recall, repaired, spoiled
 ):
-    tally = tally_of({"e": "a"}, example("e", given, annotator="ann", w=0.1))
-    tally.message(challenge("e", given, "ann"))
-    assert tally.challenge_precision is None  # not resolved yet
-    tally.message(example("e", final, origin, 1, annotator="ann"))
-    assert (tally.challenge_precision, tally.challenge_recall) == (precision, recall)
-    assert (tally.n_repaired, tally.n_spoiled) == (repaired, spoiled)
-    ann = tally.annotators["ann"]
+    statistics = tally_of({"e": "a"}, example("e", given, annotator="ann", w=0.1))
+    statistics.message(challenge("e", given, "ann"))
+    assert statistics.challenge_precision is None  # not resolved yet
+    statistics.message(example("e", final, origin, 1, annotator="ann"))
+    assert (statistics.challenge_precision, statistics.challenge_recall) == (precision, recall)
+    assert (statistics.n_repaired, statistics.n_spoiled) == (repaired, spoiled)
+    ann = statistics.annotators["ann"]
     assert (ann.n_answers, ann.n_contested, ann.sum_wrong) == (1, 1, 0.1)
 
 
 def test_an_answer_challenged_twice_counts_once():
-    tally = tally_of({"e": "a"}, challenge("e", "b", "ann"), example("e", "b", annotator="ann"))
-    tally.message(challenge("e", "b", "ann"))
-    tally.message(example("e", "a", "revised", 1, annotator="ann"))
-    ann = tally.annotators["ann"]
-    assert (tally.n_challenges, ann.n_answers, ann.n_contested, ann.n_justified) == (2, 1, 1, 1)
-    assert (tally.n_repaired, tally.n_wrong_kept) == (1, 0)
+    statistics = tally_of(
+        {"e": "a"}, challenge("e", "b", "ann"), example("e", "b", annotator="ann")
+    )
+    statistics.message(challenge("e", "b", "ann"))
+    statistics.message(example("e", "a", "revised", 1, annotator="ann"))
+    ann = statistics.annotators["ann"]
+    assert (statistics.n_challenges, ann.n_answers, ann.n_contested, ann.n_justified) == (
+        2,
+        1,
+        1,
+        1,
+    )
+    assert (statistics.n_repaired, statistics.n_wrong_kept) == (1, 0)
 
 
 def test_a_label_withdrawn_while_it_is_doubted_leaves_no_challenge_for_the_next():
-    tally = tally_of({"e": "a"}, example("e", "b"), challenge("e", "b"))
-    tally.message(example("e", None, "withdrawn", 1))
-    tally.message(
+    statistics = tally_of({"e": "a"}, example("e", "b"), challenge("e", "b"))
+    statistics.message(example("e", None, "withdrawn", 1))
+    statistics.message(
         LabelledExample(
             event_id="e", sequence=3, revision=2, x={}, y="a", origin="asked", learned_at=0.0,
             probability_wrong=0.1,
         )
     )  # fmt: skip
-    assert tally.annotators[None].n_contested == 0
+    assert statistics.annotators[None].n_contested == 0
 
 
 def test_label_without_known_truth_is_learned_and_not_judged():
-    tally = tally_of({"e": None}, challenge("e", "b"), example("e", "b"))
-    assert (tally.n_challenges, tally.n_learned) == (1, 1)
-    assert (tally.challenge_precision, tally.wrong_kept) == (None, None)
+    statistics = tally_of({"e": None}, challenge("e", "b"), example("e", "b"))
+    assert (statistics.n_challenges, statistics.n_learned) == (1, 1)
+    assert (statistics.challenge_precision, statistics.wrong_kept) == (None, None)
 
 
 def test_keys_are_kept_apart():
-    tally = RunStatistics()
+    statistics = RunStatistics()
     for key, truth in (("ann", "a"), ("bob", "b")):
-        tally.event(event("e", truth, key))
+        statistics.event(event("e", truth, key))
     for key in ("ann", "bob"):
-        tally.message(prediction("e", "a", key))
-    assert (tally.n_scored, tally.accuracy) == (2, 0.5)
+        statistics.message(prediction("e", "a", key))
+    assert (statistics.n_scored, statistics.accuracy) == (2, 0.5)
 
 
 def test_false_is_a_truth_and_a_label():
-    tally = tally_of({"e": False}, prediction("e", False), challenge("e", True))
-    tally.message(example("e", False, "revised"))
-    assert (tally.accuracy, tally.n_repaired, tally.n_learned) == (1.0, 1, 1)
+    statistics = tally_of({"e": False}, prediction("e", False), challenge("e", True))
+    statistics.message(example("e", False, "revised"))
+    assert (statistics.accuracy, statistics.n_repaired, statistics.n_learned) == (1.0, 1, 1)
 
 
 def test_summary_is_plain_json_in_a_fixed_order():
@@ -234,10 +245,10 @@ def test_summary_is_plain_json_in_a_fixed_order():
 
 
 def test_confusion_counts_predictions_by_truth():
-    tally = tally_of({"e": "a", "f": "b", "g": "b", "h": None})
+    statistics = tally_of({"e": "a", "f": "b", "g": "b", "h": None})
     for event_id, y in (("e", "b"), ("f", "b"), ("g", "c"), ("h", "a")):
-        tally.message(prediction(event_id, y))
-    assert tally.confusion.summary() == {
+        statistics.message(prediction(event_id, y))
+    assert statistics.confusion.summary() == {
         "labels": ["a", "b", "c"],
         "counts": [[0, 1, 0], [0, 1, 1], [0, 0, 0]],
     }
@@ -256,21 +267,25 @@ def test_confusion_counts_predictions_by_truth():
     )
 )
 def test_first_answers_are_judged_as_by_hand(answers):
-    tally = tally_of({str(n): truth for n, (truth, *_) in enumerate(answers)})
+    statistics = tally_of({str(n): truth for n, (truth, *_) in enumerate(answers)})
     for n, (_, given_y, who, second, w) in enumerate(answers):
         if second is None:
-            tally.message(example(str(n), given_y, annotator=who, w=w))
+            statistics.message(example(str(n), given_y, annotator=who, w=w))
         else:
             # Somebody else may have the last word; the answer contested counts.
-            tally.message(challenge(str(n), given_y, who))
-            tally.message(example(str(n), second, "revised", annotator="zoe", w=w))
-            tally.message(example(str(n), "a", "revised", 1, annotator="zoe"))
+            statistics.message(challenge(str(n), given_y, who))
+            statistics.message(example(str(n), second, "revised", annotator="zoe", w=w))
+            statistics.message(example(str(n), "a", "revised", 1, annotator="zoe"))
     known = [(t != y, s is not None) for t, y, _, s, _ in answers if t is not None]
     challenged = [wrong for wrong, contested in known if contested]
     wrong_ones = [contested for wrong, contested in known if wrong]
-    assert tally.challenge_precision == (sum(challenged) / len(challenged) if challenged else None)
-    assert tally.challenge_recall == (sum(wrong_ones) / len(wrong_ones) if wrong_ones else None)
-    for name, counts in tally.annotators.items():
+    assert statistics.challenge_precision == (
+        sum(challenged) / len(challenged) if challenged else None
+    )
+    assert statistics.challenge_recall == (
+        sum(wrong_ones) / len(wrong_ones) if wrong_ones else None
+    )
+    for name, counts in statistics.annotators.items():
         own = [answer for answer in answers if answer[2] == name]
         judged = [t != y for t, y, *_ in own if t is not None]
         assert counts.summary() == {
@@ -279,21 +294,21 @@ def test_first_answers_are_judged_as_by_hand(answers):
             "error_rate": sum(judged) / len(judged) if judged else None,
             "estimate": pytest.approx((1 + sum(a[4] for a in own)) / (5 + len(own))),
         }
-    assert set(tally.annotators) == {answer[2] for answer in answers}
+    assert set(statistics.annotators) == {answer[2] for answer in answers}
 
 
 def test_estimate_is_that_of_the_learner():
-    rate, tally = ErrorRate(), RunStatistics()
+    rate, statistics = ErrorRate(), RunStatistics()
     for n, w in enumerate((0.1, 1.0, 0.0, 0.7)):
         rate.note(w)
-        tally.message(example(str(n), "a", w=w))
-        assert tally.annotators[None].estimate == rate.estimate
+        statistics.message(example(str(n), "a", w=w))
+        assert statistics.annotators[None].estimate == rate.estimate
 
 
 def test_challenge_that_is_not_resolved_counts_for_nobody():
-    tally = tally_of({"e": "a"}, challenge("e", "b", "ann"))
-    assert tally.annotators == {}
-    assert tally.challenge_recall is None
+    statistics = tally_of({"e": "a"}, challenge("e", "b", "ann"))
+    assert statistics.annotators == {}
+    assert statistics.challenge_recall is None
 
 
 EVENT_IDS = st.integers(0, 5).map(str)
@@ -316,18 +331,18 @@ INPUTS = st.lists(
 )
 
 
-def tell(tally, message):
+def tell(statistics, message):
     if isinstance(message, Event):
-        tally.event(message)
+        statistics.event(message)
     elif isinstance(message, Answer):
-        tally.answer(message)
+        statistics.answer(message)
     else:
-        tally.message(message)
+        statistics.message(message)
 
 
-def everything(tally):
-    people = [(name, answers.summary()) for name, answers in tally.annotators.items()]
-    return tally.summary(), tally.confusion.summary(), people
+def everything(statistics):
+    people = [(name, answers.summary()) for name, answers in statistics.annotators.items()]
+    return statistics.summary(), statistics.confusion.summary(), people
 
 
 @given(INPUTS, st.integers(0, 60), st.booleans())
