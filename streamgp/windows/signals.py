@@ -75,7 +75,8 @@ def crossings(values: Array, times: Array) -> dict[str, Array]:
 
 def changes(values: Array, times: Array) -> dict[str, Array]:
     """Least-squares slope per second, and jerk: the mean absolute rate of change between rows."""
-    t = times - times.mean()
+    t = times - times[0]  # the mean of times since 1970 is off by more than a nanosecond
+    t -= t.mean()
     intervals = np.diff(times)
     moves = intervals > 0.0
     steps = np.diff(values, axis=1)[:, moves]

@@ -48,6 +48,14 @@ def test_moments_and_order_statistics_are_those_of_numpy_and_scipy(values, times
         np.testing.assert_allclose(found[name], value, err_msg=name, **CLOSE)
 
 
+def test_a_slope_is_exact_far_from_zero_and_from_1970():
+    rng = np.random.default_rng(5)
+    times = np.sort(1.7e9 + rng.uniform(0.0, 5.0, size=97))
+    values = 1e5 + rng.normal(size=(1, 97))
+    [expected] = [scipy.stats.linregress(times - times[0], row - 1e5).slope for row in values]
+    assert signals.changes(values, times)["slope"][0] == pytest.approx(expected, abs=1e-9)
+
+
 def test_crossings_of_a_sine_are_two_a_period(times):
     t = times - times[0]
     wave = np.sin(2.0 * np.pi * 2.0 * t + 0.1)[None, :]
