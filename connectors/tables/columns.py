@@ -271,6 +271,8 @@ class Roles:
     features: tuple[str, ...] | None
     numbers: bool = False
     """Whether labels are numbers to be predicted, not names of classes."""
+    channels: tuple[str, ...] = ()
+    """Features that windows need."""
 
     def __post_init__(self) -> None:
         taken: dict[str, str] = {}
@@ -331,14 +333,16 @@ class RowReader:
         columns = list(dict.fromkeys(name for cells in rows for name in cells))
         if table.columns is not None:
             columns = table.columns
-        check_columns(columns, roles, path)
+        check_columns(columns, roles.named(), path)
         if table.unnamed:
             notes(f"left out without a name: {', '.join(table.unnamed)}")
         apart: set[str | None] = {roles.label, roles.time, roles.key, *roles.ignore, *table.unnamed}
         self._known = {*columns, *apart}
-        names = [c for c in columns if c not in apart]
+        names = list(roles.features or (c for c in columns if c not in apart))
+        if not self._open:  # others may have a column that begins later
+            check_columns(names, [("windows", name) for name in roles.channels], path)
         self._features = FeatureColumns(
-            dict.fromkeys(roles.features or names),
+            dict.fromkeys(names),
             rows,
             named=roles.features is not None,
             texts=texts,
@@ -416,9 +420,9 @@ class RowReader:
         raise ValueError(f"label {name!r} must be an integer like the first ones, got {cell!r:.60}")
 
 
-def check_columns(columns: list[str], roles: Roles, path: object) -> None:
+def check_columns(columns: list[str], named: list[tuple[str, str]], path: object) -> None:
     """Refuse roles whose column is not there."""
-    for role, name in roles.named():
+    for role, name in named:
         if name not in columns:
             near = get_close_matches(name, columns, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""

@@ -53,6 +53,8 @@ class LogSource:
         Columns to leave out.
     features
         The only columns to use as features, if given, whatever they hold.
+    channels
+        Columns that must be among them.
     texts
         Whether columns of texts are features that need not be named.
     numbers
@@ -93,6 +95,7 @@ class LogSource:
         key: str | None = None,
         ignore: Iterable[str] = (),
         features: Iterable[str] | None = None,
+        channels: Iterable[str] = (),
         texts: bool = True,
         numbers: bool = False,
         limit: int | None = None,
@@ -107,6 +110,7 @@ class LogSource:
             ignore=frozenset(ignore),
             features=None if features is None else tuple(features),
             numbers=numbers,
+            channels=tuple(channels),
         )
         self._limit = limit
         self._n_polled = 0
@@ -209,6 +213,7 @@ class WindowedLog:
         self._log = log
         self._windows = windows
         self._notes = notes
+        self._has_windows = False
 
     def poll(self, timeout_s: float = 0.0) -> list[Received]:
         """Return the next windows; there may be none among the next rows.
@@ -222,16 +227,30 @@ class WindowedLog:
         received: list[Received] = []
         for one in self._log.poll(timeout_s):
             if isinstance(one.message, Event):
-                received += map(_received, self._windows.take(one.message, now=0.0))
+                received += self._events(self._windows.take(one.message, now=0.0))
             else:
                 received.append(one)
         if self._log.exhausted:
-            received += map(_received, self._windows.flush())
-            unused = self._windows.new_rejected()
-            if unused:
-                told = ", ".join(f"{reason}: {n}" for reason, n in unused.items())
-                self._notes(f"not used of {self._windows.n_rows} rows: {told}")
+            received += self._events(self._windows.flush())
+            self._say_unused()
         return received
+
+    def _events(self, closed: list[Event]) -> Iterator[Received]:
+        self._has_windows |= bool(closed)
+        return (Received(message=event, at=event.occurred_at) for event in closed)
+
+    def _say_unused(self) -> None:
+        unused, n_rows = self._windows.new_rejected(), self._windows.n_rows
+        if unused:
+            told = ", ".join(f"{reason}: {n}" for reason, n in unused.items())
+            self._notes(f"not used of {n_rows} rows: {told}")
+        if "too late" in unused:
+            self._notes("rows that are too late: sort the log by time, or raise windows.grace_s")
+        if n_rows and not self._has_windows:
+            self._notes(
+                f"{n_rows} rows make no window: the time must be in seconds, and a window has at "
+                "least windows.min_rows rows"
+            )
 
     @property
     def exhausted(self) -> bool:
@@ -249,10 +268,6 @@ class WindowedLog:
     def close(self) -> None:
         """Close the file."""
         self._log.close()
-
-
-def _received(event: Event) -> Received:
-    return Received(message=event, at=event.occurred_at)
 
 
 # --- A log with an annotator in it, so that a recorded log can be replayed as if it were live.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -44,9 +45,14 @@ class Notes:
             tell(f"note: {line}")
 
 
-def open_log(path: Path, config: Config, notes: Notes) -> LogSource | WindowedLog:
-    """Open the log that a configuration describes: its rows, or the windows of them."""
-    windows = build_windows(config, label="truth")
+def open_log(
+    path: Path, config: Config, notes: Notes, *, source: str = "configuration"
+) -> LogSource | WindowedLog:
+    """Open the log that a configuration describes: its rows, or the windows of them.
+
+    Errors about the windows name `source`, the file of the configuration.
+    """
+    windows = build_windows(config, label="truth", source=source)
     rows = open_rows(path, config, notes)
     return rows if windows is None else WindowedLog(rows, windows, notes)
 
@@ -60,8 +66,8 @@ def open_rows(path: Path, config: Config, notes: Notes) -> LogSource:
         If it cannot be read, or there are windows and no column tells the time.
 
     """
-    columns = config.log
-    if config.windows is not None and columns.time is None:
+    columns, windows = config.log, config.windows
+    if windows is not None and columns.time is None:
         raise click.ClickException(
             "windows need the time of rows: name its column with --time COLUMN, or time in section "
             "[log] of the configuration file"
@@ -74,6 +80,7 @@ def open_rows(path: Path, config: Config, notes: Notes) -> LogSource:
             key=columns.key,
             ignore=columns.ignore,
             features=columns.features,
+            channels=() if windows is None else (*chain(*windows.vectors), *(windows.gps or ())),
             # Not every classifier of River takes texts, the Gaussian process does.
             texts=not config.learner.name.startswith("river."),
             numbers=config.target == "number",

@@ -206,8 +206,10 @@ def plan_for(
         else:
             raise TypeError(f"features must be names or functions, got {feature!r}")
     positions_of = None if gps is None else tuple(gps)
-    if positions_of is not None and len(positions_of) != 2:
-        raise ValueError(f"gps must name two channels, latitude and longitude, got {gps!r}")
+    if positions_of is not None and (len(positions_of) != 2 or len(set(positions_of)) != 2):
+        raise ValueError(
+            f"gps must name two channels, latitude and longitude, got {list(positions_of)!r}"
+        )
     components = tuple(tuple(vector) for vector in vectors)
     for vector in components:
         if len(vector) < 2 or len(set(vector)) < len(vector):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from numbers import Real
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -31,6 +31,7 @@ from streamgp.windows.open_rows import (
 _LEAST_S, _MOST_S = -5.9e10, 1e11
 _JUMP_S = 86_400.0
 _N_LENGTHS = 10
+_MOST_OVERLAP = 1000
 
 
 class Windows:
@@ -123,6 +124,10 @@ class Windows:
             check_positive(name, value)
             if round(value * MICROSECONDS) < 1:
                 raise ValueError(f"{name} must be at least a microsecond, got {value!r}")
+        if length_s > _MOST_OVERLAP * hop_s:
+            raise ValueError(
+                f"hop_s must be at least a thousandth of length_s = {length_s!r}, got {hop_s!r}"
+            )
         check_non_negative("grace_s", grace_s)
         self.length_s, self.hop_s, self.grace_s = length_s, hop_s, grace_s
         self.min_rows = check_whole("min_rows", min_rows, 1)
@@ -190,7 +195,7 @@ class Windows:
         self.n_rows += 1
         moment = _microseconds(at)
         if moment is None:
-            self.rejected[f"no time, got {at!r}"] += 1
+            self.rejected["a time that is no POSIX seconds"] += 1
             return []
         closed = self._row(key, moment, row, label, frozenset())
         self._keys[key].seen_at = seen_at
@@ -324,10 +329,13 @@ class Windows:
         label: Any,
         aside: frozenset[str],
     ) -> list[dict[str, Any]]:
-        if rows.closed_until is not None and self._grid.first_end(at) <= rows.closed_until:
+        closed_until = rows.closed_until
+        start, end = self._grid.bounds(self._grid.first_open(at))
+        is_inside = start <= at  # of a window; there are rows between windows if they hop further
+        if is_inside and closed_until is not None and end <= closed_until:
             self.rejected["too late"] += 1
         rows.newest = at if rows.newest is None else max(rows.newest, at)
-        if rows.closed_until is None or self._grid.last_end(at) > rows.closed_until:
+        if is_inside and (closed_until is None or self._grid.last_end(at) > closed_until):
             if len(rows.times) >= self.max_rows:
                 self.rejected[f"more than {self.max_rows} rows in open windows"] += 1
             else:
@@ -390,10 +398,6 @@ class _Grid:
         """Return the number of the first window that ends after `until`."""
         return (until - self.length) // self.hop + 1
 
-    def first_end(self, at: int) -> int:
-        """Return the end of the first window that a row belongs to, or would if it were longer."""
-        return self.bounds(min(self.first_open(at), at // self.hop))[1]
-
     def last_end(self, at: int) -> int:
         """Return the end of the last window that begins by `at`."""
         return self.bounds(at // self.hop)[1]
@@ -434,7 +438,9 @@ def _microseconds(value: Any) -> int | None:
     return round(value * MICROSECONDS) if _LEAST_S <= value <= _MOST_S else None
 
 
-def _zone(name: str) -> ZoneInfo:
+def _zone(name: str) -> tzinfo:
+    if name == "UTC":  # known where a system has no time zones
+        return UTC
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):

@@ -108,6 +108,24 @@ def test_a_restart_at_any_row_changes_nothing(rows, cut, grace):
     assert second.rejected == first.rejected
 
 
+def test_rows_between_windows_are_in_none_and_not_too_late():
+    windows = Windows(2.0, 10.0, **PLAIN)
+    closed = run(windows, [row(float(t)) for t in range(25)])
+    assert [(w["start"], w["n_rows"]) for w in closed] == [(0.0, 2), (10.0, 2), (20.0, 2)]
+    assert not windows.rejected
+    windows = Windows(2.0, 10.0, **PLAIN)
+    run(windows, [row(25.0), row(11.0), row(13.0)])
+    assert windows.rejected == {"too late": 1}
+
+
+def test_times_in_another_unit_are_one_reason_however_many():
+    windows = Windows(2.0)
+    for t in range(9):
+        windows.add("ann", 1.7e12 + t, {"v": 1.0})
+    assert windows.rejected == {"a time that is no POSIX seconds": 9}
+    assert windows.state()["keys"] == []
+
+
 def test_bounds_are_exact_where_floats_are_not():
     rows = [row(0.1 * n, v=float(n)) for n in range(1, 100)]
     closed = run(Windows(0.3, 0.1, **PLAIN), rows)
@@ -325,6 +343,11 @@ def test_an_excerpt_keeps_the_peaks():
         ({"length_s": 1.0, "features": "spectral"}, "unknown feature 'spectral'; take one of"),
         ({"length_s": 1.0, "vectors": [["ax"]]}, "vectors must each name two or more"),
         ({"length_s": 1.0, "gps": ["lat"]}, "gps must name two channels"),
+        (
+            {"length_s": 1.0, "gps": ["lat", "lat"]},
+            "gps must name two channels, .* got .'lat', 'lat'",
+        ),
+        ({"length_s": 4.0, "hop_s": 1e-3}, "hop_s must be at least a thousandth of length_s = 4.0"),
         ({"length_s": 1.0, "grace_s": -1.0}, "grace_s must be non-negative"),
         ({"length_s": 1.0, "min_rows": 0}, "min_rows must be a whole number of at least 1"),
         ({"length_s": 1.0, "zone": "Mars/Olympus"}, "unknown time zone 'Mars/Olympus'"),

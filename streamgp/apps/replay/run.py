@@ -215,7 +215,7 @@ def replay_log(
     with ExitStack() as stack:
         notes = Notes()
         # First of all: a log that cannot be read leaves no directory behind.
-        log = stack.enter_context(closing(EndingLog(open_log(path, config, notes))))
+        log = stack.enter_context(closing(EndingLog(open_log(path, config, notes, source=source))))
         directory = out
         if report is not None and out is None:
             # The page is made from a run's files, which are temporary.

@@ -146,12 +146,12 @@ def compare(path: Path, configs: Sequence[tuple[Path, Config]], *, picture: Path
     check_alike(configs)
     for file, config in configs:  # before the first of them takes its time
         build.build_model(config, source=str(file))
-        open_log(path, config, Notes()).close()
+        open_log(path, config, Notes(), source=str(file)).close()
     names = _names([file for file, _ in configs])
     runs: list[tuple[str, Played]] = []
     with progress() as show:
         for i, (name, (file, config)) in enumerate(zip(names, configs, strict=True)):
-            with closing(EndingLog(open_log(path, config, Notes()))) as log:
+            with closing(EndingLog(open_log(path, config, Notes(), source=str(file)))) as log:
 
                 def on_event(
                     _n: int, name: str = name, log: EndingLog = log, before: int = i

@@ -94,7 +94,7 @@ class Recording:
         return list(dict.fromkeys(event.truth for event in events if event.truth is not None))
 
 
-def read_recording(path: Path, config: Config) -> Recording:
+def read_recording(path: Path, config: Config, *, source: str) -> Recording:
     """Read the log that a configuration describes, and let its annotator label every event.
 
     How long the annotator takes does not matter here.
@@ -106,7 +106,7 @@ def read_recording(path: Path, config: Config) -> Recording:
 
     """
     recording, notes, annotator = Recording(), Notes(), build.build_annotator(config)
-    with closing(open_log(path, config, notes)) as log:
+    with closing(open_log(path, config, notes, source=source)) as log:
         try:
             while not log.exhausted:
                 for received in log.poll():

@@ -247,7 +247,7 @@ def search(
         If the log cannot be read or the file cannot be written, or no learner can learn this log.
 
     """
-    recording = read_recording(path, config)
+    recording = read_recording(path, config, source=source)
     bench = _Bench(recording, config, source)
     tried = candidates(
         config,

@@ -127,9 +127,15 @@ def test_windows_need_the_time_of_rows_and_known_features():
     Path("w.toml").write_text(TOML.format(more="").replace('time = "time"\n', ""))
     error = run("replay", "raw.csv", "--config", "w.toml", status=2).stderr
     assert "windows need the time of rows: name its column with --time COLUMN" in error
+    write(rows(), more='vectors = [["v", "u"]]')
+    error = run("replay", "raw.csv", "--config", "w.toml", status=2).stderr
+    assert "raw.csv has no column 'u' (windows); columns: v" in error
+    write(rows(), more='gps = ["v", "activity"]')
+    error = run("replay", "raw.csv", "--config", "w.toml", status=2).stderr
+    assert "raw.csv has no column 'activity' (windows); columns: v" in error
     write(rows(), more='vectors = [["v"]]')
     error = run("replay", "raw.csv", "--config", "w.toml", status=2).stderr
-    assert "windows: vectors must each name two or more different channels" in error
+    assert "w.toml: windows: vectors must each name two or more different channels" in error
     Path("w.toml").write_text(TOML.format(more="").replace("dominant_frequency", "loudness"))
     error = run("replay", "raw.csv", "--config", "w.toml", status=2).stderr
     assert "windows: unknown feature 'loudness'" in error
@@ -176,6 +182,16 @@ def test_repeated_and_backward_times_are_counted_and_named():
     predictions, told = replayed()
     assert len(predictions) == 10
     assert "note: not used of 402 rows: repeated: 1, too late: 1" in told
+    assert "sort the log by time, or raise windows.grace_s" in told
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(("unit", "more"), [(1000, ""), (1, "min_rows = 500")])
+def test_a_log_without_a_window_says_so(unit, more):
+    write(({**row, "time": unit * float(row["time"])} for row in rows()), more=more)
+    predictions, told = replayed()
+    assert predictions == []
+    assert "400 rows make no window: the time must be in seconds" in told
 
 
 @pytest.mark.usefixtures("folder")
