@@ -16,7 +16,7 @@ import pytest
 from benchmarks import _harness as harness
 from benchmarks import _logs
 from benchmarks.comparison import scaling, wifi
-from benchmarks.performance import keys, loop
+from benchmarks.performance import keys, loop, windows
 from benchmarks.performance.gp_speed import benchmark as gp_speed
 from benchmarks.performance.gp_speed import steps
 from benchmarks.performance.gp_speed.steps import InverseGPClassifier
@@ -211,6 +211,28 @@ def test_keys_come_back_from_the_store_unchanged(tmp_path):
     assert (row["keys"], row["ready"], row["labels per key"]) == (30, 4, 10)
     limits = {a["name"]: a["ok"] for a in result["acceptance"]}
     assert limits["keys that differ from one that was never away (at most)"]
+
+
+@pytest.mark.filterwarnings("ignore:The copy keyword is deprecated")  # tsflex, of pandas
+def test_windows_are_those_of_other_libraries(tmp_path, capsys):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    small = partial(windows.measure, n_rows=1000)
+    document(tmp_path, "windows", small, "--quick", "--data", str(tmp_path))
+    assert "watch (no sensor_logs/watch_raw_50hz.parquet in" in capsys.readouterr().out
+    (tmp_path / "sensor_logs").mkdir()
+    rng, n_rows = np.random.default_rng(1), 1500
+    log = {name: rng.normal(size=n_rows) for name in windows.CHANNELS}
+    log |= {"time": [1.5e9 + n / 50 for n in range(n_rows)], "subject": [1] * n_rows}
+    log["exercise"] = ["swing" if n // 500 % 2 else "lift" for n in range(n_rows)]
+    parquet.write_table(pa.table(log), tmp_path / "sensor_logs" / "watch_raw_50hz.parquet")
+    result, _ = document(tmp_path, "windows", small, "--quick", "--data", str(tmp_path))
+    check(result, "windows", quick=True)
+    limits = {a["name"]: a["ok"] for a in result["acceptance"]}
+    assert limits["bytes of a key in open windows (at most)"]
+    assert limits["difference from pandas rolling, five features (at most)"]
+    assert limits["difference from numpy and scipy, watch (at most)"]
+    learned = [row for row in result["rows"] if "macro F1" in row]
+    assert {row["windows"] for row in learned} == {13}
 
 
 def test_sets_that_are_not_there_are_skipped_and_named(tmp_path, capsys):
