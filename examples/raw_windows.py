@@ -1,14 +1,15 @@
 """Raw sensor rows as windows: 50 rows a second become one event every few seconds.
 
 A synthetic accelerometer stands still, walks and cycles. `Windows` cuts its rows, which come out of
-order by up to .2 s, into windows of 4 s with spectral features; `isgp()` predicts each window and
-asks for few labels.
+order by up to .2 s, into windows of 4 s with spectral features. A pipeline of River learns each one
+after it was predicted; then `isgp()` predicts the same windows and asks for few labels.
 
 Prints:
 
 12000 rows, 59 windows of 200 rows, 36 features
 walking has its step at 2.0 Hz, cycling its pedals at 1.0 Hz
-accuracy of the last 30 windows: 0.97, 21 labels asked
+naive Bayes: 0.88 right, all 59 labels learned
+isgp(): 0.83 right, 21 labels asked
 
 """
 
@@ -18,6 +19,8 @@ import math
 import random
 from collections.abc import Iterator
 from typing import Any
+
+from river import metrics, naive_bayes, preprocessing
 
 from streamgp import InteractiveLoop, isgp
 from streamgp.interactive import Answer, Event, LabelRequest, Prediction
@@ -54,14 +57,21 @@ def main() -> None:
     print(f"walking has its step at {steps['walking']:.1f} Hz, ", end="")
     print(f"cycling its pedals at {steps['cycling']:.1f} Hz")
 
+    model = preprocessing.StandardScaler() | naive_bayes.GaussianNB()
+    metric = metrics.Accuracy()
+    for window in closed:
+        metric.update(window["y"], model.predict_one(window["x"]))
+        model.learn_one(window["x"], window["y"])
+    print(f"naive Bayes: {metric.get():.2f} right, all {len(closed)} labels learned")
+
     loop = InteractiveLoop(isgp(seed=1))
-    right, n_asked = [], 0
+    metric, n_asked = metrics.Accuracy(), 0
     for window in closed:
         now = window["end"]
         event = Event(event_id=window["event_id"], x=window["x"], occurred_at=now)
         for message in loop.on_event(event, now):
             if isinstance(message, Prediction):
-                right.append(message.y == window["y"])
+                metric.update(window["y"], message.y)
             elif isinstance(message, LabelRequest):
                 n_asked += 1
                 answer = Answer(
@@ -72,7 +82,7 @@ def main() -> None:
                     answered_at=now,
                 )
                 loop.on_answer(answer, now)
-    print(f"accuracy of the last 30 windows: {sum(right[-30:]) / 30:.2f}, {n_asked} labels asked")
+    print(f"isgp(): {metric.get():.2f} right, {n_asked} labels asked")
 
 
 if __name__ == "__main__":

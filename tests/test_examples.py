@@ -11,7 +11,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 if not EXAMPLES.is_dir():
     pytest.skip("examples/ is not beside the tests", allow_module_level=True)
 
-DRAWINGS = ["draw_skeptical_learning.py", "draw_temporal_filter.py"]
+DRAWINGS = ["draw_skeptical_learning.py", "draw_temporal_filter.py", "draw_windows.py"]
 PRINTING = sorted(path.name for path in EXAMPLES.glob("*.py") if path.name not in DRAWINGS)
 
 

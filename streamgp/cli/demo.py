@@ -63,6 +63,13 @@ Mondrian and adaptive random forest, in the same SkepticalClassifier.
     help="Answer the questions of a learner yourself, in a browser: readings of the same log come "
     "in random order, the first four of each room with their label. Needs streamgp[page].",
 )
+@click.option(
+    "--raw",
+    is_flag=True,
+    help="Play raw rows instead: acceleration of a synthetic walk, 50 rows a second, which windows "
+    "of 5 seconds turn into events; shows what is predicted of them, and what is asked. With "
+    "--page you answer, and see the signal of each window.",
+)
 @bind_option
 @click.option(
     "--as",
@@ -78,6 +85,7 @@ def demo(
     no_picture: bool,
     write: Path | None,
     on_page: bool,
+    raw: bool,
     bind: str,
     annotator: str | None,
     no_browser: bool,
@@ -87,20 +95,29 @@ def demo(
     Replays a log that comes with the package: 2000 readings of 7 WiFi signal strengths in 4 rooms,
     in recorded order, so that rooms appear one after another. Labels come from a simulated
     annotator who is wrong 20 % of the time. Compared are the skeptical Gaussian process, the same
-    never and always challenging, and two forests of River. Takes a few seconds.
+    never and always challenging, and two forests of River. Takes a few seconds. With --raw it plays
+    raw sensor rows instead, cut into windows.
 
     \b
     Examples:
       streamgp demo
+      streamgp demo --raw
       streamgp demo --seed 7 --picture curves.svg
       streamgp demo --write rooms.csv
       streamgp demo --page
+      streamgp demo --raw --page
     """
     if on_page:
-        _check_alone("page", "bind", "annotator", "no_browser", why="--page plays a stream")
-        _show_page(bind, annotator, opens_browser=not no_browser)
+        _check_alone("raw", "bind", "annotator", "no_browser", why="--page plays a stream")
+        _show_page(bind, annotator, raw=raw, opens_browser=not no_browser)
         return
     _check_unused("bind", "annotator", "no_browser")
+    if raw:
+        _check_alone("raw", "seed", why="--raw plays a walk")
+        from streamgp.apps.replay.raw_demo import raw_demo
+
+        click.echo(raw_demo(seed))
+        return
     if write is not None:
         _check_alone("write", why="--write only writes the log")
         from streamgp.apps.replay.demo import write_room_log
@@ -125,7 +142,7 @@ def demo(
         click.get_current_context().exit(130)
 
 
-def _show_page(bind: str, annotator: str | None, *, opens_browser: bool) -> None:
+def _show_page(bind: str, annotator: str | None, *, raw: bool, opens_browser: bool) -> None:
     """Play the stream until the page is closed by a signal."""
     check_installed()
     from streamgp.apps.page.program import serve_alone
@@ -135,7 +152,7 @@ def _show_page(bind: str, annotator: str | None, *, opens_browser: bool) -> None
     address = address_of(bind)
     start_log("text")
     logging.getLogger("streamgp.worker").setLevel(logging.ERROR)
-    stream = DemoStream()
+    stream = DemoStream(raw=raw)
 
     def show(url: str) -> None:
         stream.start()

@@ -11,7 +11,9 @@ import random
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count, islice
 
 from connectors.annotation.feed import DeskFeed
 from connectors.annotation.inbox import AnnotationInbox
@@ -43,6 +45,8 @@ SEED = 39
 _GROUP = "demo"
 _POINT_EVERY = 10
 _PATIENCE_S = 0.05
+_HOURS_S = 14_400.0
+"""How long ago a walk begins: its rows are sent faster than they were."""
 
 
 def shuffled(seed: int = SEED) -> Iterator[tuple[Features, str, bool]]:
@@ -69,11 +73,70 @@ def shuffled(seed: int = SEED) -> Iterator[tuple[Features, str, bool]]:
     yield from ((x, room, False) for x, room in untold)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """Events that lead to one prediction: a reading, or the raw rows of a window.
+
+    Parameters
+    ----------
+    event_id
+        What is predicted.
+    events
+        What is sent for it, in order.
+    truth
+        Its true label.
+    told
+        Whether it is volunteered.
+
+    """
+
+    event_id: str
+    events: Sequence[Event]
+    truth: str
+    told: bool
+
+
+def readings(seed: int) -> Iterator[Step]:
+    """Yield the readings of `shuffled`, each as it happens."""
+    for n, (x, room, told) in enumerate(shuffled(seed), 1):
+        y = room if told else None
+        event = Event(event_id=str(n), x=x, occurred_at=time.time(), truth=room, y=y)
+        yield Step(event_id=str(n), events=[event], truth=room, told=told)
+
+
+def rows_of_a_walk(seed: int) -> Iterator[Step]:
+    """Yield the raw rows of a walk; the first windows of each activity bring their label.
+
+    The row that begins the next window closes one, and is sent with it.
+    """
+    from streamgp.apps.replay.raw_demo import RATE_HZ, WINDOW_S, walk
+
+    start = WINDOW_S * (time.time() // WINDOW_S) - _HOURS_S
+    n_rows, taught = round(RATE_HZ * WINDOW_S), Counter[str]()
+    rows = walk(seed, start)
+    first = next(rows)
+    for n in count():
+        window = [first, *islice(rows, n_rows - 1)]
+        first = next(rows)
+        labels = Counter(activity for _, _, activity in window)
+        [(activity, n_labels)] = labels.most_common(1)
+        told = n_labels == n_rows and taught[activity] < N_TAUGHT
+        taught[activity] += told
+        y = activity if told else None
+        events = [Event(event_id=f"{at:.2f}", x=x, occurred_at=at, y=y) for at, x, _ in window]
+        # Its label would be that of the window in which it is; this one only ends at it.
+        end = Event(event_id=f"{first[0]:.2f}", x=first[1], occurred_at=first[0])
+        event_id = f"{start + n * WINDOW_S:.0f}"
+        yield Step(event_id=event_id, events=[*events[n > 0 :], end], truth=activity, told=told)
+
+
 class DemoStream:
     """A worker and a producer on topics in memory.
 
     Parameters
     ----------
+    raw
+        Whether raw rows of a walk are sent, and not readings of WiFi.
     pace_s, gap_s
         Seconds between two readings, and between two questions while one waits.
     seed
@@ -91,7 +154,18 @@ class DemoStream:
     # _truth    the room of each reading, by event id
     # _right    of the last predictions, which were right
     # _curve    number of readings and accuracy over the last of them
-    def __init__(self, *, pace_s: float = PACE_S, gap_s: float = GAP_S, seed: int = SEED) -> None:
+    # _raw      whether raw rows are sent
+    # _n        number of predictions
+    def __init__(
+        self,
+        *,
+        raw: bool = False,
+        pace_s: float = PACE_S,
+        gap_s: float = GAP_S,
+        seed: int = SEED,
+    ) -> None:
+        self._raw = raw
+        self._n = 0
         self.topics = MemoryTopics()
         self.trouble: str | None = None
         self._pace_s = pace_s
@@ -134,9 +208,14 @@ class DemoStream:
 
     def _work(self) -> None:
         model = SkepticalClassifier(GPClassifier(max_points=500), warm_up=WARM_UP, seed=self._seed)
+        windows = None
+        if self._raw:
+            from streamgp.apps.replay.raw_demo import walk_windows
+
+            windows = walk_windows("y", keep_changes=True)
         Worker(
             self.topics,
-            LoopSettings(model=model, keyed=False),
+            LoopSettings(model=model, keyed=False, windows=windows),
             WorkerSettings(group=_GROUP, instance="demo"),
         ).run(self._stopping.is_set)
 
@@ -146,12 +225,10 @@ class DemoStream:
         questions = DeskFeed(self.topics, inbox, keyed=False)
         predictions = self.topics.reader(["predictions"])
         writer = self.topics.writer("demo")
-        for n, (x, room, told) in enumerate(shuffled(self._seed), 1):
-            self._truth[str(n)] = room
-            event = Event(
-                event_id=str(n), x=x, occurred_at=time.time(), truth=room, y=room if told else None
-            )
-            writer.send(outbound.message(event, 0))
+        for step in (rows_of_a_walk if self._raw else readings)(self._seed):
+            self._truth[step.event_id] = step.truth
+            for event in step.events:
+                writer.send(outbound.message(event, 0))
             writer.flush()
             while not (found := predictions.poll(_PATIENCE_S)):
                 if self._stopping.is_set():
@@ -159,7 +236,7 @@ class DemoStream:
             asked = [self._judge(decode(record.value)) for record in found if record.value]
             asked_at = time.monotonic()
             if not any(asked):
-                self._stopping.wait(0.0 if told else self._pace_s)
+                self._stopping.wait(0.0 if step.told else self._pace_s)
             while not self._stopping.is_set():
                 questions.read_on(_PATIENCE_S)
                 n_open = inbox.n_open(time.time())
@@ -173,7 +250,8 @@ class DemoStream:
         """Record a prediction; return whether it is asked about."""
         assert isinstance(prediction, Prediction)  # nothing else stands in that topic
         self._right.append(prediction.y == self._truth[prediction.event_id])
-        n = int(prediction.event_id)
+        self._n += 1
+        n = self._n
         if n % _POINT_EVERY == 0:
             # A new list: the page reads it meanwhile.
             self._curve = [*self._curve, (n, sum(self._right) / len(self._right))]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,10 @@ from click.testing import CliRunner, Result
 from rich.cells import cell_len
 
 from streamgp.apps.replay import demo as rooms
+from streamgp.apps.replay import raw_demo as walks
 from streamgp.apps.replay.demo import LEARNERS, room_events, run_learners
 from streamgp.apps.replay.engine import EventSource
+from streamgp.apps.replay.raw_demo import raw_demo
 from streamgp.cli.main import cli
 from streamgp.datasets import WiFiRooms
 
@@ -171,6 +175,33 @@ def test_picture_that_nobody_asked_for_may_fail(tmp_path: Path) -> None:
     result = demo()
     assert result.exit_code == 0
     assert result.stderr == "No picture: cannot draw streamgp-demo.png: Is a directory\n"
+
+
+def test_raw_rows_are_played_as_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walks, "raw_demo", partial(raw_demo, n_windows=70))
+    result = demo("--raw", "--seed", "3")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.startswith("17501 rows of acceleration, 50 a second, make 70 windows")
+    lines = result.stdout.splitlines()
+    assert max(map(cell_len, lines)) <= 80
+    rows = [(line[:10].strip(), line[10:]) for line in lines if "truth" in line or "pred" in line]
+    assert [(name, len(letters)) for name, letters in rows] == [
+        ("truth", 60),
+        ("predicted", 60),
+        ("truth", 10),
+        ("predicted", 10),
+    ]
+    truth, predicted = ("".join(letters for _, letters in rows[i::2]) for i in (0, 1))
+    assert sum(map(str.__eq__, truth, predicted)) > 0.6 * 70
+    n_asked = sum(line.count("?") for line in lines if line.startswith("asked"))
+    assert re.search(rf"^skeptical GP +[\d.]+ +[\d.]+ +{n_asked} ", result.stdout, re.M)
+
+
+@pytest.mark.parametrize("option", ["--picture=x.png", "--no-picture", "--write=x.csv"])
+def test_what_the_raw_demo_has_not_is_refused(option: str) -> None:
+    result = demo("--raw", option)
+    assert result.exit_code == 2
+    assert f"--raw plays a walk; leave out {option.partition('=')[0]}" in result.stderr
 
 
 @pytest.mark.parametrize("seed", ["-1", "x", "1.5", "99999999999"])

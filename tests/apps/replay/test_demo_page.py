@@ -8,6 +8,7 @@ from connectors.annotation.feed import DeskFeed
 from connectors.annotation.inbox import AnnotationInbox
 from connectors.wire.outbound import Outbound
 from streamgp.apps.replay.demo_stream import MOST_OPEN, DemoStream, shuffled
+from streamgp.apps.replay.raw_demo import ACTIVITIES
 from streamgp.interactive.messages import Challenge
 from tests.helpers.deskwork import until
 
@@ -46,3 +47,20 @@ def test_a_wrong_answer_is_challenged_within_twenty_questions() -> None:
     assert stream.accuracy()[-1][1] > 0.5
     assert stream.truth("2000") is None
     stream.close()
+
+
+def test_raw_rows_of_a_walk_are_asked_about_with_their_signal() -> None:
+    stream = DemoStream(raw=True, pace_s=0.0, gap_s=0.0)
+    stream.start()
+    inbox = AnnotationInbox("ann")
+    feed = DeskFeed(stream.topics, inbox, keyed=False)
+    until(lambda: feed.read_on(0.05) is not None and inbox.n_open(0.0) > 0)
+    question = inbox.next(0.0)
+    assert question is not None
+    request = question.request
+    assert stream.truth(request.event_id) in ACTIVITIES
+    assert request.excerpt is not None
+    assert {len(values) for values in request.excerpt.values()} == {200}
+    feed.close()
+    stream.close()
+    assert stream.trouble is None
