@@ -72,8 +72,8 @@ def logged():
     """Return the events that a worker may log."""
     said = "\n".join(SOURCES)
     calls = re.findall(r"\bsay\(\s*(?:logging\.\w+|level),\s*\"([a-z-]+)\"", said)
-    journal = re.findall(r"_journal\.(?:info|warning)\(\s*\"([a-z-]+)\"", said)
-    return {*calls, *journal, "library-warning"}
+    log = re.findall(r"_log\.(?:info|warning)\(\s*\"([a-z-]+)\"", said)
+    return {*calls, *log, "library-warning"}
 
 
 def test_every_event_of_the_log_is_explained():
