@@ -16,51 +16,51 @@ from streamgp.interactive.conversation_record import Record, event_id_of
 from streamgp.interactive.deadlines import DeadlineQueue
 from streamgp.interactive.messages import Answer, Event, Fault
 
-# --- On which page each conversation was published, and which pages have changed since.
+# --- In which segment each conversation was published, and which segments have changed since.
 #
 # What a loop must not forget is published piece by piece, so that a change costs what has changed
-# and not all there is. Conversations that are published together share a page; a page is published
-# whole, whenever one of its conversations changes or is forgotten. Which pieces there are beside
-# the pages, and what is not on a page yet, `state/serialize.py` describes.
+# and not all there is. Conversations that are published together share a segment, published whole
+# whenever one of its conversations changes or is forgotten. Which pieces there are beside the
+# segments, and what is in no segment yet, `state/serialize.py` describes.
 
 
 PlainRecord: TypeAlias = list[Any]
 """A conversation as plain JSON values."""
 
-# A page is begun with so many bytes of JSON at most, so that an answer does not publish much beside
-# its own conversation again; a longer conversation has a page to itself.
-PAGE_BYTES = 1 << 15
-# A page whose conversations have grown beyond this is divided. Well above, so that pages are not
-# divided again and again.
+# A segment is begun with so many bytes of JSON at most, so that an answer does not publish much
+# beside its own conversation again; a longer conversation has a segment to itself.
+SEGMENT_BYTES = 1 << 15
+# A segment whose conversations have grown beyond this is divided. Well above, so that segments are
+# not divided again and again.
 MOST_BYTES = 1 << 17
 
 _encode = msgspec.json.Encoder().encode
 
 
 class StateSegments:
-    """The pages of one loop.
+    """The segments of one loop.
 
     Attributes
     ----------
     n
-        Pages so far; each has its number.
+        Segments so far; each has its number.
 
     Examples
     --------
     >>> from streamgp.interactive.messages import Event
-    >>> pages, plain = StateSegments(), lambda record: [record.event.event_id, record.state]
+    >>> segments, plain = StateSegments(), lambda record: [record.event.event_id, record.state]
     >>> one, two = (Record(Event(event_id=name, x={}, occurred_at=0.0)) for name in "ab")
-    >>> pages.publish([one, two], [plain(one), plain(two)], plain)
+    >>> segments.publish([one, two], [plain(one), plain(two)], plain)
     {1: [['a', 'seen'], ['b', 'seen']]}
-    >>> pages.settle()
-    >>> pages.remove(one)
-    >>> pages.publish([], [], plain)
+    >>> segments.settle()
+    >>> segments.remove(one)
+    >>> segments.publish([], [], plain)
     {1: [['b', 'seen']]}
 
     """
 
-    # _on       the conversations on each page, in the order of their numbers
-    # _changed  pages that are not as they were published
+    # _on       the conversations in each segment, in the order of their numbers
+    # _changed  segments that are not as they were published
     __slots__ = ("_changed", "_on", "n")
 
     def __init__(self) -> None:
@@ -69,31 +69,31 @@ class StateSegments:
         self._changed: set[int] = set()
 
     def __iter__(self) -> Iterator[tuple[int, list[Record]]]:
-        """Yield the number of every page, and what is on it."""
+        """Yield the number of every segment, and what is on it."""
         return iter(self._on.items())
 
     def note(self, record: Record) -> None:
-        """Mark the page of a conversation as changed."""
+        """Mark the segment of a conversation as changed."""
         if record.segment is not None:
             self._changed.add(record.segment)
 
     def remove(self, record: Record) -> None:
-        """Take a forgotten conversation off its page."""
+        """Take a forgotten conversation out of its segment."""
         if record.segment is not None:
             self._on[record.segment].remove(record)
             self._changed.add(record.segment)
 
     def put(self, record: Record, number: int) -> None:
-        """Put a conversation on the page that it was on before a restart.
+        """Put a conversation in the segment that it was in before a restart.
 
         Raises
         ------
         ValueError
-            If there was no such page yet: set `n` first.
+            If there was no such segment yet: set `n` first.
 
         """
         if not 1 <= number <= self.n:
-            raise ValueError(f"page {number!r} was never published, expected 1 to {self.n}")
+            raise ValueError(f"segment {number!r} was never published, expected 1 to {self.n}")
         record.segment = number
         self._on.setdefault(number, []).append(record)
 
@@ -103,14 +103,14 @@ class StateSegments:
         plains: Sequence[PlainRecord],
         plain: Callable[[Record], PlainRecord],
     ) -> dict[int, list[PlainRecord] | None]:
-        """Give pages to conversations that have none, and return what has changed.
+        """Give segments to conversations that have none, and return what has changed.
 
         Until `settle` is called, it counts as changed.
 
         Parameters
         ----------
         fresh
-            Conversations that are on no page yet, in the order of their numbers.
+            Conversations that are in no segment yet, in the order of their numbers.
         plains
             The same as plain values.
         plain
@@ -118,7 +118,7 @@ class StateSegments:
 
         Returns
         -------
-        The conversations on every page that has changed, None for one that has become empty.
+        The conversations in every segment that has changed, None for one that has become empty.
 
         """
         found: dict[int, list[PlainRecord] | None] = {}
@@ -155,7 +155,7 @@ class StateSegments:
 def _grouped(
     records: Sequence[Record], plains: Sequence[PlainRecord]
 ) -> list[tuple[list[Record], list[PlainRecord]]]:
-    """Divide conversations into pages of `PAGE_BYTES`, or of a single one that is longer."""
+    """Divide conversations into segments of `SEGMENT_BYTES`, or of a single one that is longer."""
     if len(records) == 1:
         return [([records[0]], [plains[0]])]
     groups: list[tuple[list[Record], list[PlainRecord]]] = []
@@ -164,7 +164,7 @@ def _grouped(
         n_bytes = len(_encode(plain)) + 1
         if n_bytes > room:
             groups.append(([], []))
-            room = PAGE_BYTES
+            room = SEGMENT_BYTES
         room -= n_bytes
         groups[-1][0].append(record)
         groups[-1][1].append(plain)
@@ -193,7 +193,7 @@ class EventStore:
     ----------
     horizons
         The end of each record, by event id; empty if events are remembered for ever.
-    pages
+    segments
         Where the records were published.
     n_added
         Number of events ever remembered; each has its number, `serial`.
@@ -284,7 +284,7 @@ class EventStore:
         del self._records[event_id]
 
     def unpublished(self) -> list[Record]:
-        """Return the conversations that are on no page yet, in the order of their numbers."""
+        """Return the conversations that are in no segment yet, in the order of their numbers."""
         found: list[Record] = []
         for record in reversed(self._records.values()):
             if record.segment is not None:

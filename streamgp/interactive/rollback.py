@@ -40,7 +40,7 @@ their sender does not decide how much a worker computes."""
 # costs nothing while nothing fails.
 _STAGES: dict[str, Stage] = {
     "observe_one": "predict",
-    "guess": "predict",
+    "predicted_target": "predict",
     "query_one": "ask",
     "note_query": "ask",
     "ask_back": "ask",

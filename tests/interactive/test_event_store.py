@@ -125,12 +125,12 @@ def test_a_page_of_one_conversation_is_never_divided():
 
 
 def test_pages_may_grow_before_they_are_divided():
-    assert 2 * event_store.PAGE_BYTES < event_store.MOST_BYTES <= 1 << 19
+    assert 2 * event_store.SEGMENT_BYTES < event_store.MOST_BYTES <= 1 << 19
 
 
 @pytest.mark.parametrize("number", [0, 4, -1])
 def test_a_page_that_never_was_is_refused(number):
     book = StateSegments()
     book.n = 3
-    with pytest.raises(ValueError, match=rf"page {number} was never published, expected 1 to 3"):
+    with pytest.raises(ValueError, match=rf"segment {number} was never published, expected 1 to 3"):
         book.put(record("a"), number)

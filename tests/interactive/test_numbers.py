@@ -198,8 +198,8 @@ def test_another_learner_is_taught_what_the_log_holds_and_trusts_as_before():
     other = model()
     found = list(teach(other, lines))
     assert [taught.refusal for taught in found] == [None] * len(lines)
-    assert found[0].guess is None
-    assert isinstance(found[-1].guess, float)
+    assert found[0].predicted is None
+    assert isinstance(found[-1].predicted, float)
     challenged = [line for line in lines if line.origin == "revised"]
     assert challenged
     assert other.error_rate("simulated") == pytest.approx(

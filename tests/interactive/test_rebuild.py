@@ -53,7 +53,7 @@ def model(challenge=None, **options):
 def test_each_is_predicted_before_it_is_learned():
     learner = ScriptedLearner()
     log = [line("e1", "den", 1), line("e2", "hall", 2), line("e3", "hall", 3)]
-    assert [taught.guess for taught in teach(learner, log)] == [None, "den", "den"]
+    assert [taught.predicted for taught in teach(learner, log)] == [None, "den", "den"]
     assert learner.told == [("e1", "den"), ("e2", "hall"), ("e3", "hall")]
     assert learner.n_observed == 3
 
@@ -89,7 +89,7 @@ def test_event_that_cannot_be_predicted_is_refused():
         origin="asked", learned_at=0.0,
     )  # fmt: skip
     [taught] = teach(ScriptedLearner(), [bad])
-    assert (taught.guess, taught.refusal) == (None, "no such feature")
+    assert (taught.predicted, taught.refusal) == (None, "no such feature")
 
 
 def test_annotators_keep_the_reputation_that_challenges_gave_them():

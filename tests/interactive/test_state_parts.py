@@ -271,7 +271,9 @@ def test_a_long_page_is_divided_into_several():
         loop.on_event(Event(event_id=str(n), x={"f" * 20_000: 1.0}, occurred_at=0.0), 0.0)
     parts = loop.changes()
     assert [len(parts[f"events/{n}"]) for n in (1, 2, 3, 4)] == [1, 1, 1, 1]
-    assert all(len(msgspec.json.encode(part)) < event_store.PAGE_BYTES for part in parts.values())
+    assert all(
+        len(msgspec.json.encode(part)) < event_store.SEGMENT_BYTES for part in parts.values()
+    )
 
 
 def test_a_page_divided_by_long_answers_keeps_the_order_of_the_events():
@@ -612,11 +614,11 @@ def altered(parts, **head):
         (lambda p: {**p, "tail": [[]]}, "part 'tail' is unknown, expected 'head' or 'events/<numb"),
         (lambda p: {"head": p["head"]}, "there are 0 conversations, expected 3"),
         (
-            lambda p: {**altered(p, remembered=6, segments=2), "events/2": p["events/1"]},
+            lambda p: {**altered(p, remembered=6, pages=2), "events/2": p["events/1"]},
             "event '0' is there twice, or was never counted",
         ),
         (lambda p: altered(p, events=1), "event '1' is there twice, or was never counted"),
-        (lambda p: altered(p, segments=0), "page 1 was never published, expected 1 to 0"),
+        (lambda p: altered(p, pages=0), "segment 1 was never published, expected 1 to 0"),
         (lambda p: altered(p, model={}), "'seed'"),
         (lambda p: altered(p, sequence=None), "not supported between"),
         (lambda p: {**p, "events/1": [[1, 2, 3]]}, "Expected `array` of at least length 13, got 3"),

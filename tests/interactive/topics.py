@@ -46,13 +46,13 @@ class PublishedState:
 
 
 @contextmanager
-def pages_of(n_bytes: int = event_store.PAGE_BYTES, *, recent: int = 0) -> Iterator[None]:
+def pages_of(n_bytes: int = event_store.SEGMENT_BYTES, *, recent: int = 0) -> Iterator[None]:
     """Make pages so small that a short story fills several, and an answer may divide one.
 
     Of the latest conversations, at most `recent` bytes are published with the head.
     """
-    before = event_store.PAGE_BYTES, event_store.MOST_BYTES, serialize.RECENT_BYTES
-    event_store.PAGE_BYTES, event_store.MOST_BYTES, serialize.RECENT_BYTES = (
+    before = event_store.SEGMENT_BYTES, event_store.MOST_BYTES, serialize.RECENT_BYTES
+    event_store.SEGMENT_BYTES, event_store.MOST_BYTES, serialize.RECENT_BYTES = (
         n_bytes,
         n_bytes + 30,
         recent,
@@ -60,4 +60,4 @@ def pages_of(n_bytes: int = event_store.PAGE_BYTES, *, recent: int = 0) -> Itera
     try:
         yield
     finally:
-        event_store.PAGE_BYTES, event_store.MOST_BYTES, serialize.RECENT_BYTES = before
+        event_store.SEGMENT_BYTES, event_store.MOST_BYTES, serialize.RECENT_BYTES = before

@@ -58,7 +58,7 @@ def resume(
     head
         What `head_of` returned.
     records
-        Every conversation with the number of its page and of its alarm, in any order.
+        Every conversation with the number of its segment and of its alarm, in any order.
     examples
         What the model holds.
     model, memory, moderator
@@ -433,13 +433,13 @@ def examples_of(body: State, blob: bytes) -> list[Example]:
 
 # --- State of a loop in parts, each published when it changes.
 #
-# The head, with the latest conversations, is one part, every page of earlier ones another (see
+# The head, with the latest conversations, is one part, every segment of earlier ones another (see
 # `event_store.py`). Together with the consensus log, which holds the labelled examples, the parts
 # that were published last make the loop again. Who publishes them, and where, is decided elsewhere.
 
 
 HEAD = "head"
-_PAGE = "events/"
+_SEGMENT = "events/"
 # So many bytes of JSON of the latest conversations are published with every head, so that most
 # events cost one part and not two; about as many as the head has besides.
 RECENT_BYTES = 1 << 10
@@ -474,7 +474,7 @@ class StateChangelog:
         return self._fingerprint
 
     def changed(self) -> dict[str, Any]:
-        """Return the head and the pages that have changed, and count them as published."""
+        """Return the head and the segments that have changed, and count them as published."""
         segments = self._memory.segments
         fresh = self._memory.unpublished()
         recent = [self._plain(record) for record in fresh]
@@ -482,7 +482,7 @@ class StateChangelog:
             changed, recent = segments.publish(fresh, recent, self._plain), []
         else:
             changed = segments.publish([], [], self._plain)
-        # The head comes last: a reader that starts anywhere and finds a page finds the head.
+        # The head comes last: a reader that starts anywhere and finds a segment finds the head.
         parts = {**_by_name(changed), HEAD: self._head(recent)}
         segments.settle()
         return parts
@@ -493,7 +493,7 @@ class StateChangelog:
         return {**self.segments(), HEAD: self._head(recent)}
 
     def segments(self) -> dict[str, Any]:
-        """Return the pages as they are now, without what is on none yet."""
+        """Return the segments as they are now, without what is on none yet."""
         return _by_name(
             {n: [self._plain(record) for record in on] for n, on in self._memory.segments if on}
         )
@@ -587,16 +587,16 @@ def _agree(held: dict[str, Example], record: Record) -> None:
 
 
 def _by_name(segments: Mapping[int, Any]) -> dict[str, Any]:
-    return {f"{_PAGE}{number}": segment for number, segment in segments.items()}
+    return {f"{_SEGMENT}{number}": segment for number, segment in segments.items()}
 
 
 def _number(name: str) -> int:
-    """Return the number of a page, of which `name` is the name."""
-    number = name.removeprefix(_PAGE)
-    if not (number.isdecimal() and name == f"{_PAGE}{int(number)}"):
-        raise ValueError(f"part {name!r} is unknown, expected {HEAD!r} or '{_PAGE}<number>'")
+    """Return the number of a segment, of which `name` is the name."""
+    number = name.removeprefix(_SEGMENT)
+    if not (number.isdecimal() and name == f"{_SEGMENT}{int(number)}"):
+        raise ValueError(f"part {name!r} is unknown, expected {HEAD!r} or '{_SEGMENT}<number>'")
     return int(number)
 
 
 def _nowhere(event_id: str) -> None:
-    """Find no example: a page has all features."""
+    """Find no example: a segment has all features."""

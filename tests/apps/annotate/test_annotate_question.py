@@ -18,6 +18,7 @@ from streamgp.apps.annotate.choices import Choices
 from streamgp.apps.annotate.feature_table import cut
 from streamgp.apps.annotate.question_view import View
 from streamgp.base import Neighbour
+from streamgp.common.fingerprint import recorded_name
 from streamgp.interactive import Challenge, LabelledExample, LabelRequest
 from streamgp.query.registry import reasons, rules
 from tests.helpers.deskwork import challenge, label_request
@@ -153,7 +154,7 @@ def test_challenge_of_an_old_label_says_so() -> None:
 
 def test_every_rule_that_asks_has_words() -> None:
     named = {
-        rule.cls.__name__
+        recorded_name(rule.cls)
         for kind in ("query", "challenge", "review", "reservoir")
         for rule in rules(kind).values()
     }

@@ -373,15 +373,15 @@ def test_numbers_beside_the_truth_in_any_order() -> None:
     for _ in range(20):
         joined = Joined(target="number")
         told = [("truth", name) for name in truths]  # in their order: the tolerance follows it
-        for what in ("guess", "given", "label"):
+        for what in ("predicted", "given", "label"):
             for name in truths:
                 told.insert(rng.randrange(len(told) + 1), (what, name))
         for what, name in told:
             event, truth = (None, name), truths[name]
             if what == "truth":
                 joined.note_truth(event, truth)
-            elif what == "guess":
-                joined.note_guess(event, truth + 1.0)
+            elif what == "predicted":
+                joined.note_prediction(event, truth + 1.0)
             elif what == "given":
                 joined.note_contested(event, truth + 50.0)
             else:
