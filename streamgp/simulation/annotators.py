@@ -88,8 +88,8 @@ class SimulatedAnnotator:
     ----------
     error_rate
         Probability of a wrong label, uniform over the other classes; the truth if there is none.
-        Asked again after a challenge, the annotator gives the truth if the contested label was
-        right, otherwise errs once more with this probability.
+        Asked again after a challenge, the annotator repeats the contested label if it was right,
+        and otherwise errs once more; see `second_error_rate` and `suggestible`.
     delay
         Seconds of the stream's time between question and answer, at most 1e12.
     decline_rate
@@ -102,6 +102,11 @@ class SimulatedAnnotator:
         Seed of all draws; None for one that is drawn once.
     name
         How the annotator signs.
+    suggestible
+        Probability of giving in to what a challenge suggests, right or wrong: only so does a right
+        label become wrong.
+    second_error_rate
+        Probability of a wrong label where a wrong one was challenged; None for `error_rate`.
 
     Examples
     --------
@@ -137,9 +142,21 @@ class SimulatedAnnotator:
         seed: int | None = None,
         *,
         name: str = "simulated",
+        suggestible: float = 0.0,
+        second_error_rate: float | None = None,
     ) -> None:
-        for argument, rate in (("error_rate", error_rate), ("decline_rate", decline_rate)):
+        for argument, rate in (
+            ("error_rate", error_rate),
+            ("decline_rate", decline_rate),
+            ("suggestible", suggestible),
+            ("second_error_rate", error_rate if second_error_rate is None else second_error_rate),
+        ):
             check_rate(argument, rate)
+        if stubborn and suggestible:
+            raise ValueError(
+                f"suggestible must be 0 for a stubborn annotator, got {suggestible!r}; leave one "
+                "of the two out"
+            )
         check_up_to("delay", delay, LONGEST_DELAY_S, unit=" seconds")
         if classes is not None and (isinstance(classes, str) or not classes):
             raise ValueError(f"classes must be a sequence of at least one label, got {classes!r}")
@@ -151,6 +168,8 @@ class SimulatedAnnotator:
         self.classes = classes
         self.seed = seed
         self.name = name
+        self.suggestible = suggestible
+        self.second_error_rate = second_error_rate
         self._known = dict.fromkeys(as_label(y) for y in classes or ())
         self._seed = secrets.randbits(64) if seed is None else seed
 
@@ -199,9 +218,14 @@ class SimulatedAnnotator:
         if isinstance(request, Challenge):
             if self.stubborn:
                 return request.given
+            if self._happens(self.suggestible, request, "suggestible"):
+                return request.suggested
             if request.given == truth:
                 return truth
-        if not self._happens(self._current_error_rate, request, "error"):
+        rate = self._current_error_rate
+        if isinstance(request, Challenge) and self.second_error_rate is not None:
+            rate = self.second_error_rate
+        if not self._happens(rate, request, "error"):
             return truth
         others = [label for label in self._known if label != truth]
         which = int(draw(self._seed, request, "which") * len(others))

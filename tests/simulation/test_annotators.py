@@ -94,6 +94,47 @@ def test_stubborn_annotator_repeats_the_contested_label():
     assert labels(annotator, [contest(y) for y in ("b", "a", "q")]) == ["b", "a", "q"]
 
 
+def test_suggestible_annotator_gives_in_at_its_rate_right_or_wrong():
+    annotator = SimulatedAnnotator(suggestible=0.3, classes=["a", "b", "c"], seed=1)
+    contested = [
+        challenge(str(n), 100.0, request_id=f"{n}/challenge/1", given=given, suggested="c")
+        for n, given in enumerate("ab" * 1000)
+    ]
+    given_in = [y == "c" for y in labels(annotator, contested)]
+    for which in (given_in[::2], given_in[1::2]):
+        assert sum(which) / 1000 == pytest.approx(0.3, abs=0.045)  # three standard errors
+    assert labels(annotator, contested[::-1])[::-1] == labels(annotator, contested)
+
+
+def test_second_answers_have_an_error_rate_of_their_own():
+    annotator = SimulatedAnnotator(
+        error_rate=1.0, second_error_rate=0.0, classes=["a", "b"], seed=1
+    )
+    assert labels(annotator, [ask(), contest("b"), contest("a")]) == ["b", "a", "a"]
+
+
+def test_who_does_not_give_in_draws_as_before():
+    plain, told = (
+        SimulatedAnnotator(error_rate=0.5, classes=["a", "b", "c"], seed=7, **options)
+        for options in ({}, {"suggestible": 0.0, "second_error_rate": 0.5})
+    )
+    contested = [contest("b", str(n)) for n in range(100)]
+    assert labels(plain, contested) == labels(told, contested)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"suggestible": 1.5}, "suggestible must be between 0 and 1, got 1.5"),
+        ({"second_error_rate": -1}, "second_error_rate must be between 0 and 1, got -1"),
+        ({"suggestible": 0.1, "stubborn": True}, "suggestible must be 0 for a stubborn annotator"),
+    ],
+)
+def test_refuses_rates_that_are_none(options, message):
+    with pytest.raises(ValueError, match=message):
+        SimulatedAnnotator(**options)
+
+
 def test_challenge_is_declined_like_any_question():
     annotator = SimulatedAnnotator(stubborn=True, decline_rate=1.0)
     assert annotator.answer(contest("b"), "a", 0.0).declined
