@@ -146,7 +146,8 @@ class Consensus:
             # Learned again after it was taken back: every line about an event has a number of its
             # own, under which a compacted log keeps it.
             record.revision += 1
-        return self._line(record, final, now, probability_wrong=w)
+        first = given if challenged else None
+        return self._line(record, final, now, probability_wrong=w, first=first)
 
     def revise(self, record: Record, final: GivenLabel, now: float) -> LabelledExample | Rejected:
         """Replace the label of a learned event; if the model refuses, nothing changes."""
@@ -246,7 +247,9 @@ class Consensus:
         now: float,
         *,
         probability_wrong: float | None = None,
+        first: GivenLabel | None = None,
     ) -> LabelledExample:
+        """Return the next line; `first` is the answer that was challenged, if this ends that."""
         self.sequence += 1
         return LabelledExample(
             event_id=record.event.event_id,
@@ -263,6 +266,9 @@ class Consensus:
             privileged=label.privileged,
             std=label.std,
             asked_back=record.was_asked_back,
+            given=None if first is None or first.y == label.y else first.y,
+            challenged=first is not None,
+            given_by=None if first is None else first.annotator,
         )
 
     @staticmethod

@@ -207,6 +207,10 @@ class LabelledExample:
 
     `std` is the standard deviation stated with a number, where one was.
 
+    `challenged` is whether the first answer was challenged and answered again, where that answer
+    was learned here for the first time; then `given_by` is who gave the first answer, and `given`
+    what it said, None if that was `y`.
+
     `asked_back` is whether a look through the latest events has asked for the label, and not the
     rule that decides about each event as it comes; of a label taken back it is not told.
     """
@@ -225,6 +229,9 @@ class LabelledExample:
     privileged: Mapping[str, Any] | None = None
     std: float | None = None
     asked_back: bool = False
+    given: Label | None = None
+    challenged: bool = False
+    given_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

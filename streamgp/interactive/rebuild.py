@@ -179,11 +179,13 @@ def _first_label(
 ) -> tuple[bool, Label]:
     """Return whether a first answer was challenged, and what it said.
 
-    The log does not keep a label that was given up: any other one stands for it. For a number,
-    where `mean` is the forecast, one so far off that it counts as given up.
+    Lines of earlier versions do not keep a label that was given up: any other one stands for it.
+    For a number, where `mean` is the forecast, one so far off that it counts as given up.
     """
     if line is None:
         return False, y
+    if line.given is not None:
+        return True, line.given
     if line.origin == "upheld":
         return True, y
     if line.origin != "revised":
@@ -200,7 +202,7 @@ def _context(line: LabelledExample | None, example: Example, *, challenged: bool
     if line is None:
         return LabelContext(privileged=example.privileged, asked=False)
     return LabelContext(
-        annotator=line.annotator,
+        annotator=line.given_by if line.challenged else line.annotator,
         std=None if challenged else line.std,
         privileged=example.privileged,
         # What came with a correction says nothing of the answer that it corrects.

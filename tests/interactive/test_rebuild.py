@@ -130,6 +130,16 @@ def numbers():
     return SkepticalRegressor(GPRegressor(), AlwaysAsk(), NeverChallenge(), warm_up=0, seed=1)
 
 
+@pytest.mark.parametrize(("build", "y", "first"), [(model, "den", "loft"), (numbers, 1.0, 7.5)])
+def test_a_label_that_was_given_up_is_read_from_its_line(build, y, first):
+    """And the judgement is about the annotator who gave it, not the one who changed it."""
+    told = line("e1", y, 1, "revised", 1.0, annotator="flo")
+    learner = build()
+    list(teach(learner, [replace(told, given=first, challenged=True, given_by="eve")]))
+    [(name, n, total, *_)] = learner.state()["annotators"]
+    assert (name, n, total) == ("eve", 1, 1.0)
+
+
 HASTY, SLOW = {"seconds": 0.5}, {"seconds": 3.0}
 CORRECTIONS = {
     "of another label, with features of its own": (privileged, HASTY, SLOW),
