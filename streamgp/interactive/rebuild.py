@@ -37,7 +37,7 @@ class Taught:
         The event.
     y
         Its label.
-    guess
+    predicted
         What the learner predicted before it saw the label; None if it could not tell.
     refusal
         Why the learner could not take the example; None if it did.

@@ -100,10 +100,10 @@ def test_annotators_keep_the_reputation_that_challenges_gave_them():
     ]
     learner = model()
     list(teach(learner, log))
-    state = {name: (n, shared_budget) for name, n, shared_budget in learner.state()["annotators"]}
-    n, shared_budget = state["eve"]
+    state = {name: (n, total) for name, n, total in learner.state()["annotators"]}
+    n, total = state["eve"]
     assert n == 2
-    assert 1.0 <= shared_budget < 2.0
+    assert 1.0 <= total < 2.0
     assert state["flo"] == (1, 0.0)
 
 

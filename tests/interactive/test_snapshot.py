@@ -127,10 +127,10 @@ def test_the_error_estimates_follow_from_the_messages(seed, name):
                     contested[message.event_id] = message.annotator
             elif isinstance(message, LabelledExample) and message.probability_wrong is not None:
                 who = contested.pop(message.event_id, message.annotator)
-                n, shared_budget = sums.get(who, (0, 0.0))
-                sums[who] = n + 1, shared_budget + message.probability_wrong
-    for who, (n, shared_budget) in sums.items():
-        assert loop.model.error_rate(who) == (1.0 + shared_budget) / (5.0 + n)
+                n, total = sums.get(who, (0, 0.0))
+                sums[who] = n + 1, total + message.probability_wrong
+    for who, (n, total) in sums.items():
+        assert loop.model.error_rate(who) == (1.0 + total) / (5.0 + n)
 
 
 @pytest.mark.parametrize("seed", range(3))
