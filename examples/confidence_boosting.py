@@ -5,13 +5,13 @@ the rounds before have taught. In a stream `EqualErrorAsk` learns such a confide
 
 Prints:
 
-    round 0: 20 labels, 75.0% wrong
-    round 1: 160 labels, 2.5% wrong
-    round 2: 162 labels, 2.6% wrong
-    round 3: 163 labels, 2.7% wrong
+    round 0: 20 labels, 9.5% wrong
+    round 1: 160 labels, 1.8% wrong
+    round 2: 162 labels, 1.8% wrong
+    round 3: 165 labels, 1.7% wrong
     In a stream:
-    Accuracy: 98.85%
-    2,000 events: 282 labels asked, 0 challenges, 282 labels learned (0.0% wrong)
+    Accuracy: 99.20%
+    2,000 events: 248 labels asked, 0 challenges, 248 labels learned (0.0% wrong)
 """
 
 from river import metrics

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 # --- Base of boosting ensembles: Algorithm 1 for any agreement, and River's methods.
 
 FORESTS: Mapping[Preset, Mapping[str, Any]] = {
-    "default": {"n_tests": 50, "min_weight": 100},
+    # As soon as a forest of its own splits: half of the labels are few for ten of them.
+    "default": {"n_tests": 50, "min_weight": 30},
     "paper": {"n_tests": 20, "min_weight": 100, "inherit": False},
 }
 """The forests that stand for no model, by preset."""
@@ -292,7 +293,8 @@ class OnlineGradientBoostingClassifier(BoostedClassifier):
     normalise_weights
         Divide the weights of each weak learner by their mean over the latest hundred or so.
     preset
-        `default`: an agreement counts as it is. `paper`: by half; and forests try fewer splits.
+        `default`: an agreement counts as it is. `paper`: by half; and forests try fewer splits, and
+        later.
     seed
         Seed from which those of the weak learners follow. None draws one.
 

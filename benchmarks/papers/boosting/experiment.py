@@ -17,7 +17,6 @@ from streamgp import (
     OnlineGradientBoostingClassifier,
 )
 from streamgp.base import Array
-from streamgp.learners.boosting import FORESTS
 from streamgp.pool_learning import Pair, Round, active_learning_rounds
 from streamgp.query import AlwaysAsk
 
@@ -105,13 +104,30 @@ NORMALISED, LARGER, FOREST = "GB, normalised", "GB, larger trees", "forest, not 
 # --- runs
 
 
+# Leaves that split as late as the paper's in both settings, whatever the classes do by default.
+FORESTS: Mapping[str, Mapping[str, Any]] = {
+    "paper": {"n_tests": 20, "min_weight": 100, "inherit": False},
+    "default": {"n_tests": 50, "min_weight": 100},
+}
+
+
+def _gradient(preset: str, seed: int, **options: Any) -> Any:
+    trees = OnlineForestClassifier(**FORESTS[preset])
+    return OnlineGradientBoostingClassifier(trees, preset=preset, seed=seed, **options)
+
+
+def _confidence(preset: str, seed: int) -> Any:
+    trees = OnlineForestClassifier(**FORESTS[preset])
+    return ConfidenceBoostingClassifier(trees, preset=preset, seed=seed)
+
+
 def _larger_trees(preset: str, seed: int) -> Any:
     trees = OnlineForestClassifier(**{**FORESTS[preset], "min_weight": _MIN_WEIGHT})
     return OnlineGradientBoostingClassifier(trees, preset=preset, seed=seed)
 
 
 def _normalised(preset: str, seed: int) -> Any:
-    return OnlineGradientBoostingClassifier(normalise_weights=True, preset=preset, seed=seed)
+    return _gradient(preset, seed, normalise_weights=True)
 
 
 def _forest(preset: str, seed: int) -> Any:
@@ -122,8 +138,8 @@ def _forest(preset: str, seed: int) -> Any:
 # the digits of scikit-learn and on Pendigits, in the setting `paper`.
 _MIN_WEIGHT = 40
 METHODS: Mapping[str, Callable[..., Any]] = {
-    GB: OnlineGradientBoostingClassifier,
-    CB: ConfidenceBoostingClassifier,
+    GB: _gradient,
+    CB: _confidence,
     NORMALISED: _normalised,
     LARGER: _larger_trees,
     FOREST: _forest,
