@@ -68,6 +68,48 @@ def check_label(y: object) -> None:
         raise TypeError(f"y must be a label, got {y!r}; do not learn events without a label")
 
 
+def check_kind(y: Label, known: Label) -> None:
+    """Refuse a label that Python takes for a known class of another kind.
+
+    `True`, `1` and `1.0` are equal, and so are one class in every dictionary: a stream that mixes
+    them would merge classes, or change their type, without a word.
+
+    Parameters
+    ----------
+    y
+        A label.
+    known
+        The class that is equal to it.
+
+    Raises
+    ------
+    ValueError
+        If one is a boolean, a whole number or another number, and the other is not.
+
+    Examples
+    --------
+    >>> check_kind(1, 1)
+    >>> check_kind(True, 1)
+    Traceback (most recent call last):
+    ValueError: equal labels must be of one type, got True where 1 is known; Python takes ...
+
+    """
+    if y.__class__ is not known.__class__ and _kind(y) is not _kind(known):
+        raise ValueError(
+            f"equal labels must be of one type, got {y!r} where {known!r} is known; Python takes "
+            "True, 1 and 1.0 for one class, so give all labels as booleans, all as whole numbers, "
+            "or all as texts"
+        )
+
+
+def _kind(y: Label) -> type:
+    """Return what a label is, whether numpy made it or not."""
+    plain: Any = y
+    if type(y).__module__ == "numpy":
+        plain = plain.item()
+    return next((kind for kind in (bool, int, float) if isinstance(plain, kind)), type(plain))
+
+
 def check_preset(preset: object) -> None:
     """Raise ValueError if there is no such preset."""
     if preset not in get_args(Preset):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgp.base import Decision, Neighbour, Posterior, positive_parts
+from streamgp.base import Decision, Neighbour, Posterior, check_kind, positive_parts
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 small = st.floats(min_value=-1e9, max_value=1e9)
@@ -97,3 +97,15 @@ def test_what_travels_is_frozen():
         neighbour.y = "c"
     with pytest.raises(dataclasses.FrozenInstanceError):
         Decision.of(1.0, 0.0, "rule").ask = False
+
+
+@pytest.mark.parametrize("known", [True, 1, 1.0])
+@pytest.mark.parametrize("y", [True, 1, 1.0, np.bool_(True), np.int64(1), np.float32(1.0)])
+def test_only_labels_of_one_type_may_be_equal(y, known):
+    plain = y.item() if isinstance(y, np.generic) else y
+    if type(plain) is type(known):
+        check_kind(y, known)
+        check_kind(known, y)
+        return
+    with pytest.raises(ValueError, match="equal labels must be of one type, got "):
+        check_kind(y, known)

@@ -31,7 +31,7 @@ from connectors.tables.cells import (
     time_of,
 )
 from connectors.tables.readers import BadRow, Row, Table, TableError, place_of
-from streamgp.base import FeatureName, Label
+from streamgp.base import FeatureName, Label, check_kind
 from streamgp.interactive.messages import Event, Rejected
 
 # --- Kind of a column, judged by its first cells: numbers, texts, or nothing to learn from.
@@ -313,6 +313,7 @@ class RowReader:
     # _open      whether rows bring columns of their own
     # _known     every column judged or not to be judged; only where rows bring their own columns.
     # _integers  whether text labels are integers; None before the first label.
+    # _classes   every label of a typed log, by itself
     # _last_at   time of the last good row, for rows whose own time cannot be read.
 
     def __init__(
@@ -329,6 +330,7 @@ class RowReader:
         self._typed = table.typed
         self._open = table.columns is None and roles.features is None
         self._last_at = 0.0
+        self._classes: dict[Label, Label] = {}
         rows = [row.cells for row in first if isinstance(row, Row)]
         columns = list(dict.fromkeys(name for cells in rows for name in cells))
         if table.columns is not None:
@@ -406,9 +408,12 @@ class RowReader:
         name = self._roles.label
         if self._typed or self._roles.numbers:
             try:
-                return target_of(cell) if self._roles.numbers else label_of(cell)
+                y = target_of(cell) if self._roles.numbers else label_of(cell)
             except ValueError as error:
                 raise ValueError(f"label {name!r} {error}") from None
+            if y is not None and not self._roles.numbers:
+                check_kind(y, self._classes.setdefault(y, y))
+            return y
         if is_missing(cell):
             return None
         if self._integers is None:

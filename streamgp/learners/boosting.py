@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from river import base
 
-from streamgp.base import Array, Features, Label, Preset, State, check_label, check_preset
+from streamgp.base import (
+    Array,
+    Features,
+    Label,
+    Preset,
+    State,
+    check_kind,
+    check_label,
+    check_preset,
+)
 from streamgp.common.counter_rng import check_seed, uniform
 from streamgp.common.uncertainty import Uncertainty, most_probable
 from streamgp.common.uncertainty import uncertainty as uncertainty_named
@@ -131,7 +140,7 @@ class BoostedClassifier(Unretained, base.MiniBatchClassifier, ABC):
         TypeError
             If the label is missing, or a weak learner cannot use a feature.
         ValueError
-            If a weak learner cannot use a feature.
+            If a weak learner cannot use a feature, or the label equals a class of another type.
 
         """
         check_label(y)
@@ -427,6 +436,7 @@ class Clones:
 
     # _takes_weight  whether `learn_one` has a parameter `w`
     # _labels        classes that an example had, or that a learner has named; a dict for its order
+    # _given         the same of examples alone, by themselves
     # _n_learned     examples learned by each; it numbers the draws
     # _met           the example to be learned
     def __init__(self, learners: list[Any], seed: int) -> None:
@@ -436,6 +446,7 @@ class Clones:
         self._seed = seed
         # A binary classifier knows both of its classes beforehand.
         self._labels: dict[Label, None] = {} if last._multiclass else {False: None, True: None}
+        self._given: dict[Label, Label] = {}
         self._n_learned = [0] * len(learners)
         self._met: tuple[Features, Label]
 
@@ -449,6 +460,7 @@ class Clones:
 
     def meet(self, x: Features, y: Label) -> None:
         """Take in the example that is to be learned next."""
+        check_kind(y, self._given.setdefault(y, y))
         self._met = dict(x), y
 
     def learn(self, m: int, w: float) -> Mapping[Label, float]:

@@ -13,7 +13,16 @@ from typing import Any, Literal, overload
 import numpy as np
 from river import base
 
-from streamgp.base import Array, Features, Label, Posterior, Preset, check_label, positive_parts
+from streamgp.base import (
+    Array,
+    Features,
+    Label,
+    Posterior,
+    Preset,
+    check_kind,
+    check_label,
+    positive_parts,
+)
 from streamgp.common.normal import GaussianMixture, MixturePosterior
 from streamgp.common.running_stats import Moments
 from streamgp.kernels import Kernel
@@ -233,11 +242,13 @@ class EnsembleGPClassifier(EnsembleGP, base.Classifier):
         TypeError
             If a feature is neither a number nor a text, or the label is missing.
         ValueError
-            If a feature is infinite.
+            If a feature is infinite, or the label equals a class of another type (True and 1).
 
         """
         check_label(y)
-        if y not in self._numbers:
+        if y in self._numbers:
+            check_kind(y, self._labels[self._numbers[y]])
+        else:
             self._core.check(x)
             self._add_label(y)
         indicators = np.zeros(len(self._labels))

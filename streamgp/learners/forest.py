@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from river import base
 
-from streamgp.base import Array, Features, Label, State, check_label
+from streamgp.base import Array, Features, Label, State, check_kind, check_label
 from streamgp.common.counter_rng import check_seed
 from streamgp.common.validation import check_number, check_whole
 from streamgp.features import ColumnsWithGaps
@@ -158,8 +158,16 @@ class Forests:
 
     def check(self, x: Features, y: Label) -> None:
         """Refuse what cannot be learned, as `meet` does; changes nothing."""
-        check_label(y)
+        self._check_label(y)
         self._columns.vector(x)
+
+    def _check_label(self, y: Label) -> int | None:
+        """Refuse what is no label here; return the number of its class, None for a new one."""
+        check_label(y)
+        number = self._numbers.get(y)
+        if number is not None:
+            check_kind(y, self.labels[number])
+        return number
 
     def meet(self, x: Features, y: Label) -> int:
         """Take the example that each forest may learn next; return the number of its class.
@@ -169,10 +177,10 @@ class Forests:
         TypeError
             If a feature is neither a number nor a text, or the label is missing.
         ValueError
-            If a feature is infinite.
+            If a feature is infinite, or the label equals a class of another type.
 
         """
-        check_label(y)
+        number = self._check_label(y)
         vector = self._columns.known_vector(x)
         if vector is None:
             columns = self._columns.widened(x)
@@ -181,7 +189,6 @@ class Forests:
                 first = len(self._columns)
                 self._grove.widen([i in columns.texts for i in range(first, len(columns))])
                 self._columns = columns
-        number = self._numbers.get(y)
         if number is None:
             number = self._numbers[y] = len(self.labels)
             self.labels.append(y)

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 from river import base
 
-from streamgp.base import Array, Features, Label, Posterior, State, check_label, positive_parts
+from streamgp.base import (
+    Array,
+    Features,
+    Label,
+    Posterior,
+    State,
+    check_kind,
+    check_label,
+    positive_parts,
+)
 from streamgp.common.validation import check_number
 from streamgp.gp.hyperparameters import Hyperparameters
 from streamgp.kernels import Kernel
@@ -229,12 +238,15 @@ class GPClassifier(base.MiniBatchClassifier):
         TypeError
             If a feature is neither a number nor a text, or the label is missing.
         ValueError
-            If a feature is infinite, or the event id is already taken.
+            If a feature is infinite, the event id is already taken, or the label equals a class of
+            another type (True and 1).
 
         """
         check_label(y)
         n = len(self._labels)
         target = self._targets.get(y, n)
+        if target < n:
+            check_kind(y, self._labels[target])
         indicator = _indicator(max(n, target + 1), target)
         wrong = None if self._watch is None else self._is_mistaken(x, y)
         self._core.append(x, indicator, event_id)
@@ -309,7 +321,9 @@ class GPClassifier(base.MiniBatchClassifier):
         """
         for y in labels:
             check_label(y)
-            if y not in self._targets:
+            if y in self._targets:
+                check_kind(y, self._labels[self._targets[y]])
+            else:
                 self._add_label(y)
                 self._core.add_target()
 

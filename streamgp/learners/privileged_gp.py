@@ -14,7 +14,7 @@ from typing import Any
 
 from river import base
 
-from streamgp.base import Features, Label, Preset, State, check_label
+from streamgp.base import Features, Label, Preset, State, check_kind, check_label
 from streamgp.common.uncertainty import most_probable
 from streamgp.gp.latent_noise.model import LabelModel
 from streamgp.kernels import Kernel
@@ -221,12 +221,12 @@ class PrivilegedGPClassifier(base.Classifier):
         TypeError
             If a feature is neither a number nor a text, or the label is missing.
         ValueError
-            If a feature is infinite, or the event id is already taken.
+            If a feature is infinite, the event id is already taken, or the label equals a class of
+            another type (True and 1).
 
         """
-        check_label(y)
         n = len(self._labels)
-        number = self._numbers.get(y, n)
+        number = self._number(y)
         self._core.learn(x, number, privileged, event_id)
         if number == n:
             self._name(y)
@@ -257,8 +257,8 @@ class PrivilegedGPClassifier(base.Classifier):
         TypeError
             If a feature is neither a number nor a text, or a label is missing.
         ValueError
-            If a feature is infinite, an event id is there twice, the lists differ in length, or
-            something was learned already.
+            If a feature is infinite, an event id is there twice, the lists differ in length,
+            something was learned already, or two labels are equal and of different types.
         UnconvergedError
             If expectation propagation finds no explanation of the labels.
 
@@ -276,9 +276,11 @@ class PrivilegedGPClassifier(base.Classifier):
                 "learn_log is for a classifier that has learned nothing, "
                 f"this one knows {len(self._labels)} classes; use a clone"
             )
+        known: dict[Label, Label] = {}
         for y in ys:
             check_label(y)
-        numbers = {y: number for number, y in enumerate(dict.fromkeys(ys))}
+            check_kind(y, known.setdefault(y, y))
+        numbers = {y: number for number, y in enumerate(known)}
         log = zip(
             xs,
             (numbers[y] for y in ys),
@@ -314,12 +316,12 @@ class PrivilegedGPClassifier(base.Classifier):
         Its old label is divided out. What others were taken to tell while it stood is put right by
         the replays that follow.
         """
-        check_label(y)
+        number = self._number(y)
         self._core.check_retained(event_id)
-        if y not in self._numbers:
+        if number == len(self._labels):
             self._core.add_label()
             self._name(y)
-        self._core.relabel(event_id, self._numbers[y])
+        self._core.relabel(event_id, number)
 
     def forget_one(self, event_id: str) -> None:
         """Forget an example: divide out what its label told. Raises KeyError if not retained."""
@@ -338,6 +340,15 @@ class PrivilegedGPClassifier(base.Classifier):
     def load_state(self, state: State | None) -> None:
         """Take over what `state` returned; this classifier has learned nothing yet."""
         self._core.load_state(state)
+
+    def _number(self, y: Label) -> int:
+        """Return the number of the class of a label, the next one for a class not known."""
+        check_label(y)
+        number = self._numbers.get(y)
+        if number is None:
+            return len(self._labels)
+        check_kind(y, self._labels[number])
+        return number
 
     def _name(self, y: Label) -> None:
         # There is no `know`: which examples are given up depends on all classes that are known, and

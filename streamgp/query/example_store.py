@@ -30,6 +30,7 @@ from streamgp.base import (
     Neighbour,
     Posterior,
     State,
+    check_kind,
     check_label,
 )
 from streamgp.common.feature_values import LARGEST, is_missing, is_number, privileged_features
@@ -128,7 +129,7 @@ class ExampleStore(ABC, Generic[B]):
     # learner    a function of _examples, _labels, the statistics in use and its own state
     # _examples  in the order taught; by event id, or by number (in a tuple) where there is none
     # _n_unnamed how many examples have no event id
-    # _labels    every label ever on record, in order of appearance: a class stays known
+    # _labels    every label ever on record, by itself, in order of appearance: a class stays known
     # _passed_over  whether an example on record could not be taught again at the last rebuild
     # _memo      the last features, a copy of them and the belief: a prediction, a decision and a
     #            challenge about one event ask the learner once; None after any change. By identity,
@@ -146,7 +147,7 @@ class ExampleStore(ABC, Generic[B]):
         self._is_own = isinstance(template, RestorableLearner)
         self._examples: dict[str | tuple[int], Example] = {}
         self._n_unnamed = 0
-        self._labels: dict[Label, None] = {}
+        self._labels: dict[Label, Label] = {}
         self.n_taught = 0
         self._passed_over = False
         self._memo: tuple[Features, Features, B] | None = None
@@ -317,7 +318,7 @@ class ExampleStore(ABC, Generic[B]):
         """Become what `state` and `examples` were taken from; this object has learned nothing."""
         self.scaling.load_state(state["scaling"])
         self.n_taught = int(state["n_taught"])
-        self._labels = dict.fromkeys(state["labels"])
+        self._labels = {y: y for y in state["labels"]}
         if not self._takes_privileged:
             examples = [_without_privileged(example) for example in examples]
         unnamed = [example for example in examples if example.event_id is None]
@@ -501,15 +502,22 @@ class ClassExampleStore(ExampleStore[Belief]):
         return belief
 
     def _check(self, y: Label) -> None:
-        check_label(y)
+        self.check_class(y)
         if y not in (False, True) and not self._template._multiclass:
             raise ValueError(
                 f"{type(self._template).__name__} knows the labels False and True only, got {y!r}; "
                 "wrap it in river.multiclass.OneVsRestClassifier"
             )
 
+    def check_class(self, y: Label) -> None:
+        """Refuse what is no label, or equals a class of another type; see `check_kind`."""
+        check_label(y)
+        known = self._labels.get(y)
+        if known is not None:
+            check_kind(y, known)
+
     def _note(self, y: Label) -> None:
-        self._labels[y] = None
+        self._labels.setdefault(y, y)
 
     def _prime(self, learner: Any, state: State | None) -> None:
         super()._prime(learner, state)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgp.base import Array, Features, Label, check_label
+from streamgp.base import Array, Features, Label, check_kind, check_label
 from streamgp.common.counter_rng import check_seed, uniforms
 from streamgp.common.feature_values import LARGEST, is_missing
 from streamgp.features import Columns
@@ -253,7 +253,7 @@ class PoolSampler:
         TypeError
             If `y` is None or NaN, or `index` is not a whole number.
         ValueError
-            If the point has a label already.
+            If the point has a label already, or the label equals a class of another type.
 
         """
         check_label(y)
@@ -267,7 +267,9 @@ class PoolSampler:
                 f"point {index} has the label {self.labels[index]!r} already; "
                 "make a new PoolSampler to change it"
             )
-        if y not in self._classes:
+        if y in self._classes:
+            check_kind(y, self._classes[self._classes.index(y)])
+        else:
             if self._classes:
                 self._posterior.add_function()
             self._classes.append(y)

@@ -26,7 +26,6 @@ from streamgp.base import (
     LearnerFailedError,
     Posterior,
     State,
-    check_label,
 )
 from streamgp.common.annotator_error import ErrorRate
 from streamgp.common.budget_account import state_of
@@ -291,7 +290,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     ) -> None:
         """Learn a label as River's evaluator hands it over; see `Skeptical.learn_one`."""
         # Before the event is observed: a refused label must leave everything as it was.
-        check_label(y if annotation is None else annotation)
+        self._store.check_class(y if annotation is None else annotation)
         super().learn_one(x, y, annotation, **options)
 
     def challenge_one(
@@ -321,7 +320,13 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         privileged
             What else is known of the answer; None if nothing is.
 
+        Raises
+        ------
+        ValueError
+            If the label equals a known class of another type, as True and 1 do.
+
         """
+        self._store.check_class(y)
         belief, draw = self._store.belief(x), self._draw(event_id, "challenge")
         try:
             rate = self._error_rate_of(annotator, privileged)
@@ -403,7 +408,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
             If the event was already learned.
 
         """
-        check_label(given)
+        self._store.check_class(given)
         if challenged:
             w = float(y != given)
         elif given_privileged is None:

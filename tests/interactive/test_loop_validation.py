@@ -1,4 +1,5 @@
 import enum
+import re
 
 import msgspec
 import numpy as np
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from connectors.wire.codec import decode, encode
 from streamgp import isgp
-from streamgp.interactive import KeyedLoops
+from streamgp.interactive import InteractiveLoop, KeyedLoops
 from streamgp.interactive.messages import Answer, Event
 from streamgp.interactive.validation import (
     as_label,
@@ -116,3 +117,18 @@ def test_what_was_decoded_is_taken_as_what_a_caller_hands_over(x, y):
         said += loops.on_answer(answer, 2.0, is_checked=is_checked)
         found.append((said, msgspec.json.encode(loops.changes().get("ann", {}))))
     assert found[0] == found[1]
+
+
+def test_a_label_that_equals_a_class_of_another_type_is_rejected():
+    loop = InteractiveLoop(isgp(seed=1))
+    loop.on_event(Event(event_id="1", x={"a": 1.0}, occurred_at=1.0, y=1), now=1.0)
+    loop.on_event(Event(event_id="2", x={"a": 2.0}, occurred_at=2.0), now=2.0)
+    before = loop.model.state(), loop.model.examples()
+    words = "equal labels must be of one type, got True where 1 is known; .* all as texts$"
+    event = Event(event_id="3", x={"a": 3.0}, occurred_at=3.0, y=True)
+    answer = Answer(answer_id="a", event_id="2", y=True, answered_at=3.0)
+    for [refused] in (loop.on_event(event, now=3.0), loop.on_answer(answer, now=3.0)):
+        assert re.search(words, refused.reason)
+    assert (loop.model.state(), loop.model.examples()) == before
+    [learned] = loop.on_answer(Answer(answer_id="b", event_id="2", y=1, answered_at=3.0), now=3.0)
+    assert learned.y == 1

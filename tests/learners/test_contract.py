@@ -8,6 +8,7 @@ import copy
 import math
 import pickle
 import random
+import re
 from collections import Counter
 
 import numpy as np
@@ -141,14 +142,6 @@ CHECKED_BY_RIVER = {
         linear_model.LogisticRegression(), seed=1
     ),
 }
-# River expects `(probabilities, ask)` from the `predict_proba_one` of an active learner; ours
-# returns probabilities. The facts that these checks hold are checked below.
-NOT_FOR_ACTIVE_LEARNERS = {
-    "check_predict_proba_one",
-    "check_predict_proba_one_binary",
-    "check_classifier_tracks_seen_labels",
-    "check_shuffle_features_no_impact",
-}
 
 
 def test_every_learner_that_a_configuration_can_name_is_here():
@@ -166,8 +159,6 @@ def test_every_learner_that_a_configuration_can_name_is_here():
 def river_checks():
     for name, model in CHECKED_BY_RIVER.items():
         left_out = model._unit_test_skips()
-        if isinstance(model, SkepticalClassifier):
-            left_out = left_out | NOT_FOR_ACTIVE_LEARNERS
         n_logs = Counter()
         for i, check in enumerate(checks.yield_checks(model)):
             kind = check.__name__
@@ -475,3 +466,17 @@ def test_a_missing_text_is_no_text(learner_of_texts, missing):
         learner_of_texts.learn_one({k: absent.get(k, missing) for k in x}, y)
         twin.learn_one(absent, y)
     assert answers_about_texts(learner_of_texts) == answers_about_texts(twin)
+
+
+@pytest.mark.parametrize(
+    ("known", "other"), [(True, 1), (1, 1.0), (0.0, False), (np.int64(1), True)]
+)
+def test_labels_that_are_equal_and_of_different_types_are_refused(learner, known, other):
+    teach(learner, [({"a": 1.0, "b": 2.0}, known), ({"a": 2.0, "b": 1.0}, 2)])
+    before = copy.deepcopy(learner.predict_proba_one({"a": 1.5}))
+    with pytest.raises(
+        ValueError, match=f"of one type, got {other!r} where {re.escape(repr(known))}"
+    ):
+        learner.learn_one({"a": 2.0, "b": 1.0}, other)
+    assert learner.predict_proba_one({"a": 1.5}) == before
+    learner.learn_one({"a": 2.0, "b": 1.0}, np.array([known])[0])  # numpy's are the same

@@ -1,4 +1,4 @@
-"""River's contract for active classifiers, of which `proba, ask = ...` is the difficult part."""
+"""River's evaluators and ensembles; its checks are in `tests/learners/test_contract.py`."""
 
 import copy
 import pickle
@@ -6,7 +6,6 @@ import pickle
 import pytest
 from river import (
     bandit,
-    checks,
     drift,
     ensemble,
     evaluate,
@@ -20,7 +19,6 @@ from streamgp import SkepticalClassifier, isgp, srf
 from streamgp.datasets import WiFiRooms
 from streamgp.query import BestVersusSecond, RateBudget
 
-SLOW = "check_bounded_memory_growth"
 MODELS = {
     "isgp": lambda: isgp(seed=1),
     "isgp, paper": lambda: isgp("paper", seed=1),
@@ -65,22 +63,6 @@ def scored(metric, found):
         elif not metric.requires_labels and proba:
             metric.update(y, proba)
     return metric.get()
-
-
-# --- River's checks
-
-
-def test_it_passes_the_checks_of_river():
-    assert not isgp()._unit_test_skips()
-    for check in checks.yield_checks(isgp(seed=1)):
-        if check.__name__ != SLOW:
-            check(isgp(seed=1))
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", ["isgp", "naive Bayes"])
-def test_it_passes_every_check_of_river(name):
-    checks.check_estimator(MODELS[name]())
 
 
 # --- River's evaluators

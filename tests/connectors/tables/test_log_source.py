@@ -252,6 +252,16 @@ def test_a_later_label_that_is_no_integer_rejects_its_row(tmp_path):
     assert reasons(found) == {"row 101": reason}
 
 
+def test_a_label_that_equals_one_of_another_type_rejects_its_row(tmp_path):
+    lines = [json.dumps({"a": n, "room": y}) for n, y in enumerate([True, False, 1, 0.0, True])]
+    found = drain(source(tmp_path, "\n".join(lines), "log.jsonl"))
+    assert [m.truth for m in found if isinstance(m, Event)] == [True, False, True]
+    assert reasons(found)["row 3"].startswith(
+        "line 3: equal labels must be of one type, got 1 where True is known; Python takes"
+    )
+    assert list(reasons(found)) == ["row 3", "row 4"]
+
+
 def test_labels_are_judged_by_the_first_one_if_the_first_rows_have_none(tmp_path):
     found = drain(source(tmp_path, rows(*["1,2,"] * 150, "1,2,7", "1,2,8")))
     assert [m.truth for m in found[-2:]] == [7, 8]
@@ -276,7 +286,7 @@ def test_json_keeps_its_types(tmp_path):
     lines = [
         {"a": 1, "b": True, "room": "1"},
         {"a": 0.5, "b": None, "room": 1},
-        {"a": "", "room": True},
+        {"a": "", "room": False},
         {"a": 1, "c": 2, "room": 2.0},
         {"a": float("nan"), "room": 2.5},
         {"b": False, "room": None},
@@ -285,7 +295,7 @@ def test_json_keeps_its_types(tmp_path):
     assert [(type(m.truth), m.truth) for m in found] == [
         (str, "1"),
         (int, 1),
-        (bool, True),
+        (bool, False),
         (int, 2),
         (float, 2.5),
         (type(None), None),
