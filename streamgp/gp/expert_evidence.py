@@ -7,6 +7,7 @@ Bayesian linear models need not keep examples: what hyper-parameters do to them 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,6 +70,11 @@ class Statistics:
         B, yy = np.zeros((m, p, t + 1)), np.zeros((t + 1, t + 1))
         B[:, :, :t], yy[:t, :t] = self._B, self._yy
         self._B, self._yy = B, yy
+
+    def keep(self, kept: Sequence[int]) -> None:
+        """Drop the sums of all experts but these."""
+        self._fold()
+        self._A, self._B = self._A[kept], self._B[kept]
 
     def note(self, features: Array, y: Array) -> None:
         """Add an example: features (m, p) and targets (t,)."""
@@ -185,6 +191,12 @@ class FittedExperts(Experts):
 
         """
         if self._statistics is not None:
+            self._statistics.fit(self, directions)
+
+    def keep(self, kept: Sequence[int], directions: Array) -> None:
+        """Drop all experts but these, and fit those; `directions` as for `fit`."""
+        if self._statistics is not None:
+            self._statistics.keep(kept)
             self._statistics.fit(self, directions)
 
     def stop_fitting(self) -> None:

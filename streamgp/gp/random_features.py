@@ -69,6 +69,7 @@ class RandomFeatures:
 
     """
 
+    # _numbers   number of each kernel among those given, from which its frequencies follow
     # _categorical  whether a frequency is of a kernel that takes numbers for symbols, (m D,)
     # _spreads   factor of each frequency that all features share, (m, D): the scale mixture
     # _matrix    frequencies by column, (m D, d); 0 where values are symbols
@@ -85,6 +86,7 @@ class RandomFeatures:
             "n_features", n_frequencies, wanted, lambda n: n >= 1 and float(n).is_integer()
         )
         self.kernels = [_checked(kernel) for kernel in kernels]
+        self._numbers = list(range(len(self.kernels)))
         self.n_frequencies = int(n_frequencies)
         self.unit = unit
         self._seed = seed
@@ -114,6 +116,17 @@ class RandomFeatures:
                 matrix[:, i] = self._frequencies(columns, i, _spelled(columns.names[i]), False)
         self.columns, self._matrix = columns, matrix
         self._symbolic = list(range(found) if self._categorical.any() else columns.texts)
+
+    def keep(self, kept: Sequence[int]) -> None:
+        """Drop the features of all kernels but these, numbered as they stand now."""
+        d, D = len(self.columns), self.n_frequencies
+        self.kernels = [self.kernels[i] for i in kept]
+        self._numbers = [self._numbers[i] for i in kept]
+        self._categorical = self._categorical.reshape(-1, D)[kept].ravel()
+        self._spreads = self._spreads[kept]
+        self._matrix = self._matrix.reshape(-1, D, d)[kept].reshape(-1, d)
+        self._symbolic = list(range(d) if self._categorical.any() else self.columns.texts)
+        self._phases.clear()
 
     def __call__(self, x: Array) -> Array:
         """Features of a point of shape (d,) for each kernel, shape (m, 2 D), of length 1 each."""
@@ -150,10 +163,11 @@ class RandomFeatures:
     def _frequencies(self, columns: Columns, i: int, cause: str, symbol: bool) -> Array:
         """Frequencies of all kernels, shape (m D,): of a column, or of a symbol in it."""
         found = np.zeros(self._spreads.shape)
-        for m, kernel in enumerate(self.kernels):
+        for m, (number, kernel) in enumerate(zip(self._numbers, self.kernels, strict=True)):
             if symbol is (kernel.symbolic or i in columns.texts):
                 scales = ColumnScales.of(kernel.length_scale, columns).scales
-                normal = ndtri(uniforms(self.n_frequencies, self._seed, cause, f"frequency {m}"))
+                drawn = uniforms(self.n_frequencies, self._seed, cause, f"frequency {number}")
+                normal = ndtri(drawn)
                 # Overflow would need a length scale that a kernel refuses.
                 found[m] = self._spreads[m] * normal / (scales[i] * self.unit)
         return found.ravel()

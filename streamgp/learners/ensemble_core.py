@@ -49,6 +49,8 @@ class EnsembleSettings:
         Variance of the kernels that stand for None.
     least_noise_share
         Least noise variance that a fit may find, as a share of the variance of the targets.
+    drop_experts
+        Drop experts that have counted nothing for long.
 
     Raises
     ------
@@ -69,6 +71,7 @@ class EnsembleSettings:
     n_initial: int
     amplitude: float = 1.0
     least_noise_share: float = MIN_NOISE_SHARE
+    drop_experts: bool = False
 
     def __post_init__(self) -> None:
         check_preset(self.preset)
@@ -95,6 +98,13 @@ class EnsembleSettings:
         scales = _PAPER if self.is_paper else _DEFAULT
         return [SquaredExponential(scale, self.amplitude) for scale in scales]
 
+
+# An expert is dropped whose evidence is this many nats below the best one's after two fits in a
+# row, the second to twice as many examples: of 100 and more, for few can be explained by chance.
+# Two remain, so that rules that compare experts have some to compare.
+_DEAD = 50.0
+_LEAST_EXAMPLES = 100
+_LEAST_EXPERTS = 2
 
 # The unit of length is at least this share of the typical distance of standardised points. The
 # first examples may lie close together, as events in a row do: the largest length scale must reach
@@ -136,6 +146,8 @@ class EnsembleCore(Generic[AnyModels]):
     ----------
     experts
         The linear models.
+    kept
+        Number of the kernel of each of them.
     n_learned
         Number of examples.
 
@@ -153,6 +165,7 @@ class EnsembleCore(Generic[AnyModels]):
         self.seed = secrets.randbits(32) if settings.seed is None else int(settings.seed)
         self._features = self._new_features(1.0)
         self.experts = self._new_experts()
+        self.kept = list(range(len(self._features.kernels)))
         self.n_learned = 0
         self._first: list[tuple[Array, Array]] | None = [] if settings.has_unit else None
         self._seen: tuple[Array, Seen] | None = None
@@ -160,6 +173,11 @@ class EnsembleCore(Generic[AnyModels]):
     def __getstate__(self) -> State:
         # What is only remembered for speed is no state: asking changes nothing.
         return {**self.__dict__, "_seen": None}
+
+    @property
+    def n_experts(self) -> int:
+        """Number of experts, with those that were dropped."""
+        return len(self._settings.kernels_in_use())
 
     def see(self, x: Features) -> Seen:
         """Return what the experts know of a point; changes nothing."""
@@ -256,10 +274,12 @@ class RegressionCore(EnsembleCore[FittedExperts]):
 
     # _due    number of examples at the next fit, None if there is none
     # _since  number of examples when something new came: the others are counted, and doubled
+    # _dead   kernels of experts that counted nothing after the last fit
     def __init__(self, settings: EnsembleSettings) -> None:
         super().__init__(settings, partial(_experts, settings))
         self._due = settings.n_initial if settings.refit else None
         self._since = 0
+        self._dead: set[int] = set()
 
     def fit_anew(self) -> None:
         """Fit again after a few examples, and whenever the number of those has doubled."""
@@ -287,6 +307,24 @@ class RegressionCore(EnsembleCore[FittedExperts]):
             self._due = None
         else:
             self._due += self._due - self._since
+            # With forgetting, any of them may be the one that suits what comes.
+            if self._settings.drop_experts and self._settings.forgetting == 1.0:
+                self._drop(directions)
+
+    def _drop(self, directions: Array) -> None:
+        """Drop experts that have counted nothing after the last two fits."""
+        if self.n_learned < _LEAST_EXAMPLES:
+            return
+        logs = self.experts.log_evidences(directions)
+        ranked = logs.argsort()[::-1].tolist()
+        least = float(logs[ranked[0]]) - _DEAD
+        dead = {self.kept[i] for i in ranked[_LEAST_EXPERTS:] if logs[i] < least}
+        places = [i for i, number in enumerate(self.kept) if number not in dead & self._dead]
+        self._dead = dead
+        if len(places) < len(self.kept):
+            self.kept = [self.kept[i] for i in places]
+            self._features.keep(places)
+            self.experts.keep(places, directions)
 
 
 def _experts(settings: EnsembleSettings, amplitudes: Array, n_features: int) -> FittedExperts:
@@ -342,7 +380,7 @@ class EnsembleGP(Unretained):
     """
 
     # _core     the experts over dictionaries
-    # _weights  probability of each expert, a function of what the core has learned
+    # _weights  probability of each expert kept, a function of what the core has learned
     _core: EnsembleCore[Any]
     _weights: list[float]
 
@@ -354,12 +392,15 @@ class EnsembleGP(Unretained):
     @property
     def n_experts(self) -> int:
         """Number of experts."""
-        return len(self._weights)
+        return self._core.n_experts
 
     @property
     def weights(self) -> list[float]:
         """Probability of each expert, in the order of the kernels."""
-        return list(self._weights)
+        weights = [0.0] * self.n_experts
+        for number, weight in zip(self._core.kept, self._weights, strict=True):
+            weights[number] = weight
+        return weights
 
     def state(self) -> State | None:
         """Return what is no function of the examples, as plain JSON values; None for nothing.

@@ -201,7 +201,7 @@ LEARNERS: Mapping[str, LearnerEntry] = {
         about="several with random features; a million labels cost what the first ones do",
         options='n_features = 50, forgetting = 1.0, refit = true, preset = "default", '
         "noise_variance = 0.1, n_initial = 10, and for labels "
-        'likelihood = "regression" (or "logistic")',
+        'likelihood = "regression" (or "logistic"), for numbers drop_experts = true',
         classes={
             "label": "streamgp.learners.ensemble_gp:EnsembleGPClassifier",
             "number": "streamgp.learners.ensemble_gp:EnsembleGPRegressor",

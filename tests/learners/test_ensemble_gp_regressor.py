@@ -123,7 +123,7 @@ def test_a_refit_finds_how_little_noise_there_is():
     ]
     assert errors[0] < 0.95 * errors[1]
     assert errors[0] < 0.6  # .4 of it is noise
-    with_most = int(np.argmax(fitted.weights))
+    with_most = int(np.argmax(fitted._weights))
     assert fitted._core.experts.noise_variances[with_most] < 0.08
 
 
@@ -136,6 +136,47 @@ def test_fits_come_whenever_the_number_of_labels_has_doubled():
             changed.append(i + 1)
             noise = model._core.experts.noise_variances
     assert changed == [10, 20, 40, 80]
+
+
+def far_away(n, seed):
+    """Inputs with heavy tails, of which some lie far from all others."""
+    rng = np.random.default_rng(seed)
+    w = rng.standard_normal(20) / math.sqrt(20.0)
+    for x in rng.standard_t(2, (n, 20)):
+        yield dict(enumerate(x.tolist())), math.tanh(x @ w)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_far_from_all_examples_predictions_stay_near_targets_and_intervals_hold(seed):
+    events = list(far_away(900, seed))
+    model = EnsembleGPRegressor(seed=seed)
+    taught(events[:600], model)
+    seen = [y for _, y in events[:600]]
+    beyond, inside = np.std(seen), []
+    for x, y in events[600:]:
+        forecast = model.predict_one(x, with_dist=True)
+        assert min(seen) - beyond <= min(forecast.mus) <= max(forecast.mus) <= max(seen) + beyond
+        assert model.predict_one(x) == pytest.approx(forecast.mu)
+        inside.append(0.025 < forecast.cdf(y) < 0.975)
+    assert 0.9 <= np.mean(inside) <= 0.98
+
+
+def test_experts_that_count_nothing_for_long_are_dropped_and_predictions_stay():
+    names = "a", "b"
+    pairs = [({name: x[name] for name in names}, y) for x, y in waves(500)]
+    model, whole, faded = (
+        taught(pairs, seed=1, **options)
+        for options in ({}, {"drop_experts": False}, {"forgetting": 0.999})
+    )
+    assert 2 <= len(model._core.kept) < 7 == len(whole._core.kept) == len(faded._core.kept)
+    assert model.n_experts == len(model.weights) == 7
+    assert model.weights == pytest.approx(whole.weights, abs=1e-12)
+    # The place of a column that comes later is drawn for those that remain, by their own numbers.
+    for m in (model, whole):
+        taught([({"a": 1.0, "b": 2.0, "late": 3.0}, 21.0)] * 3, m)
+    for x in ({"a": 1.0, "b": 0.5}, {"a": -1.0, "b": 0.1, "late": 2.0}):
+        ours, theirs = (m.predict_one(x, with_dist=True) for m in (model, whole))
+        assert (ours.mu, ours.sigma) == pytest.approx((theirs.mu, theirs.sigma), rel=1e-6)
 
 
 def test_the_paper_fits_once_and_multiplies_weights_from_there():
@@ -265,7 +306,8 @@ def test_time_and_order_of_features_do_not_matter():
     ("x", "y", "error", "message"),
     [
         ({"a": 1.0}, None, TypeError, "y must be a number, got None; do not learn events without"),
-        ({"a": 1.0}, math.inf, ValueError, "y must be finite, got inf"),
+        ({"a": 1.0}, math.inf, ValueError, "y must be finite and at most 1e[+]150, got inf"),
+        ({"a": 1.0}, 1e160, ValueError, "y must be finite and at most 1e[+]150, got 1e[+]160"),
         ({"a": math.inf}, 1.0, ValueError, "feature 'a' must be finite, got inf"),
         ({"new": math.inf}, 1.0, ValueError, "feature 'new' must be finite, got inf"),
         ({"a": b"loud"}, 1.0, TypeError, "feature 'a' must be a number or a text, got b'loud'"),

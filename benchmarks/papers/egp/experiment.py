@@ -219,9 +219,11 @@ def learner(problem: Problem, preset: str, seed: int) -> Any:
     ten labels and whenever there are twice as many.
     """
     kind = EnsembleGPClassifier if problem.classes else EnsembleGPRegressor
+    # Rules that compare experts compare all of them.
+    options = {} if problem.classes else {"drop_experts": False}
     if preset == "paper":
-        return kind(preset=preset, seed=seed, n_initial=problem.n_initial)
-    return kind(preset=preset, seed=seed)
+        return kind(preset=preset, seed=seed, n_initial=problem.n_initial, **options)
+    return kind(preset=preset, seed=seed, **options)
 
 
 def asked_along(model: Any, draw: Draw, cell: Cell, seed: int) -> float:
