@@ -356,6 +356,10 @@ class RowReader:
                 f"{path} has no column of numbers or of texts that come again besides label, time "
                 "and key; name the columns that are features"
             )
+        if roles.label is not None and not roles.numbers:
+            hint = _hint_of_numbers(roles.label, rows)
+            if hint is not None:
+                notes(hint)
         judged = not (table.typed or roles.numbers)
         self._integers = self._judge_labels(rows) if judged else None
 
@@ -423,6 +427,25 @@ class RowReader:
         if is_integer_text(cell):
             return int(cell)
         raise ValueError(f"label {name!r} must be an integer like the first ones, got {cell!r:.60}")
+
+
+# Classes come again: of fewer labels, or where most have a second, nothing can be told.
+_LEAST_DIFFERENT = 20
+
+
+def _hint_of_numbers(name: str, rows: list[dict[str, Any]]) -> str | None:
+    """Return a line that names the option for numbers, if labels look like numbers."""
+    cells = [row[name] for row in rows if not is_missing(row.get(name))]
+    try:
+        different = {target_of(cell) for cell in cells}
+    except ValueError:
+        return None
+    if len(different) < max(_LEAST_DIFFERENT, len(cells) // 2 + 1):
+        return None
+    return (
+        f"every different number in {name!r} counts as a class, {len(different)} in the first "
+        f'{len(rows)} rows; to predict the number itself, --target number (target = "number")'
+    )
 
 
 def check_columns(columns: list[str], named: list[tuple[str, str]], path: object) -> None:

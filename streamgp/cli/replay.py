@@ -71,6 +71,14 @@ from streamgp.config.settings import Config
     help="Seed of all draws, the annotator's included unless it has its own. "
     "The same seed and log give the same run.  [default: 1]",
 )
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Replay with N seeds, from --seed on, and print means with 95 % intervals; below them the "
+    "same learner asked as often at random, and told all labels rightly. Takes three times as long "
+    "for each seed, and writes no files.",
+)
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N rows.")
 @click.option(
     "--out",
@@ -112,6 +120,7 @@ def replay(
     report: Path | None,
     state: Path | None,
     strict: bool,
+    seeds: int | None,
     **options: Any,
 ) -> None:
     """Replay a recorded LOG as if it happened now.
@@ -134,6 +143,7 @@ def replay(
       streamgp replay rooms.csv.gz --label room --report rooms.html
       streamgp replay rooms.csv --label temperature --target number --annotator noise=0.5
       streamgp replay phones.parquet --label activity --key user --out results --state state
+      streamgp replay rooms.csv.gz --label room --annotator error_rate=0.2 --seeds 5
       streamgp init > my.toml
       streamgp replay rooms.csv.gz --label room --config my.toml
     """
@@ -148,6 +158,15 @@ def replay(
         raise click.UsageError(
             "--strict is about going on with a replay that was saved: give --state DIR, too"
         )
+    if seeds is not None:
+        if out is not None or report is not None or state is not None:
+            raise click.UsageError(
+                "--seeds prints a table and writes no files: leave out --out, --report and --state"
+            )
+        from streamgp.apps.replay.seeds import replay_with_seeds
+
+        named = str(config_file or "configuration")
+        click.get_current_context().exit(replay_with_seeds(log, config, seeds, source=named))
     if report is not None and state is not None and out is None:
         raise click.UsageError(
             "a page of a run that may be cut needs the messages of all its parts: give --out DIR"

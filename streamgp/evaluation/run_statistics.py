@@ -6,8 +6,10 @@ The truth comes with the events and nowhere else. Nothing here changes what the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
+from streamgp.evaluation.baselines import class_baselines, number_baselines
 from streamgp.evaluation.counts import (
     Calibration,
     Confusion,
@@ -442,6 +444,18 @@ class RunStatistics(LabelQuality):
     def nmse(self) -> float | None:
         """Their mean squared error over the variance of the truths; 1 - R²."""
         return self.errors.nmse
+
+    def baselines(self) -> dict[str, dict[str, float | None]]:
+        """Return the scores, by name, of predictions that need no features but all true labels."""
+        truths = ((key, y) for (key, _), y in self._truths.items())
+        found: Mapping[str, Confusion | NumberErrors] = (
+            number_baselines(truths) if self.target == "number" else class_baselines(truths)
+        )
+        return {
+            name: {score: getattr(kept, score) for score in SCORES[self.target]}
+            for name, kept in found.items()
+            if kept.n
+        }
 
     @property
     def label_rate(self) -> float | None:

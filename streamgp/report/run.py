@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
@@ -251,6 +251,8 @@ class Run:
     calibration, distributions
         As in `summary.json`, the first for classes, the second for numbers; None for the other
         kind, and for runs that were made before they were counted.
+    baselines
+        Scores of predictions that need no features, by name; empty for runs made before them.
 
     """
 
@@ -271,6 +273,7 @@ class Run:
     refusals: Sequence[Refusal]
     calibration: Calibration | None = None
     distributions: Distributions | None = None
+    baselines: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
 
     @property
     def of_numbers(self) -> bool:

@@ -28,7 +28,7 @@ class Row:
         The same for numbers: mean absolute error, in units of the target, and mean squared error
         over the variance of the truths.
     n_asked, n_challenges
-        Label requests and challenges sent.
+        Label requests and challenges sent; None for a baseline that knows all labels.
     challenge_precision
         Share of the challenged labels that were wrong, or None without challenges.
     wrong_kept
@@ -42,8 +42,8 @@ class Row:
     n_events: int
     accuracy: float | None
     macro_f1: float | None
-    n_asked: int
-    n_challenges: int
+    n_asked: int | None
+    n_challenges: int | None
     challenge_precision: float | None
     wrong_kept: float | None
     microseconds: float | None
@@ -96,6 +96,24 @@ def table(
     <BLANKLINE>
 
     """
+    lines = []
+    for row in rows:
+        scores = [_significant(row.mae), _fixed(row.nmse, 3)]
+        if not numbers:
+            scores = [_fixed(row.accuracy, 3), _fixed(row.macro_f1, 3)]
+        lines.append((row.name, [*scores, *_cells(row)]))
+    titles = (*(_NUMBER_SCORES if numbers else _SCORES), *_TITLES)
+    return text_table(lines, titles, first=first, width=width)
+
+
+def text_table(
+    rows: Sequence[tuple[str, Sequence[str]]],
+    titles: Sequence[str],
+    *,
+    first: str = "learner",
+    width: int = MINIMAL_WIDTH,
+) -> str:
+    """Lay out rows of a name and cells below titles; `first` and `width` as for `table`."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -103,16 +121,13 @@ def table(
 
     grid = Table(box=box.SIMPLE_HEAD, padding=0, show_edge=False)
     grid.add_column(Text(printable(first)), overflow="fold")
-    for title in (*(_NUMBER_SCORES if numbers else _SCORES), *_TITLES):
+    for title in titles:
         grid.add_column(title, justify="right", no_wrap=True, vertical="bottom")
-    for row in rows:
+    for name, cells in rows:
         # Text, not str: a learner's name or a log's key is never read as rich's markup.
-        scores = [_significant(row.mae), _fixed(row.nmse, 3)]
-        if not numbers:
-            scores = [_fixed(row.accuracy, 3), _fixed(row.macro_f1, 3)]
-        grid.add_row(Text(printable(row.name)), *scores, *_cells(row))
+        grid.add_row(Text(printable(name)), *cells)
     # A long key makes the table wider; it is never cut.
-    longest = max((len(word) for row in rows for word in printable(row.name).split()), default=0)
+    longest = max((len(word) for name, _ in rows for word in printable(name).split()), default=0)
     width = max(width, MINIMAL_WIDTH, longest + _WIDTH_OF_NUMBERS)
     out = io.StringIO()
     console = Console(file=out, width=width, color_system=None, emoji=False)
@@ -125,8 +140,8 @@ _WIDTH_OF_NUMBERS = 57
 
 def _cells(row: Row) -> list[str]:
     return [
-        str(row.n_asked),
-        str(row.n_challenges),
+        "all" if row.n_asked is None else str(row.n_asked),
+        "-" if row.n_challenges is None else str(row.n_challenges),
         _percent(row.challenge_precision),
         _percent(row.wrong_kept),
         _fixed(row.microseconds, 0),

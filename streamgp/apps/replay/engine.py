@@ -248,6 +248,26 @@ def row_of(name: str, statistics: RunStatistics, microseconds: float | None) -> 
     )
 
 
+def baseline_rows(statistics: RunStatistics) -> list[Row]:
+    """Return the lines of what needs no features; none where no truth is known."""
+    return [
+        Row(
+            name=name,
+            n_events=statistics.n_events,
+            accuracy=scores.get("accuracy"),
+            macro_f1=scores.get("macro_f1"),
+            mae=scores.get("mae"),
+            nmse=scores.get("nmse"),
+            n_asked=None,
+            n_challenges=None,
+            challenge_precision=None,
+            wrong_kept=None,
+            microseconds=None,
+        )
+        for name, scores in statistics.baselines().items()
+    ]
+
+
 def play(
     loop: Loop,
     log: Source,

@@ -22,7 +22,7 @@ from connectors.jsonl import FILES, read_messages
 from connectors.storage.snapshots import write_snapshot
 from connectors.wire.codec import DecodeError
 from streamgp import __version__
-from streamgp.apps.replay.engine import Played, Points, row_of
+from streamgp.apps.replay.engine import Played, Points, baseline_rows, row_of
 from streamgp.common.printable import printable
 from streamgp.common.private_files import make_directory, private
 from streamgp.config.settings import Config, resolved
@@ -130,6 +130,7 @@ def counts_of(played: Counted) -> dict[str, Any]:
     of_classes = statistics.target == "label"
     return {
         "results": statistics.summary(),
+        "baselines": statistics.baselines(),
         "curve": played.points.summary(),
         "confusion": statistics.confusion.summary(),
         **({"calibration": statistics.calibration.summary()} if of_classes else {}),
@@ -175,15 +176,16 @@ def laid_out(content: dict[str, Any]) -> str:
 def results_text(config: Config, played: Played) -> str:
     """Return the table, with a line for each key if there are keys, and the counts below it."""
     numbers = config.target == "number"
+    baselines = baseline_rows(played.statistics)
     if config.log.key is None:
-        text = table([played.row(_learner_name(config))], numbers=numbers)
+        text = table([played.row(learner_name(config)), *baselines], numbers=numbers)
     else:
         first = list(played.by_key.items())[:N_KEYS_SHOWN]
         n_keys = len(played.by_key)
         shown = "" if n_keys <= N_KEYS_SHOWN else f", {N_KEYS_SHOWN} of them shown"
         # Time is measured for the loop as a whole.
         rows = [row_of(_on_one_line(str(key)), statistics, None) for key, statistics in first]
-        rows.append(played.row(f"all {n_keys} keys{shown}"))
+        rows += [played.row(f"all {n_keys} keys{shown}"), *baselines]
         text = table(rows, first=config.log.key, numbers=numbers)
     return "\n".join([text, _counts(played), *_annotators(played)])
 
@@ -194,7 +196,8 @@ def _on_one_line(key: str) -> str:
     return plain if len(plain) <= _WIDEST_KEY else plain[: _WIDEST_KEY - 1] + "…"
 
 
-def _learner_name(config: Config) -> str:
+def learner_name(config: Config) -> str:
+    """Return what the learner is called in tables."""
     name = config.learner.name
     return "skeptical GP" if name == "gp" else f"skeptical {re.split('[.:]', name)[-1]}"
 
@@ -274,6 +277,7 @@ class _Summary:
     confusion: Confusion
     annotators: list[AnnotatorCounts]
     keys: dict[str, Counts] | None = None
+    baselines: dict[str, dict[str, float | None]] | None = None
     calibration: Calibration | None = None
     distributions: Distributions | None = None
 
@@ -321,6 +325,7 @@ def read_run(directory: Path) -> Run:
         confusion=summary.confusion,
         calibration=summary.calibration,
         distributions=summary.distributions,
+        baselines=summary.baselines or {},
         annotators=summary.annotators,
         estimates=outcomes.estimates(N_ESTIMATES_SHOWN),
         challenges=outcomes.challenges(),

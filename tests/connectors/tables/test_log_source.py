@@ -262,6 +262,26 @@ def test_a_label_that_equals_one_of_another_type_rejects_its_row(tmp_path):
     assert list(reasons(found)) == ["row 3", "row 4"]
 
 
+@pytest.mark.parametrize(
+    ("labels", "hinted"),
+    [
+        ([n / 10 for n in range(30)], True),
+        ([n % 19 for n in range(100)], False),
+        ([*range(30), *range(30)], False),
+        ([n / 10 for n in range(19)], False),
+        ([f"room {n}" for n in range(30)], False),
+    ],
+)
+def test_labels_that_look_like_numbers_are_told_of(tmp_path, labels, hinted):
+    notes = []
+    drain(source(tmp_path, rows(*[f"1,2,{y}" for y in labels]), notes=notes.append))
+    words = (
+        "every different number in 'room' counts as a class, 30 in the first 30 rows; to predict"
+    )
+    assert [note for note in notes if note.startswith(words)] == notes
+    assert bool(notes) is hinted
+
+
 def test_labels_are_judged_by_the_first_one_if_the_first_rows_have_none(tmp_path):
     found = drain(source(tmp_path, rows(*["1,2,"] * 150, "1,2,7", "1,2,8")))
     assert [m.truth for m in found[-2:]] == [7, 8]

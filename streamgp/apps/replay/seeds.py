@@ -1,0 +1,155 @@
+"""A replay with several seeds, beside baselines that learn: means, and how far to trust them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from math import sqrt
+from pathlib import Path
+from statistics import fmean, stdev
+
+import click
+from msgspec.structs import replace
+from scipy.special import stdtrit
+
+from streamgp.apps.console import progress, tell
+from streamgp.apps.recorded_logs import Notes, open_log
+from streamgp.apps.replay.engine import Game, Played
+from streamgp.apps.replay.results import learner_name
+from streamgp.apps.replay.run import EndingLog
+from streamgp.config import build
+from streamgp.config.rules import section
+from streamgp.config.settings import Annotator, Config
+from streamgp.evaluation import RunStatistics
+from streamgp.evaluation.run_statistics import SCORES
+from streamgp.report.tables import text_table
+
+AT_RANDOM, ALL_CLEAN = "asked at random", "all labels, clean"
+_LEVEL = 0.95
+
+
+def replay_with_seeds(path: Path, config: Config, n_seeds: int, *, source: str) -> int:
+    """Replay a log with several seeds, and show means with 95 % intervals.
+
+    Below the learner stand the same one asked as often about random events, the same one told all
+    labels, rightly, and what needs no features.
+
+    Parameters
+    ----------
+    path
+        The log.
+    config
+        The configuration, with the label column; its seed is the first.
+    n_seeds
+        Number of seeds. What an annotator's own seed is makes no difference.
+    source
+        Where the configuration came from, for messages about it.
+
+    Returns
+    -------
+    The exit status: 0, or 130 after Ctrl-C.
+
+    Raises
+    ------
+    ConfigError
+        If the learner cannot be built.
+    click.ClickException
+        If the log cannot be read to its end.
+
+    """
+    runs: dict[str, list[RunStatistics]] = {}
+    notes = Notes()
+    for n in range(n_seeds):
+        for name, played in _games(path, _seeded(config, config.seed + n), source, notes):
+            if played.result.interrupted:
+                tell("interrupted; of a part of the runs nothing is shown")
+                return 130
+            runs.setdefault(name, []).append(played.statistics)
+        tell(f"seed {config.seed + n} done")
+    titles = (*_TITLES[config.target], "labels\nasked", "challenges", "wrong\nlabels\nkept")
+    scores = SCORES[config.target]
+    rows: list[tuple[str, list[str]]] = [
+        (
+            name,
+            [
+                _spread([getattr(statistics, kind) for statistics in found], kind)
+                for kind in (*scores, *_COUNTS)
+            ],
+        )
+        for name, found in runs.items()
+    ]
+    [statistics, *_] = runs[learner_name(config)]
+    for name, of_baseline in statistics.baselines().items():
+        # They are the same with every seed.
+        cells = [_spread([of_baseline[kind]], kind) for kind in scores]
+        rows.append((name, [*cells, "all", "-", "-"]))
+    click.echo(text_table(rows, titles))
+    click.echo(f"means of {n_seeds} seeds ± half of their {100 * _LEVEL:.0f} % interval")
+    return 0
+
+
+_TITLES = {"label": ("accuracy", "macro F1"), "number": ("mean abs.\nerror", "NMSE")}
+_COUNTS = ("n_asked", "n_challenges", "wrong_kept")
+# Shares have three digits, but for errors in units of the target.
+_FORMATS = {"n_asked": ".0f", "n_challenges": ".0f", "mae": ".3g"}
+
+
+def _games(path: Path, config: Config, source: str, notes: Notes) -> Iterator[tuple[str, Played]]:
+    """Play the learner, and the baselines that learn, with one seed."""
+    played = _play(path, config, source, notes)
+    yield learner_name(config), played
+    unlimited = section("budget", "unlimited")
+    told = replace(config, budget=unlimited, total_budget=unlimited)
+    at_random = section("query", "random", rate=played.statistics.label_rate or 0.0)
+    yield AT_RANDOM, _play(path, replace(told, query=at_random), source, notes)
+    everything = replace(
+        told,
+        query=section("query", "always"),
+        challenge=section("challenge", "never"),
+        annotator=Annotator(),
+        annotators={},
+    )
+    yield ALL_CLEAN, _play(path, everything, source, notes)
+
+
+def _play(path: Path, config: Config, source: str, notes: Notes) -> Played:
+    first = not notes.lines
+    with closing(EndingLog(open_log(path, config, notes if first else Notes()))) as log:
+        loop = build.build_loop(config, source=source)
+        if first:
+            notes.show()
+        with progress() as show:
+            played = Game(loop, log, build.build_annotator(config), target=config.target).play(
+                on_event=lambda n: show(f"seed {config.seed}: {n} events", log.source.progress)
+            )
+        if log.error is not None:
+            raise click.ClickException(str(log.error))
+    return played
+
+
+def _seeded(config: Config, seed: int) -> Config:
+    """Return a configuration all of whose draws follow from a seed."""
+    annotators = {name: replace(one, seed=None) for name, one in config.annotators.items()}
+    annotator = replace(config.annotator, seed=None)
+    return replace(config, seed=seed, annotator=annotator, annotators=annotators)
+
+
+def _spread(values: Sequence[float | None], kind: str) -> str:
+    """Return a mean and half of its interval, by Student's distribution.
+
+    Examples
+    --------
+    >>> _spread([0.90, 0.92, 0.94], "accuracy"), _spread([205, 206], "n_asked")
+    ('0.920 ± 0.050', '206 ± 6')
+    >>> _spread([0.5], "mae"), _spread([None, 0.5], "wrong_kept")
+    ('0.5', '-')
+
+    """
+    known = [float(value) for value in values if value is not None]
+    if len(known) < len(values):
+        return "-"
+    mean, form = fmean(known), _FORMATS.get(kind, ".3f")
+    if len(known) == 1:
+        return f"{mean:{form}}"
+    half = stdtrit(len(known) - 1, 0.5 + _LEVEL / 2.0) * stdev(known) / sqrt(len(known))
+    return f"{mean:{form}} ± {half:{form}}"

@@ -1,0 +1,86 @@
+"""`streamgp replay --seeds N`: means over seeds, beside baselines."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from streamgp.cli.main import cli
+
+
+def replay(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(cli, ["replay", *map(str, arguments)])
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    rng = random.Random(1)
+    path = tmp_path / "rooms.csv"
+    lines = ["a,b,room"]
+    for i in range(120):
+        room = (i // 12) % 3
+        lines.append(f"{rng.gauss(3.0 * room, 1.0):.3f},{rng.gauss(-room, 1.0):.3f},{'xyz'[room]}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def cells(result: Result) -> dict[str, list[str]]:
+    """Return the cells of each line of a table, by the name of the line."""
+    names = ("skeptical GP", "asked at random", "all labels, clean", "no change", "majority class")
+    return {
+        name: line.removeprefix(name).split()
+        for line in result.stdout.splitlines()
+        for name in names
+        if line.startswith(name)
+    }
+
+
+def test_one_seed_shows_what_a_replay_shows_and_what_others_do_on_the_same_log(log: Path) -> None:
+    options = [log, "--label", "room", "--annotator", "error_rate=0.2"]
+    once, seeds = cells(replay(*options)), cells(replay(*options, "--seeds", "1"))
+    accuracy, macro_f1, asked, challenges, *_ = seeds["skeptical GP"]
+    assert [accuracy, macro_f1, asked, challenges] == once["skeptical GP"][:4]
+    for name in ("no change", "majority class"):
+        assert seeds[name][:3] == once[name][:3]
+    assert seeds["all labels, clean"][2:] == ["120", "0", "0.000"]
+    assert 0.5 * float(asked) < float(seeds["asked at random"][2]) < 2.0 * float(asked)
+    assert float(seeds["no change"][0]) == pytest.approx(110 / 119, abs=1e-3)
+
+
+def test_several_seeds_have_intervals(log: Path) -> None:
+    result = replay(
+        log,
+        "--label",
+        "room",
+        "--seeds",
+        "2",
+        "--seed",
+        "7",
+        "--annotator",
+        "error_rate=0.2,seed=1",
+    )
+    assert result.exit_code == 0, result.output
+    found = cells(result)
+    accuracies = [
+        float(
+            cells(replay(log, "--label", "room", "--seed", seed, "--annotator", "error_rate=0.2"))[
+                "skeptical GP"
+            ][0]
+        )
+        for seed in ("7", "8")
+    ]
+    mean, _, half = found["skeptical GP"][:3]
+    assert float(mean) == pytest.approx(sum(accuracies) / 2, abs=1e-3)
+    # The quantile of Student's distribution with one degree of freedom is 12.7.
+    assert float(half) == pytest.approx(12.706 * abs(accuracies[0] - accuracies[1]) / 2, abs=0.01)
+    assert "means of 2 seeds" in result.stdout
+
+
+def test_seeds_write_no_files(log: Path, tmp_path: Path) -> None:
+    for option in ("--out", "--report", "--state"):
+        result = replay(log, "--label", "room", "--seeds", "2", option, tmp_path / "there")
+        assert result.exit_code == 2
+        assert "leave out --out, --report and --state" in result.output
