@@ -172,14 +172,15 @@ def _gaussian_process(learner: settings.Learner, target: TargetName, source: str
     from streamgp.learners.gp_classifier import GPClassifier
     from streamgp.learners.gp_regressor import GPRegressor
 
-    learner = settings.resolved(settings.Config(learner=learner)).learner
+    learner = settings.resolved(settings.Config(learner=learner, target=target)).learner
     scale, noise = learner.length_scale, learner.noise_variance
     assert noise is not None  # the preset says it
+    learn = learner.learn_hyperparameters
+    assert learn is not None
     kernel = None if scale is None else SquaredExponential(length_scale=scale)
     if "kernel" in learner.options:
         kernel = _object("kernel", learner.options["kernel"], f"{source}: learner.options.kernel")
     points = None if learner.max_points == "all" else learner.max_points
-    learn = learner.learn_hyperparameters
     if target == "number":  # a window and drift are refused with the configuration
         return GPRegressor(kernel, noise, points, learn)
     return GPClassifier(kernel, noise, points, learn, window=learner.window, drift=learner.drift)
@@ -390,7 +391,9 @@ def build_counting_budgets(
 
     One of a user's own is None, too: it may not be installed where annotators are served.
     """
-    sections = {"budget": config.budget, "total_budget": config.total_budget}
+    rule = settings.resolved(config).budget
+    assert rule is not None  # the preset says it
+    sections = {"budget": rule, "total_budget": config.total_budget}
     built = [
         None
         if ":" in rule.rule()

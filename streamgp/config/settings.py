@@ -48,7 +48,7 @@ class Learner(Section, frozen=True, kw_only=True):
     length_scale: Positive | None = None
     noise_variance: Positive | None = None
     max_points: Count | Literal["all"] | None = None
-    learn_hyperparameters: bool | Literal["leave_one_out"] = False
+    learn_hyperparameters: bool | Literal["leave_one_out"] | None = None
     window: Count | None = None
     drift: bool = False
     options: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -138,7 +138,7 @@ class Config(Section, frozen=True, kw_only=True):
     challenge: Challenge | None = None
     review: Review = msgspec.field(default_factory=partial(section, "review", "never"))
     reservoir: Reservoir = msgspec.field(default_factory=partial(section, "reservoir", "never"))
-    budget: Budget = msgspec.field(default_factory=partial(section, "budget", "unlimited"))
+    budget: Budget | None = None
     total_budget: Budget = msgspec.field(default_factory=partial(section, "budget", "unlimited"))
     annotator: Annotator = Annotator()
     annotators: dict[Text, Annotator] = msgspec.field(default_factory=dict)
@@ -153,11 +153,17 @@ def preset(name: PresetName, target: TargetName = "label") -> Config:
     query, challenge = section("query", "skeptical"), section("challenge", "skeptical")
     if name == "paper":
         query, challenge = section("query", "paper"), section("challenge", "paper")
+    budget = section("budget", "unlimited")
     if target == "number":
         query, challenge = section("query", "variance"), section("challenge", "outside_interval")
-    learner = Learner(noise_variance=0.5, max_points=500)
+        # Every number is uncertain: without a rate the rule would ask for all of them.
+        budget = section("budget", "rate", rate=0.1)
+    learner = Learner(noise_variance=0.5, max_points=500, learn_hyperparameters=False)
+    if target == "number":
+        learner = replace(learner, noise_variance=0.1, learn_hyperparameters=True)
     if name == "paper":
-        learner = Learner(length_scale=2.0, noise_variance=1e-16, max_points="all")
+        learner = replace(learner, length_scale=2.0, noise_variance=1e-16, max_points="all")
+        learner = replace(learner, learn_hyperparameters=False)
     return Config(
         preset=name,
         warm_up=200 if name == "default" else 0,
@@ -165,6 +171,7 @@ def preset(name: PresetName, target: TargetName = "label") -> Config:
         temporal=Temporal(enabled=name == "default" and target == "label"),
         query=query,
         challenge=challenge,
+        budget=budget,
     )
 
 
@@ -191,7 +198,12 @@ def resolved(config: Config) -> Config:
             length_scale=_first(learner.length_scale, scale),
             noise_variance=_first(learner.noise_variance, given.learner.noise_variance),
             max_points=_first(learner.max_points, bound),
+            learn_hyperparameters=_first(
+                learner.learn_hyperparameters, given.learner.learn_hyperparameters
+            ),
         )
+    # A query strategy that was named asks as it does.
+    budget = given.budget if config.query is None else section("budget", "unlimited")
     return replace(
         config,
         learner=learner,
@@ -199,6 +211,7 @@ def resolved(config: Config) -> Config:
         warm_up=_first(config.warm_up, given.warm_up),
         query=_first(config.query, given.query),
         challenge=_first(config.challenge, given.challenge),
+        budget=_first(config.budget, budget),
     )
 
 

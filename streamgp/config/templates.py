@@ -106,6 +106,7 @@ rule = "never"
 # How many labels may be asked for; challenges are not counted. The other rules, and their settings:
 {budgets}
 # gives_back = true: a question that was never answered does not count after all.
+# Without this section, and without [query], numbers are asked for at a rate of 0.1.
 rule = {budget}
 
 [total_budget]

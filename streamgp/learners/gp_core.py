@@ -142,6 +142,9 @@ class GPSettings:
         return SparseGP if self.window is None else WindowGP
 
 
+PROGRESS = "progress"
+"""Part of a learner's state that changes with every example, and not which ones it retains."""
+
 _UNKNOWN: tuple[Kernel | None, float] = (None, 0.0)
 
 
@@ -189,9 +192,14 @@ class FeatureGP:
         return 0 if self.gp is None else self.gp.n
 
     @property
+    def n_examples(self) -> int:
+        """Number of examples learned and not taken back, whatever became of them."""
+        return self._n_appended - self._n_taken_back
+
+    @property
     def is_exact(self) -> bool:
         """Whether all examples that were learned and not taken back are retained."""
-        return self.gp is None or self._n_examples == len(self.gp.retained)
+        return self.gp is None or self.n_examples == len(self.gp.retained)
 
     @property
     def retains_all(self) -> bool:
@@ -350,7 +358,7 @@ class FeatureGP:
         standardise: Callable[[Array], Array],
         score: Score,
         is_informative: Callable[[Array], bool] | None = None,
-    ) -> None:
+    ) -> bool:
         """Fit the hyper-parameters if it is time, and go on with what was found.
 
         Parameters
@@ -358,10 +366,14 @@ class FeatureGP:
         standardise, score, is_informative
             As for `Tuning.search`.
 
+        Returns
+        -------
+        Whether hyper-parameters have changed.
+
         """
         tuning, gp, prior = self._tuning, self.gp, self._prior
-        if tuning is None or gp is None or prior is None or not tuning.is_due(self._n_examples):
-            return
+        if tuning is None or gp is None or prior is None or not tuning.is_due(self.n_examples):
+            return False
         before = tuning.vector
         after = tuning.search(
             self._settings.given(prior, self.columns),
@@ -374,12 +386,14 @@ class FeatureGP:
         )
         tuning.postpone()
         if after is before:
-            return
+            return False
         tuning.vector = after
         try:
             self._drop_event_ids(self._adopt(gp, prior))
         except NotPositiveDefiniteError:
             tuning.vector = before
+            return False
+        return True
 
     @property
     def noise_variance(self) -> float:
@@ -424,11 +438,6 @@ class FeatureGP:
         return given if tuning is None else tuning.moved(given)
 
     # --- inside
-
-    @property
-    def _n_examples(self) -> int:
-        """Number of examples learned and not taken back, whatever became of them."""
-        return self._n_appended - self._n_taken_back
 
     def _prior_variance_at_first(self, x: Features) -> float:
         columns = self.columns.widened(x)

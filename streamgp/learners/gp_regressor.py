@@ -18,7 +18,7 @@ from streamgp.common.normal import Normal
 from streamgp.common.running_stats import Moments
 from streamgp.gp.hyperparameters import Hyperparameters
 from streamgp.kernels import Kernel
-from streamgp.learners.gp_core import FeatureGP, GPSettings, Learn
+from streamgp.learners.gp_core import PROGRESS, FeatureGP, GPSettings, Learn
 from streamgp.learners.river_adapters import checked_target, feature_rows, series_like
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ class GPRegressor(base.MiniBatchRegressor):
         Covariance function. None stands for a squared exponential with unit variance and a length
         scale proportional to the square root of the number of features of the first example.
     noise_variance
-        Variance of the observations around the function, as a share of that of all targets; 0.5 as
-        for `GPClassifier`, where it is said why other learners begin with 0.1.
+        Variance of the observations around the function, as a share of that of all targets: what
+        it is before the first fit, and what a fit expects.
     max_points
         Largest number of examples that are retained; the others count, but can be neither changed
         nor forgotten. None retains all (in configuration files "all").
@@ -50,7 +50,7 @@ class GPRegressor(base.MiniBatchRegressor):
         Fit the parameters of the kernel and the noise variance to the latest 512 examples whenever
         their number has doubled, from 32 on; what was given is what is expected beforehand. True
         fits to the marginal likelihood, "leave_one_out" to what each example is predicted to be by
-        all others.
+        all others. False keeps what was given, and distributions are those of the process alone.
     single_precision
         Keep the matrix of an exact process in half the room and read it in half the time.
 
@@ -83,12 +83,13 @@ class GPRegressor(base.MiniBatchRegressor):
     #           The posterior mean is linear in the targets: with both, any centre can be taken
     # _origin   the first target
     # _moments  mean and variance of the targets, less the first one
+    # _spread   how far off predictions were, None if hyper-parameters stay as given
     def __init__(
         self,
         kernel: Kernel | None = None,
-        noise_variance: float = 0.5,
+        noise_variance: float = 0.1,
         max_points: int | None = None,
-        learn_hyperparameters: Learn = False,
+        learn_hyperparameters: Learn = True,
         single_precision: bool = False,
     ) -> None:
         self.kernel = kernel
@@ -106,6 +107,7 @@ class GPRegressor(base.MiniBatchRegressor):
         self._core = FeatureGP(settings)
         self._origin = 0.0
         self._moments = Moments()
+        self._spread = PrequentialSpread() if learn_hyperparameters else None
 
     @property
     def n_learned(self) -> int:
@@ -154,8 +156,10 @@ class GPRegressor(base.MiniBatchRegressor):
         mu = 0.0 if means is None else self._value(*means.tolist())
         if not with_dist:
             return mu
-        noise_variance = self._core.noise_variance
-        return Normal(mu=mu, sigma=self._moments.std * math.sqrt(variance + noise_variance))
+        share = variance + self._core.noise_variance
+        if self._spread is not None:
+            share *= self._spread.ratio
+        return Normal(mu=mu, sigma=self._moments.std * math.sqrt(share))
 
     def learn_one(self, x: Features, y: float, *, event_id: str | None = None) -> None:
         """Learn that the target of `x` is `y`; `event_id` makes it possible to change it later.
@@ -172,10 +176,15 @@ class GPRegressor(base.MiniBatchRegressor):
         """
         value = checked_target(y)
         origin = self._origin if self._moments.n else value
-        self._core.append(x, _targets(value - origin), event_id)
+        core, spread = self._core, self._spread
+        surprise = None if spread is None else self._surprise(x, value)
+        core.append(x, _targets(value - origin), event_id)
         self._origin = origin
         self._moments.add(value - origin)
-        self._core.tune(self._standardised, _log_density)
+        if spread is not None and surprise is not None:
+            spread.note(core.n_examples, surprise)
+        if core.tune(self._standardised, _log_density) and spread is not None:
+            spread.restart()
 
     def relabel_one(self, event_id: str, y: float) -> None:
         """Change the target of an example; raises KeyError if it is not retained."""
@@ -231,11 +240,19 @@ class GPRegressor(base.MiniBatchRegressor):
 
     def state(self) -> State | None:
         """Return what is no function of the examples, as for `GPClassifier`."""
-        return self._core.state()
+        state, spread = self._core.state(), self._spread
+        if spread is None or spread.n_examples == 0:
+            return state
+        return {**(state or {}), PROGRESS: {"spread": spread.state()}}
 
     def load_state(self, state: State | None) -> None:
         """Take over what `state` returned; this regressor has learned nothing yet."""
-        self._core.load_state(state)
+        if state is None:
+            return
+        rest = {name: value for name, value in state.items() if name != PROGRESS}
+        self._core.load_state(rest or None)
+        if self._spread is not None and PROGRESS in state:
+            self._spread.load_state(state[PROGRESS]["spread"])
 
     # --- inside
 
@@ -244,12 +261,102 @@ class GPRegressor(base.MiniBatchRegressor):
         # Of targets less c, it is mean - c share; what was taken away is added again.
         return self._origin + (mean + self._moments.mean * (1.0 - share))
 
+    def _surprise(self, x: Features, value: float) -> float | None:
+        """Return the squared error of a prediction over its variance, None if too little is known.
+
+        The process solves for `x` here, and not once more when it learns it.
+        """
+        if self._core.n_learned < _FEWEST:
+            return None
+        means, variance = self._core.predict(x)
+        if means is None:
+            return None
+        error = (value - self._value(*means.tolist())) / self._moments.std
+        return error * error / (variance + self._core.noise_variance)
+
     def _standardised(self, Y: Array) -> Array:
         return (Y[:, :1] - self._moments.mean) / self._moments.std
 
     @classmethod
     def _unit_test_params(cls) -> Any:
         yield {"noise_variance": 0.1}
+
+
+# Mean and variance of fewer targets say little of what the next one will be.
+_FEWEST = 10
+
+# Predictions that are looked back on, and those that are taken to have been as far off as expected
+# before there were any.
+_LATEST = 200
+_EXPECTED = 10
+# A single target, however far off, counts no more than this many times what was expected of it.
+_LARGEST_SURPRISE = 25.0
+_LEAST_RATIO = 0.25
+
+
+class PrequentialSpread:
+    """How much wider than a process says errors of its predictions are, as a running mean.
+
+    Attributes
+    ----------
+    ratio
+        Mean of squared errors over predicted variances: what a variance has to be multiplied by.
+    n_examples
+        Number of examples when the last prediction was noted. Those that are learned once more
+        after a restart are predicted with other hyper-parameters, and are not noted again.
+
+    Examples
+    --------
+    >>> spread = PrequentialSpread()
+    >>> for n in range(1, 301):
+    ...     spread.note(n, 4.0)
+    >>> round(spread.ratio, 1)
+    3.9
+
+    References
+    ----------
+    [^1]: Dawid, A.P., 1984. Present position and potential developments: some personal views.
+        Statistical theory: the prequential approach. JRSS A 147.
+
+    """
+
+    # _n  number of predictions since the hyper-parameters changed
+    def __init__(self) -> None:
+        self.ratio = 1.0
+        self._n = 0
+        self.n_examples = 0
+
+    def note(self, n_examples: int, surprise: float) -> None:
+        """Record the squared error of a prediction over its variance.
+
+        Parameters
+        ----------
+        n_examples
+            Number of examples, with this one.
+        surprise
+            1 is what is expected.
+
+        """
+        if n_examples <= self.n_examples:
+            return
+        self.n_examples = n_examples
+        self._n += 1
+        step = min(surprise / self.ratio, _LARGEST_SURPRISE) - 1.0
+        self.ratio *= 1.0 + step / min(_EXPECTED + self._n, _LATEST)
+        self.ratio = max(self.ratio, _LEAST_RATIO)
+
+    def restart(self) -> None:
+        """Forget errors made with other hyper-parameters."""
+        self.ratio, self._n = 1.0, 0
+
+    def state(self) -> State:
+        """Return what `load_state` makes the same of."""
+        return {"ratio": self.ratio, "n": self._n, "n_examples": self.n_examples}
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from; the examples are learned after that."""
+        self.ratio, self._n = float(state["ratio"]), int(state["n"])
+        self.n_examples = int(state["n_examples"])
 
 
 def _targets(value: float) -> Array:

@@ -37,6 +37,7 @@ from streamgp.common.feature_values import LARGEST, is_missing, is_number, privi
 from streamgp.common.normal import Normal
 from streamgp.common.running_stats import Moments
 from streamgp.features import Columns
+from streamgp.learners.gp_core import PROGRESS
 from streamgp.learners.river_adapters import EstimatorOptions, checked_target
 from streamgp.query.pool_criteria import Joint
 from streamgp.scaling import Scaling, check_finite
@@ -56,7 +57,11 @@ class RestorableLearner(Protocol):
     """A learner that knows something beside its examples: hyper-parameters, for one."""
 
     def state(self) -> State:
-        """Return what it knows beside its examples, as plain JSON values."""
+        """Return what it knows beside its examples, as plain JSON values.
+
+        What changes with every example, and has no part in which ones are retained, stands under
+        the name "progress".
+        """
 
     def load_state(self, state: State) -> None:
         """Take over what another one knew beside its examples, before the first of its own."""
@@ -242,7 +247,7 @@ class ExampleStore(ABC, Generic[B]):
         if event_id is not None and event_id in self._examples:
             raise ValueError(f"event {event_id!r} was already learned; use relabel_one")
         example = Example(event_id=event_id, x=dict(x), y=y, privileged=known)
-        before = self._state()
+        before = self._settled()
         try:
             self._teach(self.learner, example)
         except (ValueError, TypeError):
@@ -260,7 +265,7 @@ class ExampleStore(ABC, Generic[B]):
         self._note(y)
         self.n_taught += 1
         self._memo = None
-        if self._state() != before and (self._passed_over or not self._retains_all):
+        if self._settled() != before and (self._passed_over or not self._retains_all):
             # With other hyper-parameters it would have retained, or taken, other examples, or found
             # other drifts.
             self._rebuild()
@@ -410,6 +415,11 @@ class ExampleStore(ABC, Generic[B]):
     def _state(self) -> State | None:
         """Return what of the learner is no function of its examples, None for nothing."""
         return self.learner.state() if self._is_own else None
+
+    def _settled(self) -> State | None:
+        """Return what of the state decides which examples the learner retains."""
+        state = self._state()
+        return state and {name: value for name, value in state.items() if name != PROGRESS}
 
     def _rebuild(self, state: State | None = None) -> None:
         """Teach a fresh learner all examples, through the statistics now in use.

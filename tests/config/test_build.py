@@ -491,3 +491,34 @@ def test_built_classifier_learns() -> None:
     model.learn_one({"a": 1.0}, "x")
     assert isinstance(model.learner, GaussianNB)
     assert model.predict_proba_one({"a": 1.0}) == {"x": 1.0}
+
+
+def test_numbers_are_asked_for_at_a_rate_unless_a_strategy_or_a_budget_is_named() -> None:
+    named = {
+        "nothing": Config(target="number"),
+        "a strategy": Config(target="number", query=section("query", "always")),
+        "a budget": Config(target="number", budget=section("budget", "at_most", n=7)),
+        "labels": Config(),
+    }
+    built: dict[str, Any] = {name: build_model(config).budget for name, config in named.items()}
+    assert {name: type(budget).__name__ for name, budget in built.items()} == {
+        "nothing": "RateBudget",
+        "a strategy": "Unlimited",
+        "a budget": "AtMost",
+        "labels": "Unlimited",
+    }
+    assert built["nothing"].rate == 0.1
+
+
+def test_a_process_of_numbers_learns_its_hyper_parameters_unless_told_otherwise() -> None:
+    given = [
+        Learner(),
+        Learner(learn_hyperparameters=False, noise_variance=0.3),
+    ]
+    made: list[Any] = [build_learner(one, 1, target="number", source="here") for one in given]
+    assert [(m.noise_variance, m.learn_hyperparameters) for m in made] == [
+        (0.1, True),
+        (0.3, False),
+    ]
+    of_labels: Any = build_learner(Learner(), 1, source="here")
+    assert not of_labels.learn_hyperparameters

@@ -241,7 +241,7 @@ def test_preset_fills_only_what_the_file_leaves_out() -> None:
     text = 'preset = "paper"\n[learner]\nnoise_variance = 0.1\n[challenge]\nrule = "never"'
     config = resolved(parse(text, source="my.toml"))
     assert config.learner == settings.Learner(
-        length_scale=2.0, noise_variance=0.1, max_points="all"
+        length_scale=2.0, noise_variance=0.1, max_points="all", learn_hyperparameters=False
     )
     assert config.challenge == section("challenge", "never")
     assert config.query == section("query", "paper")

@@ -26,7 +26,9 @@ from streamgp.query import NeverAsk, RateBudget
 
 def model(**options):
     options = {"warm_up": 20, "seed": 1, **options}
-    return SkepticalRegressor(GPRegressor(noise_variance=0.05), **options)
+    return SkepticalRegressor(
+        GPRegressor(noise_variance=0.05, learn_hyperparameters=False), **options
+    )
 
 
 def log(n, seed=1):

@@ -12,6 +12,7 @@ from river import evaluate, metrics
 
 from streamgp import GPRegressor, NotPositiveDefiniteError
 from streamgp.kernels import SquaredExponential
+from streamgp.learners.gp_regressor import PrequentialSpread
 
 
 def waves(n, seed=0, offset=20.0, scale=5.0):
@@ -22,7 +23,7 @@ def waves(n, seed=0, offset=20.0, scale=5.0):
 
 
 def taught(pairs, **options):
-    model = GPRegressor(**options)
+    model = GPRegressor(**{"learn_hyperparameters": False, **options})
     for i, (x, y) in enumerate(pairs):
         model.learn_one(x, y, event_id=str(i))
     return model
@@ -150,17 +151,68 @@ def test_beyond_the_bound_it_predicts_about_as_well():
 @pytest.mark.parametrize("aim", [True, "leave_one_out"])
 @pytest.mark.parametrize("max_points", [None, 60])
 def test_learned_hyper_parameters_find_how_little_noise_there_is(max_points, aim):
-    model = taught(waves(150), max_points=max_points, learn_hyperparameters=aim)
-    given = taught(waves(150), max_points=max_points)
+    options = {"max_points": max_points, "noise_variance": 0.5}
+    model, given = (
+        taught(waves(150), learn_hyperparameters=learn, **options) for learn in (aim, False)
+    )
     assert model.hyperparameters.noise_variance < 0.1
     errors = [sum(abs(m.predict_one(x) - y) for x, y in waves(200, seed=5)) for m in (model, given)]
     assert errors[0] < 0.6 * errors[1]
-    again = GPRegressor(learn_hyperparameters=aim, max_points=max_points)
+    again = GPRegressor(learn_hyperparameters=aim, **options)
     again.load_state(json.loads(json.dumps(model.state())))
     for x, y in waves(150):
         again.learn_one(x, y)
     if max_points is None:
         assert predictions(again) == predictions(model)
+
+
+def test_a_spread_that_is_not_as_expected_is_found_and_survives_a_restart():
+    """Targets that scatter ten times less, and then more, than the process is told."""
+    model, spread = GPRegressor(noise_variance=0.1), PrequentialSpread()
+    for n, (x, y) in enumerate(waves(31), 1):
+        if n > 10:
+            forecast = model.predict_one(x, with_dist=True)
+            raw = forecast.sigma**2 / spread.ratio
+            spread.note(n, (y - forecast.mu) ** 2 / raw)
+        model.learn_one(x, y)
+    assert spread.ratio != 1.0
+    assert model.state() == {"progress": {"spread": pytest.approx(spread.state())}}
+    again = GPRegressor(noise_variance=0.1)
+    again.load_state(json.loads(json.dumps(model.state())))
+    for x, y in waves(31):
+        again.learn_one(x, y)
+    for x, y in waves(40, seed=3):
+        assert predictions(again) == predictions(model)
+        model.learn_one(x, y)
+        again.learn_one(x, y)
+    assert again.state() == model.state()
+
+
+def test_intervals_of_learned_hyper_parameters_hold_where_examples_were_given_up():
+    rng = random.Random(0)
+    events = []
+    for _ in range(600):
+        x = {name: rng.gauss(0.0, 1.0) for name in "abcd"}
+        events.append((x, math.sin(3.0 * x["a"]) + x["b"] * x["c"] + 0.01 * rng.gauss(0.0, 1.0)))
+    model = taught(events[:400], max_points=60, learn_hyperparameters=True)
+    inside = [
+        abs(y - forecast.mu) < 1.96 * forecast.sigma
+        for x, y in events[400:]
+        for forecast in (model.predict_one(x, with_dist=True),)
+    ]
+    assert 0.9 <= sum(inside) / 200 <= 0.98
+
+
+@given(st.lists(st.floats(0.0, 1e6), max_size=60))
+def test_a_single_surprise_counts_no_more_than_a_bounded_part(surprises):
+    spread = PrequentialSpread()
+    for n, surprise in enumerate(surprises, 1):
+        before = spread.ratio
+        spread.note(n, surprise)
+        assert max(0.25, 0.9 * before) <= spread.ratio <= 3.2 * before
+        after = spread.state()
+        spread.note(n, 1e9)  # an example learned once more
+        assert spread.state() == after
 
 
 def test_an_example_that_is_refused_leaves_no_trace():

@@ -38,7 +38,10 @@ def log(tmp_path: Path) -> Path:
     return written(tmp_path / "levels.csv")
 
 
-def config(tmp_path: Path, text: str = "warm_up = 20\n[learner]\nnoise_variance = 0.05\n") -> Path:
+ASKING = "warm_up = 20\n[learner]\nnoise_variance = 0.05\n[budget]\nrule = 'unlimited'\n"
+
+
+def config(tmp_path: Path, text: str = ASKING) -> Path:
     path = tmp_path / "my.toml"
     path.write_text(text)
     return path
@@ -155,7 +158,7 @@ def test_a_label_that_is_no_number_is_a_row_that_cannot_be_read(tmp_path: Path) 
     assert result.exit_code == 0
     assert "label 'level' must be a number, got 'many'" in result.stderr
     assert "label 'level' must be a number, got 'true'" in result.stderr
-    assert "2 events, 2 answers, 0 declined, 0 expired, 2 rejected" in result.stdout
+    assert "2 events, 0 answers, 0 declined, 0 expired, 2 rejected" in result.stdout
 
 
 @pytest.mark.parametrize(
