@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from statistics import mean
 
 from river import metrics
@@ -111,6 +112,7 @@ def matched(
     known: dict[float, Score],
     start: float,
     largest: float,
+    count: Callable[[Score], float] = attrgetter("n_asked"),
 ) -> Score:
     """Turn a knob until about `n` labels are asked for, and return what came out.
 
@@ -124,6 +126,8 @@ def matched(
         Settings measured so far; grows.
     start, largest
         First and largest setting.
+    count
+        What is to come to `n` in place of the labels.
 
     Returns
     -------
@@ -132,37 +136,37 @@ def matched(
     """
 
     def fits(score: Score) -> bool:
-        return abs(score.n_asked / n - 1.0) <= TOLERANCE
+        return abs(count(score) / n - 1.0) <= TOLERANCE
 
     tries = 0
     while tries < _TRIES and not any(fits(score) for score in known.values()):
-        knob = _next_knob(known, n, start, largest)
+        knob = _next_knob({knob: count(score) for knob, score in known.items()}, n, start, largest)
         if knob in known:
             break
         known[knob] = measure(knob)
         tries += 1
-    modest = [score for score in known.values() if score.n_asked <= n or fits(score)]
-    above = [knob for knob, score in known.items() if score.n_asked > n]
+    modest = [score for score in known.values() if count(score) <= n or fits(score)]
+    above = [knob for knob, score in known.items() if count(score) > n]
     if above and not any(map(fits, modest)):
         modest.append(measure(min(above), n))
-    return min(modest, key=lambda score: abs(score.n_asked - n))
+    return min(modest, key=lambda score: abs(count(score) - n))
 
 
-def _next_knob(known: dict[float, Score], n: float, start: float, largest: float) -> float:
+def _next_knob(known: dict[float, float], n: float, start: float, largest: float) -> float:
     """Interpolate between the neighbours of `n`, logarithmically; go on where one is missing."""
     if not known:
         return start
-    above = min((k for k, score in known.items() if score.n_asked > n), default=None)
+    above = min((k for k, asked in known.items() if asked > n), default=None)
     below = max(
-        (k for k, score in known.items() if score.n_asked <= n and (above is None or k < above)),
+        (k for k, asked in known.items() if asked <= n and (above is None or k < above)),
         default=None,
     )
     if above is None or below is None:
         knob = below or above or start
         # Counts grow slower than knobs.
-        factor = (n / max(known[knob].n_asked, 1.0)) ** 1.2
+        factor = (n / max(known[knob], 1.0)) ** 1.2
         return min(knob * min(max(factor, 1.0 / _STRIDE), _STRIDE), largest)
-    low, high = max(known[below].n_asked, 0.5), known[above].n_asked
+    low, high = max(known[below], 0.5), known[above]
     t = math.log(n / low) / math.log(high / low)
     t = min(max(t, 0.15), 0.85)  # counts jump: never crawl along one side
     return below ** (1.0 - t) * above**t

@@ -3,6 +3,7 @@
 import json
 import math
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -161,6 +162,17 @@ def test_matching_finds_the_number_of_labels_of_any_smooth_rule(exponent, n):
     found = knobs.matched(measure, n, {}, 1.0, 100.0)
     assert abs(found.n_asked / n - 1.0) <= knobs.TOLERANCE
     assert len(tried) <= 5
+
+
+def test_matching_may_count_challenges_among_the_questions():
+    def measure(knob):
+        return replace(score(100.0 * knob), n_challenges=50.0 * knob)
+
+    def questions(found):
+        return found.n_asked + found.n_challenges
+
+    found = knobs.matched(measure, 240, {}, 1.0, 100.0, questions)
+    assert abs(questions(found) / 240 - 1.0) <= knobs.TOLERANCE
 
 
 def test_matching_measures_nothing_that_is_known_to_fit():

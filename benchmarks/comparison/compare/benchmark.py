@@ -4,7 +4,8 @@ Learners ask by the default rule, `SkepticalAsk(c)`; those that know class proba
 *at a rate*, `BestVersusSecond(0.0)` with a `RateBudget`, and `srf()` in its stages. Asking rules
 have the default learner, but for those that compare the experts of an ensemble; so have rules for
 challenges. The knob of each (`c`, a rate, a threshold) is turned, for each log, until the number of
-labels fits: 10 % of the events, of learners also 3 %. Accuracies play no part in that. Where no
+labels fits: 10 % of the events, of learners also 3 %; of *all questions* label requests and
+challenges together, and also 5 and 20 %. Accuracies play no part in that. Where no
 setting fits, fewer labels are asked, or they are cut off at the number wanted (*hard limit*: in
 which share of the runs).
 
@@ -168,6 +169,7 @@ _FEW, _MANY = 0.03, 0.1
 # A mean over fewer logs says nothing.
 _FEWEST_LOGS = 3
 _LEARNER, _ASKS, _CHALLENGES = "learner", "asks by", "challenges by"
+_QUESTIONS = "all questions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +196,11 @@ class Plan:
         default_factory=lambda: {group: tuple(one.entries) for group, one in GROUPS.items()}
     )
     rates: Mapping[str, Sequence[float]] = field(
-        default_factory=lambda: {**dict.fromkeys(GROUPS, (_MANY,)), _LEARNER: (_FEW, _MANY)}
+        default_factory=lambda: {
+            **dict.fromkeys(GROUPS, (_MANY,)),
+            _LEARNER: (_FEW, _MANY),
+            _QUESTIONS: (0.05, _MANY, 0.2),
+        }
     )
     n_events: int = 2000
     n_seeds: int = 3

@@ -307,21 +307,35 @@ class Group:
         Who takes part, by name.
     annotator
         Who answers.
+    with_challenges
+        Whether challenges count among the questions, of which all have as many.
 
     """
 
     entries: Mapping[str, Entry]
     annotator: Callable[[Log, int], Annotator] = annotator
+    with_challenges: bool = False
 
 
 GROUPS: Mapping[str, Group] = {
     "learner": Group(entries=LEARNERS),
     "asks by": Group(entries=RULES),
     "challenges by": Group(entries=CHALLENGES),
+    "all questions": Group(
+        entries={name: CHALLENGES[name] for name in (CHALLENGED, BELIEVED)}, with_challenges=True
+    ),
     "tired annotator": Group(entries=TIRED, annotator=tired),
 }
 
 Scores: TypeAlias = dict[float, Score]
+
+
+def _labels(score: Score) -> float:
+    return score.n_asked
+
+
+def _questions(score: Score) -> float:
+    return score.n_asked + score.n_challenges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -337,7 +351,9 @@ class Job:
 
     def scores(self) -> Scores:
         """Play; return what came out, by the share of the events that was to be asked about."""
-        entry = GROUPS[self.group].entries[self.name]
+        group = GROUPS[self.group]
+        entry = group.entries[self.name]
+        count = _questions if group.with_challenges else _labels
         untimed = self.log.played(self.order, self.seeds[0])[:_N_UNTIMED]
         self._play(entry.start or 1.0, _N_UNTIMED, self.seeds[0], untimed)
         known: dict[float, Score] = {}
@@ -348,7 +364,7 @@ class Job:
                 scores[rate] = self._score(1.0, n)
                 continue
             start = rate if entry.start is None else entry.start
-            scores[rate] = matched(self._score, n, known, start, entry.largest)
+            scores[rate] = matched(self._score, n, known, start, entry.largest, count)
         return scores
 
     def _score(self, knob: float, limit: int | None = None) -> Score:
