@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from math import isfinite
 
 from connectors.tables.cells import is_integer_text
+from connectors.wire.explain import LARGEST, SMALLEST
 from connectors.wire.inbound import MAX_NAME
 from streamgp.base import Label
 from streamgp.common.printable import printable
@@ -72,15 +73,20 @@ def parse_label(text: str, known: Sequence[Label]) -> Label:
         if isinstance(label, str) and label.casefold() == text.casefold():
             return label
     kinds = {type(label) for label in known}
-    if kinds <= {int} and is_integer_text(text):
-        return int(text)
-    if kinds == {float} and (number := _float(text)) is not None:
+    if kinds <= {int} and is_integer_text(text) and can_be_written(number := int(text)):
         return number
+    if kinds == {float} and (real := _float(text)) is not None:
+        return real
     if not kinds or str in kinds:
         return text
     raise ValueError(
         f"the labels here are {_names(known)}; put {text!r} in double quotes if you mean a text"
     )
+
+
+def can_be_written(number: float) -> bool:
+    """Say whether a message can hold a number: a finite one, or an integer of 64 bits."""
+    return SMALLEST <= number <= LARGEST if isinstance(number, int) else isfinite(number)
 
 
 # How exact a number is stands behind one of these.

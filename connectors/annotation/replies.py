@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import inf
 from typing import Any, Literal, TypeAlias, get_args
 
-from connectors.annotation.label_text import parse_label
+from connectors.annotation.label_text import can_be_written, parse_label
 from connectors.annotation.timeline import is_same
 from streamgp.base import Label
 from streamgp.interactive.messages import CONFIDENCE, RESPONSE_S, Answer, Challenge, Request
@@ -205,7 +205,7 @@ def read_label(value: Label, known: Sequence[Label], *, of_numbers: bool) -> Lab
 
     """
     if of_numbers:
-        if isinstance(value, bool | str) or not isfinite(value):
+        if isinstance(value, bool | str) or not can_be_written(value):
             raise BadReplyError(f"number is {value!r:.80}", "a finite number")
         return float(value)
     if isinstance(value, str):
@@ -215,8 +215,8 @@ def read_label(value: Label, known: Sequence[Label], *, of_numbers: bool) -> Lab
             return parse_label(value, known)
         except ValueError as error:
             raise BadReplyError(f"label is {value!r:.80}", str(error)) from None
-    if not isinstance(value, bool | int | float) or not isfinite(value):
-        raise BadReplyError(f"label is {value!r:.80}", "a text, a finite number or a boolean")
+    if not isinstance(value, bool | int | float) or not can_be_written(value):
+        raise BadReplyError(f"label is {value!r:.80}", "a text, a number or a boolean")
     if any(is_same(value, label) for label in known) or isinstance(value, bool):
         return value
     alike = (y for y in known if not isinstance(y, bool | str) and y == value)

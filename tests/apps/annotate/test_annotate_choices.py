@@ -149,6 +149,7 @@ def test_new_text_in_quotes_is_that_text(text: str) -> None:
         ("1", [True, 1], 1),
         ("true", [False, True], True),
         ("007", [], None),
+        ("9223372036854775808", [], None),
     ],
 )
 def test_typed_label_is_of_the_kind_of_the_known_ones(text: str, known: Any, label: Any) -> None:
@@ -170,6 +171,7 @@ def test_typed_label_is_of_the_kind_of_the_known_ones(text: str, known: Any, lab
         ("seven", [1, 2], "the labels here are 1, 2; put 'seven' in double quotes"),
         ("maybe", [True, False], "the labels here are true, false; put 'maybe'"),
         ("nan", [1.5], "the labels here are 1.5"),
+        ("9223372036854775808", [1], "the labels here are 1; put '9223"),
         ("x", [1, 2, 3, 4], r"the labels here are 1, 2, 3, \.\.\.; put"),
     ],
 )
