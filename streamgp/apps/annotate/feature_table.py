@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
@@ -58,9 +59,9 @@ def feature_table(
     if not names:
         return Text("no features", style="dim")
     beside = (
-        _examples(request)
+        partial(_examples, request)
         if isinstance(request, Challenge)
-        else _means(request, averages, choices, shown)
+        else partial(_means, request, averages, choices, shown)
     )
     table = _FittingTable(names=shown, x=request.x, beside=beside)
     left = len(names) - len(shown)
@@ -72,11 +73,14 @@ def feature_table(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FittingTable:
-    """An event, with as much beside it as there is room for: no number is cut."""
+    """An event, with as much beside it as there is room for: no number is cut.
+
+    `beside` returns so many columns at most, those that are nearest to the event.
+    """
 
     names: Sequence[FeatureName]
     x: Features
-    beside: Sequence[tuple[str, Features]]
+    beside: Callable[[int], Sequence[tuple[str, Features]]]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Return the widest table that fits."""
@@ -88,14 +92,14 @@ class _FittingTable:
 
     def _fitting(self, console: Console, options: ConsoleOptions) -> Table:
         unbound = options.update(width=_UNBOUND)
-        for n_beside in range(len(self.beside), 0, -1):
+        for n_beside in range(MAX_COLUMNS, 0, -1):
             table = self._table(n_beside)
             if table.__rich_measure__(console, unbound).maximum <= options.max_width:
                 return table
         return self._table(0)
 
     def _table(self, n_beside: int) -> Table:
-        beside = self.beside[:n_beside]
+        beside = self.beside(n_beside)
         table = Table(box=None, pad_edge=False, header_style="dim")
         table.add_column("feature")
         table.add_column("this event", justify="right", style="bold")
@@ -107,11 +111,11 @@ class _FittingTable:
         return table
 
 
-def _examples(request: Challenge) -> list[tuple[str, Features]]:
+def _examples(request: Challenge, n: int) -> list[tuple[str, Features]]:
     """Return the nearest earlier examples, under their labels."""
     return [
         (f"{cut(shown_label(near.y))}\n{cut(_name_of(near.event_id))}", near.x)
-        for near in request.neighbours[:MAX_EXAMPLES]
+        for near in request.neighbours[: min(n, MAX_EXAMPLES)]
     ]
 
 
@@ -120,11 +124,15 @@ def _name_of(event_id: str | None) -> str:
 
 
 def _means(
-    request: Request, averages: Averages, choices: Sequence[Choice], names: Sequence[FeatureName]
+    request: Request,
+    averages: Averages,
+    choices: Sequence[Choice],
+    names: Sequence[FeatureName],
+    n: int,
 ) -> list[tuple[str, Features]]:
     """Return the averages of the classes nearest to the event, in the order of their keys."""
     key = request.key
-    near = {typed(label) for label in averages.nearest(key, request.x, MAX_COLUMNS)}
+    near = {typed(label) for label in averages.nearest(key, request.x, n)}
     found = []
     for choice in choices:
         if typed(choice.label) not in near:

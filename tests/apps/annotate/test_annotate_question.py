@@ -247,6 +247,14 @@ def test_narrow_terminal_shows_fewer_averages_rather_than_cut_numbers() -> None:
         assert ("…" in text) == (width == 8)
 
 
+def test_averages_for_which_there_is_room_are_those_of_the_nearest_classes() -> None:
+    labels = ["den", "hall", "kitchen", "study"]
+    found = averages(*(({"a": 10.5 * n}, label) for n, label in enumerate(labels)))
+    choices = Choices().offer("k", labels, [])
+    shown = view(Question(request=label_request(x={"a": 31.0})), averages=found, choices=choices)
+    assert printed(looks.features(shown), 40).splitlines()[1].split()[3:] == ["kitchen", "study"]
+
+
 def test_event_without_features_says_so() -> None:
     assert printed(looks.features(view(Question(request=label_request(x={}))))) == "no features"
 
