@@ -21,7 +21,7 @@ _DAY_S = 86_400.0
 _N_TIMES = 5_000
 _N_PACE = 20
 _LONGEST_PAUSE_S = 120.0
-_N_CHALLENGES = 20_000
+_N_CHALLENGES = 5_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

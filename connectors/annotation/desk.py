@@ -51,7 +51,7 @@ from streamgp.interactive.messages import (
 LEASE_S = 60.0
 N_PAST = 10
 """Answers in a history."""
-N_ANSWERS = 20_000
+N_ANSWERS = 5_000
 """Answers whose ids are kept, of all annotators together, so that repeats are known."""
 N_SHARES = 20_000
 """Events whose predictions are kept for the questions about them."""
@@ -285,6 +285,10 @@ class AnnotationDesk:
         """Return a card by its id, None if it waits for no answer of this annotator."""
         question = self._open_question(annotator, card_id, now)
         return None if question is None else self._card(question, annotator, now)
+
+    def is_open(self, annotator: str, card_id: str, now: float) -> bool:
+        """Say whether a card waits for an answer of this annotator."""
+        return self._open_question(annotator, card_id, now) is not None
 
     # --- what an annotator says
 

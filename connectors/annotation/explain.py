@@ -222,7 +222,7 @@ CODES: Final[Mapping[str, str]] = {
 """What the rules say, by their names in a request."""
 
 TEXTS: Final[Mapping[str, str]] = {
-    "first": "nothing is known here yet",
+    "first": "nothing was known when this was asked",
     "new": "nothing like this was seen before",
     "unsure": "the prediction is not sure",
     "several": "several labels are about as likely",

@@ -43,14 +43,14 @@ def request(event_id: str, *, key: str = "k", at: float | None = None) -> LabelR
     )
 
 
-def ask(topics: Topics, *requests: LabelRequest) -> None:
-    """Write requests as a worker does."""
+def write(topics: Topics, *messages: Any) -> None:
+    """Write messages as a worker does."""
     outbound = Outbound("/streamgp/test", keyed=True)
     link = topics.client(group="asking", instance="asking", max_records=10)
     end = time.monotonic() + _PATIENCE_S
     while not link.assigned and time.monotonic() < end:
         link.poll(0.1)
-    link.commit([outbound.message(each, 0) for each in requests])
+    link.commit([outbound.message(each, 0) for each in messages])
     link.close(leave=True)
 
 

@@ -51,19 +51,19 @@ def scene(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[PageScene]
 
 
 @pytest.fixture
-def look(browser: Any, scene: PageScene) -> Iterator[Callable[..., Any]]:
-    """Opens the page in a context of its own; errors of its scripts fail the test."""
+def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Opens an address in a context of its own; errors of the page's scripts fail the test."""
     contexts = []
     errors: list[str] = []
 
-    def opened(*, path: str = "/", **options: Any) -> Any:
+    def opened(url: str, **options: Any) -> Any:
         context = browser.new_context(**{"locale": "en-GB", **options})
         context.set_default_timeout(20_000)
         contexts.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("console", lambda said: note_refusal(said.text))
-        page.goto(scene.url + path)
+        page.goto(url)
         return page
 
     def note_refusal(said: str) -> None:
@@ -74,6 +74,12 @@ def look(browser: Any, scene: PageScene) -> Iterator[Callable[..., Any]]:
     for context in contexts:
         context.close()
     assert errors == []
+
+
+@pytest.fixture
+def look(open_page: Callable[..., Any], scene: PageScene) -> Callable[..., Any]:
+    """Opens the page of the scene."""
+    return lambda **options: open_page(scene.url, **options)
 
 
 @pytest.fixture(scope="session")

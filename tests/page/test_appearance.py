@@ -166,6 +166,9 @@ def test_language_is_that_of_the_browser(scene: PageScene, look: Look) -> None:
     scene.start()
     page = look(locale="de-AT")
     expect(page.get_by_role("heading", name="Was ist es?")).to_be_visible()
+    ago = """import("/static/texts.js").then(({ ago }) =>
+        [1, 90, 9 * 365.25].map((days) => ago(0, 86400 * days)))"""
+    assert page.evaluate(ago) == ["vor 24 Std.", "vor 90 Tagen", "vor 9 Jahren"]
     page.get_by_role("button", name="Einstellungen").click()
     page.get_by_label("Sprache").select_option("en")
     page.get_by_role("button", name="Speichern").click()

@@ -488,7 +488,7 @@ class Page:
     def is_gone(self, person: Person, card_id: str) -> bool:
         """Say whether a card can no longer be answered by an annotator."""
         desk = self._desk_or_none()
-        return desk is not None and desk.card(person.name, card_id, self._clock()) is None
+        return desk is not None and not desk.is_open(person.name, card_id, self._clock())
 
     def upcoming(self, person: Person, after: str | None) -> str | None:
         """Return the id of the card that comes after another one, None if there is none."""

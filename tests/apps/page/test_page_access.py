@@ -15,7 +15,7 @@ import pytest
 from connectors.memory import MemoryTopics
 from streamgp.apps.page.access import BURST, MAX_BODY, MAX_STREAMS, Door
 from streamgp.apps.page.invites import Invites
-from tests.helpers.page_server import Browser, Served, answers, ask, events_of, request, until
+from tests.helpers.page_server import Browser, Served, answers, events_of, request, until, write
 
 SECRET_LABEL = "a label of hers"
 
@@ -28,7 +28,7 @@ def invites(tmp_path: Path) -> Invites:
 @pytest.fixture
 def served(invites: Invites) -> Iterator[Served]:
     topics = MemoryTopics()
-    ask(topics, request("e1"), request("e2"), request("other", key="q"))
+    write(topics, request("e1"), request("e2"), request("other", key="q"))
     with Served(topics, invites=invites) as served:
         yield served
 
@@ -112,6 +112,7 @@ HOSTILE: dict[str, tuple[int, str, dict[str, Any]]] = {
     "confidence of 9": (400, "bad_body", {"more": {"confidence": 9}}),
     "a number for a label": (400, "bad_reply", {"more": {"action": "number", "number": 1.5}}),
     "no label": (400, "bad_reply", {"more": {"label": None}}),
+    "an endless integer": (400, "bad_reply", {"more": {"label": 10**400}}),
     "keep where nothing is in doubt": (400, "bad_reply", {"more": {"action": "keep"}}),
     "no such card": (409, "card_gone", {"more": {"card": "k/e9/label"}}),
     "a card of a made-up key": (409, "card_gone", {"more": {"card": "%00/../e1/label"}}),

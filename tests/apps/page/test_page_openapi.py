@@ -16,7 +16,7 @@ from connectors.memory import MemoryTopics
 from streamgp.apps.page import access, bodies, errors, server
 from streamgp.apps.page.bodies import AnswerBody, RenameBody, ReviseBody, SkipBody
 from streamgp.apps.page.preferences import Preferences
-from tests.helpers.page_server import Served, ask, request
+from tests.helpers.page_server import Served, request, write
 
 TEXT = (Path(server.__file__).parent / "openapi.json").read_text(encoding="utf-8")
 DOCUMENT: dict[str, Any] = json.loads(TEXT)
@@ -72,7 +72,7 @@ def test_every_error_is_described() -> None:
 
 def test_what_comes_back_is_as_described() -> None:
     topics = MemoryTopics()
-    ask(topics, request("e1"), request("e2"))
+    write(topics, request("e1"), request("e2"))
     with Served(topics) as served:
         browser = served.browser()
         for path, method, reply in (

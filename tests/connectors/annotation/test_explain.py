@@ -40,7 +40,13 @@ def request(reason: str = "SkepticalAsk", **x: Any) -> LabelRequest:
     [
         ("SkepticalAsk", None, False, "unsure", "the prediction is not sure"),
         ("SkepticalAsk", None, True, "new", "nothing like this was seen before"),
-        ("SkepticalAsk", Shares((), 0, None), False, "first", "nothing is known here yet"),
+        (
+            "SkepticalAsk",
+            Shares((), 0, None),
+            False,
+            "first",
+            "nothing was known when this was asked",
+        ),
         ("SkepticalAsk", Shares((("a", 0.97),), 2, "a"), False, "random", "a random check"),
         ("BestVersusSecond", Shares((("a", 0.5), ("b", 0.3)), 3, "a"), False, "two",
          "not sure: a 50 %, b 30 %"),

@@ -87,8 +87,9 @@ function whyNone() {
   if (desk.paused) return ["paused", { n: desk.progress.waiting ?? 0 }];
   if (desk.reading !== null) return ["reading", { n: count(desk.reading) }];
   if (desk.pause !== null) {
-    const until = desk.pause.until;
-    const when = typeof until === "number" ? `${dayOf(until)}, ${timeOfDay(until)}` : "";
+    const { until } = desk.pause;
+    const days = isoDay(until) === isoDay(Date.now() / 1000) ? [] : [dayOf(until)];
+    const when = [...days, timeOfDay(until)].join(", ");
     return [["quiet_hours", "per_day", "gap"].includes(desk.pause.why) ? desk.pause.why : "quiet_hours", { until: when }];
   }
   if (!desk.online) return ["offline", {}];

@@ -5,7 +5,7 @@
  */
 
 import { get, pathOf, Refused, requestAs } from "./api.js";
-import { noteRecent } from "./labels.js";
+import { noteRecent, withLabel } from "./labels.js";
 import { Outbox } from "./outbox.js";
 import { Stopwatch } from "./stopwatch.js";
 
@@ -119,7 +119,11 @@ export class Desk {
     this.#leave(card);
     const entry = await this.#outbox.add("answer", body, card);
     const label = labelOf(reply, card);
-    if (label !== null && card.kind !== "number") noteRecent(card.key, label);
+    if (label !== null && card.kind !== "number") {
+      noteRecent(card.key, label);
+      // The next card was loaded before the label was there.
+      if (this.ahead?.key === card.key) this.ahead = { ...this.ahead, labels: withLabel(this.ahead.labels ?? [], label) };
+    }
     this.#local.set(entry.id, past(entry, label));
     this.told("history");
     this.#refreshHistoryLater();
@@ -316,9 +320,12 @@ export class Desk {
       this.#show(card, card !== null && card.id === next?.id, this.#details);
     } else if (next && next.id === this.current.id) {
       this.#leased = true;
+      // A label was renamed, or another annotator has added one.
+      const isOther = JSON.stringify(next.labels) !== JSON.stringify(this.current.labels);
+      if (isOther && !this.touched?.()) this.#show(next, true);
     } else if (next && this.#isOpen(next) && !this.#leased && !this.touched?.()) {
-      // Another annotator has got the card that we went on to ourselves.
-      this.#show(next, true, { vanished: true, why: "taken" });
+      // A challenge has come, or another annotator has got the card that we went on to ourselves.
+      this.#show(next, true, { vanished: true, why: next.kind === "challenge" ? "first" : "taken" });
     } else {
       await this.#check(this.current);
     }

@@ -23,6 +23,14 @@ export function shownLabel(label) {
 export const labelNode = (label, properties = {}) =>
   element("bdi", { class: "label", ...properties }, shownLabel(label));
 
+/** Return the labels with one more in its place, unless the server may read it as another type. */
+export function withLabel(labels, label) {
+  const isPlain = typeof label === "string" && shownLabel(label) === label && !label.startsWith('"');
+  if (!isPlain || labels.includes(label)) return labels;
+  const place = labels.findIndex((one) => typeof one === "string" && one.toLowerCase() > label.toLowerCase());
+  return place < 0 ? [...labels, label] : labels.toSpliced(place, 0, label);
+}
+
 /** Return a text without case and accents, its spaces made one. */
 export function plain(written) {
   return String(written)

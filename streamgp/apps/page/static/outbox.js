@@ -280,14 +280,21 @@ export class Outbox {
   }
 
   async #finish(news) {
+    // Told here before it is removed, for the next card waits; if it stays, it is sent again.
+    this.pending = this.pending.filter((entry) => entry.n !== news.entry.n);
+    this.told({ ...news, here: true });
     await this.#entries.remove(news.entry.n);
     await this.#look();
-    this.#tell(news);
+    this.#tellTabs(news);
   }
 
   #tell(news) {
-    this.#tabs?.postMessage({ ...news, reply: null });
+    this.#tellTabs(news);
     this.told({ ...news, here: true });
+  }
+
+  #tellTabs(news) {
+    this.#tabs?.postMessage({ ...news, reply: null });
   }
 
   async #look() {

@@ -83,7 +83,8 @@ export function span(seconds) {
   if (whole < 100) return text("span.s", { n: whole });
   if (whole < 59.5 * 60) return text("span.min", { n: Math.round(whole / 60) });
   if (whole < 36 * 3600) return text("span.h", { n: Math.round(whole / 3600) });
-  return text("span.d", { n: Math.round(whole / 86400) });
+  if (whole < 731 * 86400) return text("span.d", { n: Math.round(whole / 86400) });
+  return text("span.y", { n: Math.floor(whole / 31_557_600) });
 }
 
 /** Write how many questions a budget leaves. */

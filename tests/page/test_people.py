@@ -1,0 +1,186 @@
+"""Annotators in their browsers: each on every broker, several together, and what each wants."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.embedded.topics import EmbeddedTopics
+from connectors.memory import MemoryTopics
+from connectors.topics import Topics
+from streamgp.apps.page.invites import Invites
+from streamgp.apps.page.server import PageSettings
+from tests.helpers.kafka_cases import opened as opened_kafka
+from tests.helpers.page_scene import ROOMS, known, label_request
+from tests.helpers.page_server import Served, answers, until, write
+from tests.page.conftest import missing
+
+try:
+    from playwright.sync_api import expect
+except ImportError:  # the fixture of the browser says so
+    expect = missing
+
+Open = Callable[..., Any]
+CARD = "#card"
+BROKERS = ("embedded", "kafka")
+
+
+def asked(n: int) -> MemoryTopics:
+    """Return topics in which seven rooms are known, and n questions are open."""
+    topics = MemoryTopics()
+    topics.create()
+    at = time.time()
+    write(topics, *known(ROOMS, at=at), *(label_request(i, at=at - 60.0) for i in range(n)))
+    return topics
+
+
+def card_of(page: Any) -> str:
+    """Return the event of the card in front."""
+    expect(page.locator(CARD)).to_be_visible()
+    return str(page.locator(CARD).get_attribute("data-card")).split("/")[1]
+
+
+def press(page: Any, key: str) -> None:
+    """Press a key, and wait for another card or none."""
+    event = card_of(page)
+    page.keyboard.press(key)
+    expect(page.locator(f'{CARD}[data-card="ann/{event}/label"]')).to_have_count(0)
+
+
+@pytest.fixture(
+    params=["memory", *(pytest.param(name, marks=pytest.mark.nightly) for name in BROKERS)]
+)
+def topics(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Topics]:
+    if request.param == "kafka":
+        broker, prefix = map(request.getfixturevalue, ("kafka", "kafka_prefix"))
+        with opened_kafka(broker, prefix, replication=1) as made:
+            yield made
+        return
+    plain: Topics = (
+        MemoryTopics() if request.param == "memory" else EmbeddedTopics(tmp_path / "topics")
+    )
+    plain.create()
+    with closing(plain):
+        yield plain
+
+
+def test_questions_are_answered_by_keys_each_once(
+    topics: Topics, open_page: Open, request: pytest.FixtureRequest
+) -> None:
+    """Twenty of them, at night two hundred."""
+    n = 200 if request.node.get_closest_marker("nightly") else 20
+    at = time.time()
+    write(topics, *known(ROOMS, at=at), *(label_request(i, at=at - 60.0) for i in range(n)))
+    rng = random.Random(1)
+    wanted = {}
+    with Served(topics) as served:
+        page = open_page(f"http://127.0.0.1:{served.port}")
+        for _ in range(n):
+            key = rng.randint(1, len(ROOMS))
+            wanted[card_of(page)] = ROOMS[key - 1]
+            press(page, str(key))
+        expect(page.locator(".rest.done")).to_be_visible()
+        expect(page.locator(".past-answer.unsent")).to_have_count(0)
+        found = answers(topics)
+    assert len(found) == n
+    assert {one.event_id: one.y for one in found} == wanted
+    assert {one.annotator for one in found} == {"ann"}
+    assert all(0.0 < one.privileged["response_s"] < 20.0 for one in found)
+
+
+def test_two_people_see_each_other_and_never_the_same_card(open_page: Open, tmp_path: Path) -> None:
+    topics = asked(8)
+    invites = Invites(tmp_path / "invites.json")
+    with Served(topics, invites=invites) as served:
+        pages = {
+            name: open_page(f"http://127.0.0.1:{served.port}/join/{invites.invite(name)}")
+            for name in ("ann", "ben")
+        }
+        expect(pages["ann"].locator("#others")).to_contain_text("ben")
+        pages["ben"].set_viewport_size({"width": 320, "height": 568})
+        expect(pages["ben"].locator("#others")).to_be_visible()
+        expect(pages["ben"].locator("#others")).to_contain_text("ann")
+        for _ in range(3):
+            shown = {name: card_of(page) for name, page in pages.items()}
+            assert shown["ann"] != shown["ben"]
+            for page in pages.values():
+                page.wait_for_timeout(750)  # keys are off where a card has changed by itself
+                press(page, "1")
+        invites.revoke("ben")
+        pages["ben"].reload()
+        expect(pages["ben"].get_by_role("heading", name="An invite is needed")).to_be_visible()
+        until(lambda: len(answers(topics)) == 6)
+    found = answers(topics)
+    assert len({one.event_id for one in found}) == 6
+    assert sorted(str(one.annotator) for one in found) == 3 * ["ann"] + 3 * ["ben"]
+
+
+def test_how_sure_an_answer_is_can_be_said_or_left_out(open_page: Open) -> None:
+    topics = asked(3)
+    with Served(topics, settings=PageSettings(asks_confidence=True)) as served:
+        page = open_page(f"http://127.0.0.1:{served.port}")
+        first = card_of(page)
+        page.keyboard.press("4")
+        expect(page.get_by_role("button", name="Certain")).to_be_visible()
+        page.keyboard.press("9")  # means nothing here
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("button", name="Certain")).to_have_count(0)
+        assert card_of(page) == first
+        for label, sure in (("4", "5"), ("2", "1"), ("1", "Enter")):
+            page.keyboard.press(label)
+            expect(page.get_by_role("button", name="Certain")).to_be_visible()
+            press(page, sure)
+        until(lambda: len(answers(topics)) == 3)
+    assert [(one.y, (one.privileged or {}).get("confidence")) for one in answers(topics)] == [
+        ("hall", 1.0),
+        ("bedroom", 0.0),
+        ("bathroom", None),
+    ]
+
+
+def test_a_label_that_is_renamed_is_a_choice_no_more(open_page: Open) -> None:
+    topics = asked(3)
+    with Served(topics) as served:
+        page = open_page(f"http://127.0.0.1:{served.port}")
+        card_of(page)
+        page.keyboard.press("n")
+        page.get_by_label("Name of the new label").fill("pantri")
+        page.keyboard.press("Enter")
+        choice = page.locator(".choice", has_text="pantri")
+        expect(choice).to_have_count(1)
+        for old, new in (("pantri", "pantry"), ("pantry", "kitchen")):
+            page.get_by_role("button", name="Preferences").click()
+            page.get_by_role("button", name="Rename a label").click()
+            dialog = page.get_by_role("dialog")
+            dialog.get_by_label("Label").select_option(label=old)
+            dialog.get_by_label("New name").fill(new)
+            dialog.get_by_role("button", name="Rename", exact=True).click()
+            if new == "pantry":  # much like the old name, but that one goes away
+                expect(page.locator(".choice", has_text="pantry")).to_have_count(1)
+        expect(page.locator(".choice", has_text="pantr")).to_have_count(0)
+        until(lambda: len(answers(topics)) == 3)
+    assert [one.y for one in answers(topics)] == ["pantri", "pantry", "kitchen"]
+
+
+def test_a_page_in_the_background_tells_of_a_new_question(open_page: Open) -> None:
+    topics = asked(0)
+    with Served(topics) as served:
+        page = open_page(f"http://127.0.0.1:{served.port}", permissions=["notifications"])
+        expect(page.locator(".rest.done")).to_be_visible()
+        page.evaluate("navigator.serviceWorker.ready.then(() => true)")
+        page.get_by_role("button", name="Preferences").click()
+        page.get_by_label("Tell me when a question comes").check()
+        page.get_by_role("button", name="Save").click()
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        page.evaluate("Object.defineProperty(document, 'hidden', { get: () => true })")
+        write(topics, label_request(1, at=time.time()))
+        expect(page.locator(CARD)).to_be_visible()
+        shown = """navigator.serviceWorker.ready.then((worker) => worker.getNotifications())
+            .then((all) => all.map((one) => one.body))"""
+        until(lambda: page.evaluate(shown) == ["A new question is waiting."])
