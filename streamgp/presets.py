@@ -18,13 +18,13 @@ MAX_POINTS = 500
 def isgp(preset: Preset = "default", seed: int | None = None) -> SkepticalClassifier:
     """Return an incremental skeptical Gaussian process, ready for a stream.
 
-    `default` has a real noise variance (0.5), scales the features itself and challenges labels that
-    are wrong with probability above 0.1. It is exact up to 500 examples and keeps 500 points from
-    then on, so that time and memory stay the same for as long as it runs (docs/bounded.md). Its
-    predictions go through a filter over time (docs/temporal.md). `paper`
-    is the published algorithm to the letter: noise 1e-16, length scale 2 on features as they are,
-    both decisions by a coin flip. A noise that small cannot take the same point twice, and follows
-    every wrong label among close points: let it learn only what it asks for.
+    `default` has a real noise variance (0.5), scales and clips the features itself and challenges
+    labels that are wrong with probability above 0.1. It is exact up to 500 examples and keeps 500
+    points from then on, so that time and memory stay the same for as long as it runs
+    (docs/bounded.md). Its predictions go through a filter over time (docs/temporal.md). `paper` is
+    the published algorithm to the letter: noise 1e-16, length scale 2 on features as they are, both
+    decisions by a coin flip. A noise that small cannot take the same point twice, and follows every
+    wrong label among close points: let it learn only what it asks for.
 
     Parameters
     ----------
@@ -55,7 +55,8 @@ def isgp(preset: Preset = "default", seed: int | None = None) -> SkepticalClassi
     if preset == "default":
         learner = GPClassifier(max_points=MAX_POINTS)
         rules = SkepticalAsk(), SkepticalChallenge()
-        return SkepticalClassifier(learner, *rules, temporal=TemporalFilter(), seed=seed)
+        temporal = TemporalFilter()
+        return SkepticalClassifier(learner, *rules, temporal=temporal, rescale=True, seed=seed)
     learner = GPClassifier(SquaredExponential(length_scale=2.0), noise_variance=1e-16)
     return SkepticalClassifier(learner, PaperAsk(), PaperChallenge(), warm_up=0, seed=seed)
 

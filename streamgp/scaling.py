@@ -1,28 +1,25 @@
-"""Scaling that is learned from the first events of a stream and then stands still.
+"""Scaling that is learned from the events of a stream and changes at a few moments only.
 
 A learner that keeps its examples must never mix points scaled with different statistics. So
 statistics in use change only at a few moments, at which the learner is rebuilt from the raw
-examples: during the warm-up whenever the number of events has doubled, and at its end.
+examples: during the warm-up whenever the number of events has doubled, and at its end. After that
+they stand still, or change whenever the number of events has doubled again (`RenewedScaling`).
 
 """
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
-from river.base import Transformer
+import numpy as np
 
-from streamgp.base import FeatureName, Features, Label, State
+from streamgp.base import Array, FeatureName, Features, Label, State
 from streamgp.common.feature_values import (
     LARGEST,
     as_number,
-    features_of,
     is_missing,
     is_number,
-    plain_features,
     plain_name,
 )
 from streamgp.common.running_stats import Moments, Quartiles
@@ -34,11 +31,14 @@ class Scaling(Protocol):
     def observe(self, x: Features) -> bool:
         """Update with an event, once each; return whether the learner must be rebuilt."""
 
+    def extract(self, x: Features) -> Features:
+        """Return the features that an event has for good; `x` itself where they are its own."""
+
     def learn(self, x: Features, y: Label) -> None:
-        """Update with a label, for transformers that use it."""
+        """Update with a label, for transformers that use it; `x` is what `extract` returned."""
 
     def transform(self, x: Features) -> Features:
-        """Return the features as the learner sees them; changes nothing."""
+        """Return the features as the learner sees them; `x` is what `extract` returned."""
 
     def state(self) -> State:
         """Return what must survive a restart."""
@@ -53,6 +53,10 @@ class NoScaling:
     def observe(self, x: Features) -> bool:  # noqa: ARG002
         """Nothing to learn."""
         return False
+
+    def extract(self, x: Features) -> Features:
+        """Return the very same features."""
+        return x
 
     def learn(self, x: Features, y: Label) -> None:
         """Nothing to learn."""
@@ -136,10 +140,14 @@ class StandardScaling:
             running.add(value)
         return self._freeze_late() if frozen else self._refresh()
 
+    def extract(self, x: Features) -> Features:
+        """Return the very same features."""
+        return x
+
     def learn(self, x: Features, y: Label) -> None:
         """Labels do not matter."""
 
-    def transform(self, x: Features) -> Features:
+    def transform(self, x: Features) -> dict[FeatureName, Any]:
         """Return standardised features; those without statistics in use are left out."""
         locations, factors = self._locations, self._factors
         try:
@@ -151,7 +159,7 @@ class StandardScaling:
             pass
         return self._transform_with_care(x)
 
-    def _transform_with_care(self, x: Features) -> Features:
+    def _transform_with_care(self, x: Features) -> dict[FeatureName, Any]:
         scaled: dict[FeatureName, Any] = {}
         for name, value in x.items():
             if is_missing(value):
@@ -215,6 +223,193 @@ class StandardScaling:
         self._in_use = None
 
 
+MOST_RELEARNED: Final = 500
+"""Number of labels after which scaling is not renewed: the learner would be taught all again."""
+
+# Distance from the mean, in standard deviations, at which values are clipped.
+_FAR: Final = 3.0
+
+# Number of events whose values are added to the statistics at once: one by one takes longer.
+_BATCH: Final = 50
+
+
+class RenewedScaling(StandardScaling):
+    """Standardise and clip, by statistics that are renewed whenever the events have doubled.
+
+    That is after `warm_up` events, and after 2, 4, 8, ... times as many.
+
+    What the first events say of a feature may be untrue of all that follow, and one that is
+    constant in them keeps its unit. At each renewal the statistics are those of all events so far;
+    a feature needs values in half of them to be renewed. After `MOST_RELEARNED` labels there is no
+    renewal any more.
+
+    Values are clipped at 3 standard deviations from the mean, so that no feature decides alone.
+    Where more than half of the values are 0, the others are rare and not wild: the unit is larger
+    there, so that what lies within 3 of their own standard deviations around their own mean is not
+    clipped, and values that differ still do.
+
+    Parameters
+    ----------
+    warm_up
+        Number of events.
+
+    Examples
+    --------
+    >>> scaling = RenewedScaling(warm_up=4)
+    >>> xs = [{"light": light} for light in (1.0, 3.0, 1.0, 3.0, 2.0, 6.0, 2.0, 6.0)]
+    >>> [scaling.observe(x) for x in xs]
+    [True, True, False, True, False, False, False, True]
+    >>> scaling.transform({"light": 3.0}), scaling.transform({"light": 90.0})
+    ({'light': 0.0}, {'light': 3.0})
+
+    """
+
+    # _running   statistics of all features, those in use too
+    # _n_zeros   how many values of each feature are 0; features without are not there
+    # _n_labels  labels learned
+    # _columns   names of the features of the event of the last renewal, if all are in use
+    # _pending   values of later events with these features, in this order, still to be added
+    def __init__(self, warm_up: int) -> None:
+        super().__init__(warm_up)
+        self._n_zeros: dict[FeatureName, int] = {}
+        self._n_labels = 0
+        self._columns: list[FeatureName] = []
+        self._pending: list[list[float]] = []
+
+    def observe(self, x: Features) -> bool:
+        """Update with an event; True if the statistics in use have changed.
+
+        Raises
+        ------
+        ValueError
+            If a feature is infinite or too large; nothing is noted then.
+
+        """
+        ended = self._n >= self.warm_up
+        is_over = ended and self._n_labels > MOST_RELEARNED
+        if ended and list(x) == self._columns and _is_plain(x):
+            self._n += 1
+            if is_over:
+                return False
+            self._pending.append(list(x.values()))
+            if len(self._pending) == _BATCH:
+                self._add_pending()
+            return self._refresh()
+        is_known = ended and x.keys() <= self._locations.keys()
+        if is_over and is_known and _is_plain(x):
+            self._n += 1
+            return False
+        numbers = _finite_numbers(x)
+        self._n += 1
+        running, n_zeros = self._running, self._n_zeros
+        for name, value in numbers.items():
+            moments = running.get(name)
+            if moments is None:
+                moments = running[name] = self._statistics()
+            moments.add(value)
+            if not value:
+                n_zeros[name] = n_zeros.get(name, 0) + 1
+        renewed = not is_over and self._refresh()
+        if not is_known:
+            renewed = self._freeze_late() or renewed
+        if renewed:
+            self._add_pending()
+            self._columns = list(x) if x.keys() <= self._locations.keys() else []
+        return renewed
+
+    def learn(self, x: Features, y: Label) -> None:  # noqa: ARG002 - whatever the label
+        """Count the label."""
+        self._n_labels += 1
+
+    def transform(self, x: Features) -> dict[FeatureName, Any]:
+        """Return scaled features; those without statistics in use are left out."""
+        scaled = super().transform(x)
+        distances = scaled.values()
+        try:
+            if min(distances, default=0.0) >= -_FAR and max(distances, default=0.0) <= _FAR:
+                return scaled
+        except TypeError:
+            pass  # there are texts
+        return {name: min(max(d, -_FAR), _FAR) if is_number(d) else d for name, d in scaled.items()}
+
+    def state(self) -> State:
+        """Return the statistics of all features, and those in use."""
+        return {
+            **super().state(),
+            "zeros": [[plain_name(name), n] for name, n in self._n_zeros.items()],
+            "labels": self._n_labels,
+            "columns": list(map(plain_name, self._columns)),
+            "pending": [list(map(float, row)) for row in self._pending],
+        }
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+        super().load_state(state)
+        self._n_zeros = {name: int(n) for name, n in state["zeros"]}
+        self._n_labels = int(state["labels"])
+        self._columns, self._pending = list(state["columns"]), list(state["pending"])
+
+    def _add_pending(self) -> None:
+        if not self._pending:
+            return
+        rows: Array = np.array(self._pending, dtype=np.float64)
+        means = rows.mean(axis=0)
+        squares = np.square(rows - means).sum(axis=0).tolist()
+        n_zeros = (rows == 0.0).sum(axis=0).tolist()
+        for i, (name, mean) in enumerate(zip(self._columns, means.tolist(), strict=True)):
+            moments = self._running[name]
+            assert isinstance(moments, Moments)
+            moments.merge(len(rows), mean, squares[i])
+            if n_zeros[i]:
+                self._n_zeros[name] = self._n_zeros.get(name, 0) + n_zeros[i]
+        self._pending = []
+
+    def _refresh(self) -> bool:
+        if self._n < self._next:
+            return False
+        self._add_pending()
+        ended = self._n >= self.warm_up
+        self._next = 2 * self._n if ended else min(2 * self._n, self.warm_up)
+        if self._n <= self.warm_up:
+            self._locations.clear()
+            self._factors.clear()
+        enough = self._n / 2 if ended else 1
+        for name in [name for name, r in self._running.items() if r.n >= enough]:
+            self._use(name, keep=True)
+        return True
+
+    def _freeze_late(self) -> bool:
+        late = [
+            name
+            for name, r in self._running.items()
+            if r.n >= self.warm_up and name not in self._locations
+        ]
+        for name in late:
+            self._use(name, keep=True)
+        return bool(late)
+
+    def _use(self, name: FeatureName, *, keep: bool) -> None:
+        super()._use(name, keep=keep)
+        moments = self._running[name]
+        assert isinstance(moments, Moments)
+        unit = max(moments.std, _unit_of_rare(moments, self._n_zeros.get(name, 0)))
+        self._factors[name] = 1.0 / unit
+
+
+def _unit_of_rare(moments: Moments, n_zeros: int) -> float:
+    """Return the smallest unit in which what is usual among rare values is not clipped.
+
+    Numbers that are not 0 are rare if more than half of them are 0.
+    """
+    n, mean, n_rare = moments.n, moments.mean, moments.n - n_zeros
+    if not 0 < n_rare < n_zeros:
+        return 0.0
+    # Sums over all numbers are sums over those that are not 0.
+    center = mean * n / n_rare
+    variance = (moments.m2 + n * mean * mean) / n_rare - center * center
+    return (abs(center - mean) + _FAR * math.sqrt(max(variance, 0.0))) / _FAR
+
+
 class RobustScaling(StandardScaling):
     """Scale by median and interquartile range instead: for numbers of which some are wild.
 
@@ -260,101 +455,3 @@ def _finite_numbers(x: Features) -> dict[FeatureName, float]:
         for name, value in x.items()
         if is_number(value) and not is_missing(value)
     }
-
-
-class PipelineScaling:
-    """The transformers of a River pipeline, learned from the first `warm_up` events, then frozen.
-
-    NaN is missing and never reaches a transformer, whose statistics it would spoil for good; None
-    does, for those that fill in what is missing.
-
-    Parameters
-    ----------
-    transformers
-        Transformers in the order of the pipeline; unlearned, this object makes them its own.
-    warm_up
-        Number of events.
-
-    """
-
-    # _n     events observed
-    # _next  number of events at which the transformers in use are renewed next
-    # _live  transformers that learn from every event of the warm-up
-    # _used  what they were at the last renewal
-    # _heard  all that they learned from, in order: [x] or [x, y]; a River transformer has no other
-    #         state that could be written down
-    def __init__(self, transformers: Sequence[Transformer], warm_up: int) -> None:
-        self.warm_up = warm_up
-        self._n = 0
-        self._next = 1
-        self._live = list(transformers)
-        self._used = copy.deepcopy(self._live)
-        self._heard: list[list[Any]] = []
-
-    def observe(self, x: Features) -> bool:
-        """Update with an event; True if the transformers in use have been renewed.
-
-        If a transformer raises, nothing is noted.
-        """
-        x = _without_nan(x)
-        if self._n < self.warm_up:
-            # On a copy: a transformer that raises may have learned half an event.
-            live = copy.deepcopy(self._live)
-            seen: Any = x
-            for transformer in live:
-                if not transformer._supervised:
-                    transformer.learn_one(seen)
-                seen = transformer.transform_one(seen)
-            self._live = live
-            self._heard.append([dict(x)])
-        self._n += 1
-        if self._n > self.warm_up:
-            return False
-        if self._n < min(self._next, self.warm_up):
-            return False
-        self._next *= 2
-        self._used = copy.deepcopy(self._live)
-        return True
-
-    def learn(self, x: Features, y: Label) -> None:
-        """Teach the label to the transformers that use it, while the warm-up lasts."""
-        if self._n >= self.warm_up:
-            return
-        x = _without_nan(x)
-        live = copy.deepcopy(self._live)
-        seen: Any = x
-        for transformer in live:
-            if transformer._supervised:
-                transformer.learn_one(seen, y)  # type: ignore[call-arg]
-            seen = transformer.transform_one(seen)
-        self._live = live
-        self._heard.append([dict(x), y])
-
-    def transform(self, x: Features) -> Features:
-        """Return the features as the last transformer in use makes them."""
-        seen: Any = _without_nan(x)
-        for transformer in self._used:
-            seen = transformer.transform_one(seen)
-        return seen  # type: ignore[no-any-return]
-
-    def state(self) -> State:
-        """Return the events and labels of the warm-up, from which transformers are rebuilt."""
-        return {
-            "n": self._n,
-            "heard": [[plain_features(x), *rest] for x, *rest in self._heard],
-        }
-
-    def load_state(self, state: State) -> None:
-        """Hear once more what the state has heard."""
-        for features, *label in state["heard"]:
-            if label:
-                self.learn(features_of(features), label[0])
-            else:
-                self.observe(features_of(features))
-        self._n = int(state["n"])
-
-
-def _without_nan(x: Features) -> Features:
-    if all(value == value for value in x.values()):
-        return x
-    return {name: value for name, value in x.items() if value == value}

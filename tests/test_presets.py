@@ -25,6 +25,7 @@ def test_the_default_has_a_real_noise_and_scales_features():
     assert model.query == SkepticalAsk(c=1.0)
     assert model.challenge == SkepticalChallenge(threshold=0.1)
     assert model.warm_up > 0
+    assert model.rescale
 
 
 def test_the_paper_preset_is_the_paper_to_the_letter():
@@ -34,6 +35,7 @@ def test_the_paper_preset_is_the_paper_to_the_letter():
     assert model.query == PaperAsk()
     assert model.challenge == PaperChallenge()
     assert model.warm_up == 0
+    assert not model.rescale
     assert model.seed == 3
 
 

@@ -1,4 +1,5 @@
 import copy
+import itertools
 import json
 import math
 import pickle
@@ -8,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from river import base, compose, feature_extraction, feature_selection, preprocessing, stats
 
 from streamgp.scaling import (
+    MOST_RELEARNED,
     NoScaling,
-    PipelineScaling,
+    RenewedScaling,
     RobustScaling,
     StandardScaling,
     check_finite,
@@ -65,7 +66,7 @@ def test_robust_statistics_are_quartiles_of_the_first_events(warm_up, more):
     assert [scaled["a"], scaled["b"]] == pytest.approx(expected.tolist(), rel=1e-9)
 
 
-@pytest.mark.parametrize("kind", [StandardScaling, RobustScaling])
+@pytest.mark.parametrize("kind", [StandardScaling, RobustScaling, RenewedScaling])
 @given(n=st.integers(0, 20), xs=st.lists(events, min_size=20, max_size=20))
 def test_a_scaling_goes_on_after_a_restart_as_before(kind, n, xs):
     whole, first, second = kind(12), kind(12), kind(12)
@@ -79,8 +80,6 @@ def test_a_scaling_goes_on_after_a_restart_as_before(kind, n, xs):
 
 def test_the_statistics_are_renewed_when_the_events_have_doubled_and_at_the_end():
     changed = watched(StandardScaling(21), rows(40))
-    assert [i + 1 for i, renewed in enumerate(changed) if renewed] == [1, 2, 4, 8, 16, 21]
-    changed = watched(PipelineScaling([preprocessing.StandardScaler()], 21), rows(40))
     assert [i + 1 for i, renewed in enumerate(changed) if renewed] == [1, 2, 4, 8, 16, 21]
 
 
@@ -238,135 +237,13 @@ def test_without_scaling_features_stay_as_they_are():
     assert scaling.transform(x) == x
 
 
-class Counting(base.Transformer):
-    """Counts what it learns; its transform says how much that was."""
-
-    def __init__(self):
-        self.learned = []
-
-    def learn_one(self, x):
-        self.learned.append(dict(x))
-
-    def transform_one(self, x):
-        return {**x, "learned": len(self.learned)}
-
-
-class CountingLabels(base.SupervisedTransformer):
-    """The same for labels."""
-
-    def __init__(self):
-        self.learned = []
-
-    def learn_one(self, x, y):
-        self.learned.append((dict(x), y))
-
-    def transform_one(self, x):
-        return {**x, "labels": len(self.learned)}
-
-
-def test_transformers_see_every_event_of_the_warm_up_once():
-    scaling = PipelineScaling([Counting(), Counting()], 5)
-    xs = rows(9)
-    seen = []
-    for x in xs:
-        for _ in range(3):
-            scaling.transform(x)
-        scaling.observe(x)
-        scaling.learn(x, "p")
-        seen.append(scaling.transform({})["learned"])
-    assert seen == [1, 2, 2, 4, 5, 5, 5, 5, 5]
-    first, second = scaling._live
-    assert first.learned == xs[:5]
-    # The second one learns from what the first one makes of the event, once it has learned it.
-    assert second.learned == [{**x, "learned": i + 1} for i, x in enumerate(xs[:5])]
-
-
-def test_supervised_transformers_learn_with_the_labels_of_the_warm_up():
-    scaling = PipelineScaling([CountingLabels(), Counting()], 5)
-    xs = rows(9)
-    seen = []
-    for i, x in enumerate(xs):
-        scaling.observe(x)
-        if i % 2:
-            scaling.learn(x, f"y{i}")
-        seen.append(scaling.transform({})["labels"])
-    # A label is in use from the next renewal on; after the warm-up none is learned.
-    assert seen == [0, 0, 0, 1, 2, 2, 2, 2, 2]
-    assert [y for _, y in scaling._live[0].learned] == ["y1", "y3"]
-
-
-class Fussy(base.Transformer):
-    """Takes note of half an event before it finds fault."""
-
-    def __init__(self):
-        self.total = 0.0
-
-    def learn_one(self, x):
-        for value in x.values():
-            if value == "bad":
-                raise ValueError("bad value")
-            self.total += value
-
-    def transform_one(self, x):  # noqa: ARG002
-        return {"total": self.total}
-
-
-def test_a_transformer_that_raises_has_noted_nothing():
-    scaling = PipelineScaling([Counting(), Fussy()], 8)
-    watched(scaling, rows(3))
-    before = pickle.dumps(scaling)
-    with pytest.raises(ValueError, match="bad value"):
-        scaling.observe({"a": 1.0, "b": "bad"})
-    assert pickle.dumps(scaling) == before
-
-
-def supervised():
-    return feature_selection.SelectKBest(similarity=stats.PearsonCorr(), k=1)
-
-
-PIPELINES = {
-    "StandardScaler": lambda: [preprocessing.StandardScaler()],
-    "MinMaxScaler": lambda: [preprocessing.MinMaxScaler()],
-    "OneHotEncoder": lambda: [preprocessing.OneHotEncoder()],
-    "two steps": lambda: [preprocessing.StandardScaler(), preprocessing.MaxAbsScaler()],
-    "a union": lambda: [
-        compose.Select("a") + (compose.Select("b") | preprocessing.StandardScaler())
-    ],
-    "polynomials": lambda: [feature_extraction.PolynomialExtender(degree=2)],
-    "supervised": lambda: [preprocessing.StandardScaler(), supervised()],
-}
-
-
-@pytest.mark.parametrize("transformers", PIPELINES.values(), ids=PIPELINES.keys())
-def test_the_transformers_of_river_freeze(transformers):
-    scaling = PipelineScaling(transformers(), 10)
-    xs = rows(30)
-    for i, x in enumerate(xs[:10]):
-        scaling.observe(x)
-        scaling.learn(x, i % 2)
-    probe = {"a": 0.3, "b": 101.0}
-    before = scaling.transform(probe)
-    for i, x in enumerate(xs[10:]):
-        assert not scaling.observe(x)
-        scaling.learn(x, i % 2)
-    assert scaling.transform(probe) == before
-    assert probe == {"a": 0.3, "b": 101.0}
-
-
-def test_a_frozen_river_scaler_equals_one_that_saw_the_warm_up():
-    scaling, scaler = PipelineScaling([preprocessing.StandardScaler()], 10), None
-    scaler = preprocessing.StandardScaler()
-    xs = rows(30)
-    watched(scaling, xs)
-    for x in xs[:10]:
-        scaler.learn_one(x)
-    assert scaling.transform(xs[20]) == scaler.transform_one(xs[20])
-
-
 @pytest.mark.parametrize(
     "build",
-    [lambda: StandardScaling(9), lambda: PipelineScaling([preprocessing.StandardScaler()], 9)],
-    ids=["standard", "pipeline"],
+    [
+        lambda: StandardScaling(9),
+        lambda: RenewedScaling(9),
+    ],
+    ids=["standard", "renewed"],
 )
 @pytest.mark.parametrize("n", [0, 5, 20])
 def test_a_copy_goes_on_alike(build, n):
@@ -379,11 +256,112 @@ def test_a_copy_goes_on_alike(build, n):
         assert twin.transform(xs[0]) == other.transform(xs[0])
 
 
-def test_texts_pass_a_pipeline_that_selects_them():
-    numbers = compose.Select("a") | preprocessing.StandardScaler()
-    scaling = PipelineScaling([compose.Select("place") + numbers], 4)
-    watched(scaling, [{"a": a, "place": "hall"} for a in (1.0, 3.0, 1.0, 3.0)])
-    assert scaling.transform({"a": 4.0, "place": "bath"}) == {"a": 2.0, "place": "bath"}
-    twin = PipelineScaling([compose.Select("place") + numbers], 4)
-    twin.load_state(scaling.state())
-    assert twin.transform({"a": 4.0, "place": "bath"}) == {"a": 2.0, "place": "bath"}
+# --- scaling that is renewed
+
+
+def clipped(column, at, *, value):
+    """The value by the statistics of the first `at` numbers of a column."""
+    first = np.array(column[:at])
+    return float(np.clip((value - first.mean()) / (first.std() or 1.0), -3.0, 3.0))
+
+
+def test_statistics_are_renewed_whenever_the_events_have_doubled():
+    changed = watched(RenewedScaling(21), rows(200))
+    assert [i + 1 for i, new in enumerate(changed) if new] == [1, 2, 4, 8, 16, 21, 42, 84, 168]
+
+
+@given(st.integers(1, 12), st.integers(1, 80), st.floats(-500.0, 500.0))
+def test_a_renewed_scale_is_that_of_all_events_at_the_last_renewal(warm_up, n, value):
+    scaling, xs = RenewedScaling(warm_up), rows(n, seed=n)
+    last = [i + 1 for i, new in enumerate(watched(scaling, xs)) if new][-1]
+    expected = {name: clipped([x[name] for x in xs], last, value=value) for name in "ab"}
+    assert scaling.transform({"a": value, "b": value}) == pytest.approx(expected, rel=1e-9)
+
+
+@given(st.lists(events, min_size=1, max_size=60), events)
+def test_until_the_end_of_the_warm_up_it_is_standard_scaling_clipped(xs, probe):
+    """Where zeros do not prevail; `values` has next to none."""
+    renewed, standard = RenewedScaling(60), StandardScaling(60)
+    xs = [{name: value or 1.0 for name, value in x.items()} for x in xs]
+    assert watched(renewed, xs) == watched(standard, xs)
+    expected = {name: min(max(d, -3.0), 3.0) for name, d in standard.transform(probe).items()}
+    assert renewed.transform(probe) == expected
+
+
+def test_what_was_constant_has_a_unit_once_it_varies_and_is_clipped_before():
+    scaling = RenewedScaling(10)
+    watched(scaling, [{"a": 5.0}] * 10)
+    assert scaling.transform({"a": 5.5}) == {"a": 0.5}
+    assert scaling.transform({"a": -900.0}) == {"a": -3.0}
+    watched(scaling, [{"a": 5.0 + 100.0 * (-1) ** i} for i in range(10)])
+    assert scaling.transform({"a": 5.0 + math.sqrt(5000.0)})["a"] == pytest.approx(1.0)
+
+
+def test_a_feature_is_renewed_if_half_of_the_events_have_it():
+    scaling = RenewedScaling(4)
+    watched(scaling, [{"a": float(i), "b": float(i), "c": float(i)} for i in range(4)])
+    before = scaling.transform({"c": 2.0})
+    watched(scaling, [{"a": 9.0}, {"a": 9.0}, {"a": 9.0}, {"a": 9.0, "c": 7.0}])
+    assert scaling.transform({"c": 2.0})["c"] == pytest.approx(
+        clipped([0.0, 1.0, 2.0, 3.0, 7.0], 5, value=2.0)
+    )
+    assert scaling.transform({"c": 2.0}) != before
+    watched(scaling, [{"a": 9.0}] * 8)
+    # Sixteen events, of which five have c and four b.
+    assert scaling.transform({"b": 2.0})["b"] == pytest.approx(
+        clipped([0.0, 1.0, 2.0, 3.0], 4, value=2.0)
+    )
+
+
+def test_a_late_feature_waits_for_its_own_values_and_is_then_renewed():
+    scaling = RenewedScaling(4)
+    watched(scaling, rows(4))
+    late = [{"late": v} for v in (10.0, 20.0, 30.0, 40.0)]
+    assert watched(scaling, late) == [False, False, False, True]
+    assert scaling.transform({"late": 25.0}) == {"late": 0.0}
+    watched(scaling, [{"late": v} for v in (50.0, 60.0, 70.0, 80.0)] * 2)
+    values = [10.0, 20.0, 30.0, 40.0] + [50.0, 60.0, 70.0, 80.0] * 2
+    assert scaling.transform({"late": 60.0})["late"] == pytest.approx(
+        clipped(values, 12, value=60.0)
+    )
+
+
+@given(st.lists(st.floats(1.0, 50.0), min_size=2, max_size=9, unique=True))
+def test_rare_values_that_are_usual_for_what_is_not_zero_stay_apart(rare):
+    column = [*rare, *[0.0] * 20 * len(rare)]
+    scaling = RenewedScaling(len(column))
+    watched(scaling, [{"a": v} for v in column])
+    scaled = [scaling.transform({"a": v})["a"] for v in sorted(rare)]
+    low, high = np.mean(rare) - 3.0 * np.std(rare), np.mean(rare) + 3.0 * np.std(rare)
+    usual = [d for d, v in zip(scaled, sorted(rare), strict=True) if low < v < high]
+    assert len({round(d, 9) for d in usual}) > 1
+    assert all(b > a for a, b in itertools.pairwise(usual))
+    assert scaling.transform({"a": high + 1.0}) == {"a": 3.0}
+
+
+def test_an_indicator_is_as_far_off_as_anything_may_be():
+    scaling = RenewedScaling(100)
+    watched(scaling, [{"a": float(i == 50)} for i in range(100)])
+    assert scaling.transform({"a": 1.0})["a"] == pytest.approx(3.0)
+
+
+def test_nothing_is_renewed_where_too_much_would_be_learned_again():
+    scaling, xs = RenewedScaling(4), rows(40)
+    watched(scaling, xs[:8])
+    for _ in range(MOST_RELEARNED):
+        scaling.learn({}, "y")
+    assert any(watched(scaling, xs[8:16]))
+    scaling.learn({}, "y")
+    before = scaling.state()
+    assert not any(watched(scaling, xs[16:]))
+    assert scaling.state() == {**before, "n": 40}
+    late = [{"late": float(i)} for i in range(4)]
+    assert watched(scaling, late) == [False, False, False, True]
+
+
+def test_texts_and_gaps_pass_a_scaling_that_clips():
+    scaling = RenewedScaling(2)
+    watched(scaling, [{"a": 1.0, "place": "home"}, {"a": 3.0, "place": "work"}])
+    x = {"place": "gym", "a": 90.0, "b": None, "c": math.nan}
+    assert scaling.transform(x) == {"place": "gym", "a": 3.0}
+    assert scaling.transform({"a": math.nan}) == scaling.transform({}) == {}

@@ -157,9 +157,9 @@ def _wanted(stage: str | None, since: str | None) -> letters.Wanted:
     required=True,
     metavar="NEW.toml",
     type=click.Path(path_type=Path),
-    help="What is to be different: any of preset, seed, warm_up, [learner], [temporal], [query], "
-    "[challenge], [review], [reservoir] and [budget], each in place of the one in CONFIG.toml. "
-    "Other sections are not looked at.",
+    help="What is to be different: any of preset, seed, warm_up, rescale, [learner], [temporal], "
+    "[query], [challenge], [review], [reservoir] and [budget], each in place of the one in "
+    "CONFIG.toml. Other sections are not looked at.",
 )
 @click.option(
     "--take-over",

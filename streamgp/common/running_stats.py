@@ -67,6 +67,14 @@ class Moments:
         self.mean += delta / self.n
         self.m2 += delta * (value - self.mean)
 
+    def merge(self, n: int, mean: float, m2: float) -> None:
+        """Add `n` numbers by their mean and sum of squared distances from it (Chan et al.)."""
+        delta = mean - self.mean
+        total = self.n + n
+        self.mean += delta * n / total
+        self.m2 += m2 + delta * delta * self.n * n / total
+        self.n = total
+
     def remove(self, value: float) -> None:
         """Take a number back that was added."""
         self.n -= 1

@@ -53,7 +53,7 @@ def build_model(config: settings.Config, *, source: str = "configuration") -> Mo
     Raises
     ------
     ConfigError
-        If the learner cannot be found or does not take its options.
+        If the learner cannot be found, does not take its options or does not go with the scaling.
 
     Examples
     --------
@@ -79,7 +79,11 @@ def build_model(config: settings.Config, *, source: str = "configuration") -> Mo
     looks = {kind: _build(kind, config, source) for kind in _LATER}
     _check_looks(looks, config, learner, source)
     temporal = TemporalFilter() if config.temporal.enabled else None
-    return SkepticalClassifier(learner, **shared, **looks, temporal=temporal)
+    rescale = bool(config.rescale)
+    try:
+        return SkepticalClassifier(learner, **shared, **looks, temporal=temporal, rescale=rescale)
+    except ValueError as error:  # a pipeline of a user's own that does not go with warm_up, rescale
+        raise ConfigError(f"{source}: {error}") from error
 
 
 # Which rules a model always has, and which ones only where the past is looked at again.

@@ -132,6 +132,7 @@ class Config(Section, frozen=True, kw_only=True):
     target: TargetName = "label"
     seed: Seed = DEFAULT_SEED
     warm_up: Annotated[int, Meta(ge=0)] | None = None
+    rescale: bool | None = None
     learner: Learner = Learner()
     temporal: Temporal = Temporal()
     query: Query | None = None
@@ -167,6 +168,7 @@ def preset(name: PresetName, target: TargetName = "label") -> Config:
     return Config(
         preset=name,
         warm_up=200 if name == "default" else 0,
+        rescale=name == "default" and target == "label",
         learner=learner,
         temporal=Temporal(enabled=name == "default" and target == "label"),
         query=query,
@@ -209,6 +211,8 @@ def resolved(config: Config) -> Config:
         learner=learner,
         temporal=Temporal(enabled=_first(config.temporal.enabled, given.temporal.enabled)),
         warm_up=_first(config.warm_up, given.warm_up),
+        # What it is worth was measured for the Gaussian process alone.
+        rescale=_first(config.rescale, given.rescale and learner.name == "gp"),
         query=_first(config.query, given.query),
         challenge=_first(config.challenge, given.challenge),
         budget=_first(config.budget, budget),

@@ -36,9 +36,13 @@ target = {target}
 # Seeds every random draw: the same seed and log give the same run.
 seed = {seed}
 
-# Features are scaled by their mean and standard deviation over this many first events,
-# then never again. 0: not scaled at all.
+# Features are scaled by their mean and standard deviation over this many first events. 0: not
+# scaled at all.
 warm_up = {warm_up}
+
+# Whether they are also clipped at 3 standard deviations, and scaled again after 2, 4, 8, ... times
+# as many events.
+rescale = {rescale}
 
 """
 
@@ -317,6 +321,7 @@ def template(preset: PresetName = "default", *, worker: bool = False) -> str:
         target=shown(config.target),
         seed=config.seed,
         warm_up=config.warm_up,
+        rescale=shown(config.rescale),
         name=shown(Learner().name),
         length_scale="#length_scale = 2.0" if scale is None else f"length_scale = {scale}",
         noise_variance=config.learner.noise_variance,

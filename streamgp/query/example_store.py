@@ -2,7 +2,8 @@
 
 Keeps the three consistent. At any time the learner is, bitwise, what a fresh one becomes
 when it is taught the examples on record, in their order, through the statistics in use: so the
-examples, and hyper-parameters that it has learned, are all that has to be kept of it. That holds
+examples, what running transformers have made of each, and hyper-parameters that it has learned, are
+all that has to be kept of it. That holds
 for a learner that retains a few of its examples as well, or the latest, or those since a drift;
 when one of them is relabelled or forgotten, all are learned and drifts detected again. What
 to ask and whom to believe is not decided here.
@@ -33,7 +34,14 @@ from streamgp.base import (
     check_kind,
     check_label,
 )
-from streamgp.common.feature_values import LARGEST, is_missing, is_number, privileged_features
+from streamgp.common.feature_values import (
+    LARGEST,
+    features_of,
+    is_missing,
+    is_number,
+    plain_features,
+    privileged_features,
+)
 from streamgp.common.normal import Normal
 from streamgp.common.running_stats import Moments
 from streamgp.features import Columns
@@ -133,6 +141,7 @@ class ExampleStore(ABC, Generic[B]):
     # _question  the method that asks a learner what it believes, of the kind of target
     # learner    a function of _examples, _labels, the statistics in use and its own state
     # _examples  in the order taught; by event id, or by number (in a tuple) where there is none
+    # _extracted what running transformers made of the examples, by the same keys; {} without such
     # _n_unnamed how many examples have no event id
     # _labels    every label ever on record, by itself, in order of appearance: a class stays known
     # _passed_over  whether an example on record could not be taught again at the last rebuild
@@ -151,6 +160,7 @@ class ExampleStore(ABC, Generic[B]):
         self._takes_privileged = options.privileged
         self._is_own = isinstance(template, RestorableLearner)
         self._examples: dict[str | tuple[int], Example] = {}
+        self._extracted: dict[str | tuple[int], Features] = {}
         self._n_unnamed = 0
         self._labels: dict[Label, Label] = {}
         self.n_taught = 0
@@ -184,6 +194,8 @@ class ExampleStore(ABC, Generic[B]):
             raise self._refusal(error) from error
         if renewed:
             self._rebuild()
+        elif self.scaling.extract(x) is not x:
+            self._memo = None
 
     def belief(self, x: Features) -> B:
         """Return what the learner believes; changes nothing."""
@@ -191,7 +203,7 @@ class ExampleStore(ABC, Generic[B]):
         if memo is not None and memo[0] is x and memo[1] == x:
             return memo[2]
         try:
-            belief = self._believed(self.scaling.transform(x))
+            belief = self._believed(self._seen(x))
         except _FOREIGN as error:
             raise self._refusal(error) from error
         self._memo = x, dict(x), belief
@@ -249,18 +261,25 @@ class ExampleStore(ABC, Generic[B]):
         example = Example(event_id=event_id, x=dict(x), y=y, privileged=known)
         before = self._settled()
         try:
-            self._teach(self.learner, example)
+            extracted = self.scaling.extract(example.x)
+        except _FOREIGN as error:
+            raise self._refusal(error) from error
+        try:
+            self._teach(self.learner, example, extracted)
         except (ValueError, TypeError):
             if not self._refuses_whole:
                 self._rebuild()  # it may have learned half of it
             raise
         try:
             # What transformers learn of labels is used from the next renewal on.
-            self.scaling.learn(x, y)
+            self.scaling.learn(extracted, y)
         except (ValueError, TypeError, *_FOREIGN) as error:
             self._rebuild()  # without this example
             raise self._refusal(error) from error
-        self._examples[(self.n_taught,) if event_id is None else event_id] = example
+        key = (self.n_taught,) if event_id is None else event_id
+        self._examples[key] = example
+        if extracted is not example.x:
+            self._extracted[key] = extracted
         self._n_unnamed += event_id is None
         self._note(y)
         self.n_taught += 1
@@ -299,6 +318,7 @@ class ExampleStore(ABC, Generic[B]):
     def forget(self, event_id: str) -> None:
         """Forget an example; raises KeyError if it was not taught."""
         del self._examples[event_id]
+        self._extracted.pop(event_id, None)
         self._rebuild()
 
     def examples(self) -> list[Example]:
@@ -310,7 +330,12 @@ class ExampleStore(ABC, Generic[B]):
         unnamed = self._examples if self._n_unnamed else ()
         learned = self._state()
         # Without one as it was before there were any: snapshots stay what they are.
-        extra = {} if learned is None else {"learner": learned}
+        extra: State = {} if learned is None else {"learner": learned}
+        if self._extracted:
+            extra["extracted"] = [
+                [key if isinstance(key, str) else key[0], plain_features(extracted)]
+                for key, extracted in self._extracted.items()
+            ]
         return {
             **extra,
             "n_taught": self.n_taught,
@@ -333,6 +358,11 @@ class ExampleStore(ABC, Generic[B]):
             (numbers[id(example)],) if example.event_id is None else example.event_id: example
             for example in examples
         }
+        extracted = {
+            key if isinstance(key, str) else (key,): features_of(features)
+            for key, features in state.get("extracted", ())
+        }
+        self._extracted = {key: extracted[key] for key in self._examples if key in extracted}
         self._rebuild(state.get("learner"))
 
     def neighbours(self, x: Features, n: int) -> list[Neighbour]:
@@ -340,8 +370,10 @@ class ExampleStore(ABC, Generic[B]):
         examples = list(self._examples.values())
         if not examples:
             return []
-        here = _comparable(self.scaling.transform(x))
-        seen = [_comparable(self.scaling.transform(example.x)) for example in examples]
+        here = _comparable(self._seen(x))
+        seen = [
+            _comparable(self.scaling.transform(self._extracted_of(key))) for key in self._examples
+        ]
         columns = Columns()
         for features in (here, *seen):
             if columns.known_vector(features) is None:
@@ -383,12 +415,22 @@ class ExampleStore(ABC, Generic[B]):
 
     # --- inside
 
-    def _teach(self, learner: Any, example: Example) -> None:
+    def _seen(self, x: Features) -> Features:
+        """Return the features of an event as the learner sees them."""
+        scaling = self.scaling
+        return scaling.transform(scaling.extract(x))
+
+    def _extracted_of(self, key: str | tuple[int]) -> Features:
+        """Return what running transformers made of an example, at its time."""
+        extracted = self._extracted.get(key)
+        return self.scaling.extract(self._examples[key].x) if extracted is None else extracted
+
+    def _teach(self, learner: Any, example: Example, extracted: Features) -> None:
         options: dict[str, Any] = {"event_id": example.event_id} if self._takes_event_id else {}
         if example.privileged is not None:
             options["privileged"] = example.privileged
         try:
-            learner.learn_one(self.scaling.transform(example.x), example.y, **options)
+            learner.learn_one(self.scaling.transform(extracted), example.y, **options)
         except _FOREIGN as error:
             raise self._refusal(error) from error
 
@@ -441,9 +483,9 @@ class ExampleStore(ABC, Generic[B]):
             if self._is_own:
                 self._prime(learner, state)
             self._passed_over = False
-            for example in self._examples.values():
+            for key, example in self._examples.items():
                 try:
-                    self._teach(learner, example)
+                    self._teach(learner, example, self._extracted_of(key))
                 except MemoryError:
                     raise
                 except Exception:
@@ -492,7 +534,7 @@ class ClassExampleStore(ExampleStore[Belief]):
     def _joint(self, xs: Mapping[str, Features]) -> tuple[list[str], Joint | None]:
         if not xs:
             return [], None
-        seen = [self.scaling.transform(x) for x in xs.values()]
+        seen = [self._seen(x) for x in xs.values()]
         return list(xs), Joint.of_indicators(*self.learner.joint(seen))
 
     def _can_use(self, x: Features) -> bool:

@@ -38,10 +38,11 @@ from streamgp.query.acquisition import HavingExperts
 from streamgp.query.budgets import Unlimited
 from streamgp.query.equal_error import EqualErrorRounds
 from streamgp.query.example_store import ExampleStore, RestorableLearner
+from streamgp.query.pipeline_scaling import scaling_of
 from streamgp.query.registry import compares_experts
 from streamgp.query.retrospective import BelievingJointly, LeavingOneOut, RecentEventsAsk
 from streamgp.query.strategies import LearningAskRule
-from streamgp.scaling import NoScaling, PipelineScaling, Scaling, StandardScaling
+from streamgp.scaling import NoScaling, RenewedScaling, Scaling, StandardScaling
 
 # --- Arguments of skeptical learners, checked before the first event.
 
@@ -145,17 +146,18 @@ def check_reservoir(reservoir: object, learner: Any) -> None:
         )
 
 
-def scaling_for(transformers: list[Any], warm_up: int) -> Scaling:
+def scaling_for(transformers: list[Any], warm_up: int, *, rescale: bool = False) -> Scaling:
     """Return how features reach the learner; refuses transformers that could never learn."""
-    learning = [t for t in transformers if type(t).learn_one is not base.Transformer.learn_one]
-    if warm_up == 0 and learning:
+    if rescale and transformers:
         raise ValueError(
-            f"warm_up must be at least 1 for {type(learning[0]).__name__} to learn from events, "
-            "got 0"
+            "rescale must be False for a pipeline, got True; its transformers scale the features, "
+            "so leave them out, or rescale"
         )
     if transformers:
-        return PipelineScaling([t.clone() for t in transformers], warm_up)
-    return StandardScaling(warm_up) if warm_up else NoScaling()
+        return scaling_of(transformers, warm_up)
+    if warm_up == 0:
+        return NoScaling()
+    return RenewedScaling(warm_up) if rescale else StandardScaling(warm_up)
 
 
 def check_seeded(model: base.Estimator) -> None:

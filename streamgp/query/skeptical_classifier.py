@@ -104,6 +104,10 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         follow each other in time; None for none. Predictions and probabilities come from it. What
         is asked, challenged and suggested is decided by what the learner believes of the event
         alone.
+    rescale
+        Whether numbers are also clipped at 3 standard deviations, and their scale renewed after
+        2, 4, 8, ... times `warm_up` events, as `isgp()` has it; not for pipelines, which do their
+        own scaling.
     seed
         Seed of the random decisions. None draws one.
 
@@ -149,6 +153,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         review: Review | None = None,
         reservoir: RecentEventsAsk | None = None,
         temporal: TemporalFilter | None = None,
+        rescale: bool = False,
         seed: int | None = None,
     ) -> None:
         transformers, learner = split(model, as_classifier)
@@ -178,10 +183,12 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         if not (temporal is None or isinstance(temporal, TemporalFilter)):
             raise TypeError(f"temporal must be a TemporalFilter or None, got {temporal!r}")
         self.temporal = temporal
+        self.rescale = rescale
         self._stream = None if temporal is None else FilteredStream(temporal)
         self.seed = seed
         self._set_up()
-        self._store = ClassExampleStore(learner, scaling_for(transformers, warm_up))
+        scaling = scaling_for(transformers, warm_up, rescale=rescale)
+        self._store = ClassExampleStore(learner, scaling)
         # A rule that learns is a template, as the budget and the model are.
         self._rule_learns = isinstance(query, LearningAskRule)
         rule = copy.deepcopy(query) if self._rule_learns else query
@@ -569,7 +576,8 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     def _configuration(self) -> list[object]:
         # Omitted when unset, so that older snapshots stay valid.
         rules = (self.review, self.reservoir, self.temporal)
-        return super()._configuration() + [rule for rule in rules if rule is not None]
+        rescale = ["rescale"] if self.rescale else []
+        return [*super()._configuration(), *(rule for rule in rules if rule is not None), *rescale]
 
     # --- inside
 

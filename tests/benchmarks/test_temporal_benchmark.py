@@ -1,6 +1,7 @@
 """The benchmark of the temporal filter: equal labels, and what it makes of them."""
 
 import json
+import random
 
 import pytest
 
@@ -41,7 +42,7 @@ def test_rows_are_of_both_orders_of_late_answers_and_of_the_cost(tmp_path, capsy
     assert [row["classes"] for row in rows[3:]] == [2, 5, 10]
     for row in rows[:2]:
         assert abs(row["asked"] - 32) <= 0.03 * 32
-        assert row["gain"] == pytest.approx(row["filter"] - row["alone"], abs=1.1e-4)
+        assert row["gain"] == pytest.approx(row["all"] - row["before"], abs=1.1e-4)
     # What a quick run cannot decide, the mean gain, is not demanded of it.
     assert not any("mean gain" in accepted["name"] for accepted in result["acceptance"])
     assert "skipped: occupancy (needs --data)" in capsys.readouterr().out
@@ -103,3 +104,15 @@ def test_wisdm_by_user_has_one_user_after_the_other(tmp_path):
         ({"x": 0.0}, "Walking"),
     ]
     assert "wisdm_by_user" not in _logs.NAMES
+
+
+def test_each_scaling_is_played():
+    model = temporal._Both(model=isgp().model, warm_up=10, rescale=True)
+    model.clip_once()
+    renewed = [model._store.scaling.observe({"a": float(i % 7)}) for i in range(60)]
+    assert [i + 1 for i, new in enumerate(renewed) if new] == [1, 2, 4, 8, 10]
+    rng = random.Random(1)
+    events = [({"a": rng.gauss(0.0, 1.0 + 9.0 * (n > 220))}, "ab"[n % 2]) for n in range(450)]
+    log = _logs.Log(name="widening", events=events, orders=("recorded",))
+    first, *others = (temporal.play(log, events, 1, 0.5, one) for one in temporal.SCALINGS)
+    assert all(other.accuracy != first.accuracy for other in others)

@@ -34,6 +34,14 @@ def test_numbers_that_are_taken_back_were_never_there(values, others):
     assert moments.m2 == pytest.approx(expected.m2, abs=1e-6)
 
 
+@given(numbers, numbers)
+def test_numbers_that_are_merged_are_those_added_one_by_one(values, others):
+    merged, added = of(values), of([*values, *others])
+    merged.merge(len(others), float(np.mean(others)), float(np.var(others) * len(others)))
+    assert (merged.n, merged.mean) == (added.n, pytest.approx(added.mean, abs=1e-9))
+    assert merged.m2 == pytest.approx(added.m2, abs=1e-6)
+
+
 def test_when_all_are_gone_it_begins_anew():
     moments = of([5.0])
     moments.remove(5.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -77,6 +78,43 @@ def test_a_temporal_filter_is_there_where_the_preset_or_the_setting_says_so(
 ) -> None:
     temporal = build_model(config).temporal
     assert temporal is None if expected is None else type(temporal) is expected
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        (Config(), True),
+        (Config(preset="paper"), False),
+        (Config(rescale=False), False),
+        (Config(learner=Learner(name="river.naive_bayes.GaussianNB")), False),
+        (Config(learner=Learner(name="river.naive_bayes.GaussianNB"), rescale=True), True),
+        (Config(target="number"), None),
+    ],
+)
+def test_scaling_is_renewed_where_the_preset_or_the_setting_says_so(
+    config: Config, expected: bool | None
+) -> None:
+    assert getattr(build_model(config), "rescale", None) is expected
+
+
+def test_a_pipeline_that_scales_is_not_scaled_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "own_pipeline.py").write_text(
+        "from river import naive_bayes, preprocessing\n"
+        "def build():\n"
+        "    return preprocessing.StandardScaler() | naive_bayes.GaussianNB()\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    config = Config(learner=Learner(name="own_pipeline:build"), rescale=True)
+    with pytest.raises(ConfigError, match=r"my\.toml: rescale must be False for a pipeline"):
+        build_model(config, source="my.toml")
+
+
+def test_numbers_are_not_scaled_again() -> None:
+    config = Config(target="number", rescale=True)
+    with pytest.raises(ConfigError, match=r'rescale is not allowed with target = "number"'):
+        consistent(config, source="my.toml")
 
 
 def test_numbers_have_no_temporal_filter() -> None:

@@ -5,7 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from river import feature_extraction, naive_bayes, neighbors, preprocessing, stats
+from river import feature_extraction, naive_bayes, neighbors, preprocessing, stats, utils
 
 from streamgp import GPClassifier, SkepticalClassifier, TemporalFilter, budgets, isgp, query
 from streamgp.interactive import (
@@ -51,6 +51,13 @@ MODELS = {
     "neighbours": lambda: SkepticalClassifier(neighbors.KNNClassifier(), warm_up=8, seed=3),
     "pipeline": lambda: SkepticalClassifier(
         preprocessing.StandardScaler() | preprocessing.MinMaxScaler() | GPClassifier(),
+        warm_up=20,
+        seed=3,
+    ),
+    "windows": lambda: SkepticalClassifier(
+        feature_extraction.Agg("n", None, utils.Rolling(stats.Mean, window_size=5))
+        | preprocessing.StandardScaler()
+        | GPClassifier(),
         warm_up=20,
         seed=3,
     ),
@@ -196,7 +203,8 @@ def test_another_configuration_is_refused(data):
 
 def test_a_configuration_written_in_another_way_is_the_same(data):
     learner = GPClassifier(noise_variance=0.5, max_points=500)
-    model = SkepticalClassifier(learner, warm_up=200, temporal=TemporalFilter(), seed=3)
+    temporal = TemporalFilter()
+    model = SkepticalClassifier(learner, warm_up=200, temporal=temporal, rescale=True, seed=3)
     assert InteractiveLoop.restore(data, model).model is model
     assert model.n_learned > 0
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from river import preprocessing
+from river import feature_extraction, preprocessing, stats, utils
 
 from streamgp import GPClassifier, SkepticalClassifier, budgets, isgp, query
 from streamgp.interactive import (
@@ -43,6 +43,13 @@ MODELS = {
     ),
     "pipeline": lambda: SkepticalClassifier(
         preprocessing.StandardScaler() | preprocessing.MinMaxScaler() | GPClassifier(),
+        warm_up=20,
+        seed=3,
+    ),
+    "windows": lambda: SkepticalClassifier(
+        feature_extraction.Agg("n", None, utils.Rolling(stats.Mean, window_size=5))
+        | preprocessing.StandardScaler()
+        | GPClassifier(),
         warm_up=20,
         seed=3,
     ),

@@ -37,6 +37,14 @@ MODELS = {
         warm_up=8,
         seed=3,
     ),
+    "renewed scaling": lambda: SkepticalClassifier(
+        GPClassifier(max_points=20),
+        SkepticalAsk(),
+        temporal=TemporalFilter(),
+        warm_up=8,
+        rescale=True,
+        seed=3,
+    ),
     "naive Bayes": lambda: SkepticalClassifier(
         naive_bayes.GaussianNB(), SkepticalAsk(), temporal=TemporalFilter(), warm_up=20, seed=3
     ),

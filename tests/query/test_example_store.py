@@ -13,7 +13,8 @@ from streamgp.kernels import SquaredExponential
 from streamgp.learners import gp_classifier, gp_tuning
 from streamgp.query import NeverAsk, NeverChallenge
 from streamgp.query.example_store import ClassExampleStore
-from streamgp.scaling import NoScaling, PipelineScaling, StandardScaling
+from streamgp.query.pipeline_scaling import PipelineScaling
+from streamgp.scaling import NoScaling, StandardScaling
 from tests.helpers.forgetful import FORGETFUL, JumpyWatch
 from tests.helpers.laws import examples
 

@@ -250,7 +250,7 @@ def _milliseconds(seconds: float, n: int) -> str:
 
 
 LEARNER_SETTINGS = (
-    "preset", "seed", "warm_up", "learner", "temporal", "query", "challenge", "review",
+    "preset", "seed", "warm_up", "rescale", "learner", "temporal", "query", "challenge", "review",
     "reservoir", "budget",
 )  # fmt: skip
 """What makes a learner, among the settings of a worker."""

@@ -35,9 +35,8 @@ from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.learners.gp_core import GPSettings
 from streamgp.query.criteria import probabilities
 from streamgp.query.example_store import ClassExampleStore
-from streamgp.query.skeptical_base import scaling_for
 from streamgp.query.strategies import AskRule
-from streamgp.scaling import check_finite
+from streamgp.scaling import Scaling, check_finite
 from streamgp.simulation.annotators import Annotator
 
 
@@ -244,8 +243,8 @@ class Stages:
     truths: Sequence[Label | None]
 
 
-def staged(events: Sequence[Recorded], warm_up: int) -> Stages:
-    """Return the events of one key in stages."""
+def staged(events: Sequence[Recorded], fresh: Callable[[], Scaling]) -> Stages:
+    """Return the events of one key in stages; `fresh` makes a scaling that has seen nothing."""
     examples = [event for event in events if event.given is not None]
     positions: dict[Label, int] = {}
     n_known = []
@@ -255,7 +254,7 @@ def staged(events: Sequence[Recorded], warm_up: int) -> Stages:
         n_known.append(len(positions))
         row[positions.setdefault(event.given, len(positions))] = 1.0
     return Stages(
-        stages=list(_stages(events, examples, warm_up)),
+        stages=list(_stages(events, examples, fresh)),
         Y=Y,
         labels=list(positions),
         n_known=n_known,
@@ -264,27 +263,28 @@ def staged(events: Sequence[Recorded], warm_up: int) -> Stages:
 
 
 def _stages(
-    events: Sequence[Recorded], examples: Sequence[Recorded], warm_up: int
+    events: Sequence[Recorded], examples: Sequence[Recorded], fresh: Callable[[], Scaling]
 ) -> Iterator[Stage]:
-    changes = [*_changes(events, warm_up), (len(examples), {})]
+    changes = [*_changes(events, fresh()), (len(examples), {})]
     for (first, state), (last, _) in pairwise(changes):
         if first == last:
             continue
-        scaling = scaling_for([], warm_up)
+        scaling = fresh()
         scaling.load_state(state)
         xs = [scaling.transform(example.x) for example in examples[:last]]
         yield _stage(xs, first)
 
 
-def _changes(events: Sequence[Recorded], warm_up: int) -> list[tuple[int, State]]:
+def _changes(events: Sequence[Recorded], scaling: Scaling) -> list[tuple[int, State]]:
     """Return at how many examples the scales changed, and to what."""
-    scaling = scaling_for([], warm_up)
     changes: list[tuple[int, State]] = [(0, scaling.state())]
     n_examples = 0
     for event in events:
         if scaling.observe(event.x):
             changes.append((n_examples, scaling.state()))
-        n_examples += event.given is not None
+        if event.given is not None:
+            n_examples += 1
+            scaling.learn(event.x, event.given)
     return changes
 
 
@@ -444,7 +444,7 @@ def judge_at_once(learner: GPClassifier, recorded: Stages, score: Score) -> None
 def judge_one_by_one(
     learner: GPClassifier,
     events: Sequence[Recorded],
-    warm_up: int,
+    scaling: Scaling,
     score: Score,
     on_event: Callable[[], None],
 ) -> None:
@@ -457,7 +457,7 @@ def judge_one_by_one(
 
     """
     start = perf_counter()
-    taught = ClassExampleStore(learner, scaling_for([], warm_up))
+    taught = ClassExampleStore(learner, scaling)
     for event in events:
         on_event()
         taught.observe(event.x)

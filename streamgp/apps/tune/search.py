@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import click
@@ -29,6 +30,7 @@ from streamgp.config.settings import Config, Learner, resolved
 from streamgp.gp.cholesky import NotPositiveDefiniteError
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.learners.gp_core import LENGTH_SCALE_PER_ROOT_FEATURE
+from streamgp.query.skeptical_base import scaling_for
 
 # --- Grid and random search: all pairs of the values given, or some drawn between
 # them.
@@ -321,9 +323,11 @@ class _Bench:
         self._config = config
         self._source = source
         model = build.build_model(config, source=source)
-        self._warm_up, self._query = model.warm_up, model.query
+        self._query = model.query
+        rescale = bool(resolved(config).rescale)
+        self._scaling = partial(scaling_for, [], model.warm_up, rescale=rescale)
         self._keys = [
-            (events, staged(events, self._warm_up))
+            (events, staged(events, self._scaling))
             for events in recording.by_key.values()
             if any(event.given is not None for event in events)
         ]
@@ -357,7 +361,7 @@ class _Bench:
                     judge_at_once(model, recorded, score)
                     done += len(events)
                 else:
-                    judge_one_by_one(model, events, self._warm_up, score, on_event)
+                    judge_one_by_one(model, events, self._scaling(), score, on_event)
         except NotPositiveDefiniteError:
             return None
         return score

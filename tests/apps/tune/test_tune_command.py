@@ -206,7 +206,7 @@ def test_document_shows_what_is_printed_and_written(tmp_path: Path) -> None:
     wifi, best = tmp_path / "wifi_rooms.csv.gz", tmp_path / "best.toml"
     wifi.write_bytes(packed.read_bytes())
     options = ("--label", "room", "--annotator", "error_rate=0.2", "--output", best)
-    values = ("--length-scales", "4.76", "--noise-variances", "0.25")
+    values = ("--length-scales", "4.76", "--noise-variances", "0.02")
     for row in table(tune(wifi, *options, *values)):
         [shown] = re.findall(rf"^ +{' +'.join(map(re.escape, row[:5]))} +\d+(.*)$", text, re.M)
         assert shown.strip() == row[-1]

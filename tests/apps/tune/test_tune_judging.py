@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from functools import partial
 
 import pytest
 
@@ -21,6 +22,7 @@ from streamgp.datasets import WiFiRooms
 from streamgp.kernels import SquaredExponential
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.query import NeverAsk
+from streamgp.query.skeptical_base import scaling_for
 
 
 class Noting:
@@ -49,7 +51,9 @@ def rooms(n: int, *, shuffled: bool = True) -> list[Recorded]:
     return events
 
 
-@pytest.mark.parametrize("warm_up", [0, 30, 200])
+@pytest.mark.parametrize(
+    ("warm_up", "rescale"), [(0, False), (30, False), (30, True), (200, False)]
+)
 @pytest.mark.parametrize(
     "learner",
     [
@@ -58,17 +62,18 @@ def rooms(n: int, *, shuffled: bool = True) -> list[Recorded]:
     ],
 )
 def test_one_factorisation_predicts_what_the_learner_predicts_event_by_event(
-    learner: GPClassifier, warm_up: int
+    learner: GPClassifier, warm_up: int, rescale: bool
 ) -> None:
     events = rooms(300)
     if warm_up == 0:
         events = [
             Recorded(x={"wap1": e.x.get("wap1")}, truth=e.truth, given=e.given) for e in events
         ]
+    fresh = partial(scaling_for, [], warm_up, rescale=rescale)
     fast, slow = Noting(), Noting()
     at_once, one_by_one = Score(query=fast, seed=1), Score(query=slow, seed=1)
-    judge_at_once(learner, staged(events, warm_up), at_once)
-    judge_one_by_one(learner, events, warm_up, one_by_one, lambda: None)
+    judge_at_once(learner, staged(events, fresh), at_once)
+    judge_one_by_one(learner, events, fresh(), one_by_one, lambda: None)
     assert (at_once.n, at_once.n_right) == (one_by_one.n, one_by_one.n_right)
     assert at_once.n == sum(event.given is not None for event in events) - 1  # the first teaches
     assert at_once.loss == pytest.approx(one_by_one.loss, rel=1e-9)
