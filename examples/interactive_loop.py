@@ -10,7 +10,7 @@ wrongly. Prints:
     reading-139: you said 1, everything near it is [3, 3, 3], are you sure?
     reading-139: learned 3 (revised)
     ...
-    34 labels learned from 200 readings
+    31 labels learned from 200 readings
 """
 
 from itertools import islice

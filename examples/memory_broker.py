@@ -5,7 +5,7 @@ The sensor and the annotator know topics only, and so does the worker. `open_bro
 
 Prints:
 
-    79 of 100 readings predicted right, 19 labels asked
+    79 of 100 readings predicted right, 18 labels asked
 """
 
 import threading

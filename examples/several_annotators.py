@@ -5,8 +5,8 @@ challenge to whoever gave the answer that is doubted.
 
 Prints:
 
-    ann: 115 answers, 18 of them doubted, taken to be wrong in 12%
-    bob: 101 answers, 51 of them doubted, taken to be wrong in 45%
+    ann: 82 answers, 9 of them doubted, taken to be wrong in 13%
+    bob: 62 answers, 32 of them doubted, taken to be wrong in 43%
 """
 
 from streamgp import AnnotatorPanel, InteractiveLoop, SimulatedAnnotator, datasets, isgp

@@ -96,8 +96,8 @@ def _forest(seed: int, rate: float) -> SkepticalClassifier:
 
 # Each is built of a seed and of the share of the events that isgp() asks about.
 LEARNERS: dict[str, Callable[[int, float], Any]] = {
-    # As all others here: by each event alone, without a temporal filter.
-    _ISGP: lambda seed, _: isgp(seed=seed).clone({"temporal": None}),
+    # As all others here: by each event alone, without a temporal filter, and scaled by the first.
+    _ISGP: lambda seed, _: isgp(seed=seed).clone({"temporal": None, "rescale": False}),
     "boosted, by doubt": lambda seed, rate: _boosted(seed, SkepticalChallenge(), rate),
     "boosted, by confidence > .2": lambda seed, rate: _boosted(
         seed, ConfidenceChallenge(0.2), rate

@@ -1,32 +1,39 @@
-"""What does the temporal filter gain where events follow each other, and lose where they do not?
+"""What does the default gain by its temporal filter and its scaling, and where does it lose?
 
-`isgp()` plays each log with its temporal filter. What it asks, and learns, does not depend on the
-filter, so that one run tells what it predicts with the filter and without: both have the same
-labels. The strictness `c` of `SkepticalAsk` is searched for, for each log and seed, until 5 or 10 %
-of the events are asked about, to within 3 % of that number. 20 % of the answers are wrong, evenly
-any of the other classes. Accuracy counts all events, the first among them, and macro F1 all
-classes. Five seeds, which decide the errors, the draws of the learner, and the order of the logs
-that are shuffled; the standard error is that of the difference, over the seeds.
+`isgp()` plays each log with three scalings: that of the first 200 events, frozen; the same clipped
+at three standard deviations; and its own, which is also renewed at 400, 800, ... events. What a run
+asks, and learns, does not depend on the filter, so that it tells what is predicted with the filter
+and without. `before` is the default without both: frozen, and each event by itself; `filter`,
+`clip` and `rescale` have one thing each (rescaling includes the clip), `all` is the default. The
+strictness `c` of `SkepticalAsk` is searched for, for each log, seed and scaling, until 5 or 10 % of
+the events are asked about, to within 3 % of that number. 20 % of the answers are wrong, evenly any
+of the other classes. Accuracy counts all events, the first among them, and macro F1 all classes.
+Five seeds (`--seeds`), which decide the errors, the draws of the learner, and the order of the logs
+that are shuffled; gains are those of `all` over `before`, and their standard error is that of the
+difference, over the seeds.
 
 Logs as recorded, the first 2500 events: wifi_rooms, occupancy, elec2, WISDM one user after the
 other, the places of ExtraSensory's users 1 and 24, the activities of the two with most labelled
 minutes. Shuffled, 2000 events: wisdm, keystroke, pendigits, letter, wifi_rooms, occupancy; these
 have nothing for a filter to find. `memory` is the weight that the experts with memory have in
-the end. The logs as recorded are also played with answers that come 10 and 30 events late.
+the end. The logs as recorded are also played with answers that come 10 and 30 events late, as
+strictly as with answers at once.
 
-Last, what the filter adds to an event, by the number of classes, the prediction included.
+Last, the CPU time that filter and scaling add to the prediction of an event with 20 features, by
+the number of classes, with 200 labelled examples.
 
 """
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import math
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from statistics import mean
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import mean, median
+from typing import Any, TypeAlias
 
 import numpy as np
 from river import metrics
@@ -49,15 +56,19 @@ from streamgp import (
     interactive_val_score,
     isgp,
 )
-from streamgp.base import Features, Label, Posterior
+from streamgp.base import Features, Label
 from streamgp.interactive import Answer, LabelRequest, Request
 from streamgp.query import SkepticalAsk
-from streamgp.query.temporal import FilteredStream, TemporalFilter
+from streamgp.query.example_store import ClassExampleStore
+from streamgp.scaling import RenewedScaling
 
 _ERROR_RATE = 0.2
 _TOLERANCE = 0.03
 _MOST_TRIES = 14
 _WIDEST_STEP = 4.0
+
+SCALINGS = ("frozen", "clipped", "renewed")
+"""Scaling of the first events, the same clipped, and that of the default."""
 
 _LEAST_MEAN_GAIN = 0.012
 _MOST_LOST = {"recorded": 0.010, "shuffled": 0.005}
@@ -108,7 +119,7 @@ QUICK = Plan(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Play:
-    """What came of one run: with the filter, and without it."""
+    """What came of one run: without the filter, and with it."""
 
     c: float
     n_asked: int
@@ -134,12 +145,23 @@ class _Counting(SimulatedAnnotator):
         return super().answer(request, truth, now)
 
 
+class _ClippedOnce(RenewedScaling):
+    """Clips, and is never renewed after the warm-up."""
+
+    def _refresh(self) -> bool:
+        return self._n <= self.warm_up and super()._refresh()
+
+
 class _Both(SkepticalClassifier):
     """Notes what it predicts with and without its filter; a loop asks once for each event."""
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.predicted: list[tuple[Label | None, Label | None]] = []
+
+    def clip_once(self) -> None:
+        """Never renew the scaling after the warm-up."""
+        self._store = ClassExampleStore(self.model, _ClippedOnce(self.warm_up))
 
     def predict_proba_one(self, x: Features, **_: Any) -> dict[Label, float]:
         proba = super().predict_proba_one(x)
@@ -149,7 +171,15 @@ class _Both(SkepticalClassifier):
 
 def main(argv: list[str] | None = None) -> int:
     """Run the benchmark."""
-    return run("temporal", measure, about=__doc__, argv=argv)
+    own = argparse.ArgumentParser(add_help=False)
+    own.add_argument("--seeds", type=int)
+    given, rest = own.parse_known_args(argv)
+
+    def measured(options: Options) -> Outcome:
+        plan = QUICK if options.quick else Plan()
+        return measure(options, plan=replace(plan, n_seeds=given.seeds or plan.n_seeds))
+
+    return run("temporal", measured, about=__doc__, argv=rest)
 
 
 def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
@@ -177,15 +207,24 @@ def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
     )
 
 
-def _found(log: Log, order: str, rate: float, seeds: Sequence[int]) -> list[Play]:
+_Found: TypeAlias = Mapping[str, Sequence[Play]]
+"""The runs of each scaling, one for each seed."""
+
+
+def _found(log: Log, order: str, rate: float, seeds: Sequence[int]) -> _Found:
     progress(f"{log.name}, {order}, {rate:.0%} labels")
-    found: list[Play] = []
-    for seed in seeds:
-        found.append(at_rate(log, order, rate, seed, found[-1].c if found else 1.0))
+    found: dict[str, list[Play]] = {scaling: [] for scaling in SCALINGS}
+    c = 1.0
+    for scaling, runs in found.items():
+        for seed in seeds:
+            runs.append(at_rate(log, order, rate, seed, c, scaling))
+            c = runs[-1].c
     return found
 
 
-def at_rate(log: Log, order: str, rate: float, seed: int, c: float) -> Play:
+def at_rate(
+    log: Log, order: str, rate: float, seed: int, c: float, scaling: str = "renewed"
+) -> Play:
     """Search for the strictness at which a share of the events is asked about, from `c` on."""
     events = log.played(order, seed)
     wanted = rate * len(events)
@@ -193,7 +232,8 @@ def at_rate(log: Log, order: str, rate: float, seed: int, c: float) -> Play:
     nearest: Play | None = None
     for _ in range(_MOST_TRIES):
         try:
-            found = play(log, events, seed, c, at_most=(1.0 + _TOLERANCE) * wanted)
+            most = (1.0 + _TOLERANCE) * wanted
+            found = play(log, events, seed, c, scaling, at_most=most)
         except TooManyError:
             high, step = c, 1.0 / 1.5
         else:
@@ -206,7 +246,7 @@ def at_rate(log: Log, order: str, rate: float, seed: int, c: float) -> Play:
         if not low < c < high:
             c = math.sqrt(low * high)
     # The number of questions jumps here: the most that are not too many.
-    return nearest or play(log, events, seed, low or c)
+    return nearest or play(log, events, seed, low or c, scaling)
 
 
 def play(
@@ -214,6 +254,7 @@ def play(
     events: Sequence[Labelled],
     seed: int,
     c: float,
+    scaling: str = "renewed",
     *,
     delay: float = 0.0,
     at_most: float = math.inf,
@@ -221,7 +262,10 @@ def play(
     """Play events once; raises TooManyError where too many labels are asked for."""
     like = isgp(seed=seed)
     arguments = {name: getattr(like, name) for name in inspect.signature(type(like)).parameters}
+    arguments["rescale"] = scaling == "renewed"
     model = _Both(**{**arguments, "query": SkepticalAsk(c)})
+    if scaling == "clipped":
+        model.clip_once()
     annotator = _Counting(error_rate=_ERROR_RATE, classes=log.classes, delay=delay, seed=seed)
     annotator.at_most = at_most
     result = interactive_val_score(events, model, metrics.Accuracy(), annotator=annotator)
@@ -258,78 +302,85 @@ def _macro_f1(truths: Sequence[Label], predicted: Sequence[Label | None]) -> flo
 # --- rows
 
 
-def _gains(values: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    differences = [filtered - alone for alone, filtered in values]
-    return mean(differences), standard_error(differences)
-
-
-def _row(log: Log, order: str, rate: float, found: Sequence[Play]) -> Row:
+def _row(log: Log, order: str, rate: float, found: _Found) -> Row:
     row: Row = {"log": log.name, "order": order, "labels": rate}
-    row["asked"] = mean(one.n_asked for one in found)
-    row["c"] = mean(one.c for one in found)
+    row["asked"] = mean(one.n_asked for one in found["renewed"])
+    row["c"] = mean(one.c for one in found["renewed"])
     row |= _columns(found)
-    row["memory"] = mean(one.memory for one in found)
+    row["memory"] = mean(one.memory for one in found["renewed"])
     return row
 
 
-def _late_row(
-    log: Log, rate: float, delay: float, found: Sequence[Play], seeds: Sequence[int]
-) -> Row:
+def _late_row(log: Log, rate: float, delay: float, found: _Found, seeds: Sequence[int]) -> Row:
     """Play with late answers, as strictly as with answers at once: about as many questions."""
-    late = [
-        play(log, log.played("recorded", seed), seed, one.c, delay=delay)
-        for seed, one in zip(seeds, found, strict=True)
-    ]
+    late = {
+        scaling: [
+            play(log, log.played("recorded", seed), seed, one.c, scaling, delay=delay)
+            for seed, one in zip(seeds, runs, strict=True)
+        ]
+        for scaling, runs in found.items()
+        if scaling != "clipped"
+    }
     row: Row = {"log": log.name, "late": delay, "labels": rate}
-    row["asked"] = mean(one.n_asked for one in late)
+    row["asked"] = mean(one.n_asked for one in late["renewed"])
     return row | _columns(late)
 
 
-def _columns(found: Sequence[Play]) -> Row:
-    accuracy, f1 = [one.accuracy for one in found], [one.f1 for one in found]
-    gain, error = _gains(accuracy)
-    gain_f1, error_f1 = _gains(f1)
-    return {
-        "alone": round(mean(alone for alone, _ in accuracy), 4),
-        "filter": round(mean(filtered for _, filtered in accuracy), 4),
-        "gain": round(gain, 4),
-        "gain_se": round(error, 4),
-        "F1_alone": round(mean(alone for alone, _ in f1), 4),
-        "F1_filter": round(mean(filtered for _, filtered in f1), 4),
-        "F1_gain": round(gain_f1, 4),
-        "F1_gain_se": round(error_f1, 4),
-    }
+def _columns(found: _Found) -> Row:
+    row: Row = {}
+    for name, scores in (("", "accuracy"), ("F1_", "f1")):
+        of = {scaling: [getattr(one, scores) for one in runs] for scaling, runs in found.items()}
+        gains = [
+            now - before for (before, _), (_, now) in zip(of["frozen"], of["renewed"], strict=True)
+        ]
+        shown = {
+            "before": [alone for alone, _ in of["frozen"]],
+            "filter": [filtered for _, filtered in of["frozen"]],
+            "clip": [alone for alone, _ in of.get("clipped", [])],
+            "rescale": [alone for alone, _ in of["renewed"]],
+            "all": [filtered for _, filtered in of["renewed"]],
+        }
+        row |= {f"{name}{title}": round(mean(v), 4) for title, v in shown.items() if v}
+        row[f"{name}gain"] = round(mean(gains), 4)
+        row[f"{name}gain_se"] = round(standard_error(gains), 4)
+    return row
+
+
+_N_FEATURES = 20
+_N_EXAMPLES = 200
 
 
 def _cost(n_classes: int, n: int) -> Row:
-    """Return what a filter adds to an event, as the fastest of several rounds."""
+    """Return the CPU time that filter and scaling add to an event: the median of many pairs."""
     rng = np.random.default_rng(1)
-    beliefs = [
-        Posterior(mean={f"c{i}": v for i, v in enumerate(means)}, variance=0.1)
-        for means in rng.normal(size=(200, n_classes)).tolist()
+    labels = rng.integers(n_classes, size=_N_EXAMPLES).tolist()
+    xs: list[Features] = [
+        dict(enumerate(x)) for x in rng.normal(size=(_N_EXAMPLES, _N_FEATURES)).tolist()
     ]
-    xs: list[Features] = [dict(enumerate(x)) for x in rng.normal(size=(200, 20)).tolist()]
-    stream = FilteredStream(TemporalFilter())
+    now = isgp(seed=1)
+    models = now, now.clone({"temporal": None, "rescale": False})
+    for x, y in zip(xs, labels, strict=True):
+        for model in models:
+            model.observe_one(x)
+            model.settle_one(x, f"c{y}", given=f"c{y}", challenged=False)
+    # Between two renewals of the scaling, of which each has its own cost.
+    now.observe_one(xs[0])
+    n_timed = _N_EXAMPLES - 1
 
-    def with_filter() -> None:
-        for x, belief in zip(xs, beliefs, strict=True):
-            stream.observe(x, belief)
-            if stream.is_present(x):
-                stream.filter.probabilities()
+    def predict(model: SkepticalClassifier) -> None:
+        for x in xs[:n_timed]:
+            model.predict_one(x)
+            model.predict_proba_one(x)
 
-    def without() -> None:
-        for belief in beliefs:
-            dict(belief.probabilities())
-
-    rounds = max(1, n // len(xs))
-    fastest = [min(_seconds(what) for _ in range(rounds)) for what in (with_filter, without)]
-    return {"classes": n_classes, "us_per_event": 1e6 * (fastest[0] - fastest[1]) / len(xs)}
+    pairs = [[_seconds(predict, model) for model in models] for _ in range(max(1, n // n_timed))]
+    added = median(seconds - before for seconds, before in pairs)
+    return {"classes": n_classes, "us_per_event": 1e6 * added / n_timed}
 
 
-def _seconds(what: Any) -> float:
-    started = time.perf_counter()
-    what()
-    return time.perf_counter() - started
+def _seconds(what: Callable[[SkepticalClassifier], None], model: SkepticalClassifier) -> float:
+    started = time.process_time()
+    what(model)
+    return time.process_time() - started
 
 
 # --- what is demanded
@@ -352,7 +403,7 @@ def _accepted(rows: Sequence[Row], costs: Sequence[Row], *, quick: bool) -> list
                 title = f"least gain of {what} {order}, with two standard errors"
                 accepted.append(at_least(title, min(sure), -most))
     slowest = max(cost["us_per_event"] for cost in costs)
-    return [*accepted, at_most("us per event that the filter adds", slowest, _MOST_US)]
+    return [*accepted, at_most("us per event that is added", slowest, _MOST_US)]
 
 
 def _means(rows: Sequence[Row], late: Sequence[Row]) -> Iterator[str]:
