@@ -155,8 +155,8 @@ def test_every_learner_that_a_configuration_can_name_is_here():
 
 
 # River plays its checks on every log that suits a model: on the same events with labels of Python
-# and of numpy, and on others. Memory is measured on ten times as many events: by day on one log, with
-# one model of each class.
+# and of numpy, and on others. Memory is measured on ten times as many events: by day on one log,
+# with one model of each class.
 def river_checks():
     measured = set()
     for name, model in CHECKED_BY_RIVER.items():
