@@ -26,7 +26,7 @@ def config(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         f'broker = "{broker}"\nwarm_up = 0\ntarget = "number"\n'
         f'[topics]\nprefix = "{prefix}"\npartitions = 1\nreplication = 1\n'
         f'[worker]\ngroup = "{prefix}group"\n'
-        f'[total_budget]\nrule = "at_most"\nn = {N_ASKED}\n'
+        f'[budget]\nrule = "unlimited"\n[total_budget]\nrule = "at_most"\nn = {N_ASKED}\n'
         '[log]\nlabel = "level"\nkey = "who"\n'
     )
     rows = [f"{i % 7},k{i % 3},{20.5 + i % 7}" for i in range(N_ROWS)]
