@@ -373,6 +373,7 @@ class RenewedScaling(StandardScaling):
         if self._n <= self.warm_up:
             self._locations.clear()
             self._factors.clear()
+            self._in_use = None
         enough = self._n / 2 if ended else 1
         for name in [name for name, r in self._running.items() if r.n >= enough]:
             self._use(name, keep=True)
@@ -435,7 +436,8 @@ _FLOATS = frozenset({float})
 def _is_plain(x: Features) -> bool:
     """Whether all values are ordinary numbers: none missing, infinite or too large."""
     try:
-        return abs(float(sum(x.values(), 0.0))) <= LARGEST
+        # Each by itself: huge ones may add up to 0.
+        return float(sum(map(abs, x.values()), 0.0)) <= LARGEST
     except (TypeError, OverflowError):
         return False
 

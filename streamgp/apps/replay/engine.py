@@ -118,7 +118,7 @@ class CountingSink:
 
     Attributes
     ----------
-    tally
+    statistics
         Counts over all events.
     by_key
         The same for each key, in order of appearance.
@@ -127,28 +127,39 @@ class CountingSink:
 
     """
 
+    # _first    id of the first event of each key that is counted
+    # _to_come  those of them that have not been seen since the counts were taken over
+
     def __init__(self, sink: Sink | None = None, target: Target = "label") -> None:
         self._sink = sink
         self._target = target
         self.statistics = RunStatistics(target)
         self.by_key: dict[str | None, RunStatistics] = {}
         self.points = Points(target=target)
+        self._first: dict[str | None, str] = {}
+        self._to_come: dict[str | None, str] = {}
 
     def event(self, event: Event) -> None:
         """Count an event."""
+        self._first.setdefault(event.key, event.event_id)
         self._of(event.key).event(event)
         self.statistics.event(event)
 
     def see(self, event: Event) -> None:
         """Remember the truth of an event that is part of a state taken over."""
         own = self.by_key.get(event.key)
-        if own is not None:  # else the key was forgotten since
-            own.see(event)
-            self.statistics.see(event)
+        if own is None:
+            return  # the key was forgotten since
+        if self._to_come.get(event.key, event.event_id) != event.event_id:
+            return  # it was forgotten after this event, and has come back
+        self._to_come.pop(event.key, None)
+        own.see(event)
+        self.statistics.see(event)
 
     def forget(self, key: str | None) -> RunStatistics | None:
         """Subtract a key from all counts, as if it had never occurred; return its counts."""
         own = self.by_key.pop(key, None)
+        self._first.pop(key, None)
         if own is not None:
             self.statistics.remove(own)
             self.points.cut_back(self.statistics)
@@ -172,6 +183,7 @@ class CountingSink:
             "tally": self.statistics.state(),
             "by_key": [[key, statistics.state()] for key, statistics in self.by_key.items()],
             "points": self.points.state(),
+            "first": [[key, event_id] for key, event_id in self._first.items()],
         }
 
     def load_state(self, state: State) -> None:
@@ -180,6 +192,8 @@ class CountingSink:
         for key, statistics in state["by_key"]:
             self._of(key).load_state(statistics)
         self.points.load_state(state["points"])
+        self._first = dict(state.get("first", ()))
+        self._to_come = dict(self._first)
 
     def _statistics_for(self, message: Input | Message) -> tuple[RunStatistics, ...]:
         if isinstance(message, Rejected) and message.key is not None:
@@ -210,7 +224,7 @@ class Played:
 
     Parameters
     ----------
-    tally
+    statistics
         Counts over all events.
     by_key
         The same for each key, in order of appearance.

@@ -50,7 +50,7 @@ def test_two_annotators_share_the_questions_and_are_judged_apart(
     people = {person["name"]: person for person in summary["annotators"]}
     assert set(people) == {"ann", "bob"}
     assert sum(person["n_answers"] for person in people.values()) == summary["results"]["n_learned"]
-    assert people["ann"]["error_rate"] < 0.2 < people["bob"]["error_rate"]
+    assert 2.0 * people["ann"]["error_rate"] < people["bob"]["error_rate"]
     for name, person in people.items():
         line = (
             f"{name}: {100 * person['error_rate']:.0f} % wrong, "
@@ -126,7 +126,7 @@ def test_summary_holds_the_curve_and_the_confusion_matrix(rooms: Path, tmp_path:
     assert sum(map(sum, counts)) == results["n_scored"]
     assert counts[0][0] + counts[1][1] == pytest.approx(results["accuracy"] * results["n_scored"])
     # Every list of numbers stands on one line, so that the file can be read.
-    assert len((tmp_path / "summary.json").read_text().splitlines()) < 140
+    assert len((tmp_path / "summary.json").read_text().splitlines()) < 150
 
 
 def test_accuracy_is_null_in_the_curve_until_something_is_scored(

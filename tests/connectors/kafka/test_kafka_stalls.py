@@ -6,7 +6,7 @@ import pytest
 
 import connectors.kafka.worker_client as link_module
 from connectors.worker import worker as worker_module
-from connectors.worker.logging import Journal
+from connectors.worker.logging import WorkerLog
 from connectors.worker.worker import ProgressReports
 from tests.helpers.kafka_cases import (
     copy_all,
@@ -57,7 +57,7 @@ def test_an_open_transaction_is_a_warning_that_names_it_and_its_end_is_told(
     events, producer = kafka_prefix + "events", kafka_prefix + "producer"
     write(topics, *numbered("events", 4), *numbered("events", 3, partition=1))
     with linked(topics, group) as link:
-        reports = ProgressReports(link, Journal(None))
+        reports = ProgressReports(link, WorkerLog(None))
         copy_all(link, 7)
         with open_transaction(kafka, producer, events):
             write(topics, *numbered("events", 5, start=10))
@@ -87,14 +87,14 @@ def test_a_stall_is_told_again_now_and_then(
         linked(topics, group) as link,
         open_transaction(kafka, kafka_prefix + "producer", kafka_prefix + "answers"),
     ):
-        reports = ProgressReports(link, Journal(None))
+        reports = ProgressReports(link, WorkerLog(None))
         watched(link, reports, lambda: len(said(caplog, "stuck")) >= 2)
 
 
 def test_a_partition_that_waits_for_a_slow_worker_is_not_stuck(topics, group, caplog):
     write(topics, *numbered("events", 30))
     with linked(topics, group, max_records=1) as link:
-        reports = ProgressReports(link, Journal(None))
+        reports = ProgressReports(link, WorkerLog(None))
         until = time.monotonic() + 4.0
         while time.monotonic() < until:
             link.poll(0.1)
@@ -108,7 +108,7 @@ def test_an_idle_worker_is_not_stuck_behind_what_was_aborted(
     topics, group, kafka, kafka_prefix, caplog
 ):
     with linked(topics, group) as link:
-        reports = ProgressReports(link, Journal(None))
+        reports = ProgressReports(link, WorkerLog(None))
         with open_transaction(kafka, kafka_prefix + "producer", kafka_prefix + "events"):
             pass
         until = time.monotonic() + 4.0

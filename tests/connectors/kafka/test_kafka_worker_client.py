@@ -265,7 +265,7 @@ def test_a_link_that_has_failed_or_was_closed_refuses_everything(topics, group):
             lambda: link.history({}),
         ):
             with pytest.raises(
-                BrokerError, match=r"^link is broken \(.*; open a new one$"
+                BrokerError, match=r"^client is broken \(.*; open a new one$"
             ) as caught:
                 use()
             assert str(failed) in str(caught.value)
