@@ -240,10 +240,10 @@ def predicted_target(
     --------
     >>> from streamgp import GPRegressor, SkepticalRegressor
     >>> model = SkepticalRegressor(GPRegressor(), seed=1)
-    >>> guess(model, {"hour": 1.0})
+    >>> predicted_target(model, {"hour": 1.0})
     PredictedTarget(y=None, proba={}, mean=None, std=None)
     >>> model.learn_one({"hour": 1.0}, 12.0)
-    >>> guess(model, {"hour": 1.0}).y
+    >>> predicted_target(model, {"hour": 1.0}).y
     12.0
 
     """

@@ -37,10 +37,10 @@ class Points:
     Examples
     --------
     >>> from streamgp.interactive import Event
-    >>> tally, points = RunStatistics(), Points(n_points=2)
+    >>> statistics, points = RunStatistics(), Points(n_points=2)
     >>> for n in range(5):
-    ...     tally.event(Event(event_id=str(n), x={}, occurred_at=0.0))
-    ...     points.note(tally)
+    ...     statistics.event(Event(event_id=str(n), x={}, occurred_at=0.0))
+    ...     points.note(statistics)
     >>> points.summary()["n_events"]
     [2, 4]
 
@@ -246,7 +246,7 @@ class Played:
 
 
 def row_of(name: str, statistics: RunStatistics, microseconds: float | None) -> Row:
-    """Return the line of the table for one tally."""
+    """Return the line of the table for one run."""
     return Row(
         name=name,
         n_events=statistics.n_events,
