@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from streamgp.base import Array, FeatureName, Features, Label, State
+from streamgp.common.array_text import array_of, text_of
 from streamgp.common.feature_values import (
     LARGEST,
     as_number,
@@ -339,7 +340,8 @@ class RenewedScaling(StandardScaling):
             "zeros": [[plain_name(name), n] for name, n in self._n_zeros.items()],
             "labels": self._n_labels,
             "columns": list(map(plain_name, self._columns)),
-            "pending": [list(map(float, row)) for row in self._pending],
+            # As text: the state is asked for after every few events.
+            "pending": [len(self._pending), text_of(np.array(self._pending, dtype=np.float64))],
         }
 
     def load_state(self, state: State) -> None:
@@ -347,7 +349,9 @@ class RenewedScaling(StandardScaling):
         super().load_state(state)
         self._n_zeros = {name: int(n) for name, n in state["zeros"]}
         self._n_labels = int(state["labels"])
-        self._columns, self._pending = list(state["columns"]), list(state["pending"])
+        self._columns = list(state["columns"])
+        n, rows = state["pending"]
+        self._pending = array_of(rows, int(n), len(self._columns)).tolist() if n else []
 
     def _add_pending(self) -> None:
         if not self._pending:

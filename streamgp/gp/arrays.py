@@ -1,14 +1,14 @@
-"""Arrays that grow, symmetric matrices changed in place, and arrays as text, bitwise."""
+"""Arrays that grow, and symmetric matrices that are changed in place."""
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
 from collections.abc import Sequence
 
 import numpy as np
 from scipy.linalg.blas import dsymv, dsyr
 
 from streamgp.base import Array
+from streamgp.common.array_text import array_of, text_of
 
 
 def padded(x: Array, d: int) -> Array:
@@ -21,33 +21,6 @@ def enlarged(array: Array, shape: tuple[int, ...]) -> Array:
     larger = np.zeros(shape, array.dtype)
     larger[tuple(slice(size) for size in array.shape)] = array
     return larger
-
-
-def text_of(array: Array) -> str:
-    """Return the numbers of an array as text: their bytes (IEEE double, little-endian) in Base64.
-
-    Examples
-    --------
-    >>> text_of(np.array([1.0, -0.5]))
-    'AAAAAAAA8D8AAAAAAADgvw=='
-    >>> array_of('AAAAAAAA8D8AAAAAAADgvw==', 2)
-    array([ 1. , -0.5])
-
-    """
-    return b64encode(np.ascontiguousarray(array, dtype="<f8").tobytes()).decode("ascii")
-
-
-def array_of(text: str, *shape: int) -> Array:
-    """Return the array of a given shape that a text stands for.
-
-    Raises
-    ------
-    ValueError
-        If the text holds another number of numbers, or none.
-
-    """
-    array: Array = np.frombuffer(b64decode(text, validate=True), dtype="<f8").astype(float)
-    return array.reshape(shape)
 
 
 class SymmetricMatrix:

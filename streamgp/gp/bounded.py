@@ -14,8 +14,9 @@ from typing import Self
 import numpy as np
 
 from streamgp.base import Array, State
+from streamgp.common.array_text import array_of, text_of
 from streamgp.common.validation import check_whole
-from streamgp.gp.arrays import array_of, padded, text_of
+from streamgp.gp.arrays import padded
 from streamgp.gp.cholesky import check_noise_variance
 from streamgp.gp.exact import ExactGP, log_density
 from streamgp.gp.inducing_regression import ProjectedGP

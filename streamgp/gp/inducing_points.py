@@ -14,7 +14,8 @@ from scipy.linalg import lapack
 from scipy.linalg.blas import ddot
 
 from streamgp.base import Array, State
-from streamgp.gp.arrays import SymmetricMatrix, array_of, text_of
+from streamgp.common.array_text import array_of, text_of
+from streamgp.gp.arrays import SymmetricMatrix
 
 # A point is new if the others leave more than this share of its prior variance unexplained
 # (Csató and Opper's tolerance, relative). To keep others would cost digits and gain nothing.

@@ -15,7 +15,8 @@ import numpy as np
 from scipy.linalg import lapack
 
 from streamgp.base import Array, State
-from streamgp.gp.arrays import SymmetricMatrix, array_of, padded, text_of
+from streamgp.common.array_text import array_of, text_of
+from streamgp.gp.arrays import SymmetricMatrix, padded
 from streamgp.gp.cholesky import NotPositiveDefiniteError
 from streamgp.gp.exact import ExactGP, Points
 from streamgp.gp.inducing_points import NOVELTY, Basis, Look

@@ -19,8 +19,8 @@ import msgspec
 import numpy as np
 
 from streamgp.base import Array, Belief, Features, Label, Posterior, State
+from streamgp.common.array_text import array_of, text_of
 from streamgp.common.feature_values import plain_features
-from streamgp.gp.arrays import array_of, text_of
 
 Expert: TypeAlias = tuple[float, float]
 """Probability that the class stays from one event to the next, and the weight of the evidence."""
