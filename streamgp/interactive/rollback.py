@@ -28,8 +28,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 SAVE_EVERY = 32
-"""Calls after which a model is saved. Saving costs about as much as three calls, a kept call half a
-kilobyte, and a rollback repeats half of them."""
+"""Calls after which a model is saved, at least. Saving costs about as much as three calls, a kept
+call half a kilobyte, and a rollback repeats half of them."""
+_CALL_BYTES: Final = 512
 FULL_CREDIT: Final = 100
 REBUILD: Final = 10
 """A rebuild of the model costs `REBUILD` of the credit of a loop; every input earns 1 of it back.
@@ -139,14 +140,17 @@ class CallJournal:
 
     # _saved  state as JSON and the examples: no later change of the model reaches them
     # _calls  name and arguments of each call since then
+    # _most   calls after which the model is saved again: a large state less often, while the calls
+    #         that are kept take no more memory than it
     # _mark   number of calls before the input at hand
-    __slots__ = ("_calls", "_can_save", "_mark", "_model", "_saved", "credit")
+    __slots__ = ("_calls", "_can_save", "_mark", "_model", "_most", "_saved", "credit")
 
     def __init__(self, model: Any) -> None:
         self._model = model
         self._can_save = isinstance(model, ResettableLearner)
         self._saved: tuple[str, list[Example]] | None = None
         self._calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
+        self._most = SAVE_EVERY
         self._mark = 0
         self.credit = FULL_CREDIT
 
@@ -161,7 +165,7 @@ class CallJournal:
         """Begin an input: the model as it is now is what `roll_back` brings back."""
         if not self._can_save:
             self._calls.clear()
-        elif self._saved is None or len(self._calls) >= SAVE_EVERY:
+        elif self._saved is None or len(self._calls) >= self._most:
             self._save()
         self._mark = len(self._calls)
 
@@ -199,6 +203,7 @@ class CallJournal:
             # Refuses what is not finite, which JSON cannot hold.
             state = json.dumps(self._model.state(), allow_nan=False)
             self._saved = state, self._model.examples()
+            self._most = max(SAVE_EVERY, len(state) // _CALL_BYTES)
         except (TypeError, ValueError):  # a budget or a learner in it has no state to save
             self._can_save = False
             self._saved = None
