@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from river.naive_bayes import GaussianNB
+from river.preprocessing import StandardScaler
 
 from streamgp import GPClassifier, GPRegressor, SkepticalClassifier, SkepticalRegressor, isgp
 from streamgp.interactive import (
@@ -61,6 +62,32 @@ def test_a_model_is_brought_back_to_where_the_input_began(n_calls):
         journal.call(model.observe_one, {"u": 1e6 * number})
     journal.roll_back()
     assert model.state() == twin.state()
+
+
+def test_a_large_state_is_saved_less_often_and_brought_back_all_the_same(monkeypatch):
+    model, twin = (
+        SkepticalClassifier(StandardScaler() | GPClassifier(), warm_up=200, seed=1)
+        for _ in range(2)
+    )
+    journal, n_saved = CallJournal(model), 0
+    state = model.state
+
+    def counted():
+        nonlocal n_saved
+        n_saved += 1
+        return state()
+
+    monkeypatch.setattr(model, "state", counted)
+    for number in range(600):
+        journal.begin()
+        x = {f"feature {i}": float(number % (i + 2)) for i in range(50)}
+        journal.call(model.observe_one, x)
+        twin.observe_one(x)
+    assert 2 <= n_saved < 300 // SAVE_EVERY
+    journal.begin()
+    journal.call(model.observe_one, {"u": 1e6})
+    journal.roll_back()
+    assert state() == twin.state()
 
 
 def test_what_is_refused_is_not_repeated():
