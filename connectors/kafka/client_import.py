@@ -89,19 +89,27 @@ def begin_commit(producer: Any) -> Any:
     return result
 
 
-def join(consumer: Any, timeout_s: float) -> bool:
-    """Rejoin the group if that is needed; return whether it is done.
+def join_patiently(consumer: Any, wait_s: float) -> None:
+    """Have each attempt to join the group wait so long for its outcome.
 
-    A poll does the same, but an answer of the group that comes after the poll has ended is lost:
-    either the group is disturbed once more, or the client hangs for ever. So this waits for longer
-    than a poll.
+    A poll joins in the milliseconds that it has left, and an answer of the group that comes after
+    its end is lost: the group is disturbed once more, or the client hangs for ever.
     """
+    coordinator = consumer._coordinator
+    ensure_active_group = coordinator.ensure_active_group
+
+    def wait_for_group(**_: object) -> bool:
+        return bool(ensure_active_group(timeout_ms=round(1e3 * wait_s)))
+
+    coordinator.ensure_active_group = wait_for_group
+
+
+def join(consumer: Any) -> bool:
+    """Rejoin the group if that is needed; return whether it is done."""
     coordinator = consumer._coordinator
     if coordinator.rebalance_in_progress():
         coordinator.request_rejoin()
-    if not coordinator.need_rejoin():
-        return True
-    return bool(coordinator.ensure_active_group(timeout_ms=round(1e3 * timeout_s)))
+    return not coordinator.need_rejoin() or bool(coordinator.ensure_active_group())
 
 
 def await_fetches(consumer: Any, wait_s: float) -> Mapping[TopicPartition, list[Record]]:

@@ -28,6 +28,7 @@ from connectors.kafka.client_import import (
     forget_positions,
     has_lost_its_name,
     join,
+    join_patiently,
     kafka_errors,
     unread,
 )
@@ -42,6 +43,7 @@ from connectors.topics import (
 
 # Members learn by the answer to a heartbeat that others come or go; until all know, none reads on.
 _LONGEST_BEAT_S = 1.0
+_SETTLING_S = 5.0
 _MIND_EVERY_S = 1.0
 _N_BEGINNINGS = 3  # in one fetch: then others have their turn
 _SAY_WHERE = "say where to read on with kafka-consumer-groups.sh --reset-offsets"
@@ -102,6 +104,7 @@ class GroupConsumer:
             max_poll_interval_ms=3_600_000,
             heartbeat_interval_ms=round(1e3 * min(_LONGEST_BEAT_S, timeouts.session_s / 4)),
         )
+        join_patiently(self._consumer, _SETTLING_S)
         self._notice = _Notice(partial(forget_positions, self._consumer))
         try:
             self._consumer.subscribe(list(self.topics), listener=self._notice)
@@ -117,9 +120,9 @@ class GroupConsumer:
         """Number of times that partitions were assigned to this member, or revoked."""
         return self._notice.count
 
-    def settle(self, wait_s: float) -> bool:
+    def settle(self) -> bool:
         """Wait for the group while it is being rearranged; return whether the outcome is there."""
-        return join(self._consumer, wait_s)
+        return join(self._consumer)
 
     def fetch(self, wait_s: float) -> Mapping[TopicPartition, list[Record]]:
         """Return everything that has come, and wait for the first of it at most so long.

@@ -42,7 +42,6 @@ from connectors.topics import (
     TopicName,
 )
 
-_SETTLING_S = 5.0
 _SLICE_S = 0.1
 _RETRY_MS = 2
 _MORE_S = 0.005
@@ -124,7 +123,7 @@ class KafkaWorkerClient:
         left_s = 0.0 if len(self._inputs) else timeout_s
         try:
             while True:
-                if not member.settle(_SETTLING_S):
+                if not member.settle():
                     return []
                 member.pause({member.place(*full) for full in self._inputs.full()})
                 self._take_in(member.fetch(min(left_s, _SLICE_S)))
@@ -319,7 +318,7 @@ class KafkaWorkerClient:
         """Remain a member while something else takes long."""
         try:
             self._member.pause(self._member.places())
-            self._member.settle(_SETTLING_S)
+            self._member.settle()
             self._take_in(self._member.fetch(0.0))
         except CLIENT_ERRORS as error:
             raise self._fail(error, "read") from error

@@ -424,6 +424,21 @@ def test_partitions_given_anew_between_poll_and_commit_end_the_link(topics, grou
         assert values(poll(second, 3)) == [b"0", b"1", b"2"]
 
 
+def test_the_outcome_of_a_rearrangement_is_not_lost_between_short_fetches(topics, group):
+    """Else the group is rearranged once more, which a member that does not poll holds up."""
+    with linked(topics, group, "a") as first, linked(topics, group, "b", wait=False) as second:
+        before = first.generation
+        thread = threading.Thread(target=settle, args=(second,))
+        thread.start()
+        until = time.monotonic() + 20.0
+        while thread.is_alive():
+            assert time.monotonic() < until
+            first._member.fetch(0.001)  # in which no answer of the group comes
+            time.sleep(0.1)
+        settle(first, n=1)
+        assert (first.generation, second.generation) == (before + 1, before + 1)
+
+
 def keep_polling(link, seconds=20.0):
     until = time.monotonic() + seconds
     while time.monotonic() < until:
