@@ -20,6 +20,8 @@ from streamgp.interactive.validation import LARGEST_LABEL
 _INTEGER = re.compile(r"[+-]?(?:0|[1-9][0-9]{0,17})")
 _LARGEST = 2**63 - 1
 _BOOLEANS = {"true": 1, "false": 0}
+# What programs write in place of a number. Among texts each may be a value: none is a fault code.
+_NO_NUMBER = frozenset(["na", "n/a", "#n/a", "null", "none", "-", "?"])
 
 
 def is_missing(cell: Any) -> bool:
@@ -37,6 +39,18 @@ def is_missing(cell: Any) -> bool:
         text = cell.strip()
         return not text or text.lower() == "nan"
     return isinstance(cell, float | Decimal) and cell != cell
+
+
+def is_no_number(cell: Any) -> bool:
+    """Say whether a cell is missing, or holds what stands for a missing number.
+
+    Examples
+    --------
+    >>> [is_no_number(cell) for cell in ("", "NA", "n/a", "?", "warm", "0")]
+    [True, True, True, True, False, False]
+
+    """
+    return is_missing(cell) or (isinstance(cell, str) and cell.strip().lower() in _NO_NUMBER)
 
 
 def is_number(cell: Any) -> bool:
@@ -63,8 +77,8 @@ def float_of_text(cell: str) -> float | None:
 
     Examples
     --------
-    >>> [float_of_text(cell) for cell in ("0.5", " 1e3 ", "NaN", "TRUE")]
-    [0.5, 1000.0, None, 1]
+    >>> [float_of_text(cell) for cell in ("0.5", " 1e3 ", "NaN", "n/a", "TRUE")]
+    [0.5, 1000.0, None, None, 1]
     >>> float_of_text("warm")
     Traceback (most recent call last):
     ValueError: must be a number, got 'warm'
@@ -76,7 +90,7 @@ def float_of_text(cell: str) -> float | None:
         text = cell.strip().lower()
         if text in _BOOLEANS:
             return _BOOLEANS[text]
-        if not text:
+        if is_no_number(text):
             return None
         raise ValueError(f"must be a number, got {cell!r:.60}") from None
     if "_" in cell:  # Python alone reads 1_000 as a number

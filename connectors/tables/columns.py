@@ -21,6 +21,7 @@ from connectors.tables.cells import (
     integer_of_text,
     is_integer_text,
     is_missing,
+    is_no_number,
     is_number,
     key_of,
     label_of,
@@ -176,7 +177,7 @@ class FeatureColumns:
         self._undecided: set[str] = set()
         said: dict[str, list[str]] = {}
         for name in names:
-            cells = [row[name] for row in rows if not is_missing(row.get(name))]
+            cells = [row[name] for row in rows if not is_no_number(row.get(name))]
             found = self._judge(name, cells)
             if found is not None:
                 said.setdefault(found[0], []).append(found[1])
@@ -233,8 +234,8 @@ class FeatureColumns:
         return None
 
     def _decide(self, cells: Cells) -> None:
-        """Judge columns that were empty so far by their first cell."""
-        for name in [n for n in cells if n in self._undecided and not is_missing(cells[n])]:
+        """Judge columns that were empty so far by their first cell that says something."""
+        for name in [n for n in cells if n in self._undecided and not is_no_number(cells[n])]:
             self._undecided.discard(name)
             kind = kind_of([cells[name]])
             # Not whole, whatever the cell: one number says nothing about the fractions to come.

@@ -194,6 +194,8 @@ def expected(kind: inspect.Type) -> str:
             return "sections"
         if isinstance(kind.item_type, inspect.UnionType):
             return 'a list of labels, ["like", "this"] or [1, 2]'
+        if isinstance(kind.item_type, inspect.ListType | inspect.VarTupleType):
+            return 'a list of lists of texts, [["like", "this"]]'
         return 'a list of texts, ["like", "this"]'
     if isinstance(kind, inspect.DictType) and isinstance(kind.value_type, inspect.StructType):
         return "sections, each with a name"

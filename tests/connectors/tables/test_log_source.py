@@ -108,6 +108,16 @@ def test_empty_and_nan_cells_among_texts_are_missing(tmp_path):
     assert all("b" not in m.x for m in found[1:4])
 
 
+@pytest.mark.parametrize("cell", ["NA", "n/a", "#N/A", "Null", " none ", "-", "?"])
+def test_what_stands_for_a_missing_number_is_missing_among_numbers(tmp_path, cell):
+    """Also where most of the first rows lack the number, and in a label that is a number."""
+    text = rows(*[f"1,{cell},{cell}"] * 5, "2,7,0.5", "3,warm,0.5")
+    found = drain(source(tmp_path, text, label="room", numbers=True))
+    assert [m.x for m in found[:6]] == [{"a": 1}] * 5 + [{"a": 2, "b": 7}]
+    assert [m.truth for m in found[:6]] == [None] * 5 + [0.5]
+    assert reasons(found) == {"row 7": "line 8: 'b' must be a number, got 'warm'"}
+
+
 def test_numbers_in_a_column_of_texts_are_texts(tmp_path):
     found = drain(source(tmp_path, rows("1,12a,p", "2,7,p", "3,b,p", "4,true,p", "5,c,p")))
     assert [m.x["b"] for m in found] == ["12a", "7", "b", "true", "c"]
