@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from connectors.tables.readers import TableError
     from connectors.wire.codec import DecodeError, decode, encode
 
+PROJECT = "streamgp"
+"""Whose package this is: the package index has another one of this name."""
+
 _HOMES = {
     "AnnotatedLog": "connectors.tables.log_source",
     "Broker": "connectors.broker",

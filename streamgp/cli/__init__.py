@@ -1,1 +1,37 @@
-"""The command line: the only place that builds learner, loop and connectors together."""
+"""The command line: the only place that builds learner, loop and connectors together.
+
+The package index has another project whose package is called `connectors`. In one environment each
+overwrites the other's files, so it is said here, before anything of it is imported.
+
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+
+def _refuse_foreign_connectors() -> None:
+    """End the program, in one line, where `connectors` is not streamgp's own."""
+    try:
+        found = import_module("connectors")
+    except Exception as error:  # whatever a foreign package does when it is imported
+        found, where = None, str(error) or type(error).__name__
+    else:
+        where = str(getattr(found, "__file__", None) or "no __init__.py")
+    if getattr(found, "PROJECT", None) == "streamgp":
+        return
+    from importlib.metadata import packages_distributions
+
+    owners = {*packages_distributions().get("connectors", ())} - {"streamgp"}
+    owner = f"project {', '.join(sorted(owners))!r}" if owners else "another project"
+    print(
+        f"Error: package 'connectors' ({where}) is that of {owner}, or was damaged by it; install "
+        "streamgp into an environment of its own (python3 -m venv DIR), or remove that project and "
+        "install streamgp again (pip install --force-reinstall)",
+        file=sys.stderr,
+    )
+    raise SystemExit(2)
+
+
+_refuse_foreign_connectors()

@@ -218,3 +218,32 @@ def test_hashes_are_the_same_in_every_process_unless_the_user_says_otherwise(
     assert printed() == printed() == printed(PYTHONHASHSEED="0")
     assert printed().endswith("['demo']\n")
     assert printed() != printed(PYTHONHASHSEED="7")
+
+
+def beside(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command where a package in a folder is found before streamgp's own."""
+    path = os.pathsep.join([str(folder), str(Path(streamgp.__file__).parents[1])])
+    return subprocess.run(
+        [sys.executable, "-c", MAIN, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": path},
+        cwd=folder,
+    )
+
+
+@pytest.mark.parametrize("code", ["VERSION = '4.1'", "import of_theirs", ""])
+def test_a_connectors_package_of_another_project_is_told_in_one_line(tmp_path, code):
+    (tmp_path / "connectors").mkdir()
+    (tmp_path / "connectors" / "__init__.py").write_text(code)
+    information = tmp_path / "connectors-4.1.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: connectors\nVersion: 4.1\n")
+    (information / "top_level.txt").write_text("connectors\n")
+    done = beside(tmp_path, "--version")
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 2
+    assert line.startswith("Error: package 'connectors' (")
+    assert "is that of project 'connectors'" in line
+    assert "environment of its own" in line
