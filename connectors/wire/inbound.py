@@ -8,7 +8,7 @@ as `Rejected` with the fault `malformed`, named by where it lies: `events:3:1234
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from urllib.parse import quote
@@ -16,7 +16,7 @@ from urllib.parse import quote
 from connectors.topics import Headers, Record, TopicName, UndecodableName
 from connectors.wire.codec import MAX_INPUT_BYTES, TAGS, TYPES, DecodeError, decode_input
 from connectors.wire.state_records import ERASED_BY, SEPARATOR
-from streamgp.interactive.messages import Input, Rejected
+from streamgp.interactive.messages import Answer, Input, Rejected
 
 # --- Keys, ids, annotators and labels that are texts: what they may be, as they come from
 # outside.
@@ -237,6 +237,11 @@ def _flaw(value: bytes) -> str:
 
 MAX_AHEAD_S = 86_400.0
 """How far an input's own time may be ahead of the time at which its record was written."""
+MAX_ANSWER_AHEAD_S = 60.0
+"""From how far ahead on an answer counts as given so long after its record was written.
+
+Its time decides whether a question has expired and an event is forgotten, and no clock of a client
+may do that for all others."""
 
 _ACCEPTED: dict[TopicName, tuple[str, ...]] = {
     "events": ("event",),
@@ -371,6 +376,9 @@ def _input(record: Record, value: bytes, key: str | None) -> Input:
     field = _TIMES[tag]
     if flaw := _flaw_of_time(getattr(message, field), record.at):
         raise DecodeError(f"{tag}: {field} {flaw}")
+    latest = record.at + MAX_ANSWER_AHEAD_S
+    if isinstance(message, Answer) and message.answered_at > latest:
+        return replace(message, answered_at=latest)
     return message
 
 

@@ -288,6 +288,12 @@ def test_odd_but_good(body):
     assert isinstance(said(body), Event)
 
 
+@pytest.mark.parametrize(("ahead", "counted"), [(-1e6, -1e6), (60.0, 60.0), (86_400.0, 60.0)])
+def test_an_answer_was_given_at_most_a_minute_after_its_record_was_written(ahead, counted):
+    message = said(answer(answered_at=NOW + ahead), topic="answers")
+    assert message.answered_at == NOW + counted
+
+
 def test_keys_and_ids_may_be_any_text():
     key = "Zoë / 7 %\u2028"
     assert said(event(key=key), key=key.encode()).key == key
