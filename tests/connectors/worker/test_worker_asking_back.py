@@ -50,7 +50,7 @@ def make(request, tmp_path):
     def made():
         if request.param == "memory":
             return MemoryTopics(1)
-        topics = EmbeddedTopics(tmp_path / str(next(count)), clock=lambda: 0.0)
+        topics = EmbeddedTopics(tmp_path / str(next(count)), clock=lambda: 1000.0)
         topics.create()
         return topics
 
