@@ -291,7 +291,7 @@ expires_after_s = 3600.0
 answer_horizon_s = 86400.0
 # How many learners each partition holds in memory. The others are evicted, and come back
 # unchanged with their next event.
-#max_keys = 10000
+max_keys = 10000
 """
 
 _REPLAY = _REPLAY_HEAD + _TOP + _RULES + _ANNOTATOR + _LOG + _WINDOWS + _REPLAY_LOOP

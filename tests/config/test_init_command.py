@@ -66,11 +66,12 @@ def test_every_section_and_setting_is_there() -> None:
 
 
 @pytest.mark.parametrize("preset", ["default", "paper"])
-def test_file_for_a_worker_is_the_default_but_for_how_long_it_remembers(preset: str) -> None:
+def test_file_for_a_worker_is_the_default_but_for_what_it_remembers(preset: str) -> None:
     config = parse_worker(printed("--worker", "--preset", preset), source="init")
     assert (config.topics, config.worker) == (Topics(), Worker())
     assert config.broker == Broker(url="kafka://localhost:9092")
-    assert config.loop == Loop(expires_after_s=3600.0, answer_horizon_s=86400.0)
+    spans = Loop(expires_after_s=3600.0, answer_horizon_s=86400.0, max_keys=10_000)
+    assert config.loop == spans
     expected = Config(preset=preset, loop=config.loop)  # type: ignore[arg-type]
     assert resolved(replay_part(config)) == resolved(expected)
 
