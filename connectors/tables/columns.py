@@ -177,7 +177,7 @@ class FeatureColumns:
         self._undecided: set[str] = set()
         said: dict[str, list[str]] = {}
         for name in names:
-            cells = [row[name] for row in rows if not is_no_number(row.get(name))]
+            cells = [row[name] for row in rows if not is_missing(row.get(name))]
             found = self._judge(name, cells)
             if found is not None:
                 said.setdefault(found[0], []).append(found[1])
@@ -219,7 +219,7 @@ class FeatureColumns:
 
     def _judge(self, name: str, cells: list[Any]) -> tuple[str, str] | None:
         """Decide what a column is; return what is to be said, and the column in these words."""
-        kind = kind_of(cells)
+        kind = kind_of([cell for cell in cells if not is_no_number(cell)])
         if kind is Kind.EMPTY:
             self._undecided.add(name)
             return None
