@@ -12,8 +12,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, runtime_checkable
+
+import msgspec
 
 from streamgp.interactive.conversation_record import Record
 from streamgp.interactive.learner import HoldsExamples
@@ -138,7 +141,7 @@ class CallJournal:
 
     """
 
-    # _saved  state as JSON and the examples: no later change of the model reaches them
+    # _saved  what reads the state, and the examples: no later change of the model reaches them
     # _calls  name and arguments of each call since then
     # _most   calls after which the model is saved again: a large state less often, while the calls
     #         that are kept take no more memory than it
@@ -148,7 +151,7 @@ class CallJournal:
     def __init__(self, model: Any) -> None:
         self._model = model
         self._can_save = isinstance(model, ResettableLearner)
-        self._saved: tuple[str, list[Example]] | None = None
+        self._saved: tuple[Callable[[], State], list[Example]] | None = None
         self._calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
         self._most = SAVE_EVERY
         self._mark = 0
@@ -193,21 +196,38 @@ class CallJournal:
         if self._saved is None:
             return
         self.credit = max(0, self.credit - REBUILD)
-        state, examples = self._saved
-        self._model.reset_to(json.loads(state), examples)
+        read_state, examples = self._saved
+        self._model.reset_to(read_state(), examples)
         for name, args, kwargs in self._calls:
             getattr(self._model, name)(*args, **kwargs)
 
     def _save(self) -> None:
         try:
-            # Refuses what is not finite, which JSON cannot hold.
-            state = json.dumps(self._model.state(), allow_nan=False)
-            self._saved = state, self._model.examples()
-            self._most = max(SAVE_EVERY, len(state) // _CALL_BYTES)
+            n_bytes, read_state = _written(self._model.state())
+            self._saved = read_state, self._model.examples()
+            self._most = max(SAVE_EVERY, n_bytes // _CALL_BYTES)
         except (TypeError, ValueError):  # a budget or a learner in it has no state to save
             self._can_save = False
             self._saved = None
         self._calls.clear()
+
+
+def _written(state: State) -> tuple[int, Callable[[], State]]:
+    """Write a state; return the number of bytes, and what reads them."""
+    try:
+        # A hundredth of the time of JSON: numbers are written as they are, infinite ones too.
+        packed = msgspec.msgpack.encode(state, enc_hook=_plain)
+    except OverflowError:  # a whole number of more than 64 bits, as a seed may be
+        text = json.dumps(state, allow_nan=False)
+        return len(text), partial(json.loads, text)
+    return len(packed), partial(msgspec.msgpack.decode, packed)
+
+
+def _plain(value: Any) -> Any:
+    """Return the plain value of a numpy scalar, as a label or the state of a budget may be."""
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"a state must consist of plain JSON values, got {value!r}")
 
 
 class Rollback:

@@ -1,7 +1,9 @@
 """The journal of calls that change a model, and inputs that are undone after they were taken."""
 
+import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from river.naive_bayes import GaussianNB
 from river.preprocessing import StandardScaler
@@ -88,6 +90,38 @@ def test_a_large_state_is_saved_less_often_and_brought_back_all_the_same(monkeyp
     journal.call(model.observe_one, {"u": 1e6})
     journal.roll_back()
     assert state() == twin.state()
+
+
+class Counting(Rule):
+    """A budget with a state that JSON could not hold, and a number of numpy in it."""
+
+    def __init__(self):
+        self.last, self.n = -math.inf, np.int64(0)
+
+    def note(self, decision, asked, now):  # noqa: ARG002
+        self.n += 1
+
+    def state(self):
+        return {"last": self.last, "n": self.n}
+
+    def load_state(self, state):
+        self.last, self.n = state["last"], state["n"]
+
+
+@pytest.mark.parametrize("seed", [1, 2**100], ids=["", "a seed of more than 64 bits"])
+def test_a_model_comes_back_whatever_numbers_its_state_holds(seed):
+    budget = Counting() if seed == 1 else None
+    model = SkepticalClassifier(GPClassifier(), budget=budget, seed=seed)
+    journal = CallJournal(model)
+    journal.begin()
+    journal.call(model.observe_one, {"u": 1.0})
+    journal.call(model.note_query, model.query_one({"u": 1.0}), asked=False, now=1.0)
+    before = model.state()
+    journal.begin()
+    journal.call(model.observe_one, {"u": 2.0})
+    journal.roll_back()
+    assert model.state() == before
+    assert model.state()["seed"] == seed
 
 
 def test_what_is_refused_is_not_repeated():
