@@ -10,6 +10,7 @@ they stand still, or change whenever the number of events has doubled again (`Re
 from __future__ import annotations
 
 import math
+from array import array
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -269,13 +270,14 @@ class RenewedScaling(StandardScaling):
     # _n_zeros   how many values of each feature are 0; features without are not there
     # _n_labels  labels learned
     # _columns   names of the features of the event of the last renewal, if all are in use
-    # _pending   values of later events with these features, in this order, still to be added
+    # _pending   values of later events with these features, event after event in this order, still
+    #            to be added
     def __init__(self, warm_up: int) -> None:
         super().__init__(warm_up)
         self._n_zeros: dict[FeatureName, int] = {}
         self._n_labels = 0
         self._columns: list[FeatureName] = []
-        self._pending: list[list[float]] = []
+        self._pending: list[float] = []
 
     def observe(self, x: Features) -> bool:
         """Update with an event; True if the statistics in use have changed.
@@ -292,8 +294,8 @@ class RenewedScaling(StandardScaling):
             self._n += 1
             if is_over:
                 return False
-            self._pending.append(list(x.values()))
-            if len(self._pending) == _BATCH:
+            self._pending.extend(x.values())
+            if len(self._pending) == _BATCH * len(x):
                 self._add_pending()
             return self._refresh()
         is_known = ended and x.keys() <= self._locations.keys()
@@ -324,14 +326,19 @@ class RenewedScaling(StandardScaling):
 
     def transform(self, x: Features) -> dict[FeatureName, Any]:
         """Return scaled features; those without statistics in use are left out."""
-        scaled = super().transform(x)
+        scaled = StandardScaling.transform(self, x)  # super() takes longer
         distances = scaled.values()
         try:
-            if min(distances, default=0.0) >= -_FAR and max(distances, default=0.0) <= _FAR:
+            if not scaled or (min(distances) >= -_FAR and max(distances) <= _FAR):
                 return scaled
-        except TypeError:
-            pass  # there are texts
-        return {name: min(max(d, -_FAR), _FAR) if is_number(d) else d for name, d in scaled.items()}
+            return {
+                name: d if -_FAR <= d <= _FAR else math.copysign(_FAR, d)
+                for name, d in scaled.items()
+            }
+        except TypeError:  # there are texts
+            return {
+                name: min(max(d, -_FAR), _FAR) if is_number(d) else d for name, d in scaled.items()
+            }
 
     def state(self) -> State:
         """Return the statistics of all features, and those in use."""
@@ -341,7 +348,7 @@ class RenewedScaling(StandardScaling):
             "labels": self._n_labels,
             "columns": list(map(plain_name, self._columns)),
             # As text: the state is asked for after every few events.
-            "pending": [len(self._pending), text_of(np.array(self._pending, dtype=np.float64))],
+            "pending": [len(self._rows), text_of(self._rows)],
         }
 
     def load_state(self, state: State) -> None:
@@ -351,12 +358,18 @@ class RenewedScaling(StandardScaling):
         self._n_labels = int(state["labels"])
         self._columns = list(state["columns"])
         n, rows = state["pending"]
-        self._pending = array_of(rows, int(n), len(self._columns)).tolist() if n else []
+        self._pending = array_of(rows, int(n) * len(self._columns)).tolist() if n else []
+
+    @property
+    def _rows(self) -> Array:
+        """Values still to be added, an event in each row."""
+        # By way of an array of its own: numpy takes longer to look what is in a list.
+        return np.array(array("d", self._pending)).reshape(-1, len(self._columns) or 1)
 
     def _add_pending(self) -> None:
         if not self._pending:
             return
-        rows: Array = np.array(self._pending, dtype=np.float64)
+        rows = self._rows
         means = rows.mean(axis=0)
         squares = np.square(rows - means).sum(axis=0).tolist()
         n_zeros = (rows == 0.0).sum(axis=0).tolist()

@@ -215,6 +215,19 @@ def test_it_is_what_plain_lists_make_of_it(inputs):
         assert fast.weights() == pytest.approx(slow.weights(), abs=1e-12)
 
 
+@pytest.mark.parametrize("n", [10, 32, 33, 100])
+def test_it_is_what_plain_lists_make_of_many_classes(n):
+    fast, slow, rng = TemporalFilter(), Plain(), random.Random(n)
+    for y in range(n):
+        fast.label(y, error_rate=0.2, n_since=0)
+        slow.label(y, 0.2, False, None, 0)
+    for _ in range(5):
+        scores = {y: rng.gauss(0.1, 0.2) for y in range(n)}
+        fast.step(believed(scores))
+        slow.step(scores)
+        assert fast.probabilities() == pytest.approx(slow.probabilities(), abs=1e-12)
+
+
 @given(st.lists(means, min_size=1, max_size=6), st.lists(means, min_size=6, max_size=6))
 def test_without_memory_and_with_all_evidence_the_class_is_that_of_the_learner(first, last):
     """Also where no mean is positive, and where several are equal: the class known longest."""
