@@ -49,8 +49,8 @@ def _numbers(
     metavar="NAME=VALUE,...",
     multiple=True,
     help="Who gives the labels, as for replay: error_rate=0.2 makes every fifth label that is "
-    "learned wrong. A search has no delays and no challenges: delay and stubborn are for "
-    "--compare.",
+    "learned wrong. Where every label is learned there are no delays and no challenges: delay and "
+    "stubborn count in the replays with questions.",
 )
 @click.option(
     "--config",
@@ -96,7 +96,8 @@ def _numbers(
     type=click.Choice(["accuracy", "log-loss"]),
     default="accuracy",
     show_default=True,
-    help="What the best is best in; the other decides between equals.",
+    help="What those are best in that are replayed with questions; the other decides between "
+    "equals.",
 )
 @click.option(
     "--output",
@@ -137,9 +138,10 @@ def tune(
 
     Every configuration goes through the log: each event is predicted before its label is learned.
     The table shows the share of right predictions, the mean negative logarithm of the probability
-    of the true label (one below 1 % counts as 1 %), and the time; the best comes first. What is
-    compared are learners that learn every label. What questions and challenges make of them,
-    --compare shows.
+    of the true label (one below 1 % counts as 1 %), and the time; the first learns best where every
+    label is told. Those that are as good, and the configuration as it is, are then replayed with
+    its questions and challenges. The best has the largest accuracy less questions per event, and
+    an accuracy that is not below that of the configuration by more than its standard error.
 
     LOG is what `streamgp replay` reads. Ctrl-C ends the search with the best so far.
 
@@ -220,8 +222,8 @@ def _note_without_part(config: Config) -> None:
     ]
     if named:
         tell(
-            f"note: a search learns every label, without regard to {', '.join(named)}; "
-            "--compare shows what questions and challenges make of it"
+            f"note: a search learns every label, without regard to {', '.join(named)}, which count "
+            "where the best are replayed with questions"
         )
 
 

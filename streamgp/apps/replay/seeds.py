@@ -60,7 +60,7 @@ def replay_with_seeds(path: Path, config: Config, n_seeds: int, *, source: str) 
     runs: dict[str, list[RunStatistics]] = {}
     notes = Notes()
     for n in range(n_seeds):
-        for name, played in _games(path, _seeded(config, config.seed + n), source, notes):
+        for name, played in _games(path, seeded(config, config.seed + n), source, notes):
             if played.result.interrupted:
                 tell("interrupted; of a part of the runs nothing is shown")
                 return 130
@@ -96,12 +96,12 @@ _FORMATS = {"n_asked": ".0f", "n_challenges": ".0f", "mae": ".3g"}
 
 def _games(path: Path, config: Config, source: str, notes: Notes) -> Iterator[tuple[str, Played]]:
     """Play the learner, and the baselines that learn, with one seed."""
-    played = _play(path, config, source, notes)
+    played = play_seed(path, config, source, notes)
     yield learner_name(config), played
     unlimited = section("budget", "unlimited")
     told = replace(config, budget=unlimited, total_budget=unlimited)
     at_random = section("query", "random", rate=played.statistics.label_rate or 0.0)
-    yield AT_RANDOM, _play(path, replace(told, query=at_random), source, notes)
+    yield AT_RANDOM, play_seed(path, replace(told, query=at_random), source, notes)
     everything = replace(
         told,
         query=section("query", "always"),
@@ -109,25 +109,52 @@ def _games(path: Path, config: Config, source: str, notes: Notes) -> Iterator[tu
         annotator=Annotator(),
         annotators={},
     )
-    yield ALL_CLEAN, _play(path, everything, source, notes)
+    yield ALL_CLEAN, play_seed(path, everything, source, notes)
 
 
-def _play(path: Path, config: Config, source: str, notes: Notes) -> Played:
-    first = not notes.lines
-    with closing(EndingLog(open_log(path, config, notes if first else Notes()))) as log:
+def play_seed(
+    path: Path, config: Config, source: str, notes: Notes | None = None, *, of: str = ""
+) -> Played:
+    """Replay a log once.
+
+    Parameters
+    ----------
+    path
+        The log.
+    config
+        The configuration, as `seeded` makes it.
+    source
+        Where it came from, for messages about it.
+    notes
+        What the reader of the log has said: shown if that is nothing yet. None shows nothing.
+    of
+        What is replayed, in front of the line that shows progress.
+
+    Returns
+    -------
+    What was counted; its result is interrupted after Ctrl-C.
+
+    Raises
+    ------
+    click.ClickException
+        If the log cannot be read to its end.
+
+    """
+    first = notes if notes is not None and not notes.lines else None
+    with closing(EndingLog(open_log(path, config, Notes() if first is None else first))) as log:
         loop = build.build_loop(config, source=source)
-        if first:
-            notes.show()
+        if first is not None:
+            first.show()
         with progress() as show:
             played = Game(loop, log, build.build_annotator(config), target=config.target).play(
-                on_event=lambda n: show(f"seed {config.seed}: {n} events", log.source.progress)
+                on_event=lambda n: show(f"{of}seed {config.seed}: {n} events", log.source.progress)
             )
         if log.error is not None:
             raise click.ClickException(str(log.error))
     return played
 
 
-def _seeded(config: Config, seed: int) -> Config:
+def seeded(config: Config, seed: int) -> Config:
     """Return a configuration all of whose draws follow from a seed."""
     annotators = {name: replace(one, seed=None) for name, one in config.annotators.items()}
     annotator = replace(config.annotator, seed=None)

@@ -1,18 +1,20 @@
-"""Search of `streamgp tune`: read, try, show, write."""
+"""Search of `streamgp tune`: read, try, replay the best with questions, show, write."""
 
 from __future__ import annotations
 
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 
 import click
 from msgspec.structs import replace as changed
 
 from streamgp.apps.console import DONE, INTERRUPTED, Show, aligned, number, progress, tell
+from streamgp.apps.replay.seeds import play_seed, seeded
 from streamgp.apps.tune import MOST
 from streamgp.apps.tune.scoring import (
     By,
@@ -27,6 +29,7 @@ from streamgp.apps.tune.scoring import (
 from streamgp.apps.tune.write_toml import write_configuration
 from streamgp.config import build
 from streamgp.config.settings import Config, Learner, resolved
+from streamgp.evaluation import RunStatistics
 from streamgp.gp.cholesky import NotPositiveDefiniteError
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.learners.gp_core import LENGTH_SCALE_PER_ROOT_FEATURE
@@ -110,11 +113,52 @@ def _between(values: Sequence[float], draw: random.Random) -> float:
     return rounded(math.exp(draw.uniform(math.log(min(values)), math.log(max(values)))))
 
 
-# --- Result of a search: its trials, in order, the best of them, and the table.
+# --- Result of a search: its trials, in order, the best of them, and the tables.
 
 
 N_SHOWN = 20
+N_REPLAYED = 5
+"""Number of the first configurations that are replayed with questions, beside the one given."""
+N_SEEDS = 3
+"""Number of seeds of these replays."""
 _TITLES = ["length scale", "noise variance", "accuracy", "log loss", "asks", "µs per event", ""]
+_REPLAYED_TITLES = ["length scale", "noise variance", "accuracy", "questions", "worth", ""]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """Means over several replays with questions.
+
+    Parameters
+    ----------
+    n_events
+        Number of events in each.
+    accuracy
+        Share of the events predicted rightly.
+    n_questions
+        Number of labels asked for and of challenges.
+
+    Examples
+    --------
+    >>> replayed = Replayed(n_events=1000, accuracy=0.9, n_questions=50.0)
+    >>> replayed.worth, replayed.standard_error
+    (0.85, 0.0094...)
+
+    """
+
+    n_events: int
+    accuracy: float
+    n_questions: float
+
+    @property
+    def worth(self) -> float:
+        """Accuracy, where a question costs as much as a wrong prediction."""
+        return self.accuracy - self.n_questions / self.n_events
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of the accuracy."""
+        return math.sqrt(self.accuracy * (1.0 - self.accuracy) / self.n_events)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,12 +173,15 @@ class Trial:
         How good it was; None if it could not learn this log.
     is_given
         Whether it is the one of the configuration.
+    replayed
+        What it is with questions, None if it was not replayed.
 
     """
 
     learner: Learner
     score: Score | None
     is_given: bool
+    replayed: Replayed | None = None
 
 
 def ranking(trials: Sequence[Trial], by: By) -> list[Trial]:
@@ -150,8 +197,8 @@ def ranking(trials: Sequence[Trial], by: By) -> list[Trial]:
     return sorted(trials, key=merit)
 
 
-def best_of(ranked: Sequence[Trial], by: By) -> Trial | None:
-    """Return the trial with the fewest questions among those as good as the first.
+def finalists(ranked: Sequence[Trial], by: By) -> list[Trial]:
+    """Return the trial of the configuration, if it could learn, and the first of those as good.
 
     As good is what is worse by one standard error of the first at most: that much is chance.
 
@@ -163,7 +210,7 @@ def best_of(ranked: Sequence[Trial], by: By) -> Trial | None:
     """
     first = ranked[0].score
     if first is None:
-        return None
+        return []
     error = first.standard_error(by)
 
     def is_as_good(score: Score) -> bool:
@@ -171,26 +218,78 @@ def best_of(ranked: Sequence[Trial], by: By) -> Trial | None:
             return score.accuracy >= first.accuracy - error
         return score.log_loss <= first.log_loss + error
 
-    good = [(t.score, t) for t in ranked if t.score is not None and is_as_good(t.score)]
-    return min(good, key=lambda pair: pair[0].n_asked)[1]
+    able = [trial for trial in ranked if trial.score is not None]
+    given = [trial for trial in able if trial.is_given]
+    others = [t for t in able if not t.is_given and t.score is not None and is_as_good(t.score)]
+    return [*given, *others[:N_REPLAYED]]
 
 
-def trials_text(ranked: Sequence[Trial], best: Trial) -> str:
-    """Return the table: the first ones, the best, and that of the configuration."""
-    shown = [t for i, t in enumerate(ranked) if i < N_SHOWN or t.is_given or t is best]
-    rows = [_TITLES, *(_cells(trial, best) for trial in shown)]
+def best_of(replayed: Sequence[Trial]) -> Trial:
+    """Return the trial that is worth most with questions, where a question costs an error.
+
+    Only those whose accuracy is not below that of the configuration, if it could learn, by more
+    than the standard error of that: with every label told, a learner that is too sure of itself
+    predicts as well as others, and asks nothing where something new begins.
+
+    Parameters
+    ----------
+    replayed
+        Trials that were replayed, that of the configuration first: of equals the first is best.
+
+    """
+    first = replayed[0]
+    least = -math.inf
+    if first.is_given and first.replayed is not None:
+        least = first.replayed.accuracy - first.replayed.standard_error
+    good = [
+        (trial.replayed.worth, trial)
+        for trial in replayed
+        if trial.replayed is not None and trial.replayed.accuracy >= least
+    ]
+    return max(good, key=lambda pair: pair[0])[1]
+
+
+def trials_text(ranked: Sequence[Trial]) -> str:
+    """Return the table: the first ones, and that of the configuration."""
+    shown = [t for i, t in enumerate(ranked) if i < N_SHOWN or t.is_given]
+    rows = [_TITLES, *map(_cells, shown)]
     more = len(ranked) - len(shown)
     return aligned(rows, right=range(6)) + (f"\nand {more} more" if more else "")
 
 
-def _cells(trial: Trial, best: Trial) -> list[str]:
-    learner, score = trial.learner, trial.score
+def replayed_text(replayed: Sequence[Trial], best: Trial) -> str:
+    """Return the table of the replays with questions."""
+    rows = [_REPLAYED_TITLES]
+    for trial in replayed:
+        assert trial.replayed is not None
+        remarks = {"best": trial is best, "as it is": trial.is_given}
+        rows.append(
+            [
+                *_values(trial.learner),
+                f"{trial.replayed.accuracy:.3f}",
+                f"{trial.replayed.n_questions:.0f}",
+                f"{trial.replayed.worth:.3f}",
+                ", ".join(words for words, holds in remarks.items() if holds),
+            ]
+        )
+    return aligned(rows, right=range(5))
+
+
+def _cells(trial: Trial) -> list[str]:
+    remarks = {
+        "as it is": trial.is_given,
+        "too little noise for this log": trial.score is None,
+    }
     return [
-        "default" if learner.length_scale is None else f"{learner.length_scale:g}",
-        f"{learner.noise_variance:g}",
-        *(["-"] * 4 if score is None else _numbers(score)),
-        ", ".join(_remarks(trial, best)),
+        *_values(trial.learner),
+        *(["-"] * 4 if trial.score is None else _numbers(trial.score)),
+        ", ".join(words for words, holds in remarks.items() if holds),
     ]
+
+
+def _values(learner: Learner) -> list[str]:
+    scale = learner.length_scale
+    return ["default" if scale is None else f"{scale:g}", f"{learner.noise_variance:g}"]
 
 
 def _numbers(score: Score) -> list[str]:
@@ -200,15 +299,6 @@ def _numbers(score: Score) -> list[str]:
         f"{100 * score.asked_share:.0f} %",
         f"{score.microseconds:.0f}",
     ]
-
-
-def _remarks(trial: Trial, best: Trial) -> list[str]:
-    remarks = {
-        "best": trial is best,
-        "as it is": trial.is_given,
-        "too little noise for this log": trial.score is None,
-    }
-    return [words for words, holds in remarks.items() if holds]
 
 
 def search(
@@ -222,7 +312,7 @@ def search(
     by: By,
     output: Path | None,
 ) -> int:
-    """Try learners on a log, show how good they were, and write the best.
+    """Try learners on a log, replay some with questions, show both, and write the best.
 
     Parameters
     ----------
@@ -269,51 +359,91 @@ def search(
             interrupted = True
     if interrupted:
         tell(f"interrupted; {len(trials)} of {number(len(tried), 'configuration')} tried")
-    if trials:
-        _conclude(trials, recording, config, by=by, output=output)
-    return INTERRUPTED if interrupted else DONE
-
-
-def _conclude(
-    trials: list[Trial],
-    recording: Recording,
-    config: Config,
-    *,
-    by: By,
-    output: Path | None,
-) -> None:
+    if not trials:
+        return INTERRUPTED
     ranked = ranking(trials, by)
-    best = best_of(ranked, by)
-    if best is None or best.score is None:
+    final = finalists(ranked, by)
+    if not final:
         raise click.ClickException(
             "no configuration could learn this log, for all of them the noise variance is too "
             "small; name larger ones with --noise-variances"
         )
-    click.echo(trials_text(ranked, best))
-    first = ranked[0].score
-    assert first is not None
+    click.echo(trials_text(ranked))
     click.echo(
         f"\neach of {number(recording.n_examples, 'labelled event')} predicted before it was "
-        f"learned; {number(len(recording.labels), 'class', 'classes')}\n"
-        f"best: asks least of those whose {by.replace('-', ' ')} is within "
-        f"{first.standard_error(by):.3f} of the first, its standard error"
+        f"learned; {number(len(recording.labels), 'class', 'classes')}"
     )
+    replayed = _replayed(path, config, final, source=source)
+    if replayed is None:
+        tell("interrupted; of a part of the replays nothing is shown, and nothing is written")
+        return INTERRUPTED
+    best = best_of(replayed)
+    _show_best(replayed, best)
     if output is not None:
-        # No limit: it was there to bound this search.
-        log = changed(config.log, limit=None)
-        comment = (
-            f"The best of {number(len(trials), 'configuration')} that `streamgp tune` tried: "
-            f"accuracy {best.score.accuracy:.3f}, log loss {best.score.log_loss:.3f}, "
-            f"asks about {100 * best.score.asked_share:.0f} % of the events."
+        _write(output, config, best, n_tried=len(trials))
+    return INTERRUPTED if interrupted else DONE
+
+
+def _replayed(
+    path: Path, config: Config, final: Sequence[Trial], *, source: str
+) -> list[Trial] | None:
+    """Replay a log with the learners of some trials, by the rules of the configuration.
+
+    Returns
+    -------
+    The trials with what was counted; None after Ctrl-C.
+
+    """
+    found = []
+    for i, trial in enumerate(final):
+        one = changed(config, learner=trial.learner)
+        runs: list[RunStatistics] = []
+        for n in range(N_SEEDS):
+            of = f"replay {i + 1} of {len(final)}, "
+            played = play_seed(path, seeded(one, config.seed + n), source, of=of)
+            if played.result.interrupted:
+                return None
+            runs.append(played.statistics)
+        replayed = Replayed(
+            n_events=runs[0].n_events,
+            accuracy=fmean(run.accuracy or 0.0 for run in runs),
+            n_questions=fmean(run.n_asked + run.n_challenges for run in runs),
         )
-        learner = changed(
-            config.learner,
-            length_scale=best.learner.length_scale,
-            noise_variance=best.learner.noise_variance,
+        found.append(replace(trial, replayed=replayed))
+    return found
+
+
+def _show_best(replayed: Sequence[Trial], best: Trial) -> None:
+    given = replayed[0] if replayed[0].is_given else None
+    of = ""
+    if given is not None and given.replayed is not None:
+        of = (
+            " of those whose accuracy is at most one standard error, "
+            f"{given.replayed.standard_error:.3f}, below that of the configuration as it is"
         )
-        best_config = changed(config, learner=learner, log=log)
-        write_configuration(output, best_config, comment=comment)
-        click.echo(f"configuration: {output}")
+    click.echo(
+        f"\nwith questions and challenges, means of {N_SEEDS} seeds; worth is the accuracy less "
+        f"the questions per event:\n\n{replayed_text(replayed, best)}\n\nbest: worth most{of}"
+    )
+
+
+def _write(output: Path, config: Config, best: Trial, *, n_tried: int) -> None:
+    """Write the configuration with the best learner in place of its own."""
+    assert best.replayed is not None
+    comment = (
+        f"The best of {number(n_tried, 'configuration')} that `streamgp tune` tried: with "
+        f"questions an accuracy of {best.replayed.accuracy:.3f}, and "
+        f"{best.replayed.n_questions:.0f} questions in {number(best.replayed.n_events, 'event')}."
+    )
+    learner = changed(
+        config.learner,
+        length_scale=best.learner.length_scale,
+        noise_variance=best.learner.noise_variance,
+    )
+    # No limit: it was there to bound this search.
+    log = changed(config.log, limit=None)
+    write_configuration(output, changed(config, learner=learner, log=log), comment=comment)
+    click.echo(f"configuration: {output}")
 
 
 class _Bench:

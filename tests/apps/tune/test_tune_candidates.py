@@ -1,13 +1,25 @@
-"""Which hyper-parameters are tried, and which of them is called the best."""
+"""Which hyper-parameters are tried, which are replayed, and which is called the best."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import click
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from streamgp.apps.tune import MOST
 from streamgp.apps.tune.scoring import By, Score
-from streamgp.apps.tune.search import Trial, best_of, candidates, ranking
+from streamgp.apps.tune.search import (
+    N_REPLAYED,
+    Replayed,
+    Trial,
+    best_of,
+    candidates,
+    finalists,
+    ranking,
+)
 from streamgp.config.settings import Config, Learner
 from streamgp.query import NeverAsk
 
@@ -69,19 +81,59 @@ def test_ranking_is_by_one_measure_and_then_the_other(by: By, expected: list[int
     assert [trials.index(each) for each in ranking(trials, by)] == expected
 
 
-def test_best_asks_least_of_those_within_one_standard_error() -> None:
+def test_finalists_are_within_one_standard_error_of_the_first() -> None:
     # Of 90 %: sqrt(.9 * .1 / 100) = 3 points.
     first, near, far = trial(90, 40, 20.0), trial(87, 10, 20.0), trial(86, 0, 20.0)
-    assert best_of([first, near, far], "accuracy") is near
+    assert finalists([first, near, far], "accuracy") == [first, near]
     # 20 / 100 nats, with a standard deviation of as much: .02 nats.
     first, near, far = trial(90, 40, 20.0), trial(90, 10, 21.9), trial(90, 0, 22.1)
-    assert best_of([first, near, far], "log-loss") is near
+    assert finalists([first, near, far], "log-loss") == [first, near]
 
 
-def test_equals_are_decided_by_their_rank() -> None:
-    first, second = trial(90, 10, 20.0), trial(90, 10, 20.0)
-    assert best_of([first, second], "accuracy") is first
+def test_the_configuration_is_replayed_first_whatever_its_rank() -> None:
+    ranked = [trial(90, 0, 20.0) for _ in range(N_REPLAYED + 1)]
+    configured = replace(trial(50, 0, 20.0), is_given=True)
+    assert finalists([*ranked, configured], "accuracy") == [configured, *ranked[:-1]]
 
 
-def test_there_is_no_best_of_those_that_could_not_learn() -> None:
-    assert best_of([REFUSED], "accuracy") is None
+def test_there_is_no_finalist_of_those_that_could_not_learn() -> None:
+    assert finalists([REFUSED], "accuracy") == []
+    able = trial(90, 10, 20.0)
+    assert finalists([able, REFUSED], "accuracy") == [able]
+
+
+def with_questions(accuracy: float, n_questions: float, *, is_given: bool = False) -> Trial:
+    replayed = Replayed(n_events=100, accuracy=accuracy, n_questions=n_questions)
+    return Trial(learner=Learner(), score=None, is_given=is_given, replayed=replayed)
+
+
+def test_a_question_costs_as_much_as_a_wrong_prediction() -> None:
+    # .86 against .87 and .84
+    assert best_of([tried := with_questions(0.9, 4), with_questions(0.92, 5)]) is not tried
+    assert best_of([tried := with_questions(0.9, 4), with_questions(0.92, 8)]) is tried
+
+
+def test_what_asks_nothing_and_errs_is_not_proposed() -> None:
+    configured = with_questions(0.9, 40, is_given=True)
+    # .03 is the standard error of .9
+    assert best_of([configured, with_questions(0.86, 0)]) is configured
+    assert best_of([configured, near := with_questions(0.88, 0)]) is near
+    # Without a configuration that could learn there is nothing to be worse than.
+    assert best_of([replace(configured, is_given=False), bad := with_questions(0.86, 0)]) is bad
+
+
+results = st.tuples(st.floats(0.0, 1.0), st.integers(0, 100))
+
+
+@given(results, st.lists(results, max_size=5))
+def test_the_best_is_worth_as_much_and_not_worse_than_the_configuration(
+    configured: tuple[float, int], others: list[tuple[float, int]]
+) -> None:
+    first = with_questions(*configured, is_given=True)
+    best = best_of([first, *(with_questions(*other) for other in others)])
+    assert first.replayed is not None
+    assert best.replayed is not None
+    assert best.replayed.worth >= first.replayed.worth
+    assert best.replayed.accuracy >= first.replayed.accuracy - first.replayed.standard_error
+    if best.replayed.worth == first.replayed.worth:
+        assert best is first
