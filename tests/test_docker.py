@@ -133,8 +133,8 @@ def brought_by(wanted):
 def test_what_the_image_installs_is_what_the_package_asks_for():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     versions = pinned("requirements.txt")
-    page = project["project"]["optional-dependencies"]["page"]
-    for text in (*project["project"]["dependencies"], *page):
+    extras = project["project"]["optional-dependencies"]
+    for text in (*project["project"]["dependencies"], *extras["page"], *extras["metrics"]):
         wanted = Requirement(text)
         assert versions[canonicalize_name(wanted.name)] in wanted.specifier
         assert brought_by(wanted) <= versions.keys()

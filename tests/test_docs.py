@@ -110,6 +110,7 @@ SECTIONS = {
     "[topics]": settings.Topics,
     "[worker]": settings.Worker,
     "[page]": settings.Page,
+    "[observe]": settings.Observe,
 }
 RULES = {f"[{kind}]": kind for kind in ("query", "challenge", "review", "reservoir", "budget")}
 

@@ -8,9 +8,9 @@ changed in a loop only the last state is written.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from connectors.topics import Outgoing, Record, TopicName
 from connectors.wire import state_records
@@ -56,6 +56,15 @@ _COUNTED: dict[type, str] = {
 }
 
 
+class Heard(NamedTuple):
+    """An input, and what the loop of its key said about it."""
+
+    partition: int
+    said: Said | None
+    """None: time has passed."""
+    messages: Sequence[Message]
+
+
 class Results:
     """Collects records to write, counts and failures of a batch.
 
@@ -67,6 +76,8 @@ class Results:
         Whether each key has a loop of its own.
     names
         What the topics are called on the broker.
+    keeps_heard
+        Whether to keep `heard`.
 
     Attributes
     ----------
@@ -78,15 +89,26 @@ class Results:
         For every event and answer, whether it could not be used.
     failures
         Inputs over which a learner, a rule or the encoding failed, and why.
+    heard
+        The inputs and what was said about them, for metrics.
 
     """
 
-    def __init__(self, source: str, *, keyed: bool, names: Mapping[TopicName, str]) -> None:
+    def __init__(
+        self,
+        source: str,
+        *,
+        keyed: bool,
+        names: Mapping[TopicName, str],
+        keeps_heard: bool = False,
+    ) -> None:
         self.out: list[Outgoing] = []
         self.counts: Counter[str] = Counter()
         self.verdicts: list[bool] = []
         self.failures: list[tuple[Record | None, Rejected]] = []
+        self.heard: list[Heard] = []
         self._keyed = keyed
+        self._keeps_heard = keeps_heard
         self._outbox = Outbound(source, keyed=keyed, names=names)
 
     def take(
@@ -121,6 +143,8 @@ class Results:
                 raise
             messages = undone
             records = self._encoded(messages, number)
+        if self._keeps_heard:
+            self.heard.append(Heard(number, said, messages))
         for message, record in zip(messages, records, strict=True):
             if record is not None:
                 self.counts[_COUNTED[type(message)]] += 1
@@ -371,6 +395,8 @@ class Batch:
         Returns everything that the topics hold of one partition; needed to forget a key.
     now
         The time, in seconds: when what comes of the records is written.
+    keeps_heard
+        Whether to keep `heard`.
 
     Attributes
     ----------
@@ -393,12 +419,16 @@ class Batch:
         names: Mapping[TopicName, str],
         scan: Callable[[int], History],
         now: float,
+        *,
+        keeps_heard: bool = False,
     ) -> None:
         self._partitions = partitions
         self._loops = loops
         self._group = group
         self._now = now
-        self._results = Results(source_of(group), keyed=loops.keyed, names=names)
+        self._results = Results(
+            source_of(group), keyed=loops.keyed, names=names, keeps_heard=keeps_heard
+        )
         self._nulls = TakingBack(loops, self._results, scan, now)
         self.touched: set[int] = set()
         self.labels: list[tuple[Record, str]] = []
@@ -418,6 +448,11 @@ class Batch:
     def failures(self) -> list[tuple[Record | None, Rejected]]:
         """Inputs over which a learner, a rule or the encoding failed, and why."""
         return self._results.failures
+
+    @property
+    def heard(self) -> list[Heard]:
+        """The inputs and what was said about them, for metrics."""
+        return self._results.heard
 
     @property
     def forgotten_in(self) -> set[int]:
@@ -443,8 +478,12 @@ class Batch:
                 for window in windows.on_time(self._now):
                     self._take_event(partition, window)
 
-    def take(self, record: Record) -> None:
-        """Hand one record over.
+    def decode(self, record: Record) -> Said | None:
+        """Return what a record says; None for a line of the consensus log."""
+        return read(record, keyed=self._loops.keyed)
+
+    def take(self, record: Record, said: Said | None) -> None:
+        """Hand one record over, with what it says.
 
         Raises
         ------
@@ -455,7 +494,6 @@ class Batch:
         partition = self._partitions[record.partition]
         if record.topic == "consensus" and record.value is not None:
             self._nulls.take_line(partition, record)
-        said = read(record, keyed=self._loops.keyed)
         if said is None:
             return
         y = said.y if isinstance(said, Event | Answer) else None

@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import Any
 
 from connectors.storage.snapshots import StateDirectory
+from connectors.worker.metrics import WorkerMetrics
 
 ALIVE = "alive"
 """File in the state directory that is touched at every turn, and while a restore gets on."""
@@ -22,11 +23,14 @@ class WorkerLog:
     ----------
     state
         Where the file is that shows life; None for nowhere.
+    metrics
+        Told of life, too.
 
     """
 
-    def __init__(self, state: StateDirectory | None) -> None:
+    def __init__(self, state: StateDirectory | None, metrics: WorkerMetrics | None = None) -> None:
         self._state = state
+        self._metrics = metrics
         self._said_at = perf_counter()
 
     @property
@@ -46,6 +50,8 @@ class WorkerLog:
 
     def show_life(self) -> None:
         """Touch the file that shows it."""
+        if self._metrics is not None:
+            self._metrics.show_life()
         if self._state is not None:
             with suppress(OSError):
                 self._state.file(ALIVE).touch()

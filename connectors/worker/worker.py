@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic, perf_counter
 
@@ -35,6 +35,7 @@ from connectors.topics import (
 from connectors.worker.batch import Batch
 from connectors.worker.compatibility import UnfitTopicsError
 from connectors.worker.logging import WorkerLog, in_ms, say
+from connectors.worker.metrics import WorkerMetrics
 from connectors.worker.partition import Partition
 from connectors.worker.recovery import Restorer, Saver
 from connectors.worker.settings import (
@@ -76,6 +77,11 @@ class ProgressReports:
         self._said_at: dict[Place, float] = {}
         self._called: dict[Place, str] = {}
         self._asked_at = 0.0
+
+    @property
+    def stuck(self) -> Iterable[Place]:
+        """The partitions that have records and yield none."""
+        return self._said_at
 
     def look(self) -> None:
         """Write what is new; to be called after every poll."""
@@ -153,6 +159,20 @@ _MOST_TOLD = 5
 """Failures of one batch that have a line of their own."""
 
 
+class Stopwatch:
+    """Durations of the phases of a batch, one after the other, in `took_s`."""
+
+    def __init__(self) -> None:
+        self.took_s: dict[str, float] = {}
+        self._at = perf_counter()
+
+    def end(self, phase: str) -> None:
+        """End a phase; the next one begins."""
+        now = perf_counter()
+        self.took_s[phase] = now - self._at
+        self._at = now
+
+
 class Session:
     """Works off what comes, batch by batch; knows nothing of the session before.
 
@@ -172,6 +192,8 @@ class Session:
         Of the last inputs, which could not be used; belongs to the worker.
     names
         What the topics are called on the broker.
+    metrics
+        Told what is done and how it gets on; None: no one asks.
 
     """
 
@@ -188,6 +210,7 @@ class Session:
         clock: Callable[[], float],
         recent: deque[bool],
         names: Mapping[TopicName, str],
+        metrics: WorkerMetrics | None = None,
     ) -> None:
         self._client = client
         self._loops = loops
@@ -195,10 +218,11 @@ class Session:
         self._clock = clock
         self._recent = recent
         self._names = names
+        self._metrics = metrics
         self._hidden = HiddenLabels()
         self._generation = -1
         self._partitions: dict[int, Partition] = {}
-        self._log = WorkerLog(state)
+        self._log = WorkerLog(state, metrics)
         self._saver = Saver(self._partitions, settings.save_every_s, clock, self._log)
         self._restorer = Restorer(
             client, loops, settings.group, state, clock, self._log, strict=settings.strict
@@ -210,9 +234,10 @@ class Session:
     def turn(self) -> None:
         """Poll once, and work off what came and what is due."""
         self._log.show_life()
+        watch = Stopwatch()
         records = self._client.poll(self._wait())
         self._progress.look()
-        start = perf_counter()
+        watch.end("poll")
         if self._follow_assignment() and not records:
             return  # partitions may have moved on while some were restored: ask before timers fire
         batch = Batch(
@@ -222,17 +247,25 @@ class Session:
             self._names,
             self._restorer.scanned,
             self._clock(),
+            keeps_heard=self._metrics is not None,
         )
-        for record in records:
-            batch.take(record)
+        decoded = [batch.decode(record) for record in records]
+        watch.end("decode")
+        for record, said in zip(records, decoded, strict=True):
+            batch.take(record, said)
         # What was answered in time is heard before its time is up, however late it is read.
         if not self._answers_come(records):
             batch.pass_time(self._events_come)
+        watch.end("loop")
         outgoing = batch.finish()
+        watch.end("state")
         if outgoing or records:
-            self._commit(batch, outgoing, records, start)
+            self._commit(batch, outgoing, records, watch)
         elif self._log.quiet_s > _QUIET_S:
             self._log.info("idle", partitions=sorted(self._partitions))
+        if self._metrics is not None:
+            partitions = self._partitions.values()
+            self._metrics.look(self._client, partitions, self._progress.stuck, self._names)
         self._saver.save_when_due()
 
     def save_all(self) -> None:
@@ -247,15 +280,21 @@ class Session:
         self._client.close(leave=leave)
 
     def _commit(
-        self, batch: Batch, outgoing: Sequence[Outgoing], records: Sequence[Record], start: float
+        self,
+        batch: Batch,
+        outgoing: Sequence[Outgoing],
+        records: Sequence[Record],
+        watch: Stopwatch,
     ) -> None:
-        worked = perf_counter()
         ends = self._client.commit(outgoing)
+        watch.end("commit")
+        if self._metrics is not None:
+            self._metrics.note_batch(batch, outgoing, watch.took_s, self._clock())
         for partition in self._partitions.values():
             partition.advance(ends)
         self._saver.note(batch.touched)
         if outgoing or batch.verdicts:  # not where its own labelled examples came back
-            self._report(batch.counts, records, start, worked)
+            self._report(batch.counts, records, watch.took_s)
         self._tell_failures(batch.failures)
         if batch.unused:
             self._log.warning("rows-unused", of=batch.counts["rows"], reasons=dict(batch.unused))
@@ -310,9 +349,13 @@ class Session:
         gained = sorted(client.assigned - self._partitions.keys())
         self._generation = client.generation
         self._log.info("assigned", partitions=sorted(client.assigned), lost=sorted(lost))
+        if self._metrics is not None:
+            self._metrics.note_assignment()
         if gained:
             self._partitions |= self._restorer.restored(gained)
             self._moved_at = self._awake()
+        if self._metrics is not None:
+            self._metrics.note_restored(n=len(gained))
         return True
 
     # --- telling and waiting
@@ -337,15 +380,14 @@ class Session:
             self._log.warning("record-failed", more=len(failures) - _MOST_TOLD)
 
     def _report(
-        self, counts: Counter[str], records: Sequence[Record], start: float, worked: float
+        self, counts: Counter[str], records: Sequence[Record], took_s: Mapping[str, float]
     ) -> None:
-        done = perf_counter()
         self._log.info(
             "batch",
             partitions=sorted({record.partition for record in records}),
             **counts,
-            work_ms=in_ms(worked - start),
-            commit_ms=in_ms(done - worked),
+            work_ms=in_ms(took_s["decode"] + took_s["loop"] + took_s["state"]),
+            commit_ms=in_ms(took_s["commit"]),
             lag=sum(n or 0 for n in self._client.lag().values()),
         )
 
@@ -376,6 +418,8 @@ class Worker:
         Directory for snapshots; None to go without, and read the topics from the start instead.
     clock
         Tells the time, in seconds; timers follow it.
+    metrics
+        Told what is done and how it gets on; None: no one asks.
 
     """
 
@@ -390,12 +434,14 @@ class Worker:
         *,
         state: StateDirectory | None = None,
         clock: Callable[[], float] = time.time,
+        metrics: WorkerMetrics | None = None,
     ) -> None:
         self._topics = topics
         self._loops = loops
         self._settings = settings
         self._state = state
         self._clock = clock
+        self._metrics = metrics
         self._recent: deque[bool] = deque(maxlen=WINDOW)
 
     def run(self, should_stop: Callable[[], bool] = lambda: False) -> None:
@@ -447,6 +493,7 @@ class Worker:
             self._clock,
             self._recent,
             self._topics.names(),
+            self._metrics,
         )
         is_stopped = False
         try:

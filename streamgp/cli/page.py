@@ -11,6 +11,7 @@ import click
 from streamgp.apps.deployment.deployment import broker_option, config_argument, load_deployed
 from streamgp.apps.worker.logging import LogFormat, start_log
 from streamgp.cli.options import annotator_name, path_to
+from streamgp.config.validation import parse_bind
 
 if TYPE_CHECKING:
     from streamgp.apps.page.address import Address
@@ -50,7 +51,7 @@ def check_installed() -> None:
 
 def address_of(bind: str, **how: Any) -> Address:
     """Return where a page is to be served; `how` as the fields of `Address`."""
-    from streamgp.apps.page.address import Address, parse_bind
+    from streamgp.apps.page.address import Address
 
     try:
         host, port = parse_bind(bind)

@@ -29,6 +29,12 @@ from streamgp.cli.options import Number
 )
 @broker_option
 @click.option(
+    "--observe",
+    metavar="HOST:PORT",
+    help="Serve metrics, health and readiness there, in place of what the file says; port 0 for "
+    "any that is free. Several workers on one machine need a port each.",
+)
+@click.option(
     "--log-format",
     type=click.Choice(["text", "json"]),
     help="How to write the log to stderr.  [default: text on a terminal, else json]",
@@ -46,6 +52,7 @@ def run(
     create_topics: bool,
     instance: str | None,
     broker: str | None,
+    observe: str | None,
     log_format: LogFormat | None,
     strict: bool,
     debug: bool,
@@ -92,6 +99,7 @@ def run(
                 create_topics=create_topics,
                 instance=instance,
                 broker=broker,
+                observe=observe,
                 strict=strict,
                 debug=debug,
             )

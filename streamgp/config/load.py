@@ -31,7 +31,14 @@ from streamgp.config.settings import (
     WorkerConfig,
     replay_part,
 )
-from streamgp.config.validation import ConfigError, check, convert, one_of, shown
+from streamgp.config.validation import (
+    ConfigError,
+    check,
+    convert,
+    one_of,
+    parse_bind,
+    shown,
+)
 from streamgp.query.registry import Kind, TargetName, rules
 
 # --- Contradictory settings of a worker.
@@ -51,6 +58,16 @@ def check_worker(config: WorkerConfig, *, source: str) -> None:
         _check_security(config.broker.security, source)
     _check_topics(config.topics, source)
     _check_page(config, source)
+    if config.observe.bind is not None:
+        check_bind(config.observe.bind, where=f"{source}: observe.bind")
+
+
+def check_bind(bind: str, *, where: str) -> None:
+    """Raise ConfigError if a text is no address to listen at."""
+    try:
+        parse_bind(bind)
+    except ValueError as error:
+        raise ConfigError(f"{where}: {error}") from None
 
 
 def _check_page(config: WorkerConfig, source: str) -> None:

@@ -346,6 +346,12 @@ class Page(Section, frozen=True, kw_only=True):
     high: End | None = None
 
 
+class Observe(Section, frozen=True, kw_only=True):
+    """Where a worker tells others how it is; nowhere without `bind`."""
+
+    bind: Text | None = None
+
+
 class WorkerConfig(Config, frozen=True, kw_only=True):
     """The whole file: what a replay needs, what a worker needs, and what its annotators see."""
 
@@ -353,6 +359,7 @@ class WorkerConfig(Config, frozen=True, kw_only=True):
     topics: Topics = Topics()
     worker: Worker = Worker()
     page: Page = Page()
+    observe: Observe = Observe()
 
 
 def replay_part(config: WorkerConfig) -> Config:

@@ -282,6 +282,12 @@ _PAGE = """\
 #high = 40.0
 """
 
+_OBSERVE = """\
+[observe]
+# Where a worker serves /metrics for Prometheus, /healthz and /readyz; needs the extra [metrics].
+#bind = "127.0.0.1:9464"
+"""
+
 _WORKER_LOOP = """\
 [loop]
 # Seconds after which an unanswered request ends.
@@ -308,6 +314,8 @@ _WORKER = (
     + _LOG.replace("[log]\n", "[log]\n# How `streamgp send` reads a log.\n").rstrip("\n")
     + "\n\n"
     + _PAGE
+    + "\n"
+    + _OBSERVE
 )
 """For `streamgp run`."""
 

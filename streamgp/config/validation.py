@@ -241,3 +241,29 @@ def not_allowed(path: str, value: Any, what: str) -> ConfigError:
 
 def _join(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
+
+
+def parse_bind(text: str) -> tuple[str, int]:
+    """Return host and port of an address.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+
+    Examples
+    --------
+    >>> parse_bind("127.0.0.1:8080"), parse_bind("[::1]:0"), parse_bind(":8080")
+    (('127.0.0.1', 8080), ('::1', 0), ('0.0.0.0', 8080))
+
+    """
+    host, colon, port = text.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        colon = ""
+    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise ValueError(
+            f"expected HOST:PORT, as in 127.0.0.1:8080 or [::1]:8080, got {text!r:.80}"
+        )
+    return host or "0.0.0.0", int(port)

@@ -57,7 +57,7 @@ def idle(topics):
     return lambda: not any(topics.lags(GROUP).values())
 
 
-def worker(topics, *, model=None, state=None, clock=lambda: 0.0, instance="w", **kw):
+def worker(topics, *, model=None, state=None, clock=lambda: 0.0, instance="w", metrics=None, **kw):
     of_loops = {"keyed", "expires_after_s", "answer_horizon_s", "max_keys", "total_budget"}
     of_loops |= {"windows"}
     loops = LoopSettings(
@@ -71,6 +71,7 @@ def worker(topics, *, model=None, state=None, clock=lambda: 0.0, instance="w", *
         WorkerSettings(group=GROUP, instance=instance, **rest),
         state=state,
         clock=clock,
+        metrics=metrics,
     )
 
 

@@ -32,8 +32,9 @@ from streamgp.apps.deployment.deployment import (
     topic_problems,
 )
 from streamgp.apps.worker.logging import Pipes, say
+from streamgp.apps.worker.observe import observed
 from streamgp.config.broker_url import MemoryAddress, parse_address
-from streamgp.config.load import check_name
+from streamgp.config.load import check_bind, check_name
 from streamgp.config.settings import WorkerConfig
 from streamgp.config.validation import ConfigError
 from streamgp.interactive.state.snapshot import SnapshotError
@@ -176,6 +177,7 @@ def run_worker(
     create_topics: bool = False,
     instance: str | None = None,
     broker: str | None = None,
+    observe: str | None = None,
     strict: bool = False,
     debug: bool = False,
 ) -> int:
@@ -193,6 +195,8 @@ def run_worker(
         Name of this worker; replaces the configured one.
     broker
         Address of the broker; replaces the configured one.
+    observe
+        Where to serve metrics, health and readiness; replaces the configured address.
     strict
         Whether to refuse what was learned in another numerical environment.
     debug
@@ -209,6 +213,7 @@ def run_worker(
             stop,
             broker=broker,
             instance=instance,
+            observe=observe,
             create_topics=create_topics,
             strict=strict,
         )
@@ -268,12 +273,15 @@ def _run(
     *,
     broker: str | None,
     instance: str | None,
+    observe: str | None,
     create_topics: bool,
     strict: bool,
 ) -> None:
     config = load_deployed(config_file, broker=broker)
     if instance is not None:
         check_name(instance, where="--instance")
+    if observe is not None:
+        check_bind(observe, where="--observe")
     assert config.broker is not None  # or it would not have been loaded
     loops = build_loops(config, source=str(config_file))
     topics = open_topics(config)
@@ -285,7 +293,11 @@ def _run(
     if not stop():
         is_memory = isinstance(parse_address(config.broker.url), MemoryAddress)
         slot = _slot(config, instance, topics, is_memory=is_memory)
-        with nullcontext() if slot.state is None else closing(slot.state):
+        bind = config.observe.bind if observe is None else observe
+        with (
+            nullcontext() if slot.state is None else closing(slot.state),
+            nullcontext() if bind is None else observed(bind) as observation,
+        ):
             say(
                 logging.INFO,
                 "started",
@@ -294,9 +306,16 @@ def _run(
                 group=config.worker.group,
                 instance=slot.instance,
                 state=None if slot.state is None else str(slot.state.path),
+                **({} if observation is None else {"observe": observation.url}),
             )
             collect_seldom()
-            worker = Worker(topics, loops, _settings(config, slot, strict=strict), state=slot.state)
+            worker = Worker(
+                topics,
+                loops,
+                _settings(config, slot, strict=strict),
+                state=slot.state,
+                metrics=None if observation is None else observation.metrics,
+            )
             try:
                 if is_memory:
                     _work_between_pipes(worker, topics, config, stop)

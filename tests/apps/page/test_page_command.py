@@ -17,8 +17,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from connectors.embedded.topics import EmbeddedTopics
-from streamgp.apps.page.address import is_loopback, parse_bind
+from streamgp.apps.page.address import is_loopback
 from streamgp.cli.main import cli
+from streamgp.config.validation import parse_bind
 from tests.helpers.page_server import Browser, until
 
 pytestmark = pytest.mark.usefixtures("logging_as_it_was")

@@ -20,6 +20,7 @@ from connectors.storage.snapshots import StateDirectory
 from connectors.topics import BrokerError, FencedError
 from connectors.wire.state_records import HistoryError
 from connectors.worker.compatibility import ChangedConfigurationError, UnfitTopicsError
+from connectors.worker.metrics import WorkerMetrics
 from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import TooManyBadError, WorkerSettings
 from streamgp.apps import console
@@ -65,7 +66,9 @@ class FakeWorker:
         settings: WorkerSettings,
         *,
         state: StateDirectory | None,
+        metrics: WorkerMetrics | None,
     ) -> None:
+        assert metrics is None
         type(self).given = {"topics": topics, "loops": loops, "settings": settings, "state": state}
 
     def run(self, should_stop: Callable[[], bool]) -> None:

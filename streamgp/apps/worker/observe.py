@@ -1,0 +1,279 @@
+"""Metrics of a worker in Prometheus's format, and its health and readiness, over HTTP.
+
+Nothing here names a key, an event or a person. prometheus-client is imported when an address is
+served, and not before.
+
+"""
+
+from __future__ import annotations
+
+import socket
+import socketserver
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+from connectors.worker.metrics import Histogram, WorkerMetrics
+from streamgp import __version__
+from streamgp.config.validation import ConfigError, parse_bind
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry, Metric
+
+PREFIX = "streamgp_"
+
+Samples: TypeAlias = Sequence[tuple[tuple[str, ...], float | Histogram]]
+"""Values, each with the values of its labels."""
+
+
+class Family(NamedTuple):
+    """A metric: its name without the prefix, its kind, what it says, and what it is divided by."""
+
+    name: str
+    kind: Literal["counter", "gauge", "histogram"]
+    help: str
+    labels: tuple[str, ...]
+    samples: Callable[[WorkerMetrics], Samples]
+
+
+def _one(value: float | None) -> Samples:
+    return [] if value is None else [((), value)]
+
+
+def _by(values: Mapping[str, float | Histogram]) -> Samples:
+    return [((name,), value) for name, value in values.items()]
+
+
+def _by_place(values: Mapping[tuple[str, int], float]) -> Samples:
+    return [((topic, str(number)), value) for (topic, number), value in values.items()]
+
+
+FAMILIES = (
+    Family("events_total", "counter", "Events worked off.", (), lambda m: _one(m.events)),
+    Family(
+        "predictions_total", "counter", "Predictions written.", (), lambda m: _one(m.predictions)
+    ),
+    Family(
+        "answers_total", "counter", "Answers, by result.", ("result",), lambda m: _by(m.answers)
+    ),
+    Family(
+        "dead_letters_total",
+        "counter",
+        "Inputs that could not be used, by stage.",
+        ("stage",),
+        lambda m: _by(m.dead_letters),
+    ),
+    Family(
+        "duplicates_total",
+        "counter",
+        "Answers that were sent again, and dropped.",
+        (),
+        lambda m: _one(m.duplicates),
+    ),
+    Family(
+        "consumer_lag_records",
+        "gauge",
+        "Records that wait in a partition.",
+        ("topic", "partition"),
+        lambda m: _by_place(m.lags),
+    ),
+    Family(
+        "batch_duration_seconds",
+        "histogram",
+        "Duration of batches, by phase.",
+        ("phase",),
+        lambda m: _by(m.durations),
+    ),
+    Family(
+        "last_commit_timestamp_seconds",
+        "gauge",
+        "When a batch was committed last.",
+        (),
+        lambda m: _one(m.committed_at),
+    ),
+    Family(
+        "restore_duration_seconds",
+        "histogram",
+        "Duration of restores of partitions.",
+        (),
+        lambda m: [((), m.restores)],
+    ),
+    Family(
+        "rebalances_total",
+        "counter",
+        "Changes of the assignment of partitions.",
+        (),
+        lambda m: _one(m.rebalances),
+    ),
+    Family(
+        "keys",
+        "gauge",
+        "Keys that are known, by where their loops are.",
+        ("state",),
+        lambda m: _by(m.keys),
+    ),
+    Family(
+        "stuck_partition",
+        "gauge",
+        "1 where a partition has records and yields none, else 0.",
+        ("topic", "partition"),
+        lambda m: _by_place({place: float(place in m.stuck) for place in {*m.lags, *m.stuck}}),
+    ),
+    Family(
+        "build_info",
+        "gauge",
+        "1, with the version of streamgp.",
+        ("version",),
+        lambda _: [((__version__,), 1.0)],
+    ),
+)
+"""All metrics."""
+
+
+class Collector:
+    """Makes what Prometheus reads of the metrics of a worker, when it reads it."""
+
+    def __init__(self, metrics: WorkerMetrics) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterable[Metric]:
+        """Return all metrics, as of one moment."""
+        with self._metrics.reading():
+            return [_collected(family, self._metrics) for family in FAMILIES]
+
+
+def _collected(family: Family, metrics: WorkerMetrics) -> Any:
+    from prometheus_client.core import (
+        CounterMetricFamily,
+        GaugeMetricFamily,
+        HistogramMetricFamily,
+    )
+
+    made: Any = {
+        "counter": CounterMetricFamily,
+        "gauge": GaugeMetricFamily,
+        "histogram": HistogramMetricFamily,
+    }[family.kind](PREFIX + family.name, family.help, labels=family.labels)
+    for labels, value in family.samples(metrics):
+        if isinstance(value, Histogram):
+            bounds = (*map(str, value.bounds), "+Inf")
+            buckets = list(zip(bounds, value.cumulated(), strict=True))
+            made.add_metric(labels, buckets, value.total)
+        else:
+            made.add_metric(labels, value)
+    return made
+
+
+def registry_of(metrics: WorkerMetrics) -> CollectorRegistry:
+    """Return what Prometheus reads: the metrics of a worker, and those of its process."""
+    from prometheus_client import CollectorRegistry, ProcessCollector
+
+    registry = CollectorRegistry()
+    registry.register(Collector(metrics))
+    ProcessCollector(registry=registry)
+    return registry
+
+
+# --- The server.
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What is served of a worker, and where."""
+
+    metrics: WorkerMetrics
+    url: str
+
+
+@contextmanager
+def observed(bind: str) -> Iterator[Observation]:
+    """Serve the metrics of a worker, `/metrics`, `/healthz` and `/readyz`.
+
+    Parameters
+    ----------
+    bind
+        Host and port; port 0 for any that is free.
+
+    Raises
+    ------
+    ConfigError
+        If nothing can be served there, or prometheus-client is not installed.
+
+    """
+    try:
+        import prometheus_client  # noqa: F401 (whether it is there)
+    except ImportError:
+        raise ConfigError(
+            "observe.bind needs prometheus-client; install it with: pip install 'streamgp[metrics]'"
+        ) from None
+    metrics = WorkerMetrics()
+    host, port = parse_bind(bind)
+    try:
+        server = _Server(host, port, metrics)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot serve metrics at {bind}: {error.strerror or error}; give another "
+            "observe.bind, or --observe, with port 0 for any that is free"
+        ) from None
+    thread = Thread(target=server.serve_forever, name="observe", daemon=True)
+    thread.start()
+    shown = f"[{host}]" if ":" in host else host
+    try:
+        yield Observation(metrics, f"http://{shown}:{server.server_address[1]}")
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address = True
+    daemon_threads = True
+
+    def __init__(self, host: str, port: int, metrics: WorkerMetrics) -> None:
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self.metrics = metrics
+        self.registry = registry_of(metrics)
+        super().__init__((host, port), _Handler)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Ignore a client that has gone."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    server_version, sys_version = "streamgp", ""
+    timeout = 10.0
+
+    def do_GET(self) -> None:
+        from prometheus_client.exposition import choose_encoder
+
+        metrics = self.server.metrics
+        match self.path.partition("?")[0]:
+            case "/metrics":
+                encoder, kind = choose_encoder(self.headers.get("Accept", ""))
+                self._send(200, encoder(self.server.registry), kind)
+            case "/healthz":
+                self._state(metrics.is_alive, "ok", "no cycle within a minute")
+            case "/readyz":
+                self._state(metrics.is_ready, "ok", "partitions are not restored")
+            case _:
+                self._send(404, b"expected /metrics, /healthz or /readyz\n")
+
+    do_HEAD = do_GET  # noqa: N815
+
+    def _state(self, is_so: bool, yes: str, no: str) -> None:
+        self._send(200 if is_so else 503, f"{yes if is_so else no}\n".encode())
+
+    def _send(self, status: int, body: bytes, kind: str = "text/plain; charset=utf-8") -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Keep the worker's log free of requests."""
