@@ -1,0 +1,245 @@
+"""The files in docker/observe/: they name metrics that exist, and alerts fire when they should."""
+
+import json
+import re
+import shutil
+import subprocess
+import time
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from streamgp.apps.worker.observe import FAMILIES, PREFIX
+from tests.helpers.worker_process import Process
+
+ROOT = Path(__file__).parents[1]
+FILES = ROOT / "docker" / "observe"
+if not FILES.is_dir():
+    pytest.skip("docker/ is not beside the tests", allow_module_level=True)
+
+ALERTS = (FILES / "alerts.yml").read_text(encoding="utf-8")
+DASHBOARD = json.loads((FILES / "dashboard.json").read_text(encoding="utf-8"))
+EXPRESSIONS = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
+
+HISTOGRAM = ("_bucket", "_count", "_sum")
+NAMES = {
+    PREFIX + each.name + suffix
+    for each in FAMILIES
+    for suffix in (HISTOGRAM if each.kind == "histogram" else ("",))
+}
+
+
+def named(text):
+    return set(re.findall(rf"\b{PREFIX}\w+", text))
+
+
+def test_alerts_and_dashboard_name_metrics_that_exist():
+    used = named(ALERTS) | named(" ".join(EXPRESSIONS))
+    assert used - NAMES == set()
+    # And every metric of a worker is seen somewhere.
+    shown = {name.removesuffix(suffix) for name in used for suffix in (*HISTOGRAM, "")}
+    assert {PREFIX + each.name for each in FAMILIES} <= shown
+
+
+def test_labels_in_expressions_are_those_of_the_metrics():
+    known = {label for each in FAMILIES for label in each.labels} | {"le", "job", "instance"}
+    for text in [ALERTS, *EXPRESSIONS]:
+        for labels in re.findall(r"\b(?:by|on) \(([^)]*)\)", text):
+            assert set(labels.split(", ")) <= known
+
+
+def test_every_alert_is_documented():
+    guide = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `(Streamgp\w+)` \|", guide, re.M)
+    assert listed == re.findall(r"- alert: (\w+)", ALERTS)
+
+
+def test_the_dashboard_is_laid_out_without_overlap():
+    taken = set()
+    for panel in DASHBOARD["panels"]:
+        at = panel["gridPos"]
+        cells = {
+            (x, y)
+            for x in range(at["x"], at["x"] + at["w"])
+            for y in range(at["y"], at["y"] + at["h"])
+        }
+        assert not taken & cells
+        assert max(x for x, _ in cells) < 24
+        taken |= cells
+    assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])
+    uids = {panel["datasource"]["uid"] for panel in DASHBOARD["panels"]}
+    assert [f"uid: {uid}" in (FILES / "datasource.yml").read_text() for uid in uids] == [True]
+
+
+# --- with Prometheus itself
+
+
+needs_prometheus = pytest.mark.skipif(
+    shutil.which("prometheus") is None or shutil.which("promtool") is None,
+    reason="Prometheus is not installed (Debian: apt-get install prometheus)",
+)
+
+ONE = 'job="streamgp", instance="w"'
+SCENES = """
+rule_files: [alerts.yml]
+evaluation_interval: 30s
+tests:
+  - interval: 30s  # all is well: a lag that stays small, dead letters few, commits go on
+    input_series:
+      - series: up{ONE}
+        values: 1x60
+      - series: streamgp_last_commit_timestamp_seconds{ONE}
+        values: 0+30x60
+      - series: streamgp_consumer_lag_records{ONE, topic="events", partition="0"}
+        values: 500x60
+      - series: streamgp_events_total{ONE}
+        values: 0+100x60
+      - series: streamgp_dead_letters_total{ONE, stage="decode"}
+        values: 0+4x60
+      - series: streamgp_stuck_partition{ONE, topic="events", partition="0"}
+        values: 0x60
+    alert_rule_test:
+      - {eval_time: 25m, alertname: StreamgpWorkerDown}
+      - {eval_time: 25m, alertname: StreamgpNoCommit}
+      - {eval_time: 25m, alertname: StreamgpLagGrows}
+      - {eval_time: 25m, alertname: StreamgpDeadLetters}
+      - {eval_time: 25m, alertname: StreamgpStuckPartition}
+  - interval: 30s  # everything goes wrong
+    input_series:
+      - series: up{job="streamgp", instance="dead"}
+        values: 0x60
+      - series: streamgp_last_commit_timestamp_seconds{ONE}
+        values: 0x60
+      - series: streamgp_consumer_lag_records{ONE, topic="events", partition="0"}
+        values: 0+500x60
+      - series: streamgp_events_total{ONE}
+        values: 0+100x60
+      - series: streamgp_answers_total{ONE, result="learned"}
+        values: 0+10x60
+      - series: streamgp_dead_letters_total{ONE, stage="decode"}
+        values: 0+6x60
+      - series: streamgp_stuck_partition{ONE, topic="events", partition="0"}
+        values: 1x60
+    alert_rule_test:
+      - eval_time: 25m
+        alertname: StreamgpWorkerDown
+        exp_alerts:
+          - exp_labels: {severity: critical, job: streamgp, instance: dead}
+            exp_annotations: {summary: dead does not answer}
+      - eval_time: 2m
+        alertname: StreamgpNoCommit
+        exp_alerts:
+          - exp_labels: {severity: critical, job: streamgp, instance: w}
+            exp_annotations: {summary: w has inputs and has committed nothing for a minute}
+      - eval_time: 25m
+        alertname: StreamgpLagGrows
+        exp_alerts:
+          - exp_labels: {severity: warning, job: streamgp}
+            exp_annotations:
+              summary: "25000 records wait, and more come than the workers can do"
+      - eval_time: 25m
+        alertname: StreamgpDeadLetters
+        exp_alerts:
+          - exp_labels: {severity: warning, job: streamgp}
+            exp_annotations: {summary: more than 5 % of the inputs cannot be used}
+      - eval_time: 25m
+        alertname: StreamgpStuckPartition
+        exp_alerts:
+          - exp_labels: {severity: warning, job: streamgp, topic: events, partition: "0"}
+            exp_annotations: {summary: events partition 0 has records and yields none}
+  - interval: 30s  # one that has never committed counts from its start
+    input_series:
+      - series: process_start_time_seconds{ONE}
+        values: 0x10
+      - series: streamgp_consumer_lag_records{ONE, topic="events", partition="0"}
+        values: 7x10
+    alert_rule_test:
+      - eval_time: 1m
+        alertname: StreamgpNoCommit
+      - eval_time: 2m
+        alertname: StreamgpNoCommit
+        exp_alerts:
+          - exp_labels: {severity: critical, job: streamgp, instance: w}
+            exp_annotations: {summary: w has inputs and has committed nothing for a minute}
+"""
+
+
+@needs_prometheus
+def test_alerts_fire_where_something_is_wrong_and_nowhere_else(tmp_path):
+    shutil.copy(FILES / "alerts.yml", tmp_path)
+    (tmp_path / "scenes.yml").write_text(re.sub(r"\{ONE", "{" + ONE, SCENES))
+    for words in (["check", "rules", "alerts.yml"], ["test", "rules", "scenes.yml"]):
+        done = subprocess.run(
+            ["promtool", *words], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@contextmanager
+def prometheus(directory, target):
+    """Run Prometheus with the rules of docker/observe; return what asks it."""
+    shutil.copy(FILES / "alerts.yml", directory)
+    text = (FILES / "prometheus.yml").read_text(encoding="utf-8")
+    text = text.replace("10s", "1s").replace("worker-1:9464, worker-2:9464", target)
+    (directory / "prometheus.yml").write_text(text, encoding="utf-8")
+    log = directory / "log"
+    with log.open("w") as stream:
+        process = subprocess.Popen(
+            [
+                "prometheus",
+                f"--config.file={directory}/prometheus.yml",
+                f"--storage.tsdb.path={directory}/data",
+                "--web.listen-address=127.0.0.1:0",
+            ],
+            stdout=stream,
+            stderr=stream,
+        )
+
+    def ask(path):
+        found = re.search(r"Listening on\" address=(\S+)", log.read_text())
+        if found is None:
+            return {"result": [], "groups": []}
+        with urllib.request.urlopen(f"http://{found[1]}/api/v1/{path}", timeout=10.0) as answer:
+            return json.load(answer)["data"]
+
+    try:
+        yield ask
+    finally:
+        process.terminate()
+        process.wait(30.0)
+
+
+@needs_prometheus
+def test_prometheus_scrapes_a_worker_and_evaluates_the_alerts(tmp_path):
+    config = tmp_path / "w.toml"
+    config.write_text('broker = "memory://"\n')
+    worker = Process(config, "--observe", "127.0.0.1:0")
+    worker.wait_for("started")
+    target = re.search(rb'"observe":"http://([^"]+)"', worker._log)[1].decode()
+    for _ in range(7):
+        worker.process.stdin.write(b'{"key":"ann","x":{"light":0.5},"y":"home"}\n')
+    worker.process.stdin.flush()
+    until = time.monotonic() + 60.0
+    with prometheus(tmp_path, target) as ask:
+
+        def value(query):
+            result = ask(f"query?query={query}")["result"]
+            return float(result[0]["value"][1]) if result else None
+
+        while value("streamgp_predictions_total") != 7.0:
+            assert time.monotonic() < until
+            time.sleep(0.2)
+        assert value("up") == 1.0
+        assert value("process_resident_memory_bytes") > 0.0
+        rules = []
+        while not rules or any(rule["health"] == "unknown" for rule in rules):
+            assert time.monotonic() < until
+            time.sleep(0.2)
+            rules = [rule for group in ask("rules")["groups"] for rule in group["rules"]]
+        assert {(rule["name"], rule["health"], rule["state"]) for rule in rules} == {
+            (name, "ok", "inactive") for name in re.findall(r"- alert: (\w+)", ALERTS)
+        }
+    worker.process.stdin.close()
+    assert worker.end()[0] == 0
