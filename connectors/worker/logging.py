@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from time import perf_counter
 from typing import Any
@@ -12,6 +14,8 @@ from connectors.worker.metrics import WorkerMetrics
 
 ALIVE = "alive"
 """File in the state directory that is touched at every turn, and while a restore gets on."""
+
+_SUMMARY_EVERY_S = 1.0
 
 _log = logging.getLogger("streamgp.worker")
 
@@ -55,6 +59,65 @@ class WorkerLog:
         if self._state is not None:
             with suppress(OSError):
                 self._state.file(ALIVE).touch()
+
+
+class BatchSummary:
+    """Sums up batches that are committed, in a line of the log a second at most.
+
+    Parameters
+    ----------
+    log
+        The log.
+    lag
+        Returns how many inputs wait.
+
+    """
+
+    # _n, _counts, _partitions, _took_s  of the batches since the last line
+    # _next                              when the next line may be written, by perf_counter
+
+    def __init__(self, log: WorkerLog, lag: Callable[[], int]) -> None:
+        self._log = log
+        self._lag = lag
+        self._next = 0.0
+        self._start_over()
+
+    def note(
+        self, counts: Mapping[str, int], partitions: Iterable[int], took_s: Mapping[str, float]
+    ) -> None:
+        """Add a batch: what came and went, where, and the seconds of its phases."""
+        self._n += 1
+        self._counts.update(counts)
+        self._partitions.update(partitions)
+        for phase, seconds in took_s.items():
+            self._took_s[phase] += seconds
+
+    def write_when_due(self) -> None:
+        """Write a line, if there is something to say and the last one is a second ago."""
+        if self._n and perf_counter() >= self._next:
+            self.write()
+
+    def write(self) -> None:
+        """Write what is still to be said."""
+        if not self._n:
+            return
+        took_s = self._took_s
+        fields: dict[str, Any] = {
+            "work_ms": in_ms(took_s["decode"] + took_s["loop"] + took_s["state"]),
+            "commit_ms": in_ms(took_s["commit"]),
+        }
+        with suppress(OSError):  # the broker is gone: what was done is told all the same
+            fields["lag"] = self._lag()
+        partitions = sorted(self._partitions)
+        self._log.info("batch", batches=self._n, partitions=partitions, **self._counts, **fields)
+        self._next = perf_counter() + _SUMMARY_EVERY_S
+        self._start_over()
+
+    def _start_over(self) -> None:
+        self._n = 0
+        self._counts: Counter[str] = Counter()
+        self._partitions: set[int] = set()
+        self._took_s: defaultdict[str, float] = defaultdict(float)
 
 
 def say(level: int, event: str, **fields: Any) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic, perf_counter
@@ -34,7 +34,7 @@ from connectors.topics import (
 )
 from connectors.worker.batch import Batch
 from connectors.worker.compatibility import UnfitTopicsError
-from connectors.worker.logging import WorkerLog, in_ms, say
+from connectors.worker.logging import BatchSummary, WorkerLog, say
 from connectors.worker.metrics import WorkerMetrics
 from connectors.worker.partition import Partition
 from connectors.worker.recovery import Restorer, Saver
@@ -223,6 +223,7 @@ class Session:
         self._generation = -1
         self._partitions: dict[int, Partition] = {}
         self._log = WorkerLog(state, metrics)
+        self._summary = BatchSummary(self._log, self._lag)
         self._saver = Saver(self._partitions, settings.save_every_s, clock, self._log)
         self._restorer = Restorer(
             client, loops, settings.group, state, clock, self._log, strict=settings.strict
@@ -263,6 +264,7 @@ class Session:
             self._commit(batch, outgoing, records, watch)
         elif self._log.quiet_s > _QUIET_S:
             self._log.info("idle", partitions=sorted(self._partitions))
+        self._summary.write_when_due()
         if self._metrics is not None:
             partitions = self._partitions.values()
             self._metrics.look(self._client, partitions, self._progress.stuck, self._names)
@@ -274,6 +276,7 @@ class Session:
 
     def close(self, *, leave: bool = False) -> None:
         """End; what was not committed is left to others, at once if the group is left."""
+        self._summary.write()
         for partition in self._partitions.values():
             with suppress(StateError):
                 partition.close()
@@ -294,7 +297,8 @@ class Session:
             partition.advance(ends)
         self._saver.note(batch.touched)
         if outgoing or batch.verdicts:  # not where its own labelled examples came back
-            self._report(batch.counts, records, watch.took_s)
+            partitions = {record.partition for record in records}
+            self._summary.note(batch.counts, partitions, watch.took_s)
         self._tell_failures(batch.failures)
         if batch.unused:
             self._log.warning("rows-unused", of=batch.counts["rows"], reasons=dict(batch.unused))
@@ -379,17 +383,8 @@ class Session:
         if len(failures) > _MOST_TOLD:
             self._log.warning("record-failed", more=len(failures) - _MOST_TOLD)
 
-    def _report(
-        self, counts: Counter[str], records: Sequence[Record], took_s: Mapping[str, float]
-    ) -> None:
-        self._log.info(
-            "batch",
-            partitions=sorted({record.partition for record in records}),
-            **counts,
-            work_ms=in_ms(took_s["decode"] + took_s["loop"] + took_s["state"]),
-            commit_ms=in_ms(took_s["commit"]),
-            lag=sum(n or 0 for n in self._client.lag().values()),
-        )
+    def _lag(self) -> int:
+        return sum(n or 0 for n in self._client.lag().values())
 
     def _wait(self) -> float:
         deadlines = [p.loops.next_deadline() for p in self._partitions.values()]

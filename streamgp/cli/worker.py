@@ -65,7 +65,7 @@ def run(
 
     SIGTERM, Ctrl-C or a terminal that is closed: the batch at hand is finished and committed, then
     the worker leaves. A second signal ends it at once; nothing is lost by that either. The log goes
-    to stderr, one line for each batch; it never holds what was observed or answered.
+    to stderr, a line a second at most about batches; it never holds what was observed or answered.
 
     With memory:// the worker reads events and answers from standard input, one JSON object a line,
     writes what it says to standard output, and ends with the input.

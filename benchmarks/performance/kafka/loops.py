@@ -20,6 +20,8 @@ from connectors.wire import state_records
 from connectors.wire.codec import encode
 from connectors.wire.inbound import headers
 from connectors.wire.outbound import Outbound
+from connectors.worker.batch import Batch
+from connectors.worker.metrics import WorkerMetrics
 from connectors.worker.worker import LoopSettings, Worker, WorkerSettings
 from streamgp import isgp
 from streamgp.base import Decision
@@ -202,13 +204,13 @@ def worker_rate(
     """Return the events per second of a worker, after its first batch."""
     marks: list[tuple[float, int]] = []
 
-    def note(event: str, fields: Mapping[str, Any]) -> None:
-        if event == "batch":
-            marks.append((time.perf_counter(), fields.get("events", 0)))
+    class Marks(WorkerMetrics):
+        def note_batch(self, batch: Batch, *_: Any) -> None:
+            marks.append((time.perf_counter(), batch.counts["events"]))
 
-    worker = Worker(topics, loops, WorkerSettings(group=name, instance=name, batch=batch))
-    with _Listening(note):
-        worker.run(lambda: sum(n for _, n in marks) >= n_events)
+    settings = WorkerSettings(group=name, instance=name, batch=batch)
+    worker = Worker(topics, loops, settings, metrics=Marks())
+    worker.run(lambda: sum(n for _, n in marks) >= n_events)
     topics.close()
     return sum(n for _, n in marks[1:]) / (marks[-1][0] - marks[0][0])
 

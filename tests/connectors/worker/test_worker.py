@@ -15,6 +15,7 @@ from connectors.storage.snapshots import StateDirectory, StateError
 from connectors.topics import BrokerError
 from connectors.wire.codec import decode
 from connectors.wire.outbound import Outbound, letter_of
+from connectors.worker import logging as worker_log
 from connectors.worker.compatibility import ChangedConfigurationError, UnfitTopicsError
 from connectors.worker.partition import MAX_AGE_S
 from connectors.worker.worker import TooManyBadError
@@ -548,7 +549,25 @@ def test_partitions_that_move_take_their_loops_with_them():
     assert sorted(map(repr, contents(topics))) == sorted(map(repr, contents(calm)))
 
 
-def test_the_log_has_a_line_for_every_batch_and_no_payload(caplog):
+def test_the_log_sums_up_the_batches_of_a_second_and_loses_none(logged, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(worker_log, "perf_counter", lambda: now[0])
+    topics = Failing([None] * 7 + ["before"])
+    put(topics, *[event(i) for i in range(16)])
+
+    def passes():
+        now[0] += 0.25
+        return False
+
+    with pytest.raises(BrokerError):
+        worker(topics, batch=2).run(passes)
+    # One at once, after a second four, and what is left when the broker is gone.
+    assert [line["batches"] for line in logged("batch")] == [1, 4, 2]
+    assert [line["events"] for line in logged("batch")] == [2, 8, 4]
+    assert len(everything(topics, "predictions")) == 14
+
+
+def test_the_log_has_no_payload(caplog):
     caplog.set_level(logging.INFO, logger="streamgp.worker")
     topics = MemoryTopics()
     put(topics, event(1, key="secret-key", y="secret-label"))
