@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -142,6 +143,9 @@ def bare_rate(servers: str, events: str, name: str, n_events: int, batch: int) -
 class _Constant:
     """Loops that learn nothing and always say the same."""
 
+    loops: Mapping[str | None, object] = MappingProxyType({})
+    n_keys = 0
+
     def __init__(self) -> None:
         self._decision = Decision.of(0.0, 1.0, "NeverAsk")
         self._proba = dict.fromkeys(_CLASSES, 0.25)
@@ -152,6 +156,7 @@ class _Constant:
         now: float,
         *,
         written_at: float | None = None,  # noqa: ARG002
+        is_checked: bool = False,  # noqa: ARG002
     ) -> list[Message]:
         return [
             Prediction(
