@@ -342,13 +342,14 @@ class RenewedScaling(StandardScaling):
 
     def state(self) -> State:
         """Return the statistics of all features, and those in use."""
+        rows = self._rows
         return {
             **super().state(),
             "zeros": [[plain_name(name), n] for name, n in self._n_zeros.items()],
             "labels": self._n_labels,
             "columns": list(map(plain_name, self._columns)),
             # As text: the state is asked for after every few events.
-            "pending": [len(self._rows), text_of(self._rows)],
+            "pending": [len(rows), text_of(rows)],
         }
 
     def load_state(self, state: State) -> None:

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-SAVE_EVERY = 32
-"""Calls after which a model is saved, at least. Saving costs about as much as three calls, a kept
-call half a kilobyte, and a rollback repeats half of them."""
+SAVE_EVERY = 64
+"""Calls after which a model is saved, at least: two for every event. Saving costs about as much as
+three events, a kept call half a kilobyte, and a rollback repeats half of them."""
 _CALL_BYTES: Final = 512
 FULL_CREDIT: Final = 100
 REBUILD: Final = 10
