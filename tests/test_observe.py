@@ -100,12 +100,15 @@ tests:
         values: 0+4x60
       - series: streamgp_stuck_partition{ONE, topic="events", partition="0"}
         values: 0x60
+      - series: streamgp_oldest_question_age_seconds{ONE}
+        values: 3600x60
     alert_rule_test:
       - {eval_time: 25m, alertname: StreamgpWorkerDown}
       - {eval_time: 25m, alertname: StreamgpNoCommit}
       - {eval_time: 25m, alertname: StreamgpLagGrows}
       - {eval_time: 25m, alertname: StreamgpDeadLetters}
       - {eval_time: 25m, alertname: StreamgpStuckPartition}
+      - {eval_time: 25m, alertname: StreamgpOldQuestion}
   - interval: 30s  # everything goes wrong
     input_series:
       - series: up{job="streamgp", instance="dead"}
@@ -122,7 +125,14 @@ tests:
         values: 0+6x60
       - series: streamgp_stuck_partition{ONE, topic="events", partition="0"}
         values: 1x60
+      - series: streamgp_oldest_question_age_seconds{ONE}
+        values: 90000x60
     alert_rule_test:
+      - eval_time: 25m
+        alertname: StreamgpOldQuestion
+        exp_alerts:
+          - exp_labels: {severity: warning, job: streamgp}
+            exp_annotations: {summary: a question has waited for 1d 1h 0m 0s}
       - eval_time: 25m
         alertname: StreamgpWorkerDown
         exp_alerts:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from connectors.topics import Outgoing, Record, TopicName
 from connectors.wire import state_records
@@ -44,6 +44,9 @@ from streamgp.interactive.messages import (
 Said: TypeAlias = Input | Rejected | TakenBack
 """What a record says."""
 
+Heard: TypeAlias = tuple[int, Said | None, Sequence[Message]]
+"""Partition, an input (None: time has passed), and what the loop of its key said about it."""
+
 _COUNTED: dict[type, str] = {
     Event: "events",
     Answer: "answers",
@@ -54,15 +57,6 @@ _COUNTED: dict[type, str] = {
     LabelledExample: "learned",
     Expired: "expired",
 }
-
-
-class Heard(NamedTuple):
-    """An input, and what the loop of its key said about it."""
-
-    partition: int
-    said: Said | None
-    """None: time has passed."""
-    messages: Sequence[Message]
 
 
 class Results:
@@ -144,7 +138,7 @@ class Results:
             messages = undone
             records = self._encoded(messages, number)
         if self._keeps_heard:
-            self.heard.append(Heard(number, said, messages))
+            self.heard.append((number, said, messages))
         for message, record in zip(messages, records, strict=True):
             if record is not None:
                 self.counts[_COUNTED[type(message)]] += 1

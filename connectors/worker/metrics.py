@@ -14,15 +14,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from threading import Lock
 from time import monotonic
+from typing import Any
 
 from connectors.topics import Outgoing, Place, TopicName, WorkerClient
 from connectors.worker.batch import Batch, Heard
 from connectors.worker.partition import Partition
+from streamgp.base import Label
+from streamgp.common.annotator_error import ErrorRate
+from streamgp.interactive.conversation_record import event_id_of
+from streamgp.interactive.keyed import KeyedLoops
 from streamgp.interactive.messages import (
     Answer,
+    Cancel,
     Challenge,
+    Expired,
     LabelledExample,
+    LabelRequest,
     Message,
+    Prediction,
     Rejected,
 )
 
@@ -32,7 +41,11 @@ and what they say becomes bytes; what has changed in them is collected; all of i
 DURATIONS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 HEALTHY_S = 60.0
 """A worker without a cycle for so long hangs, as its file `alive` says, too."""
+SIGNALS = ("confidence", "requests")
+"""Watched for drift: the mean confidence of predictions, and the share of label requests."""
 _LOOK_EVERY_S = 1.0
+_BLOCK = 100
+"""Predictions whose mean is one value for a detector of drift."""
 
 
 class Histogram:
@@ -102,6 +115,127 @@ def result_of(messages: Iterable[Message]) -> str:
     return result
 
 
+class OpenQuestions:
+    """Questions of one partition that wait for an answer, followed by what is said about them.
+
+    An event has one open question at most, which ends with an answer that is used, or with a
+    message. Those of loops that are evicted when the partition is restored are not known.
+
+    Parameters
+    ----------
+    loops
+        The loops as they are restored.
+
+    Examples
+    --------
+    >>> from streamgp import isgp
+    >>> questions = OpenQuestions(KeyedLoops(isgp(seed=1)))
+    >>> request = LabelRequest(
+    ...     request_id="e1/label", event_id="e1", x={}, reason="Entropy", score=1.0, threshold=0.5,
+    ...     requested_at=60.0,
+    ... )
+    >>> questions.take(None, [request]), questions.n("label"), questions.oldest()
+    ([], 1, 60.0)
+    >>> questions.take(None, [Expired(request_id="e1/label", event_id="e1", at=90.0)])
+    []
+    >>> questions.n("label"), questions.oldest()
+    (0, None)
+
+    """
+
+    # _open  by key and event: what is asked, and since when
+    def __init__(self, loops: KeyedLoops) -> None:
+        self._keyed = loops.keyed
+        self._open: dict[tuple[str | None, str], tuple[str, float]] = {}
+        for key, loop in loops.loops.items():
+            for request_id, at in loop.open_events():
+                self._ask(key, request_id, at)
+
+    def take(self, said: object, messages: Sequence[Message]) -> list[str]:
+        """Take an input and what was said about it; return how each challenge ended that did.
+
+        It was `upheld`, `revised`, `declined` or `refused` (the learner cannot take the label) by
+        an answer, or `expired` or `cancelled`.
+        """
+        ended = []
+        if isinstance(said, Answer) and not any(
+            isinstance(m, Rejected) and m.fault != "unlearnable" for m in messages
+        ):
+            label = next((m.origin for m in messages if isinstance(m, LabelledExample)), "refused")
+            if self._end(said.key, said.event_id):
+                ended.append("declined" if said.declined else label)
+        for message in messages:
+            match message:
+                case LabelRequest() | Challenge():
+                    self._ask(message.key, message.request_id, message.requested_at)
+                case Expired() if self._end(message.key, message.event_id):
+                    ended.append("expired")
+                case Cancel() if self._end(message.key, event_id_of(message.request_id)):
+                    ended.append("cancelled")
+                case LabelledExample():
+                    self._end(message.key, message.event_id)
+        return ended
+
+    def n(self, kind: str) -> int:
+        """Return how many questions of a kind, `label` or `challenge`, are open."""
+        return sum(each == kind for each, _ in self._open.values())
+
+    def oldest(self) -> float | None:
+        """Return since when the oldest one waits, POSIX seconds; None if none does."""
+        return min((at for _, at in self._open.values()), default=None)
+
+    def _ask(self, key: str | None, request_id: str, at: float) -> None:
+        event_id = event_id_of(request_id)
+        assert event_id is not None  # a request that a loop has made
+        kind = "label" if request_id.endswith("/label") else "challenge"
+        self._open[key if self._keyed else None, event_id] = kind, at
+
+    def _end(self, key: str | None, event_id: str | None) -> bool:
+        """End the question about an event, if one is open; return whether it was a challenge."""
+        place = key if self._keyed else None, event_id or ""
+        return self._open.pop(place, ("none", 0.0))[0] == "challenge"
+
+
+class RecentShares:
+    """Shares of values among the last so many, up to twice as many.
+
+    Parameters
+    ----------
+    n
+        How many at least, once there are as many.
+
+    Examples
+    --------
+    >>> shares = RecentShares(2)
+    >>> for label in ("hall", "hall", "kitchen", "lounge", "hall"):
+    ...     shares.count({label: 1})
+    >>> shares.of(most=1)
+    {'kitchen': 0.3333333333333333, '(others)': 0.6666666666666667}
+
+    """
+
+    # _now, _before  counts of this block of values, and of the one before
+    def __init__(self, n: int) -> None:
+        self._n = n
+        self._now: Counter[Label] = Counter()
+        self._before: Counter[Label] = Counter()
+
+    def count(self, values: Mapping[Label, int]) -> None:
+        """Count some values."""
+        if self._now.total() >= self._n:
+            self._before, self._now = self._now, Counter()
+        self._now.update(values)
+
+    def of(self, *, most: int) -> dict[str, float]:
+        """Return the shares of the most frequent values, and of all others together."""
+        counts = self._before + self._now
+        n = counts.total()
+        shares = {str(label): count / n for label, count in counts.most_common(most)}
+        if len(counts) > most:
+            shares["(others)"] = 1.0 - sum(shares.values())
+        return shares
+
+
 class WorkerMetrics:
     """Metrics of one worker, from its start.
 
@@ -109,6 +243,8 @@ class WorkerMetrics:
     ----------
     clock
         Tells the seconds that pass.
+    names_annotators
+        Whether errors are estimated by annotator, too.
 
     Attributes
     ----------
@@ -134,6 +270,23 @@ class WorkerMetrics:
         Keys by where their loops are: `ready` in memory, or `evicted`.
     is_ready
         Whether the partitions assigned to the worker are restored.
+    questions
+        The open questions of each partition.
+    requests
+        Label requests, by the strategy that asked.
+    challenges
+        Challenges that have ended, by how (`OpenQuestions.take`).
+    learned
+        Labels learned, by origin.
+    confidence
+        Probabilities of the labels that were predicted.
+    shares
+        Shares of the labels among the last predictions.
+    errors
+        Estimates of how often first answers are wrong: of all annotators by None, and of each by
+        name if so wanted.
+    drifts
+        How often ADWIN has found a change, by signal.
 
     """
 
@@ -141,7 +294,13 @@ class WorkerMetrics:
     # _looked_at    when gauges were last brought up to date
     # _assigned_at  when partitions last came or went
     # _lock         held while a batch is counted, or all is read
-    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+    # _names_annotators  whether errors are estimated by annotator
+    # _block             predictions, requests among them, and the sum of their confidences, since
+    #                    the detectors were told last
+    # _detectors         of drift, by signal
+    def __init__(
+        self, clock: Callable[[], float] = monotonic, *, names_annotators: bool = False
+    ) -> None:
         self.events = self.predictions = self.duplicates = self.rebalances = 0
         self.answers: Counter[str] = Counter()
         self.dead_letters: Counter[str] = Counter()
@@ -152,6 +311,17 @@ class WorkerMetrics:
         self.stuck: frozenset[tuple[str, int]] = frozenset()
         self.keys = {"ready": 0, "evicted": 0}
         self.is_ready = False
+        self.questions: dict[int, OpenQuestions] = {}
+        self.requests: Counter[str] = Counter()
+        self.challenges: Counter[str] = Counter()
+        self.learned: Counter[str] = Counter()
+        self.confidence = Histogram([i / 10 for i in range(1, 11)])
+        self.shares = RecentShares(1000)
+        self.errors: dict[str | None, ErrorRate] = {None: ErrorRate()}
+        self.drifts: Counter[str] = Counter(dict.fromkeys(SIGNALS, 0))
+        self._names_annotators = names_annotators
+        self._block: list[float] = [0, 0, 0.0]
+        self._detectors: dict[str, Any] = {signal: _adwin() for signal in SIGNALS}
         self._clock = clock
         self._lived_at = self._looked_at = self._assigned_at = clock()
         self._lock = Lock()
@@ -171,17 +341,22 @@ class WorkerMetrics:
         """Record that a cycle begins, or a restore gets on."""
         self._lived_at = self._clock()
 
-    def note_assignment(self) -> None:
+    def note_assignment(self, lost: Iterable[int] = ()) -> None:
         """Record that partitions have come or gone; any that have come are restored now."""
+        with self._lock:
+            for number in lost:
+                self.questions.pop(number, None)
         self.rebalances += 1
         self.is_ready = False
         self._assigned_at = self._clock()
 
-    def note_restored(self, *, n: int) -> None:
-        """Record that all partitions are restored, of which so many have come."""
-        if n:
+    def note_restored(self, gained: Mapping[int, Partition]) -> None:
+        """Record that all partitions are restored: those that have come, and the others."""
+        if gained:
             with self._lock:
                 self.restores.observe(self._clock() - self._assigned_at)
+                for number, partition in gained.items():
+                    self.questions[number] = OpenQuestions(partition.loops)
         self.is_ready = True
 
     def note_batch(
@@ -210,8 +385,7 @@ class WorkerMetrics:
             self.duplicates += batch.counts["duplicates"]
             if batch.counts["dead_letters"]:
                 self.dead_letters.update(_stages(outgoing))
-            for heard in batch.heard:
-                self._count(heard)
+            self._count(batch.heard)
 
     def look(
         self,
@@ -237,9 +411,69 @@ class WorkerMetrics:
         n_keys = sum(loops.n_keys for loops in all_loops)
         self.keys = {"ready": n_ready, "evicted": n_keys - n_ready}
 
-    def _count(self, heard: Heard) -> None:
-        if isinstance(heard.said, Answer):
-            self.answers[result_of(heard.messages)] += 1
+    @property
+    def challenge_precision(self) -> float | None:
+        """Share of the challenges answered by which a label was changed; None without any."""
+        n = self.challenges["revised"] + self.challenges["upheld"]
+        return self.challenges["revised"] / n if n else None
+
+    @property
+    def oldest_question(self) -> float | None:
+        """Since when the oldest open question waits, POSIX seconds; None if none does."""
+        oldest = (each.oldest() for each in self.questions.values())
+        return min((at for at in oldest if at is not None), default=None)
+
+    def _count(self, all_heard: Iterable[Heard]) -> None:
+        labels: Counter[Label] = Counter()
+        block = self._block
+        for number, said, messages in all_heard:
+            if messages and type(prediction := messages[0]) is Prediction:
+                block[0] += 1
+                if prediction.proba and prediction.y is not None:
+                    confidence = prediction.proba.get(prediction.y, 0.0)
+                    self.confidence.observe(confidence)
+                    block[2] += confidence
+                    labels[prediction.y] += 1
+                if len(messages) == 1:  # as of most events
+                    continue
+            self._converse(number, said, messages)
+        if labels:
+            self.shares.count(labels)
+        if block[0] >= _BLOCK:
+            n, n_asked, total = block
+            for signal, value in zip(SIGNALS, (total / n, n_asked / n), strict=True):
+                detector = self._detectors[signal]
+                detector.update(value)
+                self.drifts[signal] += detector.drift_detected
+            self._block = [0, 0, 0.0]
+
+    def _converse(self, number: int, said: object, messages: Sequence[Message]) -> None:
+        if isinstance(said, Answer):
+            self.answers[result_of(messages)] += 1
+        for message in messages:
+            if isinstance(message, LabelRequest):
+                self.requests[message.reason] += 1
+                self._block[1] += 1
+            elif isinstance(message, LabelledExample):
+                self.learned[message.origin] += 1
+                self._judge(message)
+        if number in self.questions:
+            self.challenges.update(self.questions[number].take(said, messages))
+
+    def _judge(self, line: LabelledExample) -> None:
+        wrong = line.probability_wrong
+        if wrong is None:
+            return
+        self.errors[None].note(wrong)
+        name = line.given_by if line.challenged else line.annotator
+        if self._names_annotators and name is not None:
+            self.errors.setdefault(name, ErrorRate()).note(wrong)
+
+
+def _adwin() -> Any:
+    from river.drift import ADWIN  # only where there are metrics
+
+    return ADWIN(clock=1)  # type: ignore[no-untyped-call]
 
 
 def _stages(outgoing: Iterable[Outgoing]) -> list[str]:

@@ -354,12 +354,12 @@ class Session:
         self._generation = client.generation
         self._log.info("assigned", partitions=sorted(client.assigned), lost=sorted(lost))
         if self._metrics is not None:
-            self._metrics.note_assignment()
+            self._metrics.note_assignment(lost)
         if gained:
             self._partitions |= self._restorer.restored(gained)
             self._moved_at = self._awake()
         if self._metrics is not None:
-            self._metrics.note_restored(n=len(gained))
+            self._metrics.note_restored({n: self._partitions[n] for n in gained})
         return True
 
     # --- telling and waiting

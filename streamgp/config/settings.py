@@ -350,6 +350,7 @@ class Observe(Section, frozen=True, kw_only=True):
     """Where a worker tells others how it is; nowhere without `bind`."""
 
     bind: Text | None = None
+    annotators: bool = False
 
 
 class WorkerConfig(Config, frozen=True, kw_only=True):

@@ -286,6 +286,8 @@ _OBSERVE = """\
 [observe]
 # Where a worker serves /metrics for Prometheus, /healthz and /readyz; needs the extra [metrics].
 #bind = "127.0.0.1:9464"
+# Whether metrics name annotators, which is personal data.
+#annotators = false
 """
 
 _WORKER_LOOP = """\

@@ -38,7 +38,7 @@ stays open: nothing that it asks about is in the log.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Literal, Self
 
 from msgspec import Struct
@@ -523,6 +523,13 @@ class InteractiveLoop(RestartableLoop):
         """Return the ids of the requests that wait for an answer, the oldest event's first."""
         found = (record.open_request for record in self._memory)
         return [request.request_id for request in found if request is not None]
+
+    def open_events(self) -> Iterator[tuple[str, float]]:
+        """Yield of each request that waits its id, and when its event was."""
+        for record in self._memory:
+            request = record.open_request
+            if request is not None:
+                yield request.request_id, record.event.occurred_at
 
     @property
     def n_open(self) -> int:

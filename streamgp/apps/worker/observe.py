@@ -1,7 +1,7 @@
 """Metrics of a worker in Prometheus's format, and its health and readiness, over HTTP.
 
-Nothing here names a key, an event or a person. prometheus-client is imported when an address is
-served, and not before.
+Nothing here names a key or an event, nor a person unless that is wanted. prometheus-client is
+imported when an address is served, and not before.
 
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import socket
 import socketserver
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Metric
 
 PREFIX = "streamgp_"
+KINDS = ("label", "challenge")
 
 Samples: TypeAlias = Sequence[tuple[tuple[str, ...], float | Histogram]]
 """Values, each with the values of its labels."""
@@ -51,6 +53,10 @@ def _by_place(values: Mapping[tuple[str, int], float]) -> Samples:
     return [((topic, str(number)), value) for (topic, number), value in values.items()]
 
 
+def _age(at: float | None) -> float:
+    return 0.0 if at is None else max(0.0, time.time() - at)
+
+
 FAMILIES = (
     Family("events_total", "counter", "Events worked off.", (), lambda m: _one(m.events)),
     Family(
@@ -72,6 +78,41 @@ FAMILIES = (
         "Answers that were sent again, and dropped.",
         (),
         lambda m: _one(m.duplicates),
+    ),
+    Family(
+        "label_requests_total",
+        "counter",
+        "Label requests, by the strategy that asked.",
+        ("criterion",),
+        lambda m: _by(m.requests),
+    ),
+    Family(
+        "challenges_total",
+        "counter",
+        "Challenges that have ended, by how.",
+        ("outcome",),
+        lambda m: _by(m.challenges),
+    ),
+    Family(
+        "labels_learned_total",
+        "counter",
+        "Labels learned, by origin.",
+        ("origin",),
+        lambda m: _by(m.learned),
+    ),
+    Family(
+        "open_questions",
+        "gauge",
+        "Questions that wait for an answer.",
+        ("kind",),
+        lambda m: _by({kind: sum(each.n(kind) for each in m.questions.values()) for kind in KINDS}),
+    ),
+    Family(
+        "oldest_question_age_seconds",
+        "gauge",
+        "For how long the oldest open question waits.",
+        (),
+        lambda m: _one(_age(m.oldest_question)),
     ),
     Family(
         "consumer_lag_records",
@@ -121,6 +162,41 @@ FAMILIES = (
         "1 where a partition has records and yields none, else 0.",
         ("topic", "partition"),
         lambda m: _by_place({place: float(place in m.stuck) for place in {*m.lags, *m.stuck}}),
+    ),
+    Family(
+        "prediction_confidence",
+        "histogram",
+        "Probabilities of the labels predicted.",
+        (),
+        lambda m: [((), m.confidence)],
+    ),
+    Family(
+        "predicted_share",
+        "gauge",
+        "Shares of the labels among the last predictions.",
+        ("label",),
+        lambda m: _by(m.shares.of(most=50)),
+    ),
+    Family(
+        "challenge_precision_ratio",
+        "gauge",
+        "Share of the answered challenges by which a label was changed.",
+        (),
+        lambda m: _one(m.challenge_precision),
+    ),
+    Family(
+        "label_error_estimate",
+        "gauge",
+        "Estimated share of wrong first answers.",
+        ("annotator",),
+        lambda m: [((name or "",), rate.estimate) for name, rate in m.errors.items()],
+    ),
+    Family(
+        "drift_detected_total",
+        "counter",
+        "Changes found by ADWIN.",
+        ("signal",),
+        lambda m: _by(m.drifts),
     ),
     Family(
         "build_info",
@@ -189,13 +265,15 @@ class Observation:
 
 
 @contextmanager
-def observed(bind: str) -> Iterator[Observation]:
+def observed(bind: str, *, names_annotators: bool = False) -> Iterator[Observation]:
     """Serve the metrics of a worker, `/metrics`, `/healthz` and `/readyz`.
 
     Parameters
     ----------
     bind
         Host and port; port 0 for any that is free.
+    names_annotators
+        Whether metrics name annotators.
 
     Raises
     ------
@@ -209,7 +287,7 @@ def observed(bind: str) -> Iterator[Observation]:
         raise ConfigError(
             "observe.bind needs prometheus-client; install it with: pip install 'streamgp[metrics]'"
         ) from None
-    metrics = WorkerMetrics()
+    metrics = WorkerMetrics(names_annotators=names_annotators)
     host, port = parse_bind(bind)
     try:
         server = _Server(host, port, metrics)

@@ -296,7 +296,9 @@ def _run(
         bind = config.observe.bind if observe is None else observe
         with (
             nullcontext() if slot.state is None else closing(slot.state),
-            nullcontext() if bind is None else observed(bind) as observation,
+            nullcontext()
+            if bind is None
+            else observed(bind, names_annotators=config.observe.annotators) as observation,
         ):
             say(
                 logging.INFO,

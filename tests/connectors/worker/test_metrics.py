@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -9,11 +10,26 @@ from hypothesis import strategies as st
 
 from connectors.memory import MemoryTopics
 from connectors.topics import BrokerError
+from connectors.wire.codec import encode
 from connectors.worker import worker as working
 from connectors.worker.batch import Batch
-from connectors.worker.metrics import PHASES, Histogram, WorkerMetrics, result_of
-from streamgp.interactive.messages import Rejected
-from tests.helpers.workbench import Failing, answer, event, everything, idle, put, raw, worker
+from connectors.worker.metrics import PHASES, Histogram, RecentShares, WorkerMetrics, result_of
+from streamgp import GPClassifier, SkepticalClassifier
+from streamgp.base import Decision
+from streamgp.interactive.conversation_record import event_id_of
+from streamgp.interactive.messages import Answer, Cancel, Prediction, Rejected
+from streamgp.query import AlwaysAsk, AlwaysChallenge
+from tests.helpers.workbench import (
+    Failing,
+    answer,
+    event,
+    everything,
+    idle,
+    put,
+    raw,
+    said,
+    worker,
+)
 
 
 def mixed(topics):
@@ -55,7 +71,7 @@ def test_counters_say_what_was_committed():
 
 
 @pytest.mark.parametrize("fails", ["before", "after"])
-@pytest.mark.parametrize("nth", range(4))
+@pytest.mark.parametrize("nth", range(2))
 def test_counters_are_never_ahead_of_what_is_committed(fails, nth):
     topics = Failing([None] * nth + [fails])
     mixed(topics)
@@ -164,3 +180,146 @@ def test_a_histogram_counts_as_sorting_does(values):
     bounds = [0.5, 1.0, 10.0, float("inf")]
     assert histogram.cumulated() == [sum(v <= bound for v in values) for bound in bounds]
     assert histogram.total == pytest.approx(sum(values))
+
+
+# --- the conversation
+
+
+class Followed(WorkerMetrics):
+    """Metrics that are compared with the loops in every cycle."""
+
+    def look(self, client, partitions, stuck, names):
+        for partition in partitions:
+            open_now = set()
+            for key, loop in partition.loops.loops.items():
+                open_now |= {(key, event_id_of(name)) for name in loop.open_requests()}
+            assert set(self.questions[partition.number]._open) == open_now
+        super().look(client, partitions, stuck, names)
+
+
+def step(topics, rng, i, asked):
+    """Put an event, and answers of any kind to what is open, or may have been asked."""
+    put(topics, event(i, key=rng.choice("ab"), at=10.0 * i, y=rng.choice([None, None, "den"])))
+    for n in range(2):
+        key, about = rng.choice("ab"), f"e{rng.randrange(max(1, i - 8), i + 1)}"
+        kind = rng.choice(["label", "challenge/1", None])
+        if n and asked:
+            (key, about), kind = rng.choice(asked)
+        reply = Answer(
+            answer_id=f"a{i}-{n}",
+            event_id=about,
+            request_id=kind and f"{about}/{kind}",
+            key=key,
+            supersedes=rng.choice([None, None, None, f"a{about[1:]}-0"]),
+            answered_at=10.0 * i + 1.0,
+            annotator=rng.choice(["eve", "bob"]),
+            **rng.choice([{"declined": True}, {"y": "den"}, {"y": "hall"}]),
+        )
+        put(topics, reply)
+    if rng.random() < 0.1:
+        cancel = Cancel(
+            request_id=f"{about}/{kind or 'label'}", key=reply.key, why="", at=10.0 * i + 2.0
+        )
+        raw(topics, "answers", reply.key.encode(), encode(cancel))
+
+
+def chat(topics, rng, steps, metrics):
+    """Run a worker that is given a step in each of its cycles."""
+    left, now = list(steps), [0.0]
+
+    def is_over():
+        if not left:
+            return idle(topics)()
+        now[0] = 10.0 * left[0] + 5.0
+        asked = [
+            (place, "label" if kind == "label" else "challenge/1")
+            for each in metrics.questions.values()
+            for place, (kind, _) in each._open.items()
+        ]
+        step(topics, rng, left.pop(0), asked)
+        return False
+
+    worker(topics, metrics=metrics, clock=lambda: now[0], **curious()).run(is_over)
+
+
+def curious():
+    model = SkepticalClassifier(GPClassifier(), AlwaysAsk(), AlwaysChallenge(), warm_up=0, seed=1)
+    return {"model": model, "expires_after_s": 40.0, "answer_horizon_s": 200.0}
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_conversation_is_counted_as_the_topics_have_it(seed, monkeypatch):
+    monkeypatch.setattr(working, "LONGEST_WAIT_S", 0.0)
+    rng, topics = Random(seed), MemoryTopics(n_partitions=2)
+    counts = {"requests": Counter(), "learned": Counter(), "challenges": Counter()}
+    n_open = 0
+    for part in range(3):  # each with a worker of its own, which takes over what is open
+        metrics = Followed(names_annotators=True)
+        chat(topics, rng, range(60 * part + 1, 60 * part + 61), metrics)
+        for name, count in counts.items():
+            count.update(getattr(metrics, name))
+        n_open = sum(each.n("challenge") for each in metrics.questions.values())
+    asked = Counter(type(each).__name__ for each in said(topics, "requests"))
+    lines = said(topics, "consensus")
+    assert counts["requests"] == {"AlwaysAsk": asked["LabelRequest"]}
+    assert counts["learned"] == Counter(line.origin for line in lines)
+    assert counts["challenges"].total() + n_open == asked["Challenge"] > 20
+    assert {"upheld", "revised", "expired", "declined"} <= set(counts["challenges"])
+    assert set(metrics.errors) == {None, "eve", "bob"}
+
+
+def test_annotators_are_not_named_unless_wanted():
+    topics, metrics = MemoryTopics(), WorkerMetrics()
+    chat(topics, Random(1), range(1, 20), metrics)
+    assert list(metrics.errors) == [None]
+    lines = [line.probability_wrong for line in said(topics, "consensus")]
+    wrong = [each for each in lines if each is not None]
+    assert metrics.errors[None].estimate == (1.0 + sum(wrong)) / (5.0 + len(wrong))
+
+
+def test_confidence_and_shares_are_those_of_the_predictions():
+    topics, metrics = MemoryTopics(), WorkerMetrics()
+    put(topics, *[event(i, y="home" if i % 3 else "work") for i in range(1, 40)])
+    run(topics, metrics, batch=7)
+    predicted = [each for each in said(topics, "predictions") if each.y is not None]
+    sure = [each.proba[each.y] for each in predicted]
+    bounds = [i / 10 for i in range(1, 11)]
+    assert metrics.confidence.cumulated() == [
+        *(sum(p <= bound for p in sure) for bound in bounds),
+        len(sure),
+    ]
+    counts = Counter(each.y for each in predicted)
+    expected = {label: n / len(predicted) for label, n in counts.items()}
+    assert metrics.shares.of(most=50) == pytest.approx(expected)
+
+
+@given(st.lists(st.lists(st.sampled_from("abcd"), max_size=5)), st.integers(1, 6))
+def test_shares_are_those_of_the_last_values(blocks, n):
+    shares, before = RecentShares(n), []
+    for block in blocks:
+        shares.count(Counter(block))
+        before += block
+    found = shares.of(most=4)
+    assert sum(found.values()) == pytest.approx(1.0 if before else 0.0)
+    lengths = [k for k in range(len(before) + 1) if found == shares_of(before[-k:] if k else [])]
+    assert any(min(n, len(before)) <= k for k in lengths)
+
+
+def shares_of(values):
+    return {label: n / len(values) for label, n in Counter(values).most_common()}
+
+
+def test_a_drift_of_confidence_is_detected():
+    metrics = WorkerMetrics()
+    for block in range(140):
+        share = 0.9 if block < 100 else 0.5
+        prediction = Prediction(
+            event_id="e",
+            y="a",
+            proba={"a": share, "b": 1.0 - share},
+            decision=Decision.of(0.0, 1.0, "NeverAsk"),
+            n_learned=1,
+            at=0.0,
+        )
+        metrics._count([(0, None, [prediction])] * 100)
+    assert metrics.drifts == {"confidence": 1, "requests": 0}
