@@ -6,8 +6,18 @@ from streamgp.query.budgets import (
     AllOf,
     AtMost,
     AtMostPer,
+    PacedBudget,
     RateBudget,
     Unlimited,
 )
 
-__all__ = ["AdaptiveThreshold", "AllOf", "AtMost", "AtMostPer", "Budget", "RateBudget", "Unlimited"]
+__all__ = [
+    "AdaptiveThreshold",
+    "AllOf",
+    "AtMost",
+    "AtMostPer",
+    "Budget",
+    "PacedBudget",
+    "RateBudget",
+    "Unlimited",
+]

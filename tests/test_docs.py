@@ -101,6 +101,7 @@ SECTIONS = {
     "Top level": settings.WorkerConfig,
     "[learner]": settings.Learner,
     "[temporal]": settings.Temporal,
+    "[questions]": settings.Questions,
     "[annotator]": settings.Annotator,
     "[log]": settings.Log,
     "[windows]": settings.Windows,

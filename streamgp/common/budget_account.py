@@ -20,6 +20,18 @@ class NamesRefusal(Protocol):
 
 
 @runtime_checkable
+class TurnsStrictness(Protocol):
+    """A budget that may also ask about what a query strategy would not have asked about."""
+
+    @property
+    def turns(self) -> bool:
+        """Whether it does."""
+
+    def turned(self, decision: Decision, now: float) -> Decision:
+        """Decide in place of the strategy, whose decision this is; changes nothing."""
+
+
+@runtime_checkable
 class Saveable(Protocol):
     """A budget or rule whose state survives a restart."""
 
@@ -59,12 +71,26 @@ class BudgetAccount:
 
     # _naming          the budget, if it names what in it refuses
     # _takes_asked_at  whether it hears when an unanswered question was asked; None until needed
-    __slots__ = ("_budget", "_naming", "_takes_asked_at")
+    # _turning         the budget, if it decides in place of the strategy
+    __slots__ = ("_budget", "_naming", "_takes_asked_at", "_turning")
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
         self._naming = budget if isinstance(budget, NamesRefusal) else None
         self._takes_asked_at: bool | None = None
+        turns = isinstance(budget, TurnsStrictness) and budget.turns
+        self._turning = cast("TurnsStrictness", budget) if turns else None
+
+    @property
+    def turns(self) -> bool:
+        """Whether the budget decides in place of the query strategy."""
+        return self._turning is not None
+
+    def decided(self, decision: Decision, now: float) -> Decision:
+        """Return the decision of a query strategy as the budget turns it, as it is, or refused."""
+        if self._turning is not None:
+            return self._turning.turned(decision, now)
+        return self.checked(decision, now)
 
     def allows(self, decision: Decision, now: float) -> bool:
         """Whether the question may be asked now; changes nothing."""

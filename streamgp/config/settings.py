@@ -16,7 +16,16 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from connectors.topics import TopicName
-from streamgp.config.rules import Budget, Challenge, Query, Reservoir, Review, Section, section
+from streamgp.config.rules import (
+    Budget,
+    Challenge,
+    Query,
+    Reservoir,
+    Review,
+    RuleSection,
+    Section,
+    section,
+)
 from streamgp.query.registry import (
     LONGEST_S,
     Count,
@@ -117,6 +126,25 @@ class Windows(Section, frozen=True, kw_only=True):
     zone: Text = "UTC"
 
 
+class Questions(Section, frozen=True, kw_only=True):
+    """How many questions annotators are asked; limits are for each key."""
+
+    per_day: Count | None = None
+    per_hour: Count | None = None
+
+    def budgets(self) -> tuple[RuleSection, ...]:
+        """Return the budgets that they stand for.
+
+        Examples
+        --------
+        >>> Questions(per_day=30).budgets()
+        (PacedBudget(n=30, span_s=86400.0),)
+
+        """
+        spans = ((self.per_day, 86400.0), (self.per_hour, 3600.0))
+        return tuple(section("budget", "paced", n=n, span_s=s) for n, s in spans if n is not None)
+
+
 class Loop(Section, frozen=True, kw_only=True):
     """Expiry of requests, answer horizon of events, number of keys in memory."""
 
@@ -140,6 +168,7 @@ class Config(Section, frozen=True, kw_only=True):
     review: Review = msgspec.field(default_factory=partial(section, "review", "never"))
     reservoir: Reservoir = msgspec.field(default_factory=partial(section, "reservoir", "never"))
     budget: Budget | None = None
+    questions: Questions = Questions()
     total_budget: Budget = msgspec.field(default_factory=partial(section, "budget", "unlimited"))
     annotator: Annotator = Annotator()
     annotators: dict[Text, Annotator] = msgspec.field(default_factory=dict)
@@ -206,6 +235,11 @@ def resolved(config: Config) -> Config:
         )
     # A query strategy that was named asks as it does.
     budget = given.budget if config.query is None else section("budget", "unlimited")
+    paced = config.questions.budgets()
+    if paced:
+        own = () if config.budget is None else (config.budget,)
+        several = (*paced, *own)
+        budget = several[0] if len(several) == 1 else section("budget", "all_of", budgets=several)
     return replace(
         config,
         learner=learner,
@@ -215,7 +249,9 @@ def resolved(config: Config) -> Config:
         rescale=_first(config.rescale, given.rescale and learner.name == "gp"),
         query=_first(config.query, given.query),
         challenge=_first(config.challenge, given.challenge),
-        budget=_first(config.budget, budget),
+        budget=budget if paced else _first(config.budget, budget),
+        # Once: what is resolved already stays as it is.
+        questions=replace(config.questions, per_day=None, per_hour=None),
     )
 
 

@@ -113,6 +113,13 @@ rule = "never"
 # Without this section, and without [query], numbers are asked for at a rate of 0.1.
 rule = {budget}
 
+[questions]
+# How many labels may be asked for of each key within any 24 hours and within any hour, spread
+# evenly and spent on what is most doubtful: [query] then says what is doubtful, and no longer how
+# much of it is asked about.
+#per_day = 30
+#per_hour = 5
+
 [total_budget]
 # Where every key has a learner, how many labels may be asked for in all, on top of what [budget]
 # allows each key. The rules are the same.

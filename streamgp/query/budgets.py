@@ -19,6 +19,7 @@ from typing import ClassVar
 from streamgp.base import Budget, CountingBudget, Decision, QuestionsLeft, State
 from streamgp.common.budget_account import BudgetAccount
 from streamgp.common.counter_rng import check_seed, uniform
+from streamgp.common.fingerprint import recorded_name
 from streamgp.common.validation import check_positive, check_rate, check_whole
 from streamgp.query.registry import BOTH, Count, Limit, Positive, Seconds, Share, rule
 
@@ -27,6 +28,7 @@ __all__ = [
     "AllOf",
     "AtMost",
     "AtMostPer",
+    "PacedBudget",
     "RateBudget",
     "Unlimited",
 ]
@@ -306,6 +308,170 @@ class RateBudget:
         self._n, self._spent = int(state["n"]), int(state["spent"])
 
 
+# --- A limit that is used evenly, on what is most doubtful.
+
+
+# What a question takes from the logarithm of the strictness. Chosen among .1, .2, .4 and .8 on logs
+# that `benchmarks.asking` does not play.
+_STEP = 0.2
+# The pace, in units of the limit: at the limit the strictness stands still, so that with a pace of
+# 1 a tenth of the questions would never be asked.
+_PACE = 1.1
+# The strictness stays within this factor of its first value, upwards and downwards: after a quiet
+# time it need not fall for long, and what is certain is not asked about at any strictness.
+_MOST_LOG = math.log(1e3)
+# Scores on which that factor is beyond what a float can hold count as the last for which it is not.
+_LARGEST_LOG = 600.0
+
+
+@rule(
+    "budget",
+    "paced",
+    example="n = 30, span_s = 86400.0 (30 a day, spread evenly, spent on what is most doubtful)",
+    targets=BOTH,
+)
+class PacedBudget:
+    """At most `n` questions within any span of time, spread evenly, on the most doubtful events.
+
+    A controller turns the strictness `c` of the query strategy: what the strategy compares a score
+    with, for `SkepticalAsk` the draw of a coin, is divided by `c`. `ln c` rises by
+    `0.22 n / span_s` with every second, except at the limit, and falls by 0.2 with each question.
+    So questions are evenly spread, and where scores fall, as they do while a learner learns, `c`
+    rises: what is doubtful is judged by what scores have been of late. A strategy without a coin
+    that would ask about everything, such as `Variance()`, is given one: it asks with a probability
+    in proportion to the score. The first score sets the scale.
+
+    A question counts whether it is answered or not: it has interrupted an annotator. After a pause
+    of the events `c` is higher, and questions catch up, within the limit.
+
+    As the budget of a classifier or regressor it also asks about what the strategy would not have
+    asked about. Elsewhere, as the budget of a review or of all keys together, it only refuses.
+
+    Parameters
+    ----------
+    n
+        Number of questions.
+    span_s
+        Length of the span, in seconds (in events, where there is no time).
+    seed
+        Seed of the draws for strategies without a coin.
+
+    Attributes
+    ----------
+    strictness
+        The factor `c` at the latest event.
+
+    Examples
+    --------
+    Doubt falls to a tenth within three days, and every day has its questions:
+
+    >>> budget, asked = PacedBudget(30, span_s=86400.0), [0, 0, 0]
+    >>> for minute in range(3 * 1440):
+    ...     coin = (0.618 * minute) % 1.0
+    ...     wish = Decision.of(0.1 ** (minute / 4320), coin, "SkepticalAsk")
+    ...     decision = budget.turned(wish, now=60.0 * minute)
+    ...     budget.note(decision, decision.ask, now=60.0 * minute)
+    ...     asked[minute // 1440] += decision.ask
+    >>> asked
+    [30, 27, 29]
+
+    """
+
+    # _limit  counts the questions within a span
+    # _first  logarithm of the first strictness, None before the first positive score
+    # _log    logarithm of the strictness at the latest event
+    # _at     time of that event, None before the first
+    # _n      events noted; numbers the draws
+    turns: ClassVar = True
+
+    def __init__(self, n: Limit, span_s: Seconds, seed: int = 0) -> None:
+        self._limit = AtMostPer(n, span_s)
+        check_seed(seed)
+        self.n = self._limit.n
+        self.span_s = span_s
+        self.seed = seed
+        self._first: float | None = None
+        self._log = 0.0
+        self._at: float | None = None
+        self._n = 0
+
+    def __repr__(self) -> str:
+        return f"PacedBudget({self.n!r}, {self.span_s!r})"
+
+    @property
+    def strictness(self) -> float:
+        """Factor by which the strategy asks more, or less, at the latest event."""
+        return math.exp(self._log)
+
+    def turned(self, decision: Decision, now: float) -> Decision:
+        """Decide by the strictness of the moment, whatever the strategy wants; changes nothing."""
+        _, log = self._moved(decision.score, now)
+        least = decision.threshold
+        if least <= 0.0:
+            least = uniform(self.seed, str(self._n), "paced")
+        turned = Decision.of(decision.score, least / math.exp(log), decision.criterion)
+        if turned.ask and not self._limit.allows(turned, now):
+            return turned.refused_by(recorded_name(type(self)))
+        return turned
+
+    def allows(self, decision: Decision, now: float) -> bool:
+        """Whether the question may be asked at the strictness of the moment."""
+        return self.turned(decision, now).ask
+
+    def left(self, now: float) -> QuestionsLeft:
+        """Return how many questions are left within a span."""
+        return self._limit.left(now)
+
+    def note(self, decision: Decision, asked: bool, now: float) -> None:
+        """Move the strictness, and count the question."""
+        self._first, log = self._moved(decision.score, now)
+        self._log = self._bounded(log - _STEP * asked)
+        self._at = now if self._at is None else max(self._at, now)
+        self._n += 1
+        self._limit.note(decision, asked, now)
+
+    def refund(self, now: float) -> None:
+        """Nothing to give back: the question has interrupted an annotator."""
+
+    def state(self) -> State:
+        """Return the strictness, the latest time, and the times of the last questions."""
+        return {
+            "first": self._first,
+            "log": self._log,
+            "at": self._at,
+            "n": self._n,
+            "limit": self._limit.state(),
+        }
+
+    def load_state(self, state: State) -> None:
+        """Become what the state was taken from."""
+        first, at = state["first"], state["at"]
+        self._first = None if first is None else float(first)
+        self._log = float(state["log"])
+        self._at = None if at is None else float(at)
+        self._n = int(state["n"])
+        self._limit.load_state(state["limit"])
+
+    def _moved(self, score: float, now: float) -> tuple[float | None, float]:
+        """Return the logarithms of the first strictness and of the present one, at an event."""
+        if self._first is None:
+            if score <= 0.0:
+                return None, 0.0
+            # As likely as can be: before the first label every strategy wants to ask.
+            first = -min(max(math.log(score), -_LARGEST_LOG), _LARGEST_LOG)
+            return first, first
+        passed_s = 0.0 if self._at is None else max(0.0, now - self._at)
+        if not self._limit.left(now).left:
+            # What the limit forbids is not made up for: `c` would rise for ever.
+            passed_s = 0.0
+        due = _PACE * self.n * (passed_s / self.span_s)
+        return self._first, self._bounded(self._log + _STEP * due)
+
+    def _bounded(self, log: float) -> float:
+        first = self._first or 0.0
+        return min(max(log, first - _MOST_LOG), first + _MOST_LOG)
+
+
 # --- Several budgets at once.
 
 
@@ -351,6 +517,21 @@ class AllOf:
     def allows(self, decision: Decision, now: float) -> bool:
         """Whether all of them allow it."""
         return all(budget.allows(decision, now) for budget in self.budgets)
+
+    @property
+    def turns(self) -> bool:
+        """Whether one of them turns the strictness of the strategy."""
+        return any(account.turns for account in self._accounts)
+
+    def turned(self, decision: Decision, now: float) -> Decision:
+        """Decide by the least strictness of those that turn it; the others may refuse."""
+        turned = [one.decided(decision, now) for one in self._accounts if one.turns]
+        if turned:
+            decision = max(turned, key=lambda each: (each.budget is not None, each.threshold))
+        for account in self._accounts:
+            if not account.turns:
+                decision = account.checked(decision, now)
+        return decision
 
     def left(self, now: float) -> QuestionsLeft | None:
         """Return what is left of the one that has least, of those that can say so."""

@@ -447,7 +447,7 @@ class Skeptical(ABC, Generic[B, T]):
 
     def _decide(self, belief: B, *, event_id: str | None, now: float | None) -> Decision:
         decision = self._apply_query_rule(belief, self._draw(event_id, "ask"))
-        return self._budget.checked(decision, self._n_events if now is None else now)
+        return self._budget.decided(decision, self._n_events if now is None else now)
 
     def _apply_query_rule(self, belief: B, draw: float) -> Decision:
         """Decide whether a label would help, whatever the budget allows."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from river.naive_bayes import GaussianNB
 from river.tree import HoeffdingTreeClassifier
@@ -13,10 +14,16 @@ from river.tree import HoeffdingTreeClassifier
 from streamgp import presets
 from streamgp.common.fingerprint import described
 from streamgp.config import settings
-from streamgp.config.build import build_annotator, build_learner, build_loop, build_model
+from streamgp.config.build import (
+    build_annotator,
+    build_counting_budgets,
+    build_learner,
+    build_loop,
+    build_model,
+)
 from streamgp.config.load import consistent
 from streamgp.config.rules import section
-from streamgp.config.settings import Config, Learner, Temporal
+from streamgp.config.settings import Config, Learner, Questions, Temporal
 from streamgp.config.validation import ConfigError
 from streamgp.interactive import (
     AnnotatorPanel,
@@ -316,6 +323,7 @@ BUDGETS = [
         section("budget", "rate", rate=0.2, window=9, horizon=4),
         budgets.RateBudget(0.2, window=9, horizon=4),
     ),
+    (section("budget", "paced", n=3, span_s=60.0), budgets.PacedBudget(3, 60.0)),
     (section("budget", "adaptive", rate=0.2), AdaptiveThreshold(0.2)),
     (section("budget", "adaptive", rate=0.2, step=0.5), AdaptiveThreshold(0.2, step=0.5)),
 ]
@@ -546,6 +554,28 @@ def test_numbers_are_asked_for_at_a_rate_unless_a_strategy_or_a_budget_is_named(
         "labels": "Unlimited",
     }
     assert built["nothing"].rate == 0.1
+
+
+def test_questions_per_day_and_hour_are_budgets_beside_the_one_that_is_named() -> None:
+    per_day, both = Questions(per_day=30), Questions(per_day=30, per_hour=4)
+    limit = section("budget", "all_of", budgets=(section("budget", "at_most", n=9),))
+    named = {
+        "PacedBudget(30, 86400.0)": Config(questions=per_day),
+        "AllOf(PacedBudget(30, 86400.0), PacedBudget(4, 3600.0))": Config(questions=both),
+        "AllOf(PacedBudget(30, 86400.0), AllOf(AtMost(9)))": Config(
+            questions=per_day, budget=limit
+        ),
+    }
+    for expected, config in named.items():
+        for target in ("label", "number"):
+            whole = msgspec.structs.replace(config, target=target)
+            built: Any = build_model(settings.resolved(whole)).budget
+            assert repr(built) == expected
+            assert repr(build_model(whole).budget) == expected
+    of_key, total = build_counting_budgets(Config(questions=both))
+    assert of_key is not None
+    assert total is None
+    assert of_key.left(0.0) == (4, 4, 3600.0)
 
 
 def test_a_process_of_numbers_learns_its_hyper_parameters_unless_told_otherwise() -> None:

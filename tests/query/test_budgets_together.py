@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from streamgp import GPClassifier, GPRegressor, SkepticalClassifier, SkepticalRegressor
 from streamgp.base import Decision
-from streamgp.budgets import AllOf, AtMost, AtMostPer, RateBudget, Unlimited
+from streamgp.budgets import AllOf, AtMost, AtMostPer, PacedBudget, RateBudget, Unlimited
 from streamgp.common.fingerprint import fingerprint
 from streamgp.interactive import (
     Answer,
@@ -183,6 +183,8 @@ BUDGETS = [
     AtMostPer(3, 50.0, gives_back=True),
     RateBudget(0.3),
     AllOf(RateBudget(0.3), AtMostPer(3, 50.0), AtMost(20)),
+    PacedBudget(6, 30.0),
+    AllOf(PacedBudget(6, 30.0), RateBudget(0.3)),
 ]
 
 

@@ -251,7 +251,7 @@ def _milliseconds(seconds: float, n: int) -> str:
 
 LEARNER_SETTINGS = (
     "preset", "seed", "warm_up", "rescale", "learner", "temporal", "query", "challenge", "review",
-    "reservoir", "budget",
+    "reservoir", "budget", "questions",
 )  # fmt: skip
 """What makes a learner, among the settings of a worker."""
 BEING_REBUILT = "being rebuilt"

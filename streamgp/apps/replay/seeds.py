@@ -19,7 +19,7 @@ from streamgp.apps.replay.results import learner_name
 from streamgp.apps.replay.run import EndingLog
 from streamgp.config import build
 from streamgp.config.rules import section
-from streamgp.config.settings import Annotator, Config
+from streamgp.config.settings import Annotator, Config, Questions
 from streamgp.evaluation import RunStatistics
 from streamgp.evaluation.run_statistics import SCORES
 from streamgp.report.tables import text_table
@@ -99,7 +99,7 @@ def _games(path: Path, config: Config, source: str, notes: Notes) -> Iterator[tu
     played = play_seed(path, config, source, notes)
     yield learner_name(config), played
     unlimited = section("budget", "unlimited")
-    told = replace(config, budget=unlimited, total_budget=unlimited)
+    told = replace(config, budget=unlimited, total_budget=unlimited, questions=Questions())
     at_random = section("query", "random", rate=played.statistics.label_rate or 0.0)
     yield AT_RANDOM, play_seed(path, replace(told, query=at_random), source, notes)
     everything = replace(

@@ -1,0 +1,195 @@
+"""Does a limit of questions per day find the strictness that fits a log?
+
+`[questions] per_day` (`PacedBudget`) is compared with the strictness `c` of `SkepticalAsk` that, in
+hindsight, asks about as many events of the whole log: accuracy against labels is interpolated on
+the curve that `SkepticalAsk(c)` without a budget draws when `c` is turned. It may ask most of its
+questions on the first day; `capped` is the best strictness, in hindsight, under the same limit
+(`AtMostPer`). Beside it a plain `RateBudget`, which ranks the latest scores.
+
+The first 2000 events of five logs; wifi_rooms, places_1 (an ExtraSensory user) and occupancy as
+recorded, the others in random order. 600 events make a day, evenly spaced; 30 questions a day are
+5 % of the events, 60 are 10 %. 10 % of the answers are wrong, evenly any of the other classes.
+Three seeds, which decide the errors, the draws of the learner, and random orders. `used` is the
+share of questions asked of those that the limit allows in the time of the log; `most` the largest
+number within any 24 hours, divided by the limit.
+
+The step of the controller was chosen on other logs (keystroke, places_24).
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import mean
+
+import numpy as np
+from river import metrics
+
+from benchmarks._harness import (
+    Options,
+    Outcome,
+    Row,
+    at_least,
+    at_most,
+    progress,
+    run,
+    standard_error,
+)
+from benchmarks._logs import Log, read_all
+from streamgp import SimulatedAnnotator, interactive_val_score, isgp
+from streamgp.base import Budget, Label
+from streamgp.budgets import AtMostPer, PacedBudget, RateBudget
+from streamgp.interactive import Answer, LabelRequest, Request
+from streamgp.query import AskRule, LeastConfidence, SkepticalAsk
+
+_ERROR_RATE = 0.1
+_DAY_S = 86400.0
+_EVENTS_PER_DAY = 600
+_ORDERS = {
+    "wifi_rooms": "recorded",
+    "wisdm": "random",
+    "pendigits": "random",
+    "places_1": "recorded",
+    "occupancy": "recorded",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is played."""
+
+    logs: Sequence[str] = tuple(_ORDERS)
+    n_events: int = 2000
+    n_seeds: int = 3
+    per_day: Sequence[int] = (30, 60)
+    knobs: Sequence[float] = (0.1, 0.2, 0.35, 0.6, 1.0, 1.7, 3.0, 6.0, 15.0, 50.0)
+
+
+QUICK = Plan(logs=("wifi_rooms",), n_events=700, n_seeds=1, per_day=(60,), knobs=(0.3, 1.0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """What came of one run: accuracy, and when it asked, in seconds from the first event."""
+
+    accuracy: float
+    asked_at: Sequence[float]
+
+    @property
+    def n_asked(self) -> int:
+        """Number of labels asked for."""
+        return len(self.asked_at)
+
+    @property
+    def most_within_a_day(self) -> int:
+        """Largest number of questions within any 24 hours."""
+        starts = self.asked_at
+        return max((sum(0 <= at - start < _DAY_S for at in starts) for start in starts), default=0)
+
+
+class _Noting(SimulatedAnnotator):
+    """An annotator who notes when labels are asked for."""
+
+    def answer(self, request: Request, truth: Label | None, now: float) -> Answer:
+        if isinstance(request, LabelRequest):
+            self.asked_at = [*getattr(self, "asked_at", ()), now]
+        return super().answer(request, truth, now)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the benchmark."""
+    return run("asking", measure, about=__doc__, argv=argv)
+
+
+def measure(options: Options, plan: Plan | None = None) -> Outcome:
+    """Play all logs at every limit."""
+    plan = plan or (QUICK if options.quick else Plan())
+    logs, skipped = read_all(plan.logs, options.data, plan.n_events)
+    seeds = range(options.seed, options.seed + plan.n_seeds)
+    rows: list[Row] = []
+    for log in logs:
+        progress(f"{log.name}: curve of hindsight")
+        most = max(plan.per_day) * len(log.events) / _EVENTS_PER_DAY
+        curves = [_curve(log, seed, plan.knobs, most) for seed in seeds]
+        for n in plan.per_day:
+            progress(f"{log.name}: {n} questions a day")
+            rows.append(_row(log, n, seeds, curves, plan.knobs))
+    accepted = []
+    for n in plan.per_day:
+        found = [row for row in rows if row["per_day"] == n]
+        name = f"{n} a day, {n / _EVENTS_PER_DAY:.0%} of the events"
+        gap = mean(row["paced"] - row["hindsight"] for row in found)
+        used = mean(row["used"] for row in found)
+        accepted += [
+            at_least(f"{name}: paced - hindsight, mean of {len(found)} logs", gap, -0.010),
+            at_least(f"{name}: used", used, 0.9),
+            at_most(f"{name}: most within 24 hours", max(row["most"] for row in found), 1.0),
+        ]
+    # A short log is mostly its beginning, and says little of the rest.
+    return Outcome(rows=rows, acceptance=[] if options.quick else accepted, skipped=skipped)
+
+
+def play(log: Log, seed: int, query: AskRule, budget: Budget | None = None) -> Score:
+    """Play a log once."""
+    annotator = _Noting(error_rate=_ERROR_RATE, classes=log.classes, seed=seed)
+    model = isgp(seed=seed).clone({"query": query, "budget": budget})
+    spacing_s, n = _DAY_S / _EVENTS_PER_DAY, 0
+
+    def moment(_: object) -> float:
+        nonlocal n
+        n += 1
+        return n * spacing_s
+
+    stream = log.played(_ORDERS[log.name], seed)
+    result = interactive_val_score(
+        stream, model, metrics.Accuracy(), annotator=annotator, moment=moment
+    )
+    # An event that nothing was predicted for counts as wrong.
+    accuracy = result.metric.get() * result.n_scored / result.n_events
+    return Score(accuracy=accuracy, asked_at=getattr(annotator, "asked_at", ()))
+
+
+def _curve(log: Log, seed: int, knobs: Sequence[float], most: float) -> list[Score]:
+    """Play a log with every strictness, up to the first that asks about more than is looked up."""
+    curve: list[Score] = []
+    for c in knobs:
+        curve.append(play(log, seed, SkepticalAsk(c)))
+        if curve[-1].n_asked > most:
+            break
+    return curve
+
+
+def _row(
+    log: Log,
+    n: int,
+    seeds: Sequence[int],
+    curves: Sequence[Sequence[Score]],
+    knobs: Sequence[float],
+) -> Row:
+    allowed = n * len(log.events) / _EVENTS_PER_DAY
+    hindsight = [
+        float(np.interp(allowed, [s.n_asked for s in curve], [s.accuracy for s in curve]))
+        for curve in curves
+    ]
+    paced = [play(log, seed, SkepticalAsk(), PacedBudget(n, _DAY_S, seed=seed)) for seed in seeds]
+    rate = [
+        play(log, seed, LeastConfidence(0.0), RateBudget(n / _EVENTS_PER_DAY, seed=seed))
+        for seed in seeds
+    ]
+    capped = [
+        mean(play(log, seed, SkepticalAsk(c), AtMostPer(n, _DAY_S)).accuracy for seed in seeds)
+        for c in knobs
+    ]
+    gaps = [score.accuracy - best for score, best in zip(paced, hindsight, strict=True)]
+    return {
+        "log": log.name,
+        "per_day": n,
+        "hindsight": mean(hindsight),
+        "capped": max(capped),
+        "paced": mean(score.accuracy for score in paced),
+        "difference_se": standard_error(gaps),
+        "rate": mean(score.accuracy for score in rate),
+        "used": mean(score.n_asked for score in paced) / allowed,
+        "most": max(score.most_within_a_day for score in paced) / n,
+    }

@@ -1,0 +1,195 @@
+"""A limit of questions per time that is used evenly, on what is most doubtful."""
+
+import json
+import math
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamgp import GPClassifier, SkepticalClassifier
+from streamgp.base import Decision
+from streamgp.budgets import AllOf, AtMost, AtMostPer, PacedBudget, Unlimited
+from streamgp.common.budget_account import BudgetAccount
+from streamgp.interactive import Answer, Event, KeyedLoops, LabelRequest
+from streamgp.query import AlwaysAsk, NeverAsk, SkepticalAsk
+
+DAY = 86400.0
+
+
+def coin(score, draw):
+    return Decision.of(score, draw, "SkepticalAsk")
+
+
+def play(budget, events):
+    """Time and score of each question; `events` are decisions of a strategy with their times."""
+    account, asked = BudgetAccount(budget), []
+    for decision, now in events:
+        decided = account.decided(decision, now)
+        assert decided.score == decision.score
+        account.note(decided, decided.ask, now)
+        if decided.ask:
+            asked.append((now, decided.score))
+    return asked
+
+
+def within(times, span):
+    return max((sum(0 <= t - start < span for t in times) for start in times), default=0)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.integers(0, 5),
+    st.lists(
+        st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 0.999), st.floats(0.0, 400.0)), max_size=80
+    ),
+    st.booleans(),
+)
+def test_no_span_holds_more_than_n_questions(n, events, forward):
+    """Whatever is doubted when, also where the time goes backwards."""
+    if forward:
+        events.sort(key=lambda each: each[2])
+    asked = play(PacedBudget(n, 100.0), [(coin(s, d), now) for s, d, now in events])
+    assert within([now for now, _ in asked], 100.0) <= n
+
+
+@pytest.mark.parametrize("doubt", [0.5, 0.05, 0.005])
+def test_questions_keep_to_the_pace_however_doubtful_events_are(doubt):
+    """By hand: away from the limit they are behind by the logarithm of the strictness over .2."""
+    rng, budget = random.Random(1), PacedBudget(300, 10 * DAY)
+    # The first event, before any label, is as doubtful as can be.
+    events = [(coin(doubt if i else 1.0, rng.random()), i * 120.0) for i in range(5 * 720 + 1)]
+    asked = [now for now, _ in play(budget, events)]
+    assert len(asked) == pytest.approx(1.1 * 150 - 5.0 * math.log(budget.strictness))
+    for day in range(2, 5):
+        assert sum(day * DAY <= now < (day + 1) * DAY for now in asked) in range(25, 42)
+
+
+def test_what_the_limit_forbids_does_not_pile_up():
+    """Otherwise the strictness would rise for ever, and doubt count for nothing in the end."""
+    rng, budget = random.Random(8), PacedBudget(30, DAY)
+    events = [(coin(0.3, rng.random()), i * 240.0) for i in range(30 * 360)]
+    assert len(play(budget, events)) > 0.9 * 30 * 30
+    assert budget.strictness < 1.0  # .28 would do
+
+
+def test_the_more_doubtful_is_asked_about_in_proportion():
+    rng = random.Random(2)
+    scores = [rng.choice((0.02, 0.2)) for _ in range(20_000)]
+    events = [(coin(score, rng.random()), i * 60.0) for i, score in enumerate(scores)]
+    asked = [score for _, score in play(PacedBudget(50, DAY), events)]
+    assert asked.count(0.2) / asked.count(0.02) == pytest.approx(10.0, rel=0.35)
+
+
+def test_it_asks_more_than_the_strategy_would_and_less():
+    rng = random.Random(3)
+    draws = [rng.random() for _ in range(2880)]
+    for score in (0.002, 0.8):
+        events = [(coin(score, draw), i * 60.0) for i, draw in enumerate(draws)]
+        alone = len(play(Unlimited(), events))
+        paced = len(play(PacedBudget(30, DAY), events))
+        assert (alone < 15) if score == 0.002 else (alone > 1000)
+        assert 45 <= paced <= 61
+
+
+def test_a_strategy_that_would_ask_about_everything_is_given_a_coin():
+    """Scores may be of any scale: here variances of around a million."""
+    rng = random.Random(4)
+    events = [
+        (Decision.of(1e6 * rng.choice((1.0, 4.0)), 0.0, "Variance"), i * 60.0) for i in range(7200)
+    ]
+    asked = [score for _, score in play(PacedBudget(100, DAY), events)]
+    assert 450 <= len(asked) <= 500
+    assert asked.count(4e6) / asked.count(1e6) == pytest.approx(4.0, rel=0.35)
+
+
+def test_a_strategy_that_never_asks_is_not_made_to():
+    wish = NeverAsk().decide({}, 0.5)
+    assert play(PacedBudget(30, DAY), [(wish, i * 3600.0) for i in range(300)]) == []
+
+
+def test_what_is_refused_at_the_limit_names_the_budget_and_nothing_is_given_back():
+    budget = PacedBudget(1, DAY)
+    for now in (0.0, 1.0):
+        decision = budget.turned(coin(1.0, 0.0001), now)
+        budget.note(decision, decision.ask, now)
+    assert (decision.ask, decision.budget) == (False, "PacedBudget")
+    assert budget.left(1.0) == (0, 1, DAY)
+    budget.refund(2.0)
+    assert budget.left(2.0).left == 0
+    assert not budget.allows(coin(1.0, 0.0001), 2.0)
+
+
+def test_of_several_the_least_strictness_decides_and_others_refuse():
+    rng = random.Random(5)
+    events = [(coin(0.1, rng.random()), i * 60.0) for i in range(1440)]
+    several = AllOf(PacedBudget(40, DAY), AllOf(PacedBudget(1, 3600.0)), AtMost(20))
+    times = [now for now, _ in play(several, events)]
+    assert within(times, 3600.0) == 1
+    assert len(times) == 20
+    assert not AllOf(AtMost(3), AtMostPer(1, 60.0)).turns
+
+
+@pytest.mark.parametrize("query", [SkepticalAsk(c=0.01), SkepticalAsk(), AlwaysAsk()], ids=repr)
+def test_keys_have_their_limits_with_late_answers_and_over_restarts(query):
+    """Every key uses its questions, and a run that is restarted asks the same ones."""
+
+    def learner():
+        budget = PacedBudget(20, 200.0, seed=1)
+        model = GPClassifier(max_points=50)
+        return SkepticalClassifier(model, query, budget=budget, warm_up=20, seed=1)
+
+    def run(restarts):
+        loops, waiting, asked = KeyedLoops(learner()), [], {"a": [], "b": []}
+        rng = random.Random(6)
+        for i in range(500):
+            x = {"u": rng.gauss(0.0, 1.0), "v": rng.gauss(0.0, 1.0)}
+            key = rng.choice("ab")
+            while waiting and waiting[0][0] <= i:
+                at, answer = waiting.pop(0)
+                loops.on_answer(answer, float(at))
+            event = Event(event_id=str(i), key=key, x=x, occurred_at=float(i))
+            for message in loops.on_event(event, float(i)):
+                if isinstance(message, LabelRequest):
+                    asked[key].append(i)
+                    answer = Answer(
+                        answer_id=f"a{i}",
+                        event_id=str(i),
+                        key=key,
+                        request_id=message.request_id,
+                        y="near" if math.hypot(*x.values()) < 1.0 else "far",
+                        answered_at=float(i + 30),
+                    )
+                    waiting.append((i + 30, answer))
+            if i in restarts:
+                loops = KeyedLoops.restore(loops.snapshot(), learner())
+        return asked
+
+    asked = run(())
+    for times in asked.values():
+        assert within(times, 200.0) <= 20
+        assert 40 <= len(times) <= 60  # 50 by their pace, 60 by the limit
+    assert run((7, 133, 134, 401)) == asked
+
+
+def test_a_state_is_plain_json_and_brings_back_all():
+    rng, one = random.Random(7), PacedBudget(5, 100.0)
+    play(one, [(coin(0.3, rng.random()), float(i)) for i in range(150)])
+    other = PacedBudget(5, 100.0)
+    other.load_state(json.loads(json.dumps(one.state())))
+    rest = [(coin(0.3, rng.random()), float(i)) for i in range(150, 300)]
+    assert play(one, rest) == play(other, rest)
+    assert one.state() == other.state()
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: PacedBudget(-1, 1.0), "n must be a whole number of at least 0, got -1"),
+        (lambda: PacedBudget(1, 0.0), "span_s must be positive and finite, got 0.0"),
+    ],
+)
+def test_settings_are_checked(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
