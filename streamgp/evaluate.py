@@ -18,6 +18,7 @@ from streamgp.common.normal import Normal
 from streamgp.common.validation import check_whole
 from streamgp.evaluation import RunStatistics
 from streamgp.interactive import (
+    Cancel,
     Challenge,
     Event,
     InteractiveLoop,
@@ -294,6 +295,8 @@ class _Game:
             self._score(message)
         elif isinstance(message, LabelRequest | Challenge):
             self._queue.ask(message, now)
+        elif isinstance(message, Cancel):
+            self._queue.cancel(message)
         elif isinstance(message, Rejected) and message.fault == "failed":
             self.n_failed += 1
             self.first_failure = self.first_failure or message.reason

@@ -16,6 +16,7 @@ from streamgp.base import State
 from streamgp.common.validation import check_whole
 from streamgp.interactive.messages import (
     Answer,
+    Cancel,
     Challenge,
     Event,
     Input,
@@ -288,6 +289,10 @@ class Answers(Protocol):
         """Take a question."""
         ...
 
+    def cancel(self, cancel: Cancel) -> None:
+        """Drop the answer to a question that was taken back."""
+        ...
+
     def due(self, until: float) -> Iterable[Answer]:
         """Hand out the answers given until a time, that time included, in their order."""
         ...
@@ -415,6 +420,11 @@ class AnnotatedLog:
         self._sink.send(message, cause=cause)
         if isinstance(message, LabelRequest | Challenge):
             self._queue.ask(message, message.requested_at)
+        elif isinstance(message, Cancel):
+            self._queue.cancel(message)
+            # Of answers that are given at the same time, the first may make the others needless.
+            name = message.key, message.request_id
+            self._given = deque(a for a in self._given if (a.key, a.request_id) != name)
 
     def flush(self) -> None:
         """Flush the sink."""

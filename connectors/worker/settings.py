@@ -11,6 +11,7 @@ from streamgp.base import Budget
 from streamgp.interactive.keyed import KeyedLoops
 from streamgp.interactive.loop_cache import LoopStore
 from streamgp.interactive.shared_budget import configured
+from streamgp.interactive.state.restartable_loop import limits_of_loops
 
 if TYPE_CHECKING:
     from streamgp.interactive.event_windows import EventWindows
@@ -103,7 +104,7 @@ class LoopSettings:
         A skeptical classifier; cloned, itself never taught.
     keyed
         One loop for each key, or one for all.
-    expires_after_s, answer_horizon_s, max_keys, total_budget
+    expires_after_s, answer_horizon_s, open_at_most, max_keys, total_budget
         As in `streamgp.interactive.KeyedLoops`; the budget is for each partition.
     windows
         Makes events of raw rows; cloned for each partition. None: events come as they are.
@@ -114,6 +115,7 @@ class LoopSettings:
     keyed: bool = True
     expires_after_s: float | None = None
     answer_horizon_s: float | None = None
+    open_at_most: int | None = None
     max_keys: int | None = None
     total_budget: Budget | None = None
     windows: EventWindows | None = None
@@ -123,12 +125,9 @@ class LoopSettings:
             raise ValueError("a total budget is for the loops of many keys; take that of the model")
 
     @property
-    def spans(self) -> dict[str, float | None]:
+    def spans(self) -> dict[str, Any]:
         """Settings that a snapshot must agree with, beside the model."""
-        return {
-            "expires_after_s": self.expires_after_s,
-            "answer_horizon_s": self.answer_horizon_s,
-        }
+        return limits_of_loops(self.expires_after_s, self.answer_horizon_s, self.open_at_most)
 
     @property
     def configuration(self) -> dict[str, Any]:
@@ -146,6 +145,7 @@ class LoopSettings:
             self.model,
             expires_after_s=self.expires_after_s,
             answer_horizon_s=self.answer_horizon_s,
+            open_at_most=self.open_at_most,
             store=store,
             **self._kept,
         )

@@ -284,6 +284,7 @@ def build_loop(
             model,
             expires_after_s=spans.expires_after_s,
             answer_horizon_s=spans.answer_horizon_s,
+            open_at_most=config.questions.open_at_most,
         )
     if snapshot is not None:
         return KeyedLoops.restore(
@@ -293,6 +294,7 @@ def build_loop(
         model,
         expires_after_s=spans.expires_after_s,
         answer_horizon_s=spans.answer_horizon_s,
+        open_at_most=config.questions.open_at_most,
         max_keys=spans.max_keys,
         store=store,
         total_budget=total,

@@ -131,6 +131,7 @@ class Questions(Section, frozen=True, kw_only=True):
 
     per_day: Count | None = None
     per_hour: Count | None = None
+    open_at_most: Count | None = None
 
     def budgets(self) -> tuple[RuleSection, ...]:
         """Return the budgets that they stand for.

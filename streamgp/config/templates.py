@@ -119,6 +119,9 @@ rule = {budget}
 # much of it is asked about.
 #per_day = 30
 #per_hour = 5
+# How many questions of each key may be open at a time. Beyond it a question replaces the least
+# useful open one, or is not asked; questions whose answer has become clear are taken back.
+#open_at_most = 20
 
 [total_budget]
 # Where every key has a learner, how many labels may be asked for in all, on top of what [budget]
@@ -316,7 +319,7 @@ _WORKER = (
     + _TOP
     + _BROKER
     + "\n"
-    + _RULES
+    + _RULES.replace("#open_at_most", "open_at_most")
     + _WINDOWS
     + _WORKER_LOOP
     + "\n"

@@ -45,10 +45,15 @@ class GivenLabel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """Record of a label request or a challenge that was sent."""
+    """Record of a label request or a challenge that was sent.
+
+    `threshold` is what the score of the event had to exceed, if the question is taken back when it
+    does no longer.
+    """
 
     request_id: str
     expires_at: float | None
+    threshold: float | None = None
 
 
 class Record:

@@ -203,6 +203,8 @@ class EventStore:
     # _records   conversation about each event, by event id, in the order of their numbers. Those
     #            not yet published are the last of them.
     # _answers   event of every accepted answer, by answer id; entries leave with their record.
+    # _open      ids of the events with an open request, and of some whose request has ended: those
+    #            leave when `open_ones` comes across them.
 
     def __init__(self, answer_horizon_s: float | None) -> None:
         self.horizons: DeadlineQueue[str] = DeadlineQueue()
@@ -211,6 +213,7 @@ class EventStore:
         self._horizon_s = answer_horizon_s
         self._records: dict[str, Record] = {}
         self._answers: dict[str, str] = {}
+        self._open: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._records)
@@ -245,7 +248,20 @@ class EventStore:
             self.horizons.set(event.event_id, self._end_of(record, self._horizon_s))
         for answer_id in record.answer_ids:
             self._answers[answer_id] = event.event_id
+        self.note_open(record)
         return record
+
+    def note_open(self, record: Record) -> None:
+        """Note that a request about an event may have been opened."""
+        if record.open_request is not None:
+            self._open.add(record.event.event_id)
+
+    def open_ones(self) -> list[Record]:
+        """Return the conversations with an open request, in the order of their numbers."""
+        found = [record for name in self._open if (record := self._records.get(name)) is not None]
+        found = [record for record in found if record.open_request is not None]
+        self._open = {record.event.event_id for record in found}
+        return sorted(found, key=lambda record: record.serial)
 
     def latest(self) -> Record:
         """Return the conversation that was added last."""
@@ -259,6 +275,7 @@ class EventStore:
         record.restore(copied)
         for answer_id in record.answer_ids:
             self._answers[answer_id] = record.event.event_id
+        self.note_open(record)
         if record.delayed_s != delayed_s:
             self._reset_horizon(record)
 
@@ -281,6 +298,7 @@ class EventStore:
         self.horizons.clear(event_id)
         for answer_id in record.answer_ids:
             del self._answers[answer_id]
+        self._open.discard(event_id)
         del self._records[event_id]
 
     def unpublished(self) -> list[Record]:

@@ -14,6 +14,7 @@ from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.loop_cache import CloneableLearner, LoopCache, LoopStore, MemoryStore
 from streamgp.interactive.messages import Answer, Event, LabelledExample, Message, Rejected, Stage
 from streamgp.interactive.shared_budget import SharedBudget, configured
+from streamgp.interactive.state.restartable_loop import limits_of_loops
 from streamgp.interactive.state.serialize import check_resumable
 from streamgp.interactive.state.snapshot import INCONSISTENT, Snapshot, SnapshotError
 from streamgp.interactive.validation import (
@@ -112,6 +113,8 @@ class KeyedLoops:
         As in `InteractiveLoop`.
     answer_horizon_s
         As in `InteractiveLoop`.
+    open_at_most
+        As in `InteractiveLoop`, for each loop.
     max_keys
         Number of loops to hold ready in memory; None for all.
     store
@@ -166,6 +169,7 @@ class KeyedLoops:
         keyed: bool = True,
         expires_after_s: float | None = None,
         answer_horizon_s: float | None = None,
+        open_at_most: int | None = None,
         max_keys: int | None = None,
         store: LoopStore | None = None,
         keep_changes: bool = False,
@@ -178,6 +182,8 @@ class KeyedLoops:
             )
         check_span("expires_after_s", expires_after_s)
         check_span("answer_horizon_s", answer_horizon_s)
+        if open_at_most is not None:
+            check_whole("open_at_most", open_at_most, 1)
         if max_keys is not None:
             check_whole("max_keys", max_keys, 1)
         elif store is not None:
@@ -190,8 +196,9 @@ class KeyedLoops:
         self.keyed = keyed
         self.expires_after_s = expires_after_s
         self.answer_horizon_s = answer_horizon_s
+        self.open_at_most = open_at_most
         self.max_keys = max_keys
-        spans = {"expires_after_s": expires_after_s, "answer_horizon_s": answer_horizon_s}
+        spans = limits_of_loops(expires_after_s, answer_horizon_s, open_at_most)
         self.total_budget = total_budget
         self._shared_budget = None if total_budget is None else SharedBudget(total_budget)
         self._cache = LoopCache(
@@ -475,8 +482,7 @@ class KeyedLoops:
         model: Any = self.model
         state, blobs = self._cache.save()
         body = {
-            "expires_after_s": self.expires_after_s,
-            "answer_horizon_s": self.answer_horizon_s,
+            **limits_of_loops(self.expires_after_s, self.answer_horizon_s, self.open_at_most),
             "residents": state,
             "deadlines": self._deadlines.items(),
         }
@@ -547,6 +553,7 @@ class KeyedLoops:
                 keyed=keyed,
                 expires_after_s=body["expires_after_s"],
                 answer_horizon_s=body["answer_horizon_s"],
+                open_at_most=body.get("open_at_most"),
                 max_keys=max_keys,
                 store=store,
                 keep_changes=keep_changes,

@@ -28,6 +28,13 @@ one of them whose label would tell most: `back`. That is before a challenge. Onl
 neither a label nor ever had a question come into it, so that no annotator is asked twice about one;
 such a request is like any other.
 
+Open questions
+--------------
+With `open_at_most`, a label request beyond so many open questions is made only in the place of an
+open label request whose event the query strategy scores lower by now, which is cancelled; and an
+open label request is cancelled once its event scores no more than it had to exceed, because of
+labels learned since. Challenges count, and are always made.
+
 Deletions
 ---------
 A deletion need not be about the conversation at hand: an example outlives its conversation, and
@@ -38,12 +45,14 @@ stays open: nothing that it asks about is in the log.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from msgspec import Struct
 
 from streamgp.common.label_context import LabelContext
+from streamgp.common.validation import check_whole
 from streamgp.interactive.conversation_record import GivenLabel, Record
 from streamgp.interactive.event_store import EventStore, MisfitError
 from streamgp.interactive.learner import (
@@ -55,6 +64,7 @@ from streamgp.interactive.learner import (
 from streamgp.interactive.messages import (
     Answer,
     Event,
+    LabelledExample,
     Message,
     Prediction,
     Rejected,
@@ -77,6 +87,9 @@ from streamgp.interactive.validation import (
     flaw_of_event,
     rejected,
 )
+
+if TYPE_CHECKING:
+    from streamgp.base import Decision
 
 __all__ = ["InteractiveLoop", "SkepticalLearner"]
 
@@ -123,6 +136,10 @@ class InteractiveLoop(RestartableLoop):
         Seconds after its occurrence for which an event is remembered; then it is forgotten, an
         open request about it expires, and answers to it are rejected. None remembers every event
         for ever: the memory grows with the stream.
+    open_at_most
+        Number of open questions beyond which a label request replaces a less useful one, or is not
+        made; also, label requests are taken back whose answer has become clear. None for no limit,
+        and none taken back.
 
     Attributes
     ----------
@@ -163,9 +180,12 @@ class InteractiveLoop(RestartableLoop):
         *,
         expires_after_s: float | None = None,
         answer_horizon_s: float | None = None,
+        open_at_most: int | None = None,
     ) -> None:
         check_span("expires_after_s", expires_after_s)
         check_span("answer_horizon_s", answer_horizon_s)
+        if open_at_most is not None:
+            check_whole("open_at_most", open_at_most, 1)
         if not isinstance(model, SkepticalLearner):
             raise TypeError(
                 "model must be a skeptical learner, such as SkepticalClassifier(...), "
@@ -174,9 +194,11 @@ class InteractiveLoop(RestartableLoop):
         self.model = model
         self.expires_after_s = expires_after_s
         self.answer_horizon_s = answer_horizon_s
+        self.open_at_most = open_at_most
         self._memory = EventStore(answer_horizon_s)
         journal = CallJournal(model)
         self._moderator = Moderator(model, journal, self._memory, expires_after_s)
+        self._moderator.keeps_thresholds = open_at_most is not None
         self._rollback = Rollback(journal, self._memory, self._moderator)
         self._published = StateChangelog(model, self._memory, self._moderator)
         self._changed = False
@@ -258,6 +280,7 @@ class InteractiveLoop(RestartableLoop):
             decision = decision.refused_by("volunteered")
         elif shared_budget is not None:
             decision = shared_budget.checked(decision, now)
+        decision, replaced = self._room_for(decision, now)
         messages.append(
             Prediction(
                 event_id=event_id,
@@ -285,7 +308,11 @@ class InteractiveLoop(RestartableLoop):
             label = GivenLabel(y=as_label(event.y), origin="volunteered", answer_id=event_id)
             messages.append(self._moderator.begin(record, label, now))
         elif decision.ask:
+            if replaced is not None:
+                why = f"replaced by a more useful question, about event {event_id!r}"
+                messages += self._take(replaced, "cancel", now, why)
             messages.append(self._moderator.ask(record, decision, now))
+        messages += self._cleared(messages, now)
         back = [] if decision.ask else self._asked_back(now)
         messages += back
         if shared_budget is not None:
@@ -357,6 +384,7 @@ class InteractiveLoop(RestartableLoop):
             return [rejected(answer.answer_id, answer.key, misfit.fault, misfit.reason, now)]
         self._memory.accept(answer, record)
         self._note(record)
+        messages += self._cleared(messages, now)
         return self._reviewed(messages, now)
 
     def on_time(self, now: float) -> list[Message]:
@@ -521,12 +549,12 @@ class InteractiveLoop(RestartableLoop):
 
     def open_requests(self) -> list[str]:
         """Return the ids of the requests that wait for an answer, the oldest event's first."""
-        found = (record.open_request for record in self._memory)
+        found = (record.open_request for record in self._memory.open_ones())
         return [request.request_id for request in found if request is not None]
 
     def open_events(self) -> Iterator[tuple[str, float]]:
         """Yield of each request that waits its id, and when its event was."""
-        for record in self._memory:
+        for record in self._memory.open_ones():
             request = record.open_request
             if request is not None:
                 yield request.request_id, record.event.occurred_at
@@ -534,12 +562,55 @@ class InteractiveLoop(RestartableLoop):
     @property
     def n_open(self) -> int:
         """Number of requests that wait for an answer."""
-        return sum(record.open_request is not None for record in self._memory)
+        return len(self._memory.open_ones())
+
+    def _room_for(self, decision: Decision, now: float) -> tuple[Decision, Record | None]:
+        """Return whether there is room for a question, and which conversation makes room for it."""
+        most = self.open_at_most
+        if most is None or not decision.ask:
+            return decision, None
+        found = self._memory.open_ones()
+        if len(found) < most:
+            return decision, None
+        scored = [(self._score_of(record, now), record) for record in found]
+        asked = [each for each in scored if each[1].state == "asked"]
+        # Of equal ones the earliest: it has waited longest without an answer.
+        least, record = min(asked, key=lambda each: each[0], default=(math.inf, None))
+        if least < decision.score:
+            return decision, record
+        return decision.refused_by("open_at_most"), None
+
+    def _cleared(self, messages: list[Message], now: float) -> list[Message]:
+        """Take back the label requests that have become clear by a label just learned."""
+        learned = any(isinstance(message, LabelledExample) for message in messages)
+        if self.open_at_most is None or not learned:
+            return []
+        cancelled: list[Message] = []
+        for record in self._memory.open_ones():
+            request = record.open_request
+            assert request is not None  # it is open
+            threshold = request.threshold
+            if record.state != "asked" or threshold is None:
+                continue
+            if -math.inf < self._score_of(record, now) <= threshold:
+                why = "the answer has become clear by later labels"
+                cancelled += self._take(record, "cancel", now, why)
+        return cancelled
+
+    def _score_of(self, record: Record, now: float) -> float:
+        """Return how useful the label of an event would be by now, -inf if it cannot be used."""
+        event = record.event
+        try:
+            return self.model.query_one(event.x, event_id=event.event_id, now=now).score
+        except (ValueError, TypeError):  # with new statistics the learner cannot use it
+            return -math.inf
 
     def _asked_back(self, now: float) -> list[Message]:
         """Choose among the latest events if due; return any request."""
         model = self._asking_back
         if model is None or not model.reservoir_due:
+            return []
+        if self.open_at_most is not None and self.n_open >= self.open_at_most:
             return []
         found = ask_back(model, self._rollback, self._memory, self._moderator, now)
         if found is None:

@@ -134,7 +134,7 @@ class LoopCache:
     def __init__(
         self,
         model: CloneableLearner,
-        spans: dict[str, float | None],
+        spans: dict[str, Any],
         max_keys: int | None,
         store: LoopStore,
         shared_budget: SharedBudget | None = None,

@@ -71,6 +71,9 @@ class Moderator:
         Writes the consensus log.
     total
         A budget for the questions of several loops together, beside the model's; None for none.
+    keeps_thresholds
+        Whether the threshold of a label request is kept: whether it may be taken back once the
+        doubt has fallen below that.
     written_at
         When the questions that the present input causes are written, if that is known and may be
         later than the input's own time; to be set before each input.
@@ -85,6 +88,7 @@ class Moderator:
         expires_after_s: float | None,
     ) -> None:
         self.written_at: float | None = None
+        self.keeps_thresholds = False
         self._memory = memory
         self.deadlines: DeadlineQueue[str] = DeadlineQueue()
         self._model = model
@@ -123,7 +127,9 @@ class Moderator:
         record.was_asked = True
         if back:
             record.asked_back_at = now
-        self._open(record, request)
+        # The score of a request about an earlier event is of another kind.
+        kept = self.keeps_thresholds and not back
+        self._open(record, request, decision.threshold if kept else None)
         return request
 
     def doubt(self, record: Record, doubt: Doubt, now: float) -> Challenge:
@@ -262,10 +268,13 @@ class Moderator:
             return None
         return max(now, now if self.written_at is None else self.written_at) + self._expires_after_s
 
-    def _open(self, record: Record, request: Request) -> None:
+    def _open(self, record: Record, request: Request, threshold: float | None = None) -> None:
         if self.written_at is not None:
             self._memory.hold(record, max(0.0, self.written_at - request.requested_at))
-        record.request = Question(request_id=request.request_id, expires_at=request.expires_at)
+        record.request = Question(
+            request_id=request.request_id, expires_at=request.expires_at, threshold=threshold
+        )
+        self._memory.note_open(record)
         if request.expires_at is not None:
             self.deadlines.set(record.event.event_id, request.expires_at)
 

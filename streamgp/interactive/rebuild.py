@@ -17,6 +17,7 @@ from streamgp.interactive.conversation_record import GivenLabel, Record
 from streamgp.interactive.learner import SkepticalLearner, predicted_target
 from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import Event, LabelledExample
+from streamgp.interactive.state.restartable_loop import limits_of_loops
 from streamgp.interactive.state.serialize import (
     HEAD,
     Resumable,
@@ -257,6 +258,7 @@ def recovered_parts(
     at_least: int = 0,
     expires_after_s: float | None = None,
     answer_horizon_s: float | None = None,
+    open_at_most: int | None = None,
 ) -> dict[str, Any]:
     """Return the state of a loop that goes on where its log ends.
 
@@ -275,7 +277,7 @@ def recovered_parts(
         Another of the same configuration; it is used up.
     at_least
         Number of the last line that is known to have been written, in the log or not.
-    expires_after_s, answer_horizon_s
+    expires_after_s, answer_horizon_s, open_at_most
         As in `InteractiveLoop`.
 
     Raises
@@ -312,7 +314,7 @@ def recovered_parts(
         "fingerprint": model.fingerprint(),
         "recent": [plain_record(record, None) for record in records],
     }
-    spans = {"expires_after_s": expires_after_s, "answer_horizon_s": answer_horizon_s}
+    spans = limits_of_loops(expires_after_s, answer_horizon_s, open_at_most)
     return InteractiveLoop.from_parts({HEAD: head}, lines, fresh, **spans).parts()
 
 

@@ -14,7 +14,7 @@ from dataclasses import asdict
 from math import inf, nextafter
 from typing import TYPE_CHECKING, Any, Protocol
 
-from streamgp.interactive.messages import Answer, Event, Input, Message, answer_of
+from streamgp.interactive.messages import Answer, Cancel, Event, Input, Message, answer_of
 from streamgp.interactive.validation import flaw_of_label
 from streamgp.simulation.annotators import Annotator, resumable
 
@@ -186,6 +186,12 @@ class AnswerQueue:
         self._n_asked += 1
         heapq.heappush(self._waiting, (answer.answered_at, self._n_asked, answer))
 
+    def cancel(self, cancel: Cancel) -> None:
+        """Drop the answer to a question that was taken back before it was given."""
+        name = cancel.key, cancel.request_id
+        self._waiting = [each for each in self._waiting if _question_of(each[2]) != name]
+        heapq.heapify(self._waiting)
+
     def due(self, until: float) -> Iterator[Answer]:
         """Yield, and remove, the answers given by a moment; also those asked for meanwhile."""
         while self._waiting and self._waiting[0][0] <= until:
@@ -220,3 +226,7 @@ class AnswerQueue:
         answers = [(number, answer_of(fields)) for number, fields in state["waiting"]]
         # In order of time and number: a sorted list is a heap.
         self._waiting = [(answer.answered_at, number, answer) for number, answer in answers]
+
+
+def _question_of(answer: Answer) -> tuple[str | None, str | None]:
+    return answer.key, answer.request_id

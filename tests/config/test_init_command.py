@@ -17,6 +17,7 @@ from streamgp.config.settings import (
     Config,
     Loop,
     Page,
+    Questions,
     Security,
     Topics,
     Worker,
@@ -57,7 +58,8 @@ def test_every_section_and_setting_is_there() -> None:
     text = printed()
     config = resolved(Config())
     assert "#[windows]" in text
-    for section in ("learner", "query", "challenge", "budget", "annotator", "log", "loop"):
+    sections = "learner query challenge budget questions annotator log loop"
+    for section in sections.split():
         assert f"[{section}]" in text
         for name in getattr(config, section).__struct_fields__:
             in_place = r"|\bwindow = 200 in its place\b" if name == "window" else ""
@@ -66,13 +68,20 @@ def test_every_section_and_setting_is_there() -> None:
 
 
 @pytest.mark.parametrize("preset", ["default", "paper"])
-def test_file_for_a_worker_is_the_default_but_for_what_it_remembers(preset: str) -> None:
+def test_file_for_a_worker_is_the_default_but_for_what_it_remembers_and_awaits(
+    preset: str,
+) -> None:
     config = parse_worker(printed("--worker", "--preset", preset), source="init")
     assert (config.topics, config.worker) == (Topics(), Worker())
     assert config.broker == Broker(url="kafka://localhost:9092")
     spans = Loop(expires_after_s=3600.0, answer_horizon_s=86400.0, max_keys=10_000)
     assert config.loop == spans
-    expected = Config(preset=preset, loop=config.loop)  # type: ignore[arg-type]
+    assert config.questions == Questions(open_at_most=20)
+    expected = Config(
+        preset=preset,  # type: ignore[arg-type]
+        loop=config.loop,
+        questions=config.questions,
+    )
     assert resolved(replay_part(config)) == resolved(expected)
 
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from streamgp.interactive import (
     Answer,
     AnswerQueue,
+    Cancel,
     Event,
     SimulatedAnnotator,
     SimulatedMeasurer,
@@ -53,6 +54,15 @@ def test_only_answers_given_by_then_are_due():
     assert [a.answered_at for a in queue.due(2.0)] == [1.0, 2.0]
     assert list(queue.due(2.5)) == []
     assert queue.next_at() == 3.0
+
+
+def test_a_question_that_was_taken_back_is_not_answered():
+    queue = AnswerQueue(SimulatedAnnotator(delay=1.0))
+    for name in ("a", "b", "c"):
+        queue.ask(request(name), 0.0)
+    for key, name in ((None, "b"), ("another", "c")):
+        queue.cancel(Cancel(request_id=f"{name}/label", key=key, why="clear by now", at=0.5))
+    assert [answer.event_id for answer in queue.due(9.0)] == ["a", "c"]
 
 
 def test_question_asked_meanwhile_is_answered_in_the_same_round():

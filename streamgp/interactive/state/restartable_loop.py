@@ -28,6 +28,17 @@ from streamgp.interactive.state.serialize import (
 from streamgp.interactive.state.snapshot import INCONSISTENT, Snapshot, SnapshotError
 
 
+def limits_of_loops(
+    expires_after_s: float | None, answer_horizon_s: float | None, open_at_most: int | None
+) -> dict[str, Any]:
+    """Return the arguments of a loop beside its model, as they are saved.
+
+    The last one came later, and is left out where it says nothing.
+    """
+    found = {"expires_after_s": expires_after_s, "answer_horizon_s": answer_horizon_s}
+    return found if open_at_most is None else {**found, "open_at_most": open_at_most}
+
+
 class RestartableLoop(ABC):
     """Snapshot, published parts and restart of a loop; `InteractiveLoop` has the inputs."""
 
@@ -36,6 +47,7 @@ class RestartableLoop(ABC):
     model: SkepticalLearner
     expires_after_s: float | None
     answer_horizon_s: float | None
+    open_at_most: int | None
     _memory: EventStore
     _moderator: Moderator
     _published: StateChangelog
@@ -49,6 +61,7 @@ class RestartableLoop(ABC):
         *,
         expires_after_s: float | None = None,
         answer_horizon_s: float | None = None,
+        open_at_most: int | None = None,
     ) -> None:
         """Make a loop that has seen nothing."""
 
@@ -195,6 +208,7 @@ class RestartableLoop(ABC):
         *,
         expires_after_s: float | None = None,
         answer_horizon_s: float | None = None,
+        open_at_most: int | None = None,
     ) -> Self:
         """Return the loop that parts and a consensus log were taken from, bitwise equal.
 
@@ -210,7 +224,7 @@ class RestartableLoop(ABC):
             one of the same event and revision replaces may be missing.
         model
             A model of the same configuration that has seen nothing; the loop takes it.
-        expires_after_s, answer_horizon_s
+        expires_after_s, answer_horizon_s, open_at_most
             As before.
 
         Raises
@@ -230,8 +244,13 @@ class RestartableLoop(ABC):
         True
 
         """
-        spans = {"expires_after_s": expires_after_s, "answer_horizon_s": answer_horizon_s}
-        return cls(model, **spans)._taking_up(parts, log)
+        loop = cls(
+            model,
+            expires_after_s=expires_after_s,
+            answer_horizon_s=answer_horizon_s,
+            open_at_most=open_at_most,
+        )
+        return loop._taking_up(parts, log)
 
     def caught_up(
         self, parts: Mapping[str, Any], log: Iterable[LabelledExample], model: SkepticalLearner
@@ -271,8 +290,8 @@ class RestartableLoop(ABC):
     # --- inside
 
     @property
-    def _spans(self) -> dict[str, float | None]:
-        return {"expires_after_s": self.expires_after_s, "answer_horizon_s": self.answer_horizon_s}
+    def _spans(self) -> dict[str, Any]:
+        return limits_of_loops(self.expires_after_s, self.answer_horizon_s, self.open_at_most)
 
     def _taking_up(
         self,

@@ -109,6 +109,7 @@ class _Question(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     request_id: str
     expires_at: _Number | None
     alarm: int | None
+    threshold: _Number | None = None
 
 
 class _Label(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -188,6 +189,8 @@ def plain_record(record: Record, alarm: int | None, *, with_x: bool = True) -> P
     request, label = record.request, record.label
     if request is not None:
         plain[_REQUEST] = [request.request_id, request.expires_at, alarm]
+        if request.threshold is not None:
+            plain[_REQUEST].append(request.threshold)
     if label is not None:
         fields = list(_fields_of_label(label))
         fields[_PRIVILEGED] = None if label.privileged is None else dict(label.privileged)
@@ -252,7 +255,11 @@ def record_of(
     alarm, request, label = None, told.request, told.label
     if request is not None:
         alarm = request.alarm
-        record.request = Question(request_id=request.request_id, expires_at=request.expires_at)
+        record.request = Question(
+            request_id=request.request_id,
+            expires_at=request.expires_at,
+            threshold=request.threshold,
+        )
     if label is not None:
         record.label = GivenLabel(
             y=label.y,

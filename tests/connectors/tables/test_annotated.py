@@ -10,6 +10,7 @@ from streamgp.base import Decision
 from streamgp.interactive import (
     Answer,
     AnswerQueue,
+    Cancel,
     Challenge,
     Event,
     InteractiveLoop,
@@ -96,6 +97,23 @@ def play(log, loop, delay):
     return [
         (getattr(r.message, "request_id", None) or r.message.event_id, r.at) for r in told
     ], sink
+
+
+def test_a_question_that_was_taken_back_is_not_answered_even_at_the_same_moment():
+    class Withdrawing(Asker):
+        """The first answer makes the second question needless, and the third event its own."""
+
+        def on_event(self, event, now, **_):
+            return [label_request(event.event_id, now)] if now < 5.0 else [cancel("e3")]
+
+        def on_answer(self, answer, now, **_):  # noqa: ARG002
+            return [cancel("e2")] if answer.event_id == "e1" else []
+
+    def cancel(event_id):
+        return Cancel(request_id=f"{event_id}/label", key=None, why="clear by now", at=5.0)
+
+    told, _ = play(ListSource(events(0, 0, 4, 5)), Withdrawing(), delay=4.0)
+    assert told == [("e1", 0.0), ("e2", 0.0), ("e1/label", 4.0), ("e3", 4.0), ("e4", 5.0)]
 
 
 @pytest.mark.parametrize("batch", [1, 2, 100])
