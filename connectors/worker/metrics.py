@@ -8,10 +8,11 @@ what it did not do. Without metrics nothing of this is kept or computed.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from math import inf
 from threading import Lock
 from time import monotonic
 from typing import Any
@@ -64,8 +65,7 @@ class Histogram:
     Examples
     --------
     >>> histogram = Histogram((0.1, 1.0))
-    >>> for seconds in (0.1, 0.5, 7.0):
-    ...     histogram.observe(seconds)
+    >>> histogram.observe(0.1, 0.5, 7.0)
     >>> histogram.cumulated(), round(histogram.total, 1)
     ([1, 2, 3], 7.6)
 
@@ -76,10 +76,14 @@ class Histogram:
         self.total = 0.0
         self._counts = [0] * (len(self.bounds) + 1)
 
-    def observe(self, value: float) -> None:
-        """Count a number."""
-        self._counts[bisect_left(self.bounds, value)] += 1
-        self.total += value
+    def observe(self, *values: float) -> None:
+        """Count numbers."""
+        self.total += sum(values)
+        ordered, first = sorted(values), 0
+        for i, bound in enumerate((*self.bounds, inf)):
+            end = bisect_right(ordered, bound, first)
+            self._counts[i] += end - first
+            first = end
 
     def cumulated(self) -> list[int]:
         """Return how many numbers were at most as large as each bound, and how many there were."""
@@ -423,22 +427,19 @@ class WorkerMetrics:
         oldest = (each.oldest() for each in self.questions.values())
         return min((at for at in oldest if at is not None), default=None)
 
-    def _count(self, all_heard: Iterable[Heard]) -> None:
-        labels: Counter[Label] = Counter()
+    def _count(self, all_heard: Sequence[Heard]) -> None:
+        # List by list: most events are but predicted, and nothing is to be done for each of these.
+        predictions = [m[0] for _, _, m in all_heard if m and type(m[0]) is Prediction]
+        sure = [(p.y, p.proba[p.y]) for p in predictions if p.y is not None and p.y in p.proba]
+        confidences = [confidence for _, confidence in sure]
+        self.confidence.observe(*confidences)
+        self.shares.count(Counter([label for label, _ in sure]))
+        for heard in all_heard:
+            if len(heard[2]) != 1 or type(heard[2][0]) is not Prediction:
+                self._converse(*heard)
         block = self._block
-        for number, said, messages in all_heard:
-            if messages and type(prediction := messages[0]) is Prediction:
-                block[0] += 1
-                if prediction.proba and prediction.y is not None:
-                    confidence = prediction.proba.get(prediction.y, 0.0)
-                    self.confidence.observe(confidence)
-                    block[2] += confidence
-                    labels[prediction.y] += 1
-                if len(messages) == 1:  # as of most events
-                    continue
-            self._converse(number, said, messages)
-        if labels:
-            self.shares.count(labels)
+        block[0] += len(predictions)
+        block[2] += sum(confidences)
         if block[0] >= _BLOCK:
             n, n_asked, total = block
             for signal, value in zip(SIGNALS, (total / n, n_asked / n), strict=True):

@@ -145,6 +145,7 @@ class _Constant:
 
     loops: Mapping[str | None, object] = MappingProxyType({})
     n_keys = 0
+    keyed = True
 
     def __init__(self) -> None:
         self._decision = Decision.of(0.0, 1.0, "NeverAsk")
