@@ -227,7 +227,7 @@ def test_prometheus_scrapes_a_worker_and_evaluates_the_alerts(tmp_path):
     config.write_text('broker = "memory://"\n')
     worker = Process(config, "--observe", "127.0.0.1:0")
     worker.wait_for("started")
-    target = re.search(rb'"observe":"http://([^"]+)"', worker._log)[1].decode()
+    target = worker.url.removeprefix("http://")
     for _ in range(7):
         worker.process.stdin.write(b'{"key":"ann","x":{"light":0.5},"y":"home"}\n')
     worker.process.stdin.flush()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import subprocess
 import sys
@@ -46,6 +47,13 @@ class Process:
                 data = os.read(self.process.stderr.fileno(), 65536)
                 assert data, f"ended before {event!r}; {self._log!r}"
                 self._log += data
+
+    @property
+    def url(self) -> str:
+        """Where it serves its metrics, once it has started."""
+        found = re.search(rb'"observe":"(http:[^"]+)"', self._log)
+        assert found
+        return found[1].decode()
 
     def end(self) -> tuple[int, list[dict[str, Any]]]:
         """Wait for the end, and return the status and the log."""

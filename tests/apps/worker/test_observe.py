@@ -159,9 +159,7 @@ def test_a_running_worker_counts_what_it_has_predicted(config: Path) -> None:
     worker.process.stdin.write(EVENTS)
     worker.process.stdin.flush()
     worker.wait_for("batch")
-    found = re.search(rb'"observe":"(http:[^"]+)"', worker._log)
-    assert found
-    url = found[1].decode()
+    url = worker.url
     assert read(f"{url}/readyz")[0] == 200
     while samples(text := read(f"{url}/metrics")[1])["predictions_total",] < 7.0:
         pass

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import socket
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -108,6 +110,44 @@ def test_two_workers_share_the_work_and_leave_with_0(config: Path, workers: list
     for _, log in ends:
         assert log[-1]["event"] == "stopped"
         assert {line["level"] for line in log} == {"info"}
+
+
+def n_counted(worker: Process) -> int:
+    """Return how many predictions a worker counts."""
+    with urllib.request.urlopen(f"{worker.url}/metrics", timeout=30.0) as answer:
+        found = re.search(r"^streamgp_predictions_total (\S+)$", answer.read().decode(), re.M)
+    assert found
+    return int(float(found[1]))
+
+
+@pytest.mark.nightly  # the transaction of a killed worker is waited for
+def test_metrics_are_what_was_committed_and_with_a_kill_no_more(
+    config: Path, workers: list[Process]
+) -> None:
+    config.write_text(config.read_text().replace("[worker]", "[worker]\nbatch = 20"))
+    make_topics(config)
+    send_events(config, 1000)
+    deadline = monotonic() + 90.0
+    for _ in range(2):
+        workers.append(Process(config, "--observe", "127.0.0.1:0", "--instance", "one"))
+        workers[-1].wait_for("batch")
+        if len(workers) == 1:
+            while (counted := n_counted(workers[0])) < 100:
+                assert monotonic() < deadline
+            workers[0].process.kill()
+            workers[0].end()
+    while n_predictions(config) < 1000:
+        assert monotonic() < deadline
+    again = n_counted(workers[1])
+    assert counted + again <= 1000
+    send_events(config, 100)
+    while n_predictions(config) < 1100:
+        assert monotonic() < deadline
+    while n_counted(workers[1]) < again + 100:  # counted after the commit
+        assert monotonic() < deadline
+    assert n_counted(workers[1]) == again + 100
+    workers[1].process.send_signal(signal.SIGTERM)
+    assert workers[1].end()[0] == console.DONE
 
 
 def test_older_of_two_workers_with_one_name_is_fenced(
