@@ -274,13 +274,18 @@ class Session:
         """Write a snapshot of every partition that has changed."""
         self._saver.save_all()
 
-    def close(self, *, leave: bool = False) -> None:
-        """End; what was not committed is left to others, at once if the group is left."""
+    def leave(self) -> None:
+        """Leave the group, so that others take the partitions over at once."""
+        self._summary.write()
+        self._client.close(leave=True)
+
+    def close(self) -> None:
+        """End; what was not committed is left to others."""
         self._summary.write()
         for partition in self._partitions.values():
             with suppress(StateError):
                 partition.close()
-        self._client.close(leave=leave)
+        self._client.close()
 
     def _commit(
         self,
@@ -490,11 +495,11 @@ class Worker:
             self._topics.names(),
             self._metrics,
         )
-        is_stopped = False
         try:
             while not should_stop():
                 session.turn()
+            if settings.leave:
+                session.leave()  # first: others wait for the partitions, and need no snapshot
             session.save_all()
-            is_stopped = True
         finally:
-            session.close(leave=is_stopped and settings.leave)
+            session.close()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors.memory import MemoryTopics
+from connectors.memory import MemoryTopics, MemoryWorkerClient
 from connectors.storage.snapshots import StateDirectory, StateError
 from connectors.topics import BrokerError
 from connectors.wire.codec import decode
@@ -377,6 +377,23 @@ def test_a_restart_goes_on_from_the_snapshot_with_the_same_words(tmp_path, logge
         work(without)
     assert contents(with_disk) == contents(without)
     assert [fields["from_snapshot"] for fields in logged("restored")][2] == [0]
+
+
+@pytest.mark.parametrize("leave", [True, False])
+def test_a_worker_that_leaves_lets_no_other_wait_for_its_snapshots(tmp_path, monkeypatch, leave):
+    done = []
+    write, close = StateDirectory.write, MemoryWorkerClient.close
+    monkeypatch.setattr(
+        StateDirectory, "write", lambda *words: (done.append("save"), write(*words))
+    )
+    monkeypatch.setattr(
+        MemoryWorkerClient, "close", lambda *words, **kw: (done.append(kw), close(*words, **kw))
+    )
+    topics = MemoryTopics()
+    put(topics, event(1, y="home"))
+    with StateDirectory(tmp_path / "state") as state:
+        work(topics, state=state, leave=leave)
+    assert done == ([{"leave": True}, "save", {}] if leave else ["save", {}])
 
 
 @pytest.mark.parametrize(
