@@ -22,6 +22,7 @@ from connectors.topics import (
     WORKER_INPUTS,
     Backlog,
     BrokerError,
+    Checkpoint,
     FencedError,
     Obstacle,
     OffsetReset,
@@ -466,6 +467,22 @@ class MemoryTopics:
                 place: Backlog(position=offset, n_waiting=self._logs.n_after(*place, offset))
                 for place, offset in members.positions.items()
             }
+
+    def positions(self, group: str) -> dict[Place, int]:
+        """Return the offsets at which a group reads on, 0 where it has not begun."""
+        with self._logs.news:
+            return dict(self._groups.get(group, Group(self._logs.n_partitions)).positions)
+
+    def checkpoint(self, group: str) -> Checkpoint:
+        """Return positions and ends as they are now."""
+        with self._logs.news:
+            positions = self.positions(group)
+            numbers = range(self._logs.n_partitions)
+            return Checkpoint(
+                positions=positions,
+                ends={(t, n): self._logs.end(t, n) for t in COMPACTED for n in numbers},
+                heeded={n: positions["consensus", n] for n in numbers},
+            )
 
     def readable(self, positions: Mapping[Place, int]) -> set[Place]:
         """Return all of them: what waits is records."""

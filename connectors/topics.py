@@ -111,6 +111,28 @@ class Backlog(msgspec.Struct, frozen=True, kw_only=True):
     n_missed: int = 0
 
 
+class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a group has read and what it had written by then, each partition at one moment.
+
+    Parameters
+    ----------
+    positions
+        The offsets at which the group reads on, of the inputs of which it has a position.
+    ends
+        The offsets that follow what was written to `state` and `consensus`.
+    heeded
+        By partition the offset in `consensus` up to which the group has heeded what others wrote.
+    waiting
+        What takes examples back, is not heeded, and lies elsewhere than in `consensus`.
+
+    """
+
+    positions: dict[Place, int]
+    ends: dict[Place, int]
+    heeded: dict[int, int]
+    waiting: Sequence[Outgoing] = ()
+
+
 class Obstacle(msgspec.Struct, frozen=True, kw_only=True):
     """Obstacle that keeps the records of a partition from being read.
 
@@ -414,6 +436,23 @@ class Topics(Protocol):
 
     def backlog(self, group: str) -> dict[Place, Backlog]:
         """Return how far a group is in each input partition."""
+        ...
+
+    def positions(self, group: str) -> dict[Place, int]:
+        """Return the offsets at which a group reads on, of the inputs of which it has one."""
+        ...
+
+    def checkpoint(self, group: str) -> Checkpoint:
+        """Return a moment of each partition at which no batch was half written.
+
+        Workers may be at work meanwhile.
+
+        Raises
+        ------
+        BrokerError
+            If a partition never stood still for long enough.
+
+        """
         ...
 
     def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:

@@ -33,6 +33,7 @@ from connectors.topics import (
     NO_GROUP,
     Backlog,
     BrokerError,
+    Checkpoint,
     Obstacle,
     OffsetReset,
     Outgoing,
@@ -194,6 +195,30 @@ class EmbeddedTopics:
                 )
                 for topic, offset in database.positions(group).items()
             }
+
+    def positions(self, group: str) -> dict[Place, int]:
+        """Return the offsets at which a group reads on, 0 where it has not begun."""
+        with self._open() as database, database.reading():
+            return {(topic, 0): offset for topic, offset in database.positions(group).items()}
+
+    def checkpoint(self, group: str) -> Checkpoint:
+        """Return positions and ends as they are now: batches are transactions."""
+        with self._open() as database, database.reading():
+            positions = database.positions(group)
+            ends = {(topic, 0): database.end(TABLES[topic]) for topic in COMPACTED}
+            waiting: list[Outgoing] = []
+            at, table = positions["consensus"], INPUTS["consensus"]
+            while found := database.records(table, at, _MANY):
+                at = found[-1].offset + 1
+                waiting += [
+                    Outgoing(topic="consensus", key=record.key, value=None) for record in found
+                ]
+            return Checkpoint(
+                positions={(topic, 0): offset for topic, offset in positions.items()},
+                ends=ends,
+                heeded={0: ends["consensus", 0]},
+                waiting=waiting,
+            )
 
     def readable(self, positions: Mapping[Place, int]) -> set[Place]:
         """Return all of them: what waits is records."""

@@ -9,7 +9,7 @@ each of them, and the version is pinned.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -87,6 +87,18 @@ def begin_commit(producer: Any) -> Any:
     result = producer._transaction_manager.begin_commit()
     producer._sender.wakeup()
     return result
+
+
+def committed(
+    consumer: Any, places: Iterable[TopicPartition], timeout_ms: int
+) -> dict[TopicPartition, Any]:
+    """Return the positions of a consumer's group, once no transaction is about to change them.
+
+    The client's method asks for one partition at a time.
+    """
+    ask = consumer._coordinator.fetch_committed_offsets
+    found: dict[TopicPartition, Any] = ask(list(places), timeout_ms=timeout_ms)
+    return found
 
 
 def join_patiently(consumer: Any, wait_s: float) -> None:

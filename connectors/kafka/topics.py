@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from connectors.kafka.admin import Administration
+from connectors.kafka.checkpoint import checkpoint
 from connectors.kafka.client import Connection
 from connectors.kafka.client_import import TopicPartition
 from connectors.kafka.reader_writer import KafkaReader, KafkaWriter, partitions_with_records
 from connectors.kafka.settings import Security, Timeouts, check_name
 from connectors.kafka.worker_client import KafkaWorkerClient
-from connectors.topics import ALL_TOPICS, Backlog, Obstacle, Place, TopicName
+from connectors.topics import ALL_TOPICS, Backlog, Checkpoint, Obstacle, Place, TopicName
 from streamgp.common.validation import check_number, check_whole
 
 __all__ = ["KafkaTopics", "Security", "Timeouts"]
@@ -148,6 +149,23 @@ class KafkaTopics:
 
         """
         return self._administration.backlog(group)
+
+    def positions(self, group: str) -> dict[Place, int]:
+        """Return the offsets at which a group reads on, of the inputs of which it has one.
+
+        Raises
+        ------
+        RefusedError
+            If they are not those of these topics.
+
+        """
+        roles = {called: name for name, called in self._names.items()}
+        found = self._administration.positions(group)
+        return {(roles[place.topic], place.partition): at for place, at in found.items()}
+
+    def checkpoint(self, group: str) -> Checkpoint:
+        """Return a moment of each partition at which none of its transactions was open."""
+        return checkpoint(self._connection, self._administration, self._names, group)
 
     def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:
         """Return the open transactions that keep partitions from being read."""

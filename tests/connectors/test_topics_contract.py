@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import tempfile
+import threading
 import time
 import uuid
 from contextlib import closing
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.memory import MemoryTopics
-from connectors.topics import ALL_TOPICS, BrokerError, FencedError, Outgoing
+from connectors.topics import ALL_TOPICS, BrokerError, FencedError, Outgoing, partition_of
 from tests.helpers.kafka_cases import QUICK
 
 
@@ -453,6 +454,65 @@ def test_a_backlog_says_what_waits_and_that_it_can_be_read(topics, join, group):
     assert (link.stalled(), link.obstacles(waiting)) == ([], {})
     assert all(each.position is None for each in link.begun())
     link.close(leave=True)
+
+
+def test_a_checkpoint_beside_a_worker_holds_what_was_committed_together(topics, join, group):
+    """Each batch writes the number of events that it has worked off."""
+    writer, link = topics.writer("test"), join()
+    take_none(link)
+    is_over = threading.Event()
+
+    def work():
+        n_done = 0
+        while not is_over.is_set():
+            writer.send(event(n_done, "k"))
+            writer.flush()
+            n_done += len(link.poll(PATIENCE_S))
+            link.commit([state("n", n_done, partition)])
+
+    partition = partition_of(b"k", topics.n_partitions())
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        found = []
+        for _ in range(6):
+            found.append(topics.checkpoint(group))
+            time.sleep(0.05)
+    finally:
+        is_over.set()
+        worker.join()
+    reader = topics.reader(["state"])
+    written = []
+    while not reader.caught_up:
+        written += reader.poll(0.1)
+    reader.close()
+    for each in found:
+        assert each.ends.keys() == {
+            (topic, n) for topic in ("state", "consensus") for n in range(topics.n_partitions())
+        }
+        before = [r for r in written if r.offset < each.ends["state", partition]]
+        position = each.positions.get(("events", partition), 0)
+        n_done = json.loads(before[-1].value)["value"] if before else 0
+        n_read = sum(
+            (r.topic, r.partition) == ("events", partition) and r.offset < position
+            for r in everything(topics, "events")
+        )
+        assert n_read == n_done
+    assert found[-1].positions["events", partition] > 0
+
+
+def everything(topics, name):
+    with closing(topics.reader([name])) as reader:
+        while not reader.caught_up:
+            yield from reader.poll(0.1)
+
+
+def take_none(link):
+    """Poll until partitions are assigned."""
+    until = time.monotonic() + PATIENCE_S
+    while not link.assigned:
+        assert time.monotonic() < until
+        link.poll(0.1)
 
 
 def test_workers_are_counted(topics, join, group):

@@ -2,9 +2,19 @@
 
 import pytest
 
+from connectors.kafka import checkpoint as checkpoints
 from connectors.kafka.topics import KafkaTopics
 from connectors.topics import ALL_TOPICS, BrokerError
-from tests.helpers.kafka_cases import copy_all, eventually, linked, numbered, opened, out, write
+from tests.helpers.kafka_cases import (
+    copy_all,
+    eventually,
+    linked,
+    numbered,
+    open_transaction,
+    opened,
+    out,
+    write,
+)
 
 
 def make(servers, prefix, **settings):
@@ -193,3 +203,22 @@ def test_names_of_groups_and_workers_are_those_that_kafka_allows(what):
     topics = KafkaTopics("nowhere")
     with pytest.raises(ValueError, match=f"^{what} must have 1 to 249 of the characters"):
         topics.client(**({"group": "g", "instance": "a", "max_records": 1} | {what: "a b"}))
+
+
+def test_a_partition_that_never_stands_still_is_named(kafka, kafka_prefix, monkeypatch):
+    monkeypatch.setattr(checkpoints, "_still", lambda *_: None)
+    with opened(kafka, kafka_prefix) as topics:
+        wanted = [topics._connection, topics._administration, topics.names(), "group"]
+        with pytest.raises(BrokerError, match="partition 0 has not stood still for a moment"):
+            checkpoints.checkpoint(*wanted, patience_s=0.0)
+
+
+def test_a_partition_in_which_a_transaction_is_open_does_not_stand_still(kafka, kafka_prefix):
+    with opened(kafka, kafka_prefix) as topics:
+        ask = [topics._connection, topics._administration, topics.names(), "group"]
+        assert checkpoints.checkpoint(*ask, patience_s=1.0).ends["state", 0] == 0
+        with (
+            open_transaction(kafka, kafka_prefix + "open", kafka_prefix + "state"),
+            pytest.raises(BrokerError, match="partition 0 has not stood still"),
+        ):
+            checkpoints.checkpoint(*ask, patience_s=1.0)
