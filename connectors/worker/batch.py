@@ -405,6 +405,7 @@ class Batch:
 
     # _results  what comes of it
     # _nulls    takes back what others have deleted from the consensus log
+    # _read     partitions of which events or answers were read
     def __init__(
         self,
         partitions: Mapping[int, Partition],
@@ -425,6 +426,7 @@ class Batch:
         )
         self._nulls = TakingBack(loops, self._results, scan, now)
         self.touched: set[int] = set()
+        self._read: set[int] = set()
         self.labels: list[tuple[Record, str]] = []
         self.unused: Counter[str] = Counter()
 
@@ -486,6 +488,8 @@ class Batch:
 
         """
         partition = self._partitions[record.partition]
+        if record.topic != "consensus":
+            self._read.add(record.partition)
         if record.topic == "consensus" and record.value is not None:
             self._nulls.take_line(partition, record)
         if said is None:
@@ -531,7 +535,8 @@ class Batch:
             if changed or early or rows:
                 self.touched.add(number)
             is_heeded = number in self._nulls.heeded_in
-            if not partition.is_signed and (changed or early or rows or is_heeded):
+            has_read = is_heeded or number in self._read
+            if not partition.is_signed and (changed or early or rows or has_read):
                 value = signature(self._loops.configuration, self._group)
                 self._results.keep("", {CONFIGURATION: value}, number)
                 partition.note_signed(value)

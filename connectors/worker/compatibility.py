@@ -18,6 +18,8 @@ ENVIRONMENT = "environment"
 
 BEING_RECOVERED = "being recovered"
 """Stands in the place of a fingerprint while state is recovered; no configuration has it."""
+BEING_RESTORED = "being restored"
+"""Stands there while a backup is written into the topics."""
 
 
 class UnfitTopicsError(ValueError):

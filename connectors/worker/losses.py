@@ -13,8 +13,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
+from connectors.topics import Place
 from connectors.wire.state_records import History
-from connectors.worker.compatibility import BEING_RECOVERED, UnfitTopicsError
+from connectors.worker.compatibility import BEING_RECOVERED, BEING_RESTORED, UnfitTopicsError
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.state.serialize import HEAD, examples_in
 
@@ -29,12 +30,12 @@ Flaw: TypeAlias = Literal["headless", "behind", "doubled", "short"]
 """
 
 RECOVER = (
-    "stop all workers, then bring state and consensus back from one backup, or recover state "
-    "from what consensus holds with `streamgp recover`"
+    "stop all workers, then bring state and consensus back from one backup (`streamgp restore`), "
+    "or recover state from what consensus holds with `streamgp recover`"
 )
 _BEGIN_ANEW = (
     "the labelled examples are nowhere else: stop all workers, then bring state and consensus back "
-    "from one backup, or start over with other topics (topics.prefix)"
+    "from one backup (`streamgp restore`), or start over with other topics (topics.prefix)"
 )
 _TEXTS: dict[Flaw, str] = {
     "headless": "consensus holds labelled examples of {}, and state has no record of {}: state was "
@@ -45,6 +46,7 @@ _TEXTS: dict[Flaw, str] = {
     "short": "consensus holds fewer labelled examples of {} than state says were learned: "
     "consensus was cut, or labels were deleted and the nulls gone before a worker read them",
 }
+_COMMANDS = {BEING_RECOVERED: "recover", BEING_RESTORED: "restore"}
 _EMPTY = (
     "consensus holds no labelled examples of {}, and state says that some were learned: "
     "consensus was deleted, emptied or cut"
@@ -69,8 +71,9 @@ class Losses:
     ----------
     flaws
         Number of learners with each flaw; the worst one of each learner counts.
-    is_cut
-        Whether `streamgp recover` was interrupted while it recovered the state of the partition.
+    cut
+        The command that was interrupted while it wrote into the partition: "recover" or "restore";
+        None if none was.
 
     Examples
     --------
@@ -104,9 +107,7 @@ class Losses:
         configuration = history.configuration
         self._history = history
         self._is_unsigned = configuration is None
-        self.is_cut = configuration is not None and (
-            configuration.get("fingerprint") == BEING_RECOVERED
-        )
+        self.cut = _COMMANDS.get(str((configuration or {}).get("fingerprint")))
         forgotten = history.parts("").get(FORGOTTEN) or {}
         self._n_heeded = int(forgotten.get("heeded", 0))
         self._n_failed = failed_in(forgotten)
@@ -147,8 +148,8 @@ class Losses:
 
     def error(self) -> LostRecordsError | None:
         """Return what a worker ends with, None if nothing is missing."""
-        if self.is_cut:
-            text = "an earlier `streamgp recover` was cut; run it again"
+        if self.cut is not None:
+            text = f"an earlier `streamgp {self.cut}` was cut; run it again"
         elif self.is_empty:
             text = f"{self._text('short', _EMPTY)}; {_BEGIN_ANEW}"
         elif self._is_unsigned and self._n_learners:
@@ -182,6 +183,38 @@ class Losses:
         # the learner could not forget it.
         n_deleted = self._history.n_nulls(entity, self._n_heeded) + self._n_failed.get(entity, 0)
         return "short" if len(examples_in(lines)) + n_deleted < n_learned else None
+
+
+def vanished(partition: int, positions: Mapping[Place, int]) -> LostRecordsError | None:
+    """Return what a worker ends with where both topics hold nothing, None if it never was more.
+
+    Parameters
+    ----------
+    partition
+        One that no worker has signed.
+    positions
+        Where the group reads on.
+
+    Examples
+    --------
+    >>> vanished(2, {("events", 2): 0}) is None
+    True
+    >>> print(vanished(2, {("events", 2): 17}))
+    partition 2: state and consensus hold nothing, and the group has worked off events before ...
+
+    """
+    worked = [
+        f"{topic} before offset {offset}"
+        for topic in ("events", "answers")
+        if (offset := positions.get((topic, partition), 0))
+    ]
+    if not worked:
+        return None
+    return LostRecordsError(
+        f"partition {partition}: state and consensus hold nothing, and the group has worked off "
+        f"{' and '.join(worked)}: both were deleted or emptied; stop all workers, then bring both "
+        "back with `streamgp restore`, or begin with nothing by `streamgp recover`"
+    )
 
 
 def _counted(head: Any) -> tuple[int, int] | None:

@@ -8,10 +8,11 @@ from time import perf_counter
 from typing import Any
 
 from connectors.storage.snapshots import StateDirectory, StateError
-from connectors.topics import ShortTopicError, WorkerClient
+from connectors.topics import Place, ShortTopicError, WorkerClient
 from connectors.wire.state_records import History
 from connectors.worker.compatibility import check_environment
 from connectors.worker.logging import WorkerLog, in_ms
+from connectors.worker.losses import vanished
 from connectors.worker.partition import Partition
 from connectors.worker.settings import LoopSettings
 from streamgp.common.environment import differences, differences_text
@@ -34,6 +35,8 @@ class Restorer:
         Tells the time.
     journal
         Told how it gets on.
+    positions
+        Returns where the group reads on; asked where a partition holds nothing.
     strict
         Whether to refuse partitions that were worked on in another numerical environment.
 
@@ -48,6 +51,7 @@ class Restorer:
         clock: Callable[[], float],
         log: WorkerLog,
         *,
+        positions: Callable[[], Mapping[Place, int]],
         strict: bool = False,
     ) -> None:
         self._client = client
@@ -56,6 +60,7 @@ class Restorer:
         self._state = state
         self._clock = clock
         self._log = log
+        self._positions = positions
         self._strict = strict
 
     def restored(self, numbers: Sequence[int]) -> dict[int, Partition]:
@@ -79,6 +84,7 @@ class Restorer:
             while behind:
                 behind = self._brought_up(behind)
                 from_disk = [number for number in from_disk if partitions[number].starts]
+            self._check_vanished([n for n, each in partitions.items() if each.environment is None])
             self._compare_environments(partitions)
         except BaseException:
             for partition in partitions.values():
@@ -130,6 +136,13 @@ class Restorer:
             else:
                 behind[number] = partition
         return behind
+
+    def _check_vanished(self, unsigned: Sequence[int]) -> None:
+        """Refuse partitions in which nothing is left of what the group has done there."""
+        positions = self._positions() if unsigned else {}
+        for number in unsigned:
+            if (lost := vanished(number, positions)) is not None:
+                raise lost
 
     def _compare_environments(self, partitions: Mapping[int, Partition]) -> None:
         """Log where partitions were worked on in another numerical environment, or refuse them."""

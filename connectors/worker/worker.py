@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from time import monotonic, perf_counter
 
@@ -28,7 +28,6 @@ from connectors.topics import (
     Place,
     Record,
     StalledPartition,
-    TopicName,
     Topics,
     WorkerClient,
 )
@@ -190,8 +189,8 @@ class Session:
         Tells the time.
     recent
         Of the last inputs, which could not be used; belongs to the worker.
-    names
-        What the topics are called on the broker.
+    topics
+        The topics.
     metrics
         Told what is done and how it gets on; None: no one asks.
 
@@ -209,7 +208,7 @@ class Session:
         state: StateDirectory | None,
         clock: Callable[[], float],
         recent: deque[bool],
-        names: Mapping[TopicName, str],
+        topics: Topics,
         metrics: WorkerMetrics | None = None,
     ) -> None:
         self._client = client
@@ -217,7 +216,7 @@ class Session:
         self._settings = settings
         self._clock = clock
         self._recent = recent
-        self._names = names
+        self._names = topics.names()
         self._metrics = metrics
         self._hidden = HiddenLabels()
         self._generation = -1
@@ -226,7 +225,14 @@ class Session:
         self._summary = BatchSummary(self._log, self._lag)
         self._saver = Saver(self._partitions, settings.save_every_s, clock, self._log)
         self._restorer = Restorer(
-            client, loops, settings.group, state, clock, self._log, strict=settings.strict
+            client,
+            loops,
+            settings.group,
+            state,
+            clock,
+            self._log,
+            positions=lambda: topics.positions(settings.group),
+            strict=settings.strict,
         )
         self._progress = ProgressReports(client, self._log)
         self._awake = WakingClock(1.5 * LONGEST_WAIT_S)
@@ -492,7 +498,7 @@ class Worker:
             self._state,
             self._clock,
             self._recent,
-            self._topics.names(),
+            self._topics,
             self._metrics,
         )
         try:

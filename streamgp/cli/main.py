@@ -22,7 +22,15 @@ from streamgp.apps.console import INTERRUPTED, LOST_BROKER, UNREAD, WRONG_USE, t
 from streamgp.cli.annotate import annotate
 from streamgp.cli.demo import demo
 from streamgp.cli.init import COMPLETE_VARIABLE, completion, init
-from streamgp.cli.maintenance import dead_letters, forget, migrate, rebuild, recover
+from streamgp.cli.maintenance import (
+    backup,
+    dead_letters,
+    forget,
+    migrate,
+    rebuild,
+    recover,
+    restore,
+)
 from streamgp.cli.page import invite, page
 from streamgp.cli.replay import replay
 from streamgp.cli.report import report
@@ -156,6 +164,8 @@ cli.add_command(watch)
 cli.add_command(dead_letters)
 cli.add_command(rebuild)
 cli.add_command(recover)
+cli.add_command(backup)
+cli.add_command(restore)
 cli.add_command(forget)
 cli.add_command(migrate)
 cli.add_command(completion)

@@ -225,6 +225,58 @@ def recover(config_file: Path, yes: bool, broker: str | None) -> None:
     recover_state(config_file, yes=yes, broker=broker)
 
 
+# --- The commands `streamgp backup` and `streamgp restore`: what was learned, as files.
+
+
+@click.command()
+@config_argument
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@broker_option
+def backup(config_file: Path, directory: Path, broker: str | None) -> None:
+    """Write what the workers have learned to files in DIR, which must be new or empty.
+
+    CONFIG.toml is that of the workers, which may be at work meanwhile. What is written is what the
+    topics `state` and `consensus` hold at one moment of each partition, and how far the inputs were
+    worked off by then. The files are lines of JSON with checksums. They hold what people said:
+    they are their owner's alone, and keep it until you delete them.
+
+    Events, predictions and open inputs are not in it.
+
+    \b
+    Examples:
+      streamgp backup worker.toml backups/monday
+    """
+    from streamgp.apps.maintenance.backup import back_up
+
+    back_up(config_file, directory, broker=broker)
+
+
+@click.command()
+@config_argument
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@broker_option
+def restore(config_file: Path, directory: Path, yes: bool, broker: str | None) -> None:
+    """Write a backup in DIR into topics in which nothing was learned so far.
+
+    CONFIG.toml is that of the workers; none may be running. The topics may be on another broker
+    than those that were backed up, in Kafka or in a directory, with another number of partitions.
+    From the same inputs on, predictions are those of the workers that were backed up, bitwise.
+
+    Refused are a damaged backup, one of another group or configuration, topics that are not empty,
+    and a group that has worked off more than the backup knows. If it is cut, workers refuse to
+    start until it was run again.
+
+    \b
+    Examples:
+      streamgp restore worker.toml backups/monday
+      streamgp restore worker.toml backups/monday --broker file://./topics
+    """
+    from streamgp.apps.maintenance.backup import restore as put_back
+
+    put_back(config_file, directory, yes=yes, broker=broker)
+
+
 # --- The command `streamgp forget`: one person taken out of a replay, or out of a deployment.
 
 

@@ -51,6 +51,7 @@ def test_commands_are_completed(program: Path) -> None:
         "plain,recover",
         "plain,replay",
         "plain,report",
+        "plain,restore",
     ]
     assert set(completed(program, "")) >= {f"plain,{name}" for name in cli.commands}
 

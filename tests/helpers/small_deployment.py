@@ -21,14 +21,16 @@ from connectors.worker.worker import Worker, WorkerSettings
 from streamgp.apps.deployment import deployment
 from streamgp.apps.worker.process import build_loops
 from streamgp.cli.main import cli
-from streamgp.cli.maintenance import dead_letters, forget, rebuild, recover
+from streamgp.cli.maintenance import backup, dead_letters, forget, rebuild, recover, restore
 from streamgp.cli.watch import watch
 from streamgp.config.load import parse_worker
 from streamgp.interactive.messages import Answer, Challenge, Event, LabelRequest, Message
 
 COMMANDS = type(cli)(
     name="streamgp",
-    commands={c.name or "": c for c in (watch, dead_letters, forget, rebuild, recover)},
+    commands={
+        c.name or "": c for c in (watch, dead_letters, forget, rebuild, recover, backup, restore)
+    },
 )
 TEXT = """\
 broker = "kafka://nowhere"

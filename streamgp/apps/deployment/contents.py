@@ -14,7 +14,15 @@ import click
 from connectors.stalls import STALL_S, StallTracker
 from connectors.topics import Backlog, Obstacle, Place, Reader, RefusedError, TopicName, Topics
 from connectors.wire.state_records import CONFIGURATION, History
-from connectors.worker.losses import FORGOTTEN, RECOVER, Flaw, Losses, losses_in
+from connectors.worker.losses import (
+    FORGOTTEN,
+    RECOVER,
+    Flaw,
+    Losses,
+    LostRecordsError,
+    losses_in,
+    vanished,
+)
 from streamgp.apps.console import number, span
 from streamgp.apps.deployment.deployment import all_of
 from streamgp.interactive.keyed import BUDGET
@@ -120,6 +128,37 @@ def losses_of(topics: Topics, group: str, histories: Mapping[int, History]) -> d
     return found
 
 
+def vanished_in(
+    topics: Topics, group: str, histories: Mapping[int, History]
+) -> dict[int, LostRecordsError]:
+    """Return the partitions of which nothing is left, though the group has worked on them.
+
+    Nothing while workers are at work: they look at that themselves, and may begin just now.
+    """
+    if topics.n_members(group):
+        return {}
+    positions = topics.positions(group)
+    found = {}
+    for partition in range(topics.n_partitions()):
+        history = histories.get(partition, History())
+        if history.configuration is None and not history.entities():
+            lost = vanished(partition, positions)
+            if lost is not None:
+                found[partition] = lost
+    return found
+
+
+def errors_of(
+    topics: Topics, group: str, histories: Mapping[int, History]
+) -> list[LostRecordsError]:
+    """Return what workers would end with, as something was lost."""
+    found = [losses.error() for losses in losses_of(topics, group, histories).values()]
+    return [
+        *(error for error in found if error is not None),
+        *vanished_in(topics, group, histories).values(),
+    ]
+
+
 def check_whole(topics: Topics, group: str, histories: Mapping[int, History]) -> None:
     """Refuse topics that have lost what was learned.
 
@@ -129,8 +168,8 @@ def check_whole(topics: Topics, group: str, histories: Mapping[int, History]) ->
         With what a worker would end with.
 
     """
-    for losses in losses_of(topics, group, histories).values():
-        raise click.ClickException(str(losses.error()))
+    for lost in errors_of(topics, group, histories):
+        raise click.ClickException(str(lost))
 
 
 def warning_of(topics: Topics) -> str | None:

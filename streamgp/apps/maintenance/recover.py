@@ -23,6 +23,7 @@ from connectors.wire.outbound import Outbound
 from connectors.wire.state_records import APART, History, HistoryError
 from connectors.worker.compatibility import (
     BEING_RECOVERED,
+    BEING_RESTORED,
     OtherGroupError,
     check_alone,
     check_signed,
@@ -31,7 +32,13 @@ from connectors.worker.compatibility import (
 from connectors.worker.losses import FORGOTTEN, Losses
 from connectors.worker.settings import LoopSettings, source_of
 from streamgp.apps.console import confirm, number, progress
-from streamgp.apps.deployment.contents import NO_LOOP, Learned, loops_in, losses_of
+from streamgp.apps.deployment.contents import (
+    NO_LOOP,
+    Learned,
+    loops_in,
+    losses_of,
+    vanished_in,
+)
 from streamgp.apps.deployment.deployment import Deployment, all_of, build_loops, damage, visit
 from streamgp.apps.maintenance.rebuild import check_idle, check_still_idle, marks, write_state
 from streamgp.interactive.loop import InteractiveLoop
@@ -97,6 +104,11 @@ def recover_state(config_file: Path, *, yes: bool, broker: str | None = None) ->
             histories = dict(sorted(histories.items()))
             try:
                 broken = _broken(there, loops, histories)
+                empty = vanished_in(there.topics, there.group, histories)
+                histories |= dict.fromkeys(empty, History())
+                broken |= {partition: str(lost) for partition, lost in empty.items()}
+                if not broken:
+                    raise click.ClickException(_nothing_lost(there, histories))
                 found = _recovered({n: histories[n] for n in broken}, loops, there.group)
             except HistoryError as error:
                 raise click.ClickException(damage(error, there.config)) from None
@@ -104,6 +116,8 @@ def recover_state(config_file: Path, *, yes: bool, broker: str | None = None) ->
                 click.echo(reason)
             click.echo(_told(found))
             question = f"rebuild the state of {number(found.n_learners, 'learner')}?"
+            if empty:
+                click.echo(f"{number(len(empty), 'partition')} will begin with nothing")
             if not (yes or confirm(question)):
                 click.echo("changed nothing")
                 return
@@ -144,23 +158,24 @@ def _broken(
     for partition, history in histories.items():
         losses = lost.get(partition)
         if losses is not None:
-            if losses.is_empty:
+            if losses.is_empty or losses.cut == "restore":
                 raise click.ClickException(str(losses.error()))
             broken[partition] = str(losses.error())
         elif (flaw := _unfit(loops, partition, history)) is not None:
             broken[partition] = f"partition {partition}: {flaw}"
-    if not broken:
-        raise click.ClickException(
-            "state and consensus belong together, and nothing is lost; there is nothing to recover"
-            if histories
-            else f"no worker of group {there.group} has learned anything; there is nothing to "
-            "recover"
-        )
     return broken
 
 
+def _nothing_lost(there: Deployment, histories: Mapping[int, History]) -> str:
+    if histories:
+        return (
+            "state and consensus belong together, and nothing is lost; there is nothing to recover"
+        )
+    return f"no worker of group {there.group} has learned anything; there is nothing to recover"
+
+
 def _is_cut(theirs: Mapping[str, Any]) -> bool:
-    return theirs.get("fingerprint") == BEING_RECOVERED
+    return theirs.get("fingerprint") in (BEING_RECOVERED, BEING_RESTORED)
 
 
 def _outdated(histories: Mapping[int, History]) -> list[Outgoing]:

@@ -19,13 +19,14 @@ from connectors.topics import BrokerError, Topics
 from connectors.wire.state_records import History, HistoryError
 from connectors.worker.compatibility import (
     BEING_RECOVERED,
+    BEING_RESTORED,
     UnfitTopicsError,
     check_signed,
     environment_in,
 )
 from connectors.worker.settings import LoopSettings
 from streamgp.apps.console import DONE, NEEDS_OPERATOR, WRONG_USE, number, progress
-from streamgp.apps.deployment.contents import InputProgress, losses_of
+from streamgp.apps.deployment.contents import InputProgress, errors_of
 from streamgp.apps.deployment.deployment import (
     build_loops,
     check_creation,
@@ -228,7 +229,8 @@ def _of_learned(
     for partition, history in sorted(histories.items()):
         theirs = history.configuration
         try:
-            if theirs is not None and theirs.get("fingerprint") != BEING_RECOVERED:
+            is_cut = (theirs or {}).get("fingerprint") in (BEING_RECOVERED, BEING_RESTORED)
+            if theirs is not None and not is_cut:
                 check_signed(partition, theirs, loops.configuration, config.worker.group)
                 elsewhere.add(differences_text(differences(environment_in(theirs))))
         except UnfitTopicsError as error:  # what a worker would end with
@@ -241,8 +243,8 @@ def _of_learned(
             "that it is unknown whether they are whole and were written with this configuration; "
             "give it more --timeout",
         )
-    for losses in losses_of(topics, config.worker.group, histories).values():
-        return Finding("wrong", "learned", str(losses.error()))
+    for lost in errors_of(topics, config.worker.group, histories):
+        return Finding("wrong", "learned", str(lost))
     if not histories:
         return Finding("ok", "learned", "nothing yet")
     # No warning: the check may run on a machine without a worker.

@@ -100,7 +100,7 @@ def test_a_lost_state_topic_is_refused_and_nothing_is_written(small: Small) -> N
     before = small.records("consensus", "predictions", "state")
     text = refusal(small)
     assert "consensus holds labelled examples, and state has no record of the workers" in text
-    assert "bring state and consensus back from one backup, or recover state" in text
+    assert "from one backup (`streamgp restore`), or recover state" in text
     assert "`streamgp recover`" in text
     assert small.records("consensus", "predictions", "state") == before
 
@@ -315,8 +315,9 @@ def test_numbers_given_twice_are_given_anew_in_the_order_of_writing(small: Small
     with_labels(small, keys=("ann",))
     first = lines(small)
     kept = [r for r in small.records("consensus") if r.value is not None]
-    for topic in ("state", "consensus"):
+    for topic in ("state", "consensus", "events"):
         lose(small, topic)  # type: ignore[arg-type]
+    small.topics._groups.clear()  # or they would refuse today
     with_labels(small, start=N, n=5, keys=("ann",))
     logs = small.topics._logs
     for (name, number), records in logs._records.items():
@@ -349,6 +350,52 @@ def test_one_learner_for_all_is_recovered(small: Small, monkeypatch: pytest.Monk
     small.done("recover", "--yes")
     assert n_learned(small, "ann") == 4
     assert sorted(line.sequence for line in lines(small)) == [1, 2, 3, 4]
+
+
+# --- both topics lost
+
+
+def lose_both(small: Small) -> None:
+    """Make both topics again, as an operator does who finds them deleted."""
+    for name in ("state", "consensus"):
+        lose(small, name)
+        for number in range(small.topics.n_partitions()):
+            small.topics._logs._ends[name, number] = 0
+
+
+def test_both_topics_lost_are_refused_and_begin_with_nothing_once_that_is_agreed(
+    small: Small,
+) -> None:
+    with_labels(small)
+    lose_both(small)
+    small.put(small.event("late", y="hall"))
+    text = refusal(small)
+    assert "state and consensus hold nothing, and the group has worked off events before" in text
+    assert "`streamgp restore`" in text
+    assert small.records("state", "consensus") == []
+    said = small.done("recover", "--yes")
+    assert "1 partition will begin with nothing" in said
+    with_labels(small, start=N, n=2)
+    assert sequences(small, "bob") == [1, 2]
+    assert "nothing is lost" in small.wrong("recover", "--yes")
+
+
+def test_a_partition_that_has_seen_dead_letters_alone_has_lost_nothing(small: Small) -> None:
+    small.put_bytes("events", "ann", b"{")
+    small.work()
+    small.put(small.event("e1", y="hall"))
+    small.work()
+    assert sequences(small, "ann") == [1]
+
+
+def test_a_group_whose_positions_were_set_back_learns_nothing_twice(small: Small) -> None:
+    with_labels(small)
+    before = lines(small)
+    [group] = small.topics._groups.values()
+    group.positions.update(dict.fromkeys(group.positions, 0))
+    small.work()
+    assert lines(small) == before
+    assert len(small.records("dead-letters")) == 2 * N
 
 
 # --- when it does not

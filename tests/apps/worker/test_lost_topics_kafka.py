@@ -20,7 +20,7 @@ from streamgp.apps.console import Stop
 from streamgp.apps.deployment.deployment import load_deployed, open_topics
 from streamgp.apps.worker.check import check_deployment
 from streamgp.apps.worker.process import run_worker
-from streamgp.cli.maintenance import recover
+from streamgp.cli.maintenance import backup, recover, restore
 from tests.helpers.worker_process import Process
 
 KAFKA = pytest.importorskip("kafka")
@@ -195,6 +195,38 @@ def test_a_deleted_consensus_topic_is_noticed(deployed: Deployed) -> None:
     assert found.exit_code != 0
     assert "start over with other topics" in found.output
     assert deployed.sequences() == {}
+
+
+def test_both_topics_deleted_come_back_from_a_backup(deployed: Deployed, tmp_path: Path) -> None:
+    directory = str(tmp_path / "backup")
+    config = str(deployed.config)
+    assert CliRunner().invoke(backup, [config, directory]).exit_code == 0
+    deployed.wait_until_nobody_works()
+    deployed.delete("state")
+    deployed.delete("consensus")
+    status, said = deployed.check(create_topics=True)
+    assert status == console.WRONG_USE
+    assert "state and consensus hold nothing, and the group has worked off events" in said
+    deployed.send(N_KEYS)
+    assert "`streamgp restore`" in deployed.refusal()
+    assert deployed.sequences() == {}
+    deployed.wait_until_nobody_works()
+    found = CliRunner().invoke(restore, [config, directory, "--yes"])
+    assert found.exit_code == 0, found.output
+    assert deployed.work() == console.DONE
+    assert deployed.sequences() == {f"key{n}": list(range(1, N + 2)) for n in range(N_KEYS)}
+    deployed.wait_until_nobody_works()
+    deployed.delete("state")
+    deployed.delete("consensus")
+    deployed.check(create_topics=True)
+    found = CliRunner().invoke(restore, [config, directory, "--yes"])
+    assert found.exit_code != 0
+    assert "is older than the positions of group" in found.output
+    found = deployed.recover()
+    assert "2 partitions will begin with nothing" in found.output
+    deployed.send(N_KEYS)
+    assert deployed.work() == console.DONE
+    assert deployed.sequences() == {f"key{n}": [1] for n in range(N_KEYS)}
 
 
 def test_a_state_topic_that_was_cut_is_noticed_without_a_snapshot(deployed: Deployed) -> None:

@@ -1,0 +1,228 @@
+"""Backups: what the topics `state` and `consensus` hold, as files of lines with checksums.
+
+A directory has two files for each partition, `partition-<n>.state.jsonl` and
+`partition-<n>.consensus.jsonl`, with a record a line (`connectors.wire.record_lines`), and
+`manifest.json`, which is written last: without it nothing is a backup. The manifest says of each
+file how many records and bytes it has and which SHA-256, and has a checksum itself. All files are
+their owner's alone, as they hold what people said.
+
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from connectors.storage.snapshots import read_snapshot, state_error, write_snapshot
+from connectors.topics import COMPACTED, Outgoing, Place, TopicName
+from connectors.wire.record_lines import from_line, to_line
+from streamgp.common.private_files import make_directory
+
+MANIFEST = "manifest.json"
+VERSION = 1
+
+Contents: TypeAlias = Mapping[Place, Sequence[Outgoing]]
+"""Records of the topics `state` and `consensus`, by partition, in their order."""
+
+
+class BackupError(ValueError):
+    """A directory that is no backup, or a damaged one; the text says why, and what to do."""
+
+
+class BackupFile(msgspec.Struct, frozen=True, kw_only=True):
+    """One file of a backup: whose records it has, and what it must be like."""
+
+    name: str
+    topic: TopicName
+    partition: int
+    n_records: int
+    n_bytes: int
+    sha256: str
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a backup holds, and of when.
+
+    Parameters
+    ----------
+    group
+        The group whose workers wrote it.
+    streamgp
+        The version that made the backup.
+    at
+        When it was made, POSIX seconds.
+    n_partitions
+        Number of partitions of each topic.
+    configuration
+        What the workers signed with; None where none has signed.
+    positions
+        By topic and partition the offset at which the group read on, in the topics of that time;
+        partitions of which it had no position are left out.
+    files
+        The files.
+
+    """
+
+    group: str
+    streamgp: str
+    at: float
+    n_partitions: int
+    configuration: dict[str, Any] | None
+    positions: dict[str, dict[int, int]]
+    files: list[BackupFile] = []
+    checksum: str = ""
+    version: int = VERSION
+    format: Literal["streamgp backup"] = "streamgp backup"
+
+
+class _Head(msgspec.Struct):
+    format: str = ""
+    version: int = 0
+
+
+_head = msgspec.json.Decoder(_Head)
+_decoder = msgspec.json.Decoder(Manifest)
+
+
+def write_backup(directory: Path, manifest: Manifest, contents: Contents) -> Manifest:
+    """Write a backup; return its manifest with the files.
+
+    Parameters
+    ----------
+    directory
+        Where to; it must be empty, or not be there.
+    manifest
+        What to say of it; of its files nothing.
+    contents
+        The records.
+
+    Raises
+    ------
+    BackupError
+        If there is something.
+    StateError
+        If the disk does not take it.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> about = Manifest(
+    ...     group="rooms", streamgp="0.1.0", at=0.0, n_partitions=1, configuration=None,
+    ...     positions={"events": {0: 17}},
+    ... )
+    >>> line = Outgoing(topic="state", partition=0, key=b"ann", value=b'{"n": 1}')
+    >>> with TemporaryDirectory() as directory:
+    ...     _ = write_backup(Path(directory), about, {("state", 0): [line]})
+    ...     manifest, contents = read_backup(Path(directory))
+    >>> manifest.positions, contents["state", 0] == [line]
+    ({'events': {0: 17}}, True)
+
+    """
+    try:
+        make_directory(directory)
+        if any(directory.iterdir()):
+            raise BackupError(f"{directory} is not empty; name a directory that is not there")
+    except OSError as error:
+        raise state_error(f"cannot write a backup to {directory}", error) from error
+    files = []
+    for topic in sorted(COMPACTED):
+        for partition in range(manifest.n_partitions):
+            records = contents.get((topic, partition), ())
+            data = b"".join(to_line(record, manifest.at) + b"\n" for record in records)
+            name = f"partition-{partition}.{topic}.jsonl"
+            write_snapshot(directory / name, data)
+            files.append(
+                BackupFile(
+                    name=name,
+                    topic=topic,
+                    partition=partition,
+                    n_records=len(records),
+                    n_bytes=len(data),
+                    sha256=hashlib.sha256(data).hexdigest(),
+                )
+            )
+    manifest = replace(manifest, files=files)
+    manifest = replace(manifest, checksum=_checksum(manifest))
+    text = msgspec.json.format(msgspec.json.encode(manifest), indent=2)
+    write_snapshot(directory / MANIFEST, text + b"\n")
+    return manifest
+
+
+def read_backup(directory: Path) -> tuple[Manifest, Contents]:
+    """Return what a backup holds, once everything in it was found to be as it was written.
+
+    Raises
+    ------
+    BackupError
+        If it is none, one of a later version, or damaged.
+    StateError
+        If it cannot be read.
+
+    """
+    manifest = _manifest(directory)
+    contents = {}
+    for file in manifest.files:
+        path = directory / file.name
+        data = read_snapshot(path)
+        if data is None:
+            raise BackupError(f"{path} is missing; {_OTHER}")
+        lines = data.split(b"\n")[:-1]
+        found = len(lines), len(data), hashlib.sha256(data).hexdigest()
+        if found != (file.n_records, file.n_bytes, file.sha256):
+            raise BackupError(
+                f"{path} is damaged: it has {len(lines)} lines, {len(data)} bytes and SHA-256 "
+                f"{found[2]:.12}..., expected {file.n_records}, {file.n_bytes} and "
+                f"{file.sha256:.12}...; {_OTHER}"
+            )
+        contents[file.topic, file.partition] = [
+            _record(path, n, file, line) for n, line in enumerate(lines, start=1)
+        ]
+    return manifest, contents
+
+
+_OTHER = "take another backup"
+
+
+def _manifest(directory: Path) -> Manifest:
+    path = directory / MANIFEST
+    data = read_snapshot(path)
+    if data is None:
+        raise BackupError(
+            f"{path} is missing: {directory} is no backup, or one that was cut while it was "
+            f"written; {_OTHER}"
+        )
+    try:
+        head = _head.decode(data)
+        if head.format == "streamgp backup" and head.version > VERSION:
+            raise BackupError(
+                f"{path} has version {head.version}, expected {VERSION} at most; use the version "
+                "of streamgp that wrote it"
+            )
+        manifest = _decoder.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise BackupError(f"{path} is damaged or no manifest: {error}; {_OTHER}") from None
+    if manifest.checksum != _checksum(manifest):
+        raise BackupError(f"{path} is damaged: its checksum does not fit; {_OTHER}")
+    return manifest
+
+
+def _record(path: Path, number: int, file: BackupFile, line: bytes) -> Outgoing:
+    read = from_line(file.topic, line)
+    if read is None or read.key is None:
+        raise BackupError(f"{path}, line {number}, is no record of {file.topic}; {_OTHER}")
+    return Outgoing(
+        topic=file.topic,
+        partition=file.partition,
+        key=read.key,
+        value=read.value,
+        headers=read.headers,
+    )
+
+
+def _checksum(manifest: Manifest) -> str:
+    return hashlib.sha256(msgspec.json.encode(replace(manifest, checksum=""))).hexdigest()

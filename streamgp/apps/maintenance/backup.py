@@ -1,0 +1,404 @@
+"""Backup of what workers have learned, and its return (`streamgp backup`, `streamgp restore`).
+
+A backup holds of each partition the records of `state` and `consensus` that count, as of a moment
+at which no batch was half written, and where the workers read on then. Put back on any broker, the
+same inputs from there on get the same predictions, bitwise.
+
+Restoring marks every partition first, and signs it with the configuration last: whatever happens in
+between, no worker goes on with half of it, and the same command ends it.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from pathlib import Path
+from time import time, time_ns
+from typing import Any
+
+import click
+from msgspec.structs import replace
+
+from connectors.storage.backups import BackupError, Contents, Manifest, read_backup, write_backup
+from connectors.storage.snapshots import write_snapshot
+from connectors.topics import (
+    COMPACTED,
+    WORKER_INPUTS,
+    Checkpoint,
+    Outgoing,
+    Place,
+    Reader,
+    Record,
+    partition_of,
+)
+from connectors.wire import state_records
+from connectors.wire.codec import DecodeError
+from connectors.wire.outbound import Outbound
+from connectors.wire.state_records import (
+    CONFIGURATION,
+    EARLY,
+    ERASED_BY,
+    History,
+    HistoryError,
+    line_of,
+    parts_of,
+)
+from connectors.worker.compatibility import (
+    BEING_RESTORED,
+    UnfitTopicsError,
+    check_signed,
+)
+from connectors.worker.losses import FORGOTTEN, failed_in, losses_in
+from connectors.worker.settings import LoopSettings, source_of
+from streamgp import __version__
+from streamgp.apps.console import clock_time, confirm, number
+from streamgp.apps.deployment.deployment import (
+    Deployment,
+    all_of,
+    build_loops,
+    damage,
+    visit,
+    write_all,
+)
+from streamgp.apps.maintenance.rebuild import check_idle, marks, write_state
+from streamgp.interactive.keyed import BUDGET
+from streamgp.interactive.state.serialize import HEAD
+
+_N_TRIES = 3
+
+
+# --- taking a backup
+
+
+def back_up(config_file: Path, directory: Path, *, broker: str | None = None) -> None:
+    """Write a backup of what the workers of a deployment have learned.
+
+    Raises
+    ------
+    ConfigError
+        If the configuration is wrong.
+    click.ClickException
+        If the directory is not empty, or the topics are another group's, another configuration's,
+        or have lost something.
+
+    """
+    with visit(config_file, broker) as there:
+        loops = build_loops(there.config, source=str(config_file))
+        at = time()
+        try:
+            checkpoint, contents, histories = _whole(there)
+            for partition, history in histories.items():
+                if history.configuration is not None:
+                    check_signed(partition, history.configuration, loops.configuration, there.group)
+        except HistoryError as error:
+            raise click.ClickException(damage(error, there.config)) from None
+        except UnfitTopicsError as error:
+            raise click.ClickException(str(error)) from None
+        if not any(contents.values()):
+            raise click.ClickException(
+                f"no worker of group {there.group} has learned anything; there is nothing to back "
+                "up"
+            )
+        manifest = Manifest(
+            group=there.group,
+            streamgp=__version__,
+            at=at,
+            n_partitions=there.topics.n_partitions(),
+            configuration=_configuration(histories.values()),
+            positions=_by_topic(checkpoint.positions),
+        )
+        try:
+            written = write_backup(directory, manifest, contents)
+        except BackupError as error:
+            raise click.ClickException(str(error)) from None
+        _write_positions(there, directory, manifest)
+        n_bytes = sum(file.n_bytes for file in written.files)
+        click.echo(
+            f"{_told(histories.values())} in {number(manifest.n_partitions, 'partition')} "
+            f"backed up to {directory} ({n_bytes / 1e6:.1f} MB)"
+        )
+
+
+def _write_positions(there: Deployment, directory: Path, manifest: Manifest) -> None:
+    """Write the positions as `kafka-consumer-groups.sh --reset-offsets --from-file` reads them."""
+    lines = [
+        f"{there.name_of(topic)},{partition},{offset}\n"
+        for topic in WORKER_INPUTS
+        if topic != "consensus"
+        for partition, offset in manifest.positions[topic].items()
+    ]
+    write_snapshot(directory / "positions.csv", "".join(lines).encode())
+
+
+def _whole(there: Deployment) -> tuple[Checkpoint, dict[Place, list[Outgoing]], dict[int, History]]:
+    """Return what counted at one moment, once it was found to belong together.
+
+    A broker may compact away between the moment and the reading what was replaced since, though
+    hardly ever; then there is another moment.
+    """
+    for n in range(1, _N_TRIES + 1):
+        checkpoint = there.topics.checkpoint(there.group)
+        with closing(there.topics.reader(tuple(COMPACTED))) as reader:
+            contents = _contents(reader, checkpoint)
+        histories = _histories(contents)
+        try:
+            _check_whole(histories)
+        except UnfitTopicsError:
+            if n == _N_TRIES or not there.n_workers():
+                raise
+            continue
+        break
+    return checkpoint, contents, histories
+
+
+def _contents(reader: Reader, checkpoint: Checkpoint) -> dict[Place, list[Outgoing]]:
+    """Return the records before a checkpoint that count, in their order."""
+    last: dict[Place, dict[bytes, Record]] = {place: {} for place in checkpoint.ends}
+    for record in all_of(reader, what="reading"):
+        place = (record.topic, record.partition)
+        if record.offset < checkpoint.ends[place] and record.key is not None:
+            last[place].pop(record.key, None)
+            last[place][record.key] = record
+    contents = {
+        place: [_outgoing(record) for record in kept.values() if _counts(record, checkpoint)]
+        for place, kept in last.items()
+    }
+    for request in checkpoint.waiting:
+        contents["consensus", request.partition or 0].append(request)
+    return contents
+
+
+def _counts(record: Record, checkpoint: Checkpoint) -> bool:
+    """Return whether a record is to be kept: of those that say that a key is gone, only requests
+    that no worker has heeded."""
+    if record.value is not None:
+        return record.topic == "state" or len(parts_of(record.key)) == 3
+    is_request = record.topic == "consensus" and all(
+        name != ERASED_BY for name, _ in record.headers
+    )
+    return is_request and record.offset >= checkpoint.heeded[record.partition]
+
+
+def _outgoing(record: Record) -> Outgoing:
+    return Outgoing(
+        topic=record.topic, partition=record.partition, key=record.key, value=record.value
+    )
+
+
+def _histories(contents: Contents) -> dict[int, History]:
+    """Return what records come to, by partition."""
+    histories: dict[int, History] = {}
+    for (topic, partition), records in sorted(contents.items(), reverse=True):
+        history = histories.setdefault(partition, History())
+        for offset, each in enumerate(records):
+            history.take(
+                Record(
+                    topic=topic,
+                    partition=partition,
+                    offset=offset,
+                    key=each.key,
+                    value=each.value,
+                    at=0.0,
+                )
+            )
+    return dict(sorted(histories.items()))
+
+
+def _check_whole(histories: Mapping[int, History]) -> None:
+    for partition, history in histories.items():
+        if (lost := losses_in(partition, history).error()) is not None:
+            raise lost
+
+
+def _configuration(histories: Iterable[History]) -> dict[str, Any] | None:
+    found = (history.configuration for history in histories)
+    return next((each for each in found if each is not None), None)
+
+
+def _by_topic(positions: Mapping[Place, int]) -> dict[str, dict[int, int]]:
+    found: dict[str, dict[int, int]] = {topic: {} for topic in WORKER_INPUTS}
+    for (topic, partition), offset in sorted(positions.items()):
+        found[topic][partition] = offset
+    return found
+
+
+def _told(histories: Iterable[History]) -> str:
+    n_learners = n_lines = 0
+    for history in histories:
+        for entity in history.entities():
+            n_learners += HEAD in history.names(entity)
+            n_lines += len(history.consensus_keys(entity))
+    return f"{number(n_learners, 'learner')} with {number(n_lines, 'line')} of consensus"
+
+
+# --- putting it back
+
+
+def restore(config_file: Path, directory: Path, *, yes: bool, broker: str | None = None) -> None:
+    """Write a backup into the empty topics of a deployment.
+
+    Raises
+    ------
+    ConfigError
+        If the configuration is wrong.
+    click.ClickException
+        If the backup is damaged or of another configuration, the topics are not empty, workers are
+        running, or their group has worked off inputs that the backup knows nothing of.
+
+    """
+    try:
+        manifest, contents = read_backup(directory)
+    except BackupError as error:
+        raise click.ClickException(str(error)) from None
+    with visit(config_file, broker) as there:
+        loops = build_loops(there.config, source=str(config_file))
+        check_idle(there, "restore")
+        n_partitions = there.topics.n_partitions()
+        try:
+            histories = _histories(contents)
+            _check_whole(histories)
+            signed = _signed(histories, loops, there.group, n_partitions)
+            records = _moved(histories, contents, loops, there.group, n_partitions)
+        except (HistoryError, DecodeError, UnfitTopicsError) as error:
+            raise click.ClickException(f"{directory}: {error}") from None
+        _check_empty(there)
+        _check_positions(there, manifest, directory, is_alike=len(histories) == n_partitions)
+        click.echo(
+            f"{directory}: {_told(histories.values())}, of {clock_time(manifest.at)}\n"
+            "of the inputs of that time everything is in it before these offsets: "
+            f"{_offsets_told(manifest)}"
+        )
+        if loops.total_budget is not None and len(histories) != n_partitions:
+            click.echo(
+                "the total budget of each partition starts over: their number is another one"
+            )
+        if not (yes or confirm(f"write this to {there.url}?")):
+            click.echo("changed nothing")
+            return
+        check_idle(there, "restore")
+        write_state(there, marks(list(signed), {**signed[0], "fingerprint": BEING_RESTORED}))
+        write_state(there, [record for record in records if record.value is not None])
+        # Workers read these as inputs.
+        write_all(there, [record for record in records if record.value is None], program="upkeep")
+        write_state(
+            there, [mark for n, signature in signed.items() for mark in marks([n], signature)]
+        )
+        click.echo(f"restored to {number(n_partitions, 'partition')}; now start the workers")
+
+
+def _signed(
+    histories: Mapping[int, History], loops: LoopSettings, group: str, n_partitions: int
+) -> dict[int, dict[str, Any]]:
+    """Return the configuration of every partition to come, once all were found to be ours."""
+    found = {n: history.configuration for n, history in histories.items()}
+    for partition, configuration in found.items():
+        if configuration is not None:
+            check_signed(partition, configuration, loops.configuration, group)
+    # A backup of topics that have none is refused.
+    any_one = next(each for each in found.values() if each is not None)
+    is_alike = len(histories) == n_partitions
+    return {n: (found[n] if is_alike else None) or any_one for n in range(n_partitions)}
+
+
+def _moved(
+    histories: Mapping[int, History],
+    contents: Contents,
+    loops: LoopSettings,
+    group: str,
+    n_partitions: int,
+) -> list[Outgoing]:
+    """Return the records to be written, but for the configuration.
+
+    Where the number of partitions is another one, each entity goes where its key belongs.
+    """
+    is_alike = len(histories) == n_partitions
+    outbox = Outbound(source_of(group), keyed=loops.keyed)
+    records: list[Outgoing] = []
+    failed: dict[int, dict[str, int]] = {n: {} for n in range(n_partitions)}
+
+    def target(entity: str, partition: int) -> int:
+        if is_alike:
+            return partition
+        return partition_of(entity.encode() if entity else None, n_partitions)
+
+    for (topic, partition), kept in sorted(contents.items(), reverse=True):
+        for record in kept:
+            entity, *names = parts_of(record.key)
+            to = target(entity, partition)
+            if topic == "consensus":
+                records.append(_line(record, outbox, to))
+            elif not _is_apart(entity, names[0], is_alike):
+                records.append(replace(record, partition=to))
+    for partition, history in histories.items():
+        forgotten = history.parts("").get(FORGOTTEN) or {}
+        for entity, n in failed_in(forgotten).items():
+            failed[target(entity, partition)][entity] = n
+        if not is_alike:
+            for entity, name, value in history.early():
+                to = target(entity, partition)
+                # Offsets of several partitions must not become the same.
+                offset = int(name.rpartition(":")[2]) * len(histories) + partition
+                records += state_records.states(entity, f"{EARLY}answers:{to}:{offset}", value, to)
+    for partition, entities in failed.items():
+        # Offsets begin again. The time is a number that no worker has counted to: no snapshot from
+        # before can be merged.
+        heeded = {"n": time_ns() // 1_000_000, "heeded": 0, "failed": entities}
+        records.append(state_records.state("", FORGOTTEN, heeded, partition))
+    return records
+
+
+def _is_apart(entity: str, name: str, is_alike: bool) -> bool:
+    """Return whether a record of state is not written as it was."""
+    if not entity and name in (CONFIGURATION, FORGOTTEN):
+        return True
+    return not is_alike and ((not entity and name == BUDGET) or name.startswith(EARLY))
+
+
+def _line(record: Outgoing, outbox: Outbound, partition: int) -> Outgoing:
+    """Return a line of the consensus log with the headers that workers give it."""
+    if record.value is None:
+        return replace(record, partition=partition)
+    written = outbox.message(line_of(record.key, record.value), partition)
+    return replace(record, partition=partition, headers=written.headers)
+
+
+def _check_empty(there: Deployment) -> None:
+    """Refuse topics in which something was learned, unless a restore into them was cut."""
+    held: dict[int, History] = {}
+    with closing(there.topics.reader(tuple(COMPACTED))) as reader:
+        for record in all_of(reader, what="looking"):
+            if record.value is not None:
+                held.setdefault(record.partition, History()).take(record)
+    for partition, history in sorted(held.items()):
+        if (history.configuration or {}).get("fingerprint") != BEING_RESTORED:
+            raise click.ClickException(
+                f"topics {there.name_of('state')} and {there.name_of('consensus')} are not empty "
+                f"(partition {partition}): restore into new topics (another prefix in [topics], or "
+                "another directory), or delete both and make them again with --create-topics"
+            )
+
+
+def _check_positions(
+    there: Deployment, manifest: Manifest, directory: Path, *, is_alike: bool
+) -> None:
+    """Refuse a group that has worked off what the backup knows nothing of."""
+    for (topic, partition), position in sorted(there.topics.positions(there.group).items()):
+        known = manifest.positions[topic].get(partition, 0) if is_alike else 0
+        if topic != "consensus" and position > known:
+            raise click.ClickException(
+                f"{directory} is older than the positions of group {there.group}: of topic "
+                f"{there.name_of(topic)} partition {partition} it has worked off everything before "
+                f"offset {position}, and the backup knows what came before {known}; restore a "
+                "newer backup, or into new topics, or first set the group back to the offsets of "
+                "the backup, so that what came since is worked off once more"
+            )
+
+
+def _offsets_told(manifest: Manifest) -> str:
+    """Return the positions of the inputs that others send, on one line."""
+    return ", ".join(
+        f"{topic} " + " ".join(f"{n}:{offset}" for n, offset in manifest.positions[topic].items())
+        for topic in WORKER_INPUTS
+        if topic != "consensus" and manifest.positions.get(topic)
+    )

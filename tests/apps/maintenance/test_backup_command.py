@@ -1,0 +1,360 @@
+"""Backups: what is restored predicts as what was never stopped, and what cannot be is refused."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.embedded.topics import EmbeddedTopics
+from connectors.storage.backups import MANIFEST
+from connectors.topics import Topics
+from connectors.wire.codec import encode
+from connectors.worker.losses import LostRecordsError
+from streamgp.interactive.messages import Answer, Event, LabelRequest, Prediction
+from tests.helpers.small_deployment import Cut, OpenTopics, Small, wait_until
+
+KEYS = ("ann", "bob", "eve", "zoe")
+N = 160
+TEXT = """\
+broker = "kafka://nowhere"
+seed = 1
+warm_up = 6
+"""
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Small:
+    found = Small(tmp_path, monkeypatch, n_partitions=2)
+    found.config_file.write_text(TEXT)
+    return found
+
+
+def inputs(small: Small) -> list[Event | Answer]:
+    """Return events of four people, some with a label, of which one in eight is wrong."""
+    rng = random.Random(7)
+    found: list[Event | Answer] = []
+    for i in range(N):
+        key = KEYS[i % len(KEYS)]
+        x = {"light": rng.random(), "noise": rng.random()}
+        y = ("hall", "den")[(x["light"] > 0.5) ^ (rng.random() < 0.125)]
+        label = {"y": y} if rng.random() < 0.4 and i < N - 1 else {}
+        at = small.sent_at + 0.01 * i
+        found.append(small.event(f"e{i}", key, x=x, occurred_at=at, **label))
+    return found
+
+
+def predictions(small: Small, start: int) -> dict[str, bytes]:
+    """Return the predictions of the events from one on, byte for byte."""
+    wanted = {f"e{i}" for i in range(start, N)}
+    return {
+        m.event_id: encode(m)
+        for m in small.said("predictions")
+        if isinstance(m, Prediction) and m.event_id in wanted
+    }
+
+
+@contextmanager
+def elsewhere(small: Small, topics: Topics) -> Iterator[None]:
+    """Have the deployment work on other topics for a while."""
+    before, small.topics = small.topics, topics  # type: ignore[assignment]
+    yield
+    small.topics = before
+
+
+def answers(small: Small) -> list[Answer]:
+    """Return answers to everything that was asked, in its order."""
+    return [
+        Answer(
+            answer_id=f"to {m.request_id}",
+            request_id=m.request_id,
+            event_id=m.event_id,
+            key=m.key,
+            y="hall",
+            annotator="eve",
+            answered_at=small.sent_at + 5.0,
+        )
+        for m in small.said("requests")
+        if isinstance(m, LabelRequest)
+    ]
+
+
+@pytest.mark.parametrize("n_partitions", [2, 3, 1])
+def test_a_restored_deployment_predicts_as_the_one_that_went_on(
+    small: Small, n_partitions: int
+) -> None:
+    sent = inputs(small)
+    half = N // 2
+    early = Answer(
+        answer_id="early",
+        event_id=f"e{N - 1}",
+        key=KEYS[-1],
+        y="den",
+        annotator="eve",
+        answered_at=small.sent_at,
+    )
+    small.put(*sent[:half], early)
+    small.work()
+    said = small.done("backup", small.path / "backup")
+    assert "4 learners with" in said
+    rest = [*answers(small), *sent[half:]]
+    assert len(rest) > half  # something was asked
+    small.put(*rest)
+    small.work()
+    expected = predictions(small, half)
+    assert len(expected) == N - half
+    with elsewhere(small, OpenTopics(n_partitions)):
+        said = small.done("restore", small.path / "backup", "--yes")
+        assert f"restored to {n_partitions} partition" in said
+        small.put(*rest)
+        small.work()
+        assert predictions(small, half) == expected
+        assert small.records("dead-letters") == []
+        again = small.done("backup", small.path / "again")
+        assert "4 learners with" in again
+
+
+def test_a_backup_moves_between_kafka_and_a_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From four partitions into a database, and from there into three."""
+    small = Small(tmp_path, monkeypatch)
+    small.config_file.write_text(TEXT)
+    sent = inputs(small)
+    third = N // 4
+    small.put(*sent[:third])
+    small.work()
+    small.done("backup", tmp_path / "first")
+    small.put(*sent[third:])
+    small.work()
+    expected = predictions(small, third)
+    text = small.config_file.read_text()
+    small.config_file.write_text(text.replace("kafka://nowhere", f"file://{tmp_path}/topics"))
+    with closing(EmbeddedTopics(tmp_path / "topics")) as topics, elsewhere(small, topics):
+        topics.create()
+        small.done("restore", tmp_path / "first", "--yes")
+        small.put(*sent[third : 2 * third])
+        small.work()
+        small.done("backup", tmp_path / "second")
+    small.config_file.write_text(text)
+    with elsewhere(small, OpenTopics(3)):
+        small.done("restore", tmp_path / "second", "--yes")
+        small.put(*sent[2 * third :])
+        small.work()
+        found = predictions(small, 2 * third)
+    assert found == {name: expected[name] for name in found}
+    assert len(found) == N - 2 * third
+
+
+def test_a_backup_beside_a_worker_is_of_one_moment(small: Small) -> None:
+    sent = inputs(small)
+    with small.working():
+        for event in sent[: N // 2]:
+            small.put(event)
+        wait_until(lambda: len(small.records("predictions")) > 0)
+        small.done("backup", small.path / "backup")
+        small.put(*sent[N // 2 :])
+        wait_until(lambda: not any(small.topics.lags("streamgp").values()))
+    manifest = json.loads((small.path / "backup" / MANIFEST).read_text())
+    left = [
+        record
+        for record in small.records("events")
+        if record.offset >= manifest["positions"]["events"][str(record.partition)]
+    ]
+    expected = predictions(small, 0)
+    with elsewhere(small, OpenTopics(2)):
+        small.done("restore", small.path / "backup", "--yes")
+        for record in left:
+            small.put_bytes("events", (record.key or b"").decode(), record.value)
+        small.work()
+        found = predictions(small, 0)
+    assert len(found) == len(left) >= N // 2
+    assert len(left) < N
+    assert found == {name: expected[name] for name in found}
+
+
+@pytest.mark.parametrize("key", [b"ann", b"ann\x1fe0\x1f0"])
+def test_what_was_asked_to_be_taken_back_is_taken_back_after_a_restore(
+    small: Small, key: bytes
+) -> None:
+    small.put(*(small.event(f"e{i}", y="hall") for i in range(6)))
+    small.work()
+    small.put_bytes("consensus", key.decode(), None)
+    small.done("backup", small.path / "backup")
+    with elsewhere(small, OpenTopics(2)):
+        small.done("restore", small.path / "backup", "--yes")
+        small.work()
+        small.put(small.event("last"))
+        small.work()
+        [prediction] = [m for m in small.said("predictions") if isinstance(m, Prediction)]
+        assert prediction.n_learned == (0 if key == b"ann" else 5)
+
+
+def test_what_a_directory_was_asked_to_take_back_is_taken_back_after_a_restore(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = Small(tmp_path, monkeypatch)
+    monkeypatch.setattr(small, "topics", EmbeddedTopics(tmp_path / "topics"))
+    small.topics.create()
+    small.put(*(small.event(f"e{i}", y="hall") for i in range(6)))
+    small.work()
+    small.put_bytes("consensus", "ann", None)
+    small.topics.close()
+    small.done("backup", tmp_path / "backup")
+    with elsewhere(small, OpenTopics(2)):
+        small.done("restore", tmp_path / "backup", "--yes")
+        small.work()
+        small.put(small.event("last"))
+        small.work()
+        [prediction] = [m for m in small.said("predictions") if isinstance(m, Prediction)]
+        assert prediction.n_learned == 0
+
+
+# --- what is refused
+
+
+@pytest.fixture
+def backed_up(small: Small) -> Path:
+    small.put(*inputs(small)[:40])
+    small.work()
+    small.done("backup", small.path / "backup")
+    return small.path / "backup"
+
+
+def test_nothing_is_backed_up_over_something_else(small: Small, backed_up: Path) -> None:
+    assert "is not empty; name a directory that is not there" in small.wrong("backup", backed_up)
+
+
+def test_a_backup_is_its_owners_alone(backed_up: Path) -> None:
+    for path in (backed_up, *backed_up.iterdir()):
+        assert path.stat().st_mode & 0o077 == 0
+
+
+def test_nothing_learned_is_not_backed_up(small: Small) -> None:
+    assert "nothing to back up" in small.wrong("backup", small.path / "backup")
+
+
+def test_topics_that_have_lost_something_are_not_backed_up(small: Small, backed_up: Path) -> None:
+    for (name, _), records in small.topics._logs._records.items():
+        if name == "state":
+            records.clear()
+    assert "state was deleted, emptied or cut" in small.wrong("backup", small.path / "other")
+    assert backed_up.exists()
+
+
+@pytest.mark.parametrize("what", ["state", "consensus", "manifest"])
+def test_every_damage_to_a_file_is_noticed(small: Small, backed_up: Path, what: str) -> None:
+    small.topics = OpenTopics(2)
+    path = backed_up / (MANIFEST if what == "manifest" else f"partition-0.{what}.jsonl")
+    data = path.read_bytes()
+    for at in range(0, len(data) - 1, 1 + len(data) // 12):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        assert "damaged" in small.wrong("restore", backed_up, "--yes")
+    path.write_bytes(data[: len(data) // 2])
+    assert "damaged" in small.wrong("restore", backed_up, "--yes")
+    path.unlink()
+    assert "is missing" in small.wrong("restore", backed_up, "--yes")
+    assert small.records("state", "consensus") == []
+
+
+def test_a_backup_of_a_later_version_is_refused(small: Small, backed_up: Path) -> None:
+    path = backed_up / MANIFEST
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"version": 2}))
+    assert "has version 2, expected 1 at most; use the version" in small.wrong(
+        "restore", backed_up, "--yes"
+    )
+
+
+def test_topics_that_hold_something_are_not_written_over(small: Small, backed_up: Path) -> None:
+    before = small.records("state", "consensus")
+    assert "topics state and consensus are not empty" in small.wrong("restore", backed_up, "--yes")
+    assert small.records("state", "consensus") == before
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("seed = 2\n", "another configuration"),
+        ("[worker]\nkeyed = false\n", "another configuration"),
+        ('[learner]\nname = "ensemble"\n', "another configuration"),
+        ('[worker]\ngroup = "rooms"\n', "is that of the group 'streamgp'"),
+    ],
+)
+def test_another_configuration_is_refused(
+    small: Small, backed_up: Path, text: str, reason: str
+) -> None:
+    small.topics = OpenTopics(2)
+    head = TEXT.replace("seed = 1\n", "") if text.startswith("seed") else TEXT
+    at = head.index("warm_up") if text.startswith("seed") else len(head)
+    small.config_file.write_text(head[:at] + text + head[at:])
+    assert reason in small.wrong("restore", backed_up, "--yes")
+    assert small.records("state", "consensus") == []
+
+
+def test_a_backup_older_than_the_positions_is_refused(small: Small, backed_up: Path) -> None:
+    small.put(*inputs(small)[40:44])
+    small.work()
+    lose_both(small)
+    said = small.wrong("restore", backed_up, "--yes")
+    assert f"{backed_up} is older than the positions of group streamgp" in said
+    assert small.records("state", "consensus") == []
+
+
+def test_a_backup_of_just_these_positions_mends_what_was_lost(
+    small: Small, backed_up: Path
+) -> None:
+    sent = inputs(small)
+    lose_both(small)
+    small.done("restore", backed_up, "--yes")
+    small.put(*sent[40:])
+    small.work()
+    twin = Small.__new__(Small)
+    twin.__dict__ = small.__dict__ | {"topics": OpenTopics(2)}
+    twin.put(*sent)
+    twin.work()
+    assert predictions(small, 40) == predictions(twin, 40)
+
+
+def lose_both(small: Small) -> None:
+    logs = small.topics._logs
+    for place in list(logs._records):
+        if place[0] in ("state", "consensus"):
+            logs._records[place] = []
+            logs._ends[place] = 0
+
+
+def test_nothing_is_restored_while_a_worker_runs(small: Small, backed_up: Path) -> None:
+    with small.working():
+        assert "still at work" in small.wrong("restore", backed_up, "--yes")
+
+
+def test_nothing_is_restored_unless_somebody_agrees(small: Small, backed_up: Path) -> None:
+    small.topics = OpenTopics(2)
+    assert small.done("restore", backed_up, answer="n\n").endswith("changed nothing\n")
+    assert small.records("state", "consensus") == []
+
+
+@pytest.mark.parametrize("n_written", [1, 2, 9])
+def test_a_cut_restore_stops_all_workers_until_it_is_repeated(
+    small: Small, backed_up: Path, monkeypatch: pytest.MonkeyPatch, n_written: int
+) -> None:
+    expected = small.records("consensus")
+    small.topics = OpenTopics(2)
+    cut: Any = Cut(small.topics.writer, n_written)
+    with monkeypatch.context() as patched:
+        patched.setattr(small.topics, "writer", cut)
+        assert small.call("restore", str(backed_up), "--yes").exit_code == 75
+    with pytest.raises(LostRecordsError, match="`streamgp restore` was cut; run it again"):
+        small.work()
+    assert "`streamgp restore` was cut" in small.wrong("recover", "--yes")
+    small.done("restore", backed_up, "--yes")
+    small.put(*inputs(small)[40:])
+    small.work()
+    assert len(predictions(small, 40)) == N - 40
+    values = {record.key: record.value for record in small.records("consensus")}
+    assert all(values[record.key] == record.value for record in expected if record.value)

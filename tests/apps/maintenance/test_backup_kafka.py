@@ -1,0 +1,140 @@
+"""A backup of a real broker beside a worker under load, restored on Kafka and in a directory."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import threading
+from contextlib import closing
+from pathlib import Path
+from time import monotonic, sleep, time
+
+from click.testing import CliRunner
+
+from connectors.storage.backups import MANIFEST
+from connectors.topics import Outgoing, Record, TopicName, Topics
+from streamgp.apps.console import Stop
+from streamgp.apps.deployment.deployment import load_deployed, open_topics
+from streamgp.apps.worker.process import run_worker
+from streamgp.cli.maintenance import backup, restore
+from tests.helpers.worker_process import Process
+
+N_KEYS = 9
+N_AFTER = 150
+
+
+class Until(Stop):
+    """Stops a worker once nothing waits."""
+
+    def __init__(self, topics: Topics, group: str) -> None:
+        super().__init__()
+        self._topics, self._group = topics, group
+        self._end = monotonic() + 120.0
+
+    def __call__(self) -> bool:
+        assert monotonic() < self._end, "not worked off in time"
+        return not any(self._topics.lags(self._group).values())
+
+
+def written(path: Path, url: str, prefix: str, n_partitions: int, group: str) -> Path:
+    path.write_text(
+        f'broker = "{url}"\nwarm_up = 5\nseed = 1\n'
+        f'[topics]\nprefix = "{prefix}"\npartitions = {n_partitions}\nreplication = 1\n'
+        f'[worker]\ngroup = "{group}"\nstate = {json.dumps(str(path.parent / path.stem))}\n'
+        "leave = true\n"
+    )
+    with closing(open_topics(load_deployed(path))) as topics:
+        topics.create()
+    return path
+
+
+def records(config: Path, name: TopicName) -> list[Record]:
+    with closing(open_topics(load_deployed(config))) as topics:
+        found: list[Record] = []
+        with closing(topics.reader([name])) as reader:
+            while not reader.caught_up:
+                found += reader.poll(0.2)
+        return found
+
+
+def predictions(config: Path) -> dict[str, bytes]:
+    found = records(config, "predictions")
+    return {json.loads(r.value or b"")["event_id"]: r.value or b"" for r in found}
+
+
+def called(*words: object) -> str:
+    command = backup if words[0] == "backup" else restore
+    result = CliRunner().invoke(command, [str(word) for word in words[1:]])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def send(config: Path, is_over: threading.Event) -> None:
+    """Send events, 200 a second, until told to end."""
+    rng = random.Random(3)
+    with closing(open_topics(load_deployed(config))) as topics:
+        writer = topics.writer("test")
+        i, start = 0, time()
+        n_last = None
+        while n_last is None or i < n_last:
+            if n_last is None and is_over.is_set():
+                n_last = i + N_AFTER
+            key = f"key{i % N_KEYS}"
+            x = {"light": rng.random(), "noise": rng.random()}
+            value = {"event_id": f"e{i}", "key": key, "x": x, "occurred_at": start + i / 1e3}
+            if i < 40 * N_KEYS:
+                value["y"] = ("hall", "den")[x["light"] > 0.5]
+            data = json.dumps(value).encode()
+            writer.send(Outgoing(topic="events", key=key.encode(), value=data))
+            writer.flush()
+            i += 1
+            sleep(0.005)
+        writer.close()
+
+
+def test_a_backup_under_load_is_restored_on_kafka_and_in_a_directory(
+    kafka: str, kafka_prefix: str, tmp_path: Path
+) -> None:
+    group = f"{kafka_prefix}group"
+    config = written(tmp_path / "one.toml", f"kafka://{kafka}", kafka_prefix, 3, group)
+    is_over = threading.Event()
+    sender = threading.Thread(target=send, args=(config, is_over))
+    sender.start()
+    worker = Process(config)
+    try:
+        worker.wait_for("batch")
+        sleep(1.0)
+        start = monotonic()
+        said = called("backup", config, tmp_path / "backup")
+        assert f"{N_KEYS} learners with" in said
+        print(f"{said.strip()}, in {monotonic() - start:.1f} s")
+    finally:
+        is_over.set()
+        sender.join()
+        with closing(open_topics(load_deployed(config))) as topics:
+            until = Until(topics, group)
+            while not until():
+                sleep(0.2)
+        worker.process.send_signal(signal.SIGTERM)
+        assert worker.end()[0] == 0
+    expected = predictions(config)
+    positions = json.loads((tmp_path / "backup" / MANIFEST).read_text())["positions"]["events"]
+    left = [r for r in records(config, "events") if r.offset >= positions[str(r.partition)]]
+    assert N_AFTER <= len(left) < len(expected)
+
+    for name, url, prefix, n_partitions in (
+        ("two", f"kafka://{kafka}", f"{kafka_prefix}two-", 2),
+        ("three", f"file://{tmp_path}/topics", "", 1),
+    ):
+        other = written(tmp_path / f"{name}.toml", url, prefix, n_partitions, group)
+        assert "now start the workers" in called("restore", other, tmp_path / "backup", "--yes")
+        with closing(open_topics(load_deployed(other))) as topics:
+            writer = topics.writer("test")
+            for record in left:
+                writer.send(Outgoing(topic="events", key=record.key, value=record.value))
+            writer.close()
+            assert run_worker(other, Until(topics, group), instance="w") == 0
+        found = predictions(other)
+        assert len(found) == len(left)
+        assert found == {event_id: expected[event_id] for event_id in found}
