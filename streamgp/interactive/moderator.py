@@ -349,7 +349,9 @@ def _label_of(record: Record, answer: Answer, given: Input) -> GivenLabel:
         # A second answer cannot repair the lateness of the first. Corrections are never late:
         # the request that they go back to was answered.
         late=(contested is not None and contested.late)
-        or (record.state in ("expired", "kept") and record.is_late(answer.answered_at)),
+        or (
+            record.state in ("expired", "cancelled", "kept") and record.is_late(answer.answered_at)
+        ),
         privileged=privileged,
         std=answer.std,
     )

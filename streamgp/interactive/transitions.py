@@ -32,7 +32,7 @@ STATES: Final[Mapping[State, str]] = {
     "asked": "a label request is open",
     "expired": "the label request ended unanswered; a late answer is still welcome",
     "declined": "the annotator could not answer, or took an answer back before it was learned",
-    "cancelled": "the label request was taken back",
+    "cancelled": "the label request was taken back; an answer that was on its way is welcome",
     "challenged": "a label was given and contested; the challenge is open",
     "learned": "the label is in the consensus log",
     "kept": "the same, the challenge having expired; a late answer to it is still welcome",
@@ -125,9 +125,9 @@ TABLE: Final = (
     Row("learned kept", "review", "", "doubted", "Challenge"),
     Row("*", "back review", "", SAME, ""),
     # The answer to the label request, early or late.
-    Row("asked expired withdrawn", "label", "!", "challenged", "Challenge"),
-    Row("asked expired withdrawn", "label", "#", "refused", "unlearnable"),
-    Row("asked expired withdrawn", "label", "", "learned", "LabelledExample"),
+    Row("asked expired cancelled withdrawn", "label", "!", "challenged", "Challenge"),
+    Row("asked expired cancelled withdrawn", "label", "#", "refused", "unlearnable"),
+    Row("asked expired cancelled withdrawn", "label", "", "learned", "LabelledExample"),
     Row("seen", "label", "", SAME, "unknown"),
     Row("*", "label", "", SAME, "ended"),
     # The answer to a challenge, which is final.

@@ -206,7 +206,9 @@ class Talk:
         if self.state == "kept" and request_id == self._challenge:
             return self._revise(y, answer_id)
         names_label = request_id == self._label
-        if self.state == "asked" or (names_label and self.state in ("expired", "withdrawn")):
+        if self.state == "asked" or (
+            names_label and self.state in ("expired", "cancelled", "withdrawn")
+        ):
             return self._contest(y, answer_id)
         if request_id is not None or self._word is not None:
             return False

@@ -97,6 +97,16 @@ def test_a_question_that_later_labels_made_clear_is_taken_back():
     assert loop.on_event(event, 9.0)[-1].request_id == "c/label"
 
 
+def test_an_answer_to_a_question_that_was_just_taken_back_is_learned():
+    loop = InteractiveLoop(Scored(), open_at_most=1)
+    send(loop, "a", 0.6)
+    assert isinstance(send(loop, "b", 0.7)[1], Cancel)
+    [line] = answered(loop, "a")
+    assert (line.event_id, line.origin, line.late) == ("a", "asked", False)
+    [again] = answered(loop, "a")
+    assert again.fault == "duplicate"
+
+
 def test_what_cannot_be_scored_any_more_makes_room_first():
     loop = InteractiveLoop(Scored(), open_at_most=2)
     send(loop, "a", 0.9, broken=1)
