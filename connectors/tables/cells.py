@@ -18,6 +18,7 @@ from streamgp.base import Label
 from streamgp.interactive.validation import LARGEST_LABEL
 
 _INTEGER = re.compile(r"[+-]?(?:0|[1-9][0-9]{0,17})")
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]+,[0-9]+(?:[eE][+-]?[0-9]+)?\s*")
 _LARGEST = 2**63 - 1
 _BOOLEANS = {"true": 1, "false": 0}
 # What programs write in place of a number. Among texts each may be a value: none is a fault code.
@@ -70,6 +71,18 @@ def is_number(cell: Any) -> bool:
 def is_integer_text(text: str) -> bool:
     """Say whether a text is an integer that reads back the same: `-7`, not `007` or `1_000`."""
     return _INTEGER.fullmatch(text.strip()) is not None
+
+
+def with_point(cell: str) -> str:
+    """Return a text with the point in place of a decimal comma, others as they are.
+
+    Examples
+    --------
+    >>> [with_point(cell) for cell in ("-21,5", "1,5e3", "21", "hall, bath", "1,234,567")]
+    ['-21.5', '1.5e3', '21', 'hall, bath', '1,234,567']
+
+    """
+    return cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell) else cell
 
 
 def float_of_text(cell: str) -> float | None:

@@ -30,6 +30,7 @@ from connectors.tables.cells import (
     target_of,
     text_of,
     time_of,
+    with_point,
 )
 from connectors.tables.readers import BadRow, Row, Table, TableError, place_of
 from streamgp.base import FeatureName, Label, check_kind
@@ -315,6 +316,8 @@ class RowReader:
     # _known     every column judged or not to be judged; only where rows bring their own columns.
     # _integers  whether text labels are integers; None before the first label.
     # _classes   every label of a typed log, by itself
+    # _commas    whether numbers may have decimal commas
+    # _written   columns whose commas stay: they name a key or a class.
     # _last_at   time of the last good row, for rows whose own time cannot be read.
 
     def __init__(
@@ -332,7 +335,9 @@ class RowReader:
         self._open = table.columns is None and roles.features is None
         self._last_at = 0.0
         self._classes: dict[Label, Label] = {}
-        rows = [row.cells for row in first if isinstance(row, Row)]
+        self._commas = table.decimal_comma
+        self._written = {roles.key, None if roles.numbers else roles.label}
+        rows = [self._with_points(row.cells) for row in first if isinstance(row, Row)]
         columns = list(dict.fromkeys(name for cells in rows for name in cells))
         if table.columns is not None:
             columns = table.columns
@@ -372,7 +377,7 @@ class RowReader:
         try:
             if isinstance(row, BadRow):
                 raise ValueError(row.reason)
-            cells = row.cells
+            cells = self._with_points(row.cells)
             if roles.time is not None:
                 at = _required(cells, roles.time, "time", time_of)
             if roles.key is not None:
@@ -395,6 +400,12 @@ class RowReader:
             return Received(message=rejected, at=at)
         self._last_at = at
         return Received(message=event, at=at)
+
+    def _with_points(self, cells: Cells) -> Cells:
+        if not self._commas:
+            return cells
+        written = self._written
+        return {name: c if name in written else with_point(c) for name, c in cells.items()}
 
     def _x(self, cells: dict[str, Any]) -> dict[FeatureName, float | str]:
         if self._open and not cells.keys() <= self._known:

@@ -207,7 +207,10 @@ class _Lines:
 
 
 class CsvTable:
-    """Rows of CSV with a header; the delimiter is the comma, semicolon or tab of the header."""
+    """Rows of CSV with a header; the delimiter is the comma, semicolon or tab of the header.
+
+    Spreadsheets write semicolons where the comma is the decimal sign.
+    """
 
     typed = False
 
@@ -227,6 +230,7 @@ class CsvTable:
             raise TableError(f"{path} is not UTF-8 text; save it as UTF-8")
         # the most frequent one; the earlier of equals
         delimiter = max(",;\t", key=first.count)
+        self.decimal_comma = delimiter == ";"
         self._reader = csv.reader(
             chain([first], lines), delimiter=delimiter, skipinitialspace=True, strict=True
         )
@@ -286,6 +290,7 @@ class JsonTable:
     """Rows of JSON lines: one object on each line."""
 
     typed = True
+    decimal_comma = False
 
     def __init__(self, file: BinaryFile) -> None:
         self._file = file
@@ -378,6 +383,7 @@ class ParquetTable:
     """Rows of Parquet; a compressed file is unpacked to a temporary one, for Parquet must seek."""
 
     typed = True
+    decimal_comma = False
 
     def __init__(self, file: BinaryFile) -> None:
         try:
@@ -458,6 +464,9 @@ class Table(Protocol):
 
     typed: bool
     """Whether cells have types; else all are text."""
+
+    decimal_comma: bool
+    """Whether a number may have a comma in place of the point."""
 
     def rows(self) -> Rows:
         """Read the rows; may be called once."""

@@ -118,6 +118,20 @@ def test_what_stands_for_a_missing_number_is_missing_among_numbers(tmp_path, cel
     assert reasons(found) == {"row 7": "line 8: 'b' must be a number, got 'warm'"}
 
 
+def test_numbers_beside_semicolons_may_have_a_decimal_comma(tmp_path):
+    """A class and a key are what stands there; without semicolons a comma means nothing."""
+    text = "a;b;who;at;room\n1,5;2;0,1;10,5;3,5\n-2,5e1;2,5;0,2;11;4,5\n"
+    found = drain(source(tmp_path, text, key="who", time="at"))
+    assert [m.x for m in found] == [{"a": 1.5, "b": 2.0}, {"a": -25.0, "b": 2.5}]
+    assert [(m.key, m.occurred_at, m.truth) for m in found] == [
+        ("0,1", 10.5, "3,5"),
+        ("0,2", 11.0, "4,5"),
+    ]
+    assert [m.truth for m in drain(source(tmp_path, text, numbers=True))] == [3.5, 4.5]
+    (event,) = drain(source(tmp_path, rows('1,"1,5",p')))
+    assert event.x == {"a": 1, "b": "1,5"}
+
+
 def test_numbers_in_a_column_of_texts_are_texts(tmp_path):
     found = drain(source(tmp_path, rows("1,12a,p", "2,7,p", "3,b,p", "4,true,p", "5,c,p")))
     assert [m.x["b"] for m in found] == ["12a", "7", "b", "true", "c"]
