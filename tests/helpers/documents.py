@@ -1,0 +1,97 @@
+"""Blocks of code in documents, and a machine on which their commands are run."""
+
+import itertools
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import streamgp as package
+
+PACKAGES = Path(package.__file__).parents[1]
+PATIENCE_S = 300.0
+
+
+class Document:
+    """A Markdown file and its blocks of code, each with its language."""
+
+    def __init__(self, path: Path) -> None:
+        self.text = path.read_text(encoding="utf-8")
+        self.blocks = re.findall(r"^```(\w+)\n(.*?)^```$", self.text, re.M | re.S)
+
+    def outputs(self) -> list[tuple[str, str]]:
+        """Return the blocks that are followed by a block of what they print, with that."""
+        return [
+            (code, output)
+            for (_, code), (after, output) in itertools.pairwise(self.blocks)
+            if after == "text"
+        ]
+
+    def shell_lines(self) -> list[str]:
+        """Return the commands in their order without comments, but for those that install."""
+        lines = [
+            line.partition("  #")[0].rstrip()
+            for kind, code in self.blocks
+            if kind in ("bash", "console")
+            for line in code.strip().splitlines()
+        ]
+        return [line for line in lines if line.startswith("streamgp ")]
+
+
+class Machine:
+    """An empty folder and a shell that finds streamgp, as after `. .venv/bin/activate`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "here"
+        self.folder.mkdir()
+        programs = folder / "bin"
+        programs.mkdir()
+        program = programs / "streamgp"
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} -m streamgp.cli.main "$@"\n')
+        program.chmod(0o755)
+        self._environment = {
+            **os.environ,
+            "PATH": f"{programs}:{os.environ['PATH']}",
+            "PYTHONPATH": str(PACKAGES),
+        }
+
+    def start(self, line: str, **streams: int) -> subprocess.Popen[str]:
+        """Run a line in a process group of its own, to be ended as one."""
+        return subprocess.Popen(
+            ["bash", "-c", line],
+            cwd=self.folder,
+            env=self._environment,
+            text=True,
+            start_new_session=True,
+            **streams,
+        )
+
+    def run(self, line: str, said: str = "") -> str:
+        """Run a line to its end, with something typed; return what it prints."""
+        pipe = subprocess.PIPE
+        process = self.start(line, stdin=pipe, stdout=pipe, stderr=pipe)
+        try:
+            out, errors = process.communicate(said, timeout=PATIENCE_S)
+        finally:
+            end(process, signal.SIGKILL)
+        assert process.returncode == 0, f"{line}\n{errors}"
+        return out
+
+
+def end(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> None:
+    """End a process with what it has started, unless it has ended."""
+    if process.poll() is None:
+        os.killpg(process.pid, number)
+    process.wait(PATIENCE_S)
+
+
+def eventually(is_so: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not is_so():
+        assert time.monotonic() < deadline, "it did not come to that in time"
+        time.sleep(0.1)

@@ -1,0 +1,126 @@
+"""The tutorial is run: what it shows is what happens."""
+
+import os
+import re
+import signal
+import subprocess
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from connectors.embedded.topics import EmbeddedTopics
+from tests.helpers.documents import PATIENCE_S, Document, Machine, end, eventually
+from tests.helpers.page_server import Browser
+
+PATH = Path(__file__).parents[1] / "docs" / "tutorial.md"
+if not PATH.is_file():
+    pytest.skip("docs/ is not beside the tests", allow_module_level=True)
+
+TUTORIAL = Document(PATH)
+LINES = TUTORIAL.shell_lines()
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
+    """A machine on which the log of the tutorial has been written."""
+    made = Machine(tmp_path_factory.mktemp("machine"))
+    made.run(LINES[1])
+    return made
+
+
+def without_times(table: str) -> list[str]:
+    """Return the lines of a table without the last column, which differs between machines."""
+    return [re.sub(r" +\d+$", "", line.rstrip()) for line in table.strip("\n").splitlines()]
+
+
+def test_every_command_is_run_here():
+    """What the tutorial adds has to be run below."""
+    assert [line.split()[1] for line in LINES] == [
+        *("demo", "demo", "replay", "tune", "init", "tune", "replay"),
+        *("init", "run", "send", "page", "annotate", "watch"),
+    ]
+
+
+def test_table_of_the_demo_is_what_it_prints(machine):
+    [(command, promised)] = [(c, out) for c, out in TUTORIAL.outputs() if c == "streamgp demo\n"]
+    printed = machine.run(f"{command.strip()} --no-picture")
+    assert "\n".join(without_times(promised)) in "\n".join(without_times(printed))
+
+
+def test_replay_prints_what_is_shown(machine):
+    [head] = [code for kind, code in TUTORIAL.blocks if kind == "csv"]
+    assert (machine.folder / "rooms.csv").read_text(encoding="utf-8").startswith(head)
+    [(command, promised)] = [
+        (code, out) for code, out in TUTORIAL.outputs() if code.startswith("streamgp replay")
+    ]
+    assert without_times(machine.run(command)) == without_times(promised)
+    assert len(list((machine.folder / "results").iterdir())) == 7
+
+
+def test_order_of_the_rooms_is_that_of_the_log(machine):
+    lines = (machine.folder / "rooms.csv").read_text(encoding="utf-8").splitlines()[1:]
+    rooms = [line.rpartition(",")[2] for line in lines]
+    assert list(dict.fromkeys(rooms)) == ["kitchen", "hall", "study", "bedroom"]
+    assert rooms == sorted(rooms, key=rooms.index)
+    assert {rooms.count(room) for room in rooms} == {500}
+
+
+def test_tuning_goes_as_told(machine):
+    tune, init, compare, replay = LINES[3:7]
+    log = machine.folder / "rooms.csv"
+    whole = log.read_bytes()
+    log.write_bytes(b"".join(whole.splitlines(keepends=True)[:601]))  # a third of the time
+    try:
+        assert "configuration: best.toml" in machine.run(tune)
+        machine.run(init)
+        table = machine.run(compare).splitlines()
+        assert [line.split()[0] for line in table[-2:]] == ["default", "best"]
+        assert "600 events" in machine.run(replay)
+    finally:
+        log.write_bytes(whole)
+
+
+def held(topics, topic):
+    with closing(EmbeddedTopics(topics).reader([topic])) as reader:
+        return str([record.value for record in reader.poll(0.0)])
+
+
+def test_deployment_goes_as_told(machine):
+    init, run, send, page, annotate, watch = LINES[7:]
+    machine.run(init)
+    topics, seen = machine.folder / "topics", machine.folder / "seen.txt"
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    started = [machine.start(run, **quiet)]
+    try:
+        eventually(lambda: (topics / "topics.db").exists())
+        started.append(machine.start(send, **quiet))
+        eventually(lambda: "label.request" in held(topics, "requests"))
+        answer_in_a_browser(machine, page, started)
+        eventually(lambda: held(topics, "consensus").count("kitchen") == 1)
+        machine.run(annotate, said="kitchen\nkitchen\nd\nq\n")
+        eventually(lambda: held(topics, "consensus").count("kitchen") >= 3)
+        with seen.open("w") as file:
+            started.append(machine.start(watch, stdout=file, stderr=subprocess.DEVNULL))
+            eventually(lambda: "accuracy" in seen.read_text())
+        worker = started[0]
+        os.killpg(worker.pid, signal.SIGTERM)
+        assert worker.wait(PATIENCE_S) == 0
+    finally:
+        for process in started:
+            end(process, signal.SIGKILL)
+    assert "1 in group streamgp at file://./topics" in seen.read_text()
+
+
+def answer_in_a_browser(machine, page, started):
+    """Answer one card of the page, on a free port, and end it."""
+    log = machine.folder / "page.txt"
+    with log.open("w") as file:
+        served = machine.start(f"{page} --bind 127.0.0.1:0", stdout=file, stderr=file)
+    started.append(served)
+    eventually(lambda: "page: http" in log.read_text())
+    browser = Browser(int(re.search(r"127\.0\.0\.1:(\d+)", log.read_text())[1]))
+    card = browser.card()
+    assert card["labels"] == []
+    assert browser.answer(card["id"], "kitchen", "a1").status == 200
+    end(served)
