@@ -1,7 +1,7 @@
 """As on Kafka, without Kafka: topics in memory, a worker, a sensor and somebody who answers.
 
 The sensor and the annotator know topics only, and so does the worker. `open_broker` takes
-`file://DIRECTORY` and `kafka://HOST:PORT` as well; `streamgp run` is the worker for these.
+`kafka://HOST:PORT` as well; `streamgp run` is the worker for that, and for topics in a directory.
 
 Prints:
 
