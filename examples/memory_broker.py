@@ -1,4 +1,4 @@
-"""As on Kafka, without Kafka: topics in memory, a worker, a sensor and somebody who answers.
+"""As on Kafka, without Kafka: topics in memory, a worker, a sensor and an annotator.
 
 The sensor and the annotator know topics only, and so does the worker. `open_broker` takes
 `kafka://HOST:PORT` as well; `streamgp run` is the worker for that, and for topics in a directory.

@@ -51,3 +51,11 @@ def test_index_lists_every_example_and_lines_that_it_prints():
         assert target == name
         if line:
             assert line in promised(EXAMPLES / name), name
+
+
+def test_gallery_is_as_its_script_writes_it():
+    script = EXAMPLES.parent / "docs" / "gallery.py"
+    if not script.exists():
+        pytest.skip("docs/ is not beside the tests")
+    written = script.with_suffix(".md").read_text(encoding="utf-8")
+    assert written == runpy.run_path(str(script))["page"](), "run python docs/gallery.py"
