@@ -37,6 +37,7 @@ from streamgp.interactive.messages import (
     Prediction,
     Rejected,
 )
+from streamgp.interactive.state.snapshot import SnapshotError
 
 # --- Results of a batch: records to write, counts, and verdicts on the inputs.
 
@@ -466,7 +467,11 @@ class Batch:
 
         """
         for number, partition in self._partitions.items():
-            self._results.take(partition, partition.loops.on_time(self._now), None)
+            try:
+                messages = partition.loops.on_time(self._now)
+            except SnapshotError as error:
+                raise partition.unusable(error) from error
+            self._results.take(partition, messages, None)
             if partition.early.is_overdue(self._now) and not events_come(number):
                 self._give_up(partition, partition.early.take_overdue(self._now))
             windows = partition.windows
@@ -485,9 +490,17 @@ class Batch:
         ------
         OtherGroupError
             If it shows that another group works on the partition as well.
+        UnfitTopicsError
+            If no learner can be made of what is kept of its key.
 
         """
         partition = self._partitions[record.partition]
+        try:
+            self._take(partition, record, said)
+        except SnapshotError as error:
+            raise partition.unusable(error) from error
+
+    def _take(self, partition: Partition, record: Record, said: Said | None) -> None:
         if record.topic != "consensus":
             self._read.add(record.partition)
         if record.topic == "consensus" and record.value is not None:

@@ -151,9 +151,8 @@ class OpenQuestions:
     def __init__(self, loops: KeyedLoops) -> None:
         self._keyed = loops.keyed
         self._open: dict[tuple[str | None, str], tuple[str, float]] = {}
-        for key, loop in loops.loops.items():
-            for request_id, at in loop.open_events():
-                self._ask(key, request_id, at)
+        for key, request_id, at in loops.open_events():
+            self._ask(key, request_id, at)
 
     def take(self, said: object, messages: Sequence[Message]) -> list[str]:
         """Take an input and what was said about it; return how each challenge ended that did.

@@ -295,17 +295,24 @@ class Partition:
         """
         try:
             self._bring_up(history)
-        except (HistoryError, SnapshotError) as error:
-            if isinstance(error, SnapshotError) and self.starts:
+        except HistoryError as error:
+            raise UnfitTopicsError(f"partition {self.number}: {error}") from error
+        except SnapshotError as error:
+            if self.starts:
                 self.start_over(str(error))
                 return False
-            advice = (
-                f"; if records of state were lost, {RECOVER}"
-                if isinstance(error, SnapshotError)
-                else ""
-            )
-            raise UnfitTopicsError(f"partition {self.number}: {error}{advice}") from error
+            raise self.unusable(error) from error
         return True
+
+    def unusable(self, error: SnapshotError) -> UnfitTopicsError:
+        """Return what a worker ends with where no learner can be made of what is kept.
+
+        The next start reads the topics: perhaps only the local snapshot is at fault.
+        """
+        self.drop_snapshot()
+        return UnfitTopicsError(
+            f"partition {self.number}: {error}; if records of state were lost, {RECOVER}"
+        )
 
     def start_over(self, reason: str) -> None:
         """Forget what came from the local disk, and tell why."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from types import MappingProxyType
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from streamgp.base import Budget
@@ -11,10 +10,16 @@ from streamgp.common.environment import environment, warn_if_different
 from streamgp.common.validation import check_whole
 from streamgp.interactive.deadlines import DeadlineQueue
 from streamgp.interactive.loop import InteractiveLoop
-from streamgp.interactive.loop_cache import CloneableLearner, LoopCache, LoopStore, MemoryStore
+from streamgp.interactive.loop_cache import (
+    CloneableLearner,
+    LoopCache,
+    LoopStore,
+    MemoryStore,
+    WaitingLoop,
+)
 from streamgp.interactive.messages import Answer, Event, LabelledExample, Message, Rejected, Stage
 from streamgp.interactive.shared_budget import SharedBudget, configured
-from streamgp.interactive.state.restartable_loop import limits_of_loops
+from streamgp.interactive.state.restartable_loop import RestartableLoop, limits_of_loops
 from streamgp.interactive.state.serialize import check_resumable
 from streamgp.interactive.state.snapshot import INCONSISTENT, Snapshot, SnapshotError
 from streamgp.interactive.validation import (
@@ -53,7 +58,7 @@ class KeyedChanges:
         self._touched: dict[str | None, None] = {}
         self._parts: dict[str | None, dict[str, Any]] = {}
 
-    def note(self, key: str | None, loop: InteractiveLoop) -> None:
+    def note(self, key: str | None, loop: RestartableLoop) -> None:
         """Record that a loop may have changed."""
         if loop.has_changed:
             self._touched[key] = None
@@ -84,6 +89,9 @@ class KeyedChanges:
 
 
 _KIND, _KIND_OF_ONE = "loops by key", "one loop for all keys"
+# Of loops that have waited since a restart, so many are made at once only to forget events: all of
+# them may be due after a long stop, and inputs would have to wait. The others make up for it later.
+_SILENT_AT_ONCE = 100
 BUDGET = "budget"
 """Name of the part that says what became of the total budget."""
 
@@ -100,6 +108,10 @@ class KeyedLoops:
     their next input as if they had never been away. Tell the time (`on_time`) before
     every input, as `connectors.run` does: what a loop has to forget meanwhile is not announced by
     `next_deadline`, but made up for when it comes back.
+
+    After `restore` and `take_over` the learner of a key is made with its first input or deadline: a
+    `SnapshotError` then says that none can be made of what was kept. With one loop for all keys it
+    is made at once.
 
     Parameters
     ----------
@@ -204,7 +216,7 @@ class KeyedLoops:
         self._cache = LoopCache(
             model, spans, max_keys, MemoryStore() if store is None else store, self._shared_budget
         )
-        self.loops: Mapping[str | None, InteractiveLoop] = MappingProxyType(self._cache.ready)
+        self.loops: Mapping[str | None, InteractiveLoop] = self._cache.ready
         self._deadlines: DeadlineQueue[str | None] = DeadlineQueue()
         self._changes = KeyedChanges() if keep_changes else None
         self._last: tuple[str | None, InteractiveLoop, bool] | None = None
@@ -276,12 +288,19 @@ class KeyedLoops:
         check_now(now)
         self._last = None
         messages: list[Message] = []
+        silent: list[tuple[str | None, float]] = []
         while (deadline := self._deadlines.first()) is not None and deadline < now:
             key = self._deadlines.pop()
+            if self._cache.is_silent(key):
+                silent.append((key, deadline))
+                if len(silent) > _SILENT_AT_ONCE:
+                    continue
             loop = self._cache.get(key)
             assert loop is not None  # a key with a deadline has a loop
             messages += loop.on_time(now)
             self._update(key, loop)
+        for key, at in silent[_SILENT_AT_ONCE:]:
+            self._deadlines.set(key, at)
         self._cache.note_time(now)
         return messages
 
@@ -355,6 +374,13 @@ class KeyedLoops:
         """Return the ids of a key's requests that wait for an answer."""
         loop = self._cache.look_up(key)
         return [] if loop is None else loop.open_requests()
+
+    def open_events(self) -> Iterator[tuple[str | None, str, float]]:
+        """Yield of each request that waits its key, its id, and when its event was.
+
+        Those of loops in the store are left out.
+        """
+        return self._cache.open_events()
 
     def forget(self, key: str | None) -> bool:
         """Forget a key with all it said and learned, for good; False if there is no such key."""
@@ -457,20 +483,15 @@ class KeyedLoops:
         if not parts:
             return
         self._last = None
-        cache = self._cache
-        known = cache.look_up(key)
-        loop = cache.caught_up(known, parts, log)
-        if loop is None:
-            self._deadlines.clear(key)
-            cache.forget(key)
-            if not self.keyed:
-                cache.add(key, cache.new())
+        loop = self._cache.take_over(key, parts, log)
+        if loop is not None:
+            self._update(key, loop)
+            if not self.keyed:  # there are no others to wait for
+                self._cache.get(key)
             return
-        if known is None:
-            cache.add(key, loop)
-        else:
-            cache.replace(key, loop)
-        self._update(key, loop)
+        self._deadlines.clear(key)
+        if not self.keyed:
+            self._cache.add(key, self._cache.new())
 
     def snapshot(self, *, with_environment: bool = True) -> bytes:
         """Return everything that the loops must not forget; see `InteractiveLoop.snapshot`.
@@ -567,6 +588,8 @@ class KeyedLoops:
         except INCONSISTENT as error:
             raise SnapshotError(f"snapshot cannot be restored: {error!s:.300}") from error
         loops._put_away()
+        if not keyed:  # there are no others to wait for
+            loops._cache.get(None)
         return loops
 
     def _home(self, key: str | None) -> str | None:
@@ -583,7 +606,7 @@ class KeyedLoops:
         self._update(home, loop)
         self._last = home, loop, is_new
 
-    def _update(self, key: str | None, loop: InteractiveLoop) -> None:
+    def _update(self, key: str | None, loop: RestartableLoop) -> None:
         """Bring what is known of a loop up to date."""
         if self._changes is not None:
             self._changes.note(key, loop)
@@ -599,8 +622,8 @@ class KeyedLoops:
             if not loop.n_open:
                 self._deadlines.clear(key)
 
-    def _leave(self, key: str | None, loop: InteractiveLoop) -> None:
-        if self._changes is not None:
+    def _leave(self, key: str | None, loop: InteractiveLoop | WaitingLoop) -> None:
+        if self._changes is not None and isinstance(loop, InteractiveLoop):
             self._changes.collect(key, loop)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
@@ -116,6 +116,14 @@ class HoldsExamples(Protocol):
 
     def examples(self) -> list[Example]:
         """Return the labelled examples that it holds, in the order learned."""
+
+
+@runtime_checkable
+class HoldsInPart(Protocol):
+    """A learner that may leave out some of what is known of its examples."""
+
+    def as_held(self, examples: Sequence[Example]) -> list[Example]:
+        """Return examples as it would hold them."""
 
 
 @runtime_checkable

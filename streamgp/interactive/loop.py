@@ -46,7 +46,7 @@ stays open: nothing that it asks about is in the log.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, Self
 
 from msgspec import Struct
@@ -532,17 +532,6 @@ class InteractiveLoop(RestartableLoop):
         self._rollback.undo()
         return [*last.before, self._failed(last, error, stage)]
 
-    def next_deadline(self) -> float | None:
-        """Return the earliest moment after which `on_time` has something to do, or None.
-
-        Calling `on_time(t)` with any t past that moment does it: at the moment itself an answer
-        is still in time. Forgetting an event counts, though it may yield no message.
-        """
-        deadline, horizon = self._moderator.deadlines.first(), self._memory.horizons.first()
-        if deadline is None or horizon is None:
-            return horizon if deadline is None else deadline
-        return min(deadline, horizon)
-
     def knows(self, event_id: str) -> bool:
         """Whether an event was seen and is remembered: then answers about it can be weighed."""
         return self._memory.get(event_id) is not None
@@ -551,13 +540,6 @@ class InteractiveLoop(RestartableLoop):
         """Return the ids of the requests that wait for an answer, the oldest event's first."""
         found = (record.open_request for record in self._memory.open_ones())
         return [request.request_id for request in found if request is not None]
-
-    def open_events(self) -> Iterator[tuple[str, float]]:
-        """Yield of each request that waits its id, and when its event was."""
-        for record in self._memory.open_ones():
-            request = record.open_request
-            if request is not None:
-                yield request.request_id, record.event.occurred_at
 
     @property
     def n_open(self) -> int:

@@ -1,7 +1,8 @@
 """LRU cache of loops; evicted loops are stored as snapshots.
 
 Deadlines and messages are the business of `keyed.py`; here loops only come and go, and what they
-would have done in the meantime is made up for.
+would have done in the meantime is made up for. After a restart every loop is a snapshot until its
+key is needed: to make a loop is to learn its examples once more.
 
 """
 
@@ -11,6 +12,7 @@ from base64 import b64decode, b64encode
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from struct import Struct
 from typing import Any, Protocol, Self
 
@@ -18,6 +20,7 @@ from streamgp.base import State
 from streamgp.interactive.loop import InteractiveLoop, SkepticalLearner
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.shared_budget import SharedBudget
+from streamgp.interactive.state.stored_loop import StoredLoop, StoredModel
 
 # --- Store of evicted loops.
 #
@@ -105,8 +108,61 @@ class CloneableLearner(SkepticalLearner, Protocol):
         """Return a fresh learner with the same parameters."""
 
 
+@dataclass(frozen=True, slots=True)
+class WaitingLoop:
+    """A loop that has had no input since a restart, or since it was evicted.
+
+    Parameters
+    ----------
+    data
+        Its snapshot.
+    when
+        How many times were told before it was taken.
+    asked
+        Of each request that waits for an answer its id, and when its event was.
+
+    """
+
+    data: bytes
+    when: int
+    asked: Sequence[tuple[str, float]] = ()
+
+    @property
+    def n_open(self) -> int:
+        """Number of requests that wait for an answer."""
+        return len(self.asked)
+
+    def open_events(self) -> Iterator[tuple[str, float]]:
+        """Yield of each request that waits its id, and when its event was."""
+        return iter(self.asked)
+
+
+class HeldLoops(Mapping[str | None, InteractiveLoop]):
+    """The loops in memory, by key; one that waits is made when it is looked at."""
+
+    # _held   what the cache holds
+    # _ready  makes a loop that waits
+    def __init__(
+        self,
+        held: Mapping[str | None, InteractiveLoop | WaitingLoop],
+        ready: Callable[[str | None], InteractiveLoop],
+    ) -> None:
+        self._held = held
+        self._ready = ready
+
+    def __getitem__(self, key: str | None) -> InteractiveLoop:
+        loop = self._held[key]
+        return self._ready(key) if isinstance(loop, WaitingLoop) else loop
+
+    def __iter__(self) -> Iterator[str | None]:
+        return iter(self._held)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+
 class LoopCache:
-    """The loops of all keys: those used last are ready, the others are snapshots in a store.
+    """The loops of all keys: those used last are in memory, the others are snapshots in a store.
 
     Parameters
     ----------
@@ -115,7 +171,7 @@ class LoopCache:
     spans
         Keyword arguments of every loop.
     max_keys
-        Number of loops to hold ready; None for all.
+        Number of loops to hold in memory; None for all.
     store
         Where the others wait.
     total
@@ -124,13 +180,15 @@ class LoopCache:
     Attributes
     ----------
     ready
-        The loops held ready; with `max_keys` the least recently used first.
+        The loops in memory; with `max_keys` the least recently used first.
     n_keys
         Number of keys, in the store or not.
 
     """
 
-    # _passed  the times told since the beginning
+    # _held         the loops in memory, made or waiting, in the order of `ready`
+    # _passed       the times told since the beginning
+    # _fingerprint  that of the model, once it was needed
     def __init__(
         self,
         model: CloneableLearner,
@@ -144,9 +202,11 @@ class LoopCache:
         self._spans = spans
         self._max_keys = max_keys
         self._store = store
-        self.ready: OrderedDict[str | None, InteractiveLoop] = OrderedDict()
+        self._held: OrderedDict[str | None, InteractiveLoop | WaitingLoop] = OrderedDict()
+        self.ready = HeldLoops(self._held, self._made)
         self.n_keys = 0
         self._passed = PassedTimes()
+        self._fingerprint: str | None = None
 
     def new(self) -> InteractiveLoop:
         """Return a loop that belongs to no key yet."""
@@ -154,63 +214,75 @@ class LoopCache:
 
     def add(self, key: str | None, loop: InteractiveLoop) -> None:
         """Give a new key its loop."""
-        self.ready[key] = loop
+        self._held[key] = loop
         self.n_keys += 1
 
-    def caught_up(
-        self,
-        loop: InteractiveLoop | None,
-        parts: Mapping[str, Any],
-        log: Iterable[LabelledExample],
-    ) -> InteractiveLoop | None:
-        """Return what a loop, or none, became elsewhere; see `InteractiveLoop.caught_up`."""
-        model = self._model.clone()
-        if loop is not None:
-            found = loop.caught_up(parts, log, model)
-            return None if found is None else found.share(self._shared_budget)
-        if all(part is None for part in parts.values()):
-            return None
-        return InteractiveLoop.from_parts(parts, log, model, **self._spans).share(
-            self._shared_budget
-        )
+    def take_over(
+        self, key: str | None, parts: Mapping[str, Any], log: Iterable[LabelledExample]
+    ) -> StoredLoop | None:
+        """Bring the loop of a key up to what was published elsewhere; see `caught_up` of loops.
 
-    def replace(self, key: str | None, loop: InteractiveLoop) -> None:
-        """Give a key another loop in place of the one that it has."""
-        self.ready[key] = loop
+        Returns
+        -------
+        What waits from now on in place of the loop; None if the key is gone.
+
+        """
+        known = self._stored(key)
+        if known is None:
+            if all(part is None for part in parts.values()):
+                return None
+            loop = StoredLoop.from_parts(parts, log, self._stored_model(), **self._spans)
+            self.n_keys += 1
+        else:
+            found = known.caught_up(parts, log, self._stored_model())
+            if found is None:
+                self.forget(key)
+                return None
+            loop = found
+        asked = tuple(loop.open_events())
+        self._held[key] = WaitingLoop(_plain_snapshot(loop), self._passed.n, asked)
         if self._max_keys is not None:
-            self.ready.move_to_end(key)
+            self._held.move_to_end(key)
+        return loop
 
     def look_up(self, key: str | None) -> InteractiveLoop | None:
         """Return the loop of a key as it is, or None; one in the store also stays there."""
-        return self.ready.get(key) or self._from_store(key)[0]
+        if key in self._held:
+            return self.ready[key]
+        waiting = self._from_store(key)
+        return None if waiting is None else self._restored(waiting.data)
 
     def get(self, key: str | None) -> InteractiveLoop | None:
         """Return the loop of a key, from the store if need be, or None if there is none."""
-        loop = self.ready.get(key)
-        if self._max_keys is None:
-            return loop
-        if loop is not None:
-            self.ready.move_to_end(key)
-            return loop
-        loop, when = self._from_store(key)
-        if loop is None:
-            return None
-        passed = self._passed.latest_since(when)
-        if passed is not None:
-            # Only events to forget can have been due: a loop whose request waits is woken in time.
-            loop.on_time(passed)
-        self.ready[key] = loop
-        return loop
+        loop = self._held.get(key)
+        if self._max_keys is not None:
+            if loop is not None:
+                self._held.move_to_end(key)
+            else:
+                loop = self._from_store(key)
+                if loop is not None:
+                    self._held[key] = loop
+        return self._made(key) if isinstance(loop, WaitingLoop) else loop
+
+    def is_silent(self, key: str | None) -> bool:
+        """Whether the loop of a key waits in memory, and time brings no message of it."""
+        loop = self._held.get(key)
+        return isinstance(loop, WaitingLoop) and not loop.n_open
+
+    def open_events(self) -> Iterator[tuple[str | None, str, float]]:
+        """Yield of each request of the loops in memory its key, its id, and when its event was."""
+        for key, loop in self._held.items():
+            for request_id, at in loop.open_events():
+                yield key, request_id, at
 
     def note_time(self, now: float) -> None:
         """Record a time that was passed to all loops."""
-        if self._max_keys is not None:
-            self._passed.note(now)
+        self._passed.note(now)
 
     def put_away(
-        self, leave: Callable[[str | None, InteractiveLoop], None]
-    ) -> list[tuple[str | None, InteractiveLoop]]:
-        """Put loops in the store until few enough are ready; return them with their keys.
+        self, leave: Callable[[str | None, InteractiveLoop | WaitingLoop], None]
+    ) -> list[tuple[str | None, InteractiveLoop | WaitingLoop]]:
+        """Put loops in the store until few enough are in memory; return them with their keys.
 
         Parameters
         ----------
@@ -219,32 +291,36 @@ class LoopCache:
 
         """
         away = []
-        while self._max_keys is not None and len(self.ready) > self._max_keys:
-            key, loop = next(iter(self.ready.items()))
+        while self._max_keys is not None and len(self._held) > self._max_keys:
+            key, loop = next(iter(self._held.items()))
             leave(key, loop)
             # In the store before it leaves: whatever fails, no loop is lost.
-            self._store.put(key, _WHEN.pack(self._passed.n) + _plain_snapshot(loop))
-            del self.ready[key]
+            when = loop.when if isinstance(loop, WaitingLoop) else self._passed.n
+            self._store.put(key, _WHEN.pack(when) + _plain_snapshot(loop))
+            del self._held[key]
             away.append((key, loop))
         return away
 
     def forget(self, key: str | None) -> bool:
         """Forget a key for good; False if there is no such key."""
         waits = self._store.get(key) is not None
-        if self.ready.pop(key, None) is None and not waits:
+        if self._held.pop(key, None) is None and not waits:
             return False
         self._store.discard(key)
         self.n_keys -= 1
         return True
 
     def save(self) -> tuple[State, list[bytes]]:
-        """Return what must survive a restart: plain values, and the loops held ready."""
+        """Return what must survive a restart: plain values, and the loops in memory."""
+        asked = {key: list(loop.open_events()) for key, loop in self._held.items() if loop.n_open}
         state = {
-            "keys": list(self.ready),
-            "passed": self._passed.state(),
+            "keys": list(self._held),
+            "asked": list(asked.items()),
+            # Without a store, what a loop has missed follows from its deadline alone.
+            "passed": (PassedTimes() if self._max_keys is None else self._passed).state(),
             "shelf": None if self._max_keys is None else self._store.mark(),
         }
-        return state, [_plain_snapshot(loop) for loop in self.ready.values()]
+        return state, [_plain_snapshot(loop) for loop in self._held.values()]
 
     def load(self, state: State, blobs: Sequence[bytes]) -> None:
         """Become what was saved."""
@@ -255,26 +331,57 @@ class LoopCache:
         else:
             for key in list(self._store.keys()):  # of its previous user
                 self._store.discard(key)
-        for key, data in zip(state["keys"], blobs, strict=True):
-            self.ready[key] = self._restored(data)
-        self.n_keys = len({*self.ready, *self._store.keys()})
         self._passed.load_state(state["passed"])
+        told = state.get("asked")
+        asked = {key: [(name, at) for name, at in found] for key, found in told or ()}
+        for key, data in zip(state["keys"], blobs, strict=True):
+            # A snapshot of an earlier version does not say what is asked: that the loop knows.
+            self._held[key] = (
+                self._restored(data)
+                if told is None
+                else WaitingLoop(data, self._passed.n, asked.get(key, ()))
+            )
+        self.n_keys = len({*self._held, *self._store.keys()})
 
-    def _from_store(self, key: str | None) -> tuple[InteractiveLoop | None, int]:
-        """Return the loop that waits in the store, and how many times were told before it came."""
+    def _made(self, key: str | None) -> InteractiveLoop:
+        """Return the loop of a key in memory, made if it waits."""
+        loop = self._held[key]
+        if isinstance(loop, WaitingLoop):
+            passed = self._passed.latest_since(loop.when)
+            loop = self._restored(loop.data)
+            if passed is not None:
+                # Only events to forget can have been due: one whose request waits is made in time.
+                loop.on_time(passed)
+            self._held[key] = loop
+        return loop
+
+    def _from_store(self, key: str | None) -> WaitingLoop | None:
         data = None if self._max_keys is None else self._store.get(key)
         if data is None:
-            return None, 0
+            return None
         (when,) = _WHEN.unpack_from(data)
-        return self._restored(data[_WHEN.size :]), when
+        return WaitingLoop(data[_WHEN.size :], when)
+
+    def _stored(self, key: str | None) -> StoredLoop | None:
+        """Return what a key has, without its learner."""
+        loop = self._held.get(key) or self._from_store(key)
+        if loop is None:
+            return None
+        return StoredLoop.restore(_plain_snapshot(loop), self._stored_model())
+
+    def _stored_model(self) -> Any:
+        if self._fingerprint is None:
+            model: Any = self._model
+            self._fingerprint = model.fingerprint()
+        return StoredModel(self._model, self._fingerprint)
 
     def _restored(self, data: bytes) -> InteractiveLoop:
         return InteractiveLoop.restore(data, self._model.clone()).share(self._shared_budget)
 
 
-def _plain_snapshot(loop: InteractiveLoop) -> bytes:
+def _plain_snapshot(loop: InteractiveLoop | StoredLoop | WaitingLoop) -> bytes:
     """Return the snapshot of one loop among many; the environment is recorded once for all."""
-    return loop.snapshot(with_environment=False)
+    return loop.data if isinstance(loop, WaitingLoop) else loop.snapshot(with_environment=False)
 
 
 class PassedTimes:

@@ -349,8 +349,7 @@ class ExampleStore(ABC, Generic[B]):
         self.scaling.load_state(state["scaling"])
         self.n_taught = int(state["n_taught"])
         self._labels = {y: y for y in state["labels"]}
-        if not self._takes_privileged:
-            examples = [_without_privileged(example) for example in examples]
+        examples = self.as_held(examples)
         unnamed = [example for example in examples if example.event_id is None]
         numbers = dict(zip(map(id, unnamed), state["numbers"], strict=True))
         self._n_unnamed = len(unnamed)
@@ -364,6 +363,12 @@ class ExampleStore(ABC, Generic[B]):
         }
         self._extracted = {key: extracted[key] for key in self._examples if key in extracted}
         self._rebuild(state.get("learner"))
+
+    def as_held(self, examples: Sequence[Example]) -> list[Example]:
+        """Return examples as they would be on record: without what the learner does not hear of."""
+        if self._takes_privileged:
+            return list(examples)
+        return [_without_privileged(example) for example in examples]
 
     def neighbours(self, x: Features, n: int) -> list[Neighbour]:
         """Return the examples nearest to `x` as the learner sees them, nearest first."""

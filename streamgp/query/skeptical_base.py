@@ -369,6 +369,10 @@ class Skeptical(ABC, Generic[B, T]):
         """Return the labelled examples on record, in the order learned."""
         return self._store.examples()
 
+    def as_held(self, examples: Sequence[Example]) -> list[Example]:
+        """Return examples as this learner would hold them: without what it does not hear of."""
+        return self._store.as_held(examples)
+
     def state(self) -> State:
         """Return what decisions depend on beside the labelled examples, as plain JSON values.
 

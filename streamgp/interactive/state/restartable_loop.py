@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from streamgp.base import Example
@@ -143,6 +143,26 @@ class RestartableLoop(ABC):
         except INCONSISTENT as error:
             raise SnapshotError(f"snapshot cannot be restored: {error!s:.300}") from error
         return loop
+
+    # --- what waits
+
+    def next_deadline(self) -> float | None:
+        """Return the earliest moment after which `on_time` has something to do, or None.
+
+        Calling `on_time(t)` with any t past that moment does it: at the moment itself an answer
+        is still in time. Forgetting an event counts, though it may yield no message.
+        """
+        deadline, horizon = self._moderator.deadlines.first(), self._memory.horizons.first()
+        if deadline is None or horizon is None:
+            return horizon if deadline is None else deadline
+        return min(deadline, horizon)
+
+    def open_events(self) -> Iterator[tuple[str, float]]:
+        """Yield of each request that waits its id, and when its event was."""
+        for record in self._memory.open_ones():
+            request = record.open_request
+            if request is not None:
+                yield request.request_id, record.event.occurred_at
 
     # --- published piece by piece
 

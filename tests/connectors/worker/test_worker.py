@@ -27,6 +27,7 @@ from streamgp.interactive.messages import (
     LabelRequest,
     Prediction,
 )
+from streamgp.interactive.state.snapshot import SnapshotError
 from tests.helpers.workbench import (
     GROUP,
     Failing,
@@ -35,6 +36,7 @@ from tests.helpers.workbench import (
     event,
     everything,
     idle,
+    newest,
     put,
     raw,
     said,
@@ -90,6 +92,23 @@ def test_an_unkeyed_worker_has_one_loop_for_all_keys():
     first, second = said(topics, "predictions")
     assert (first.n_learned, second.n_learned, second.y) == (0, 1, "home")
     assert {r.key.split(b"\x1f")[0] for r in everything(topics, "state")} == {b""}
+
+
+def test_a_learner_that_cannot_be_made_ends_the_worker_with_the_first_input_of_its_key(tmp_path):
+    topics = MemoryTopics(1)
+    put(topics, event(1, y="home"), event(2, key="bob", y="home"))
+    work(topics)
+    record = newest(topics, "state")[b"ann\x1fhead"]
+    raw(topics, "state", key=b"ann\x1fhead", value=record.replace(b'"in_use"', b'"elsewhere"'))
+    put(topics, event(3, key="bob"))
+    work(topics)
+    with StateDirectory(tmp_path) as state:
+        put(topics, event(4))
+        what = "partition 0: snapshot cannot be restored: .*streamgp recover"
+        with pytest.raises(UnfitTopicsError, match=what) as caught:
+            work(topics, state=state)
+        assert isinstance(caught.value.__cause__, SnapshotError)
+        assert not state.file("partition-0.snapshot").exists()
 
 
 def test_an_unkeyed_worker_refuses_several_partitions():

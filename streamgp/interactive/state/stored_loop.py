@@ -1,0 +1,115 @@
+"""Loops whose learner has not been made: what a restart brings back until an input needs it.
+
+To learn a key's examples once more takes as long as a hundred of its events, and most keys of a
+partition are silent in the minute after a restart. What a loop has published becomes a snapshot
+without its learner, and a snapshot is kept as bytes until the key has an input.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+from streamgp.base import Example, State
+from streamgp.interactive.deadlines import DeadlineQueue
+from streamgp.interactive.event_store import EventStore
+from streamgp.interactive.learner import HoldsInPart, SkepticalLearner
+from streamgp.interactive.rollback import FULL_CREDIT
+from streamgp.interactive.state.restartable_loop import RestartableLoop
+from streamgp.interactive.state.serialize import StateChangelog
+
+if TYPE_CHECKING:
+    from streamgp.interactive.moderator import Moderator
+
+
+class StoredModel:
+    """State and examples of a skeptical learner, without the learner.
+
+    Parameters
+    ----------
+    model
+        A learner of the same configuration, left as it is.
+    fingerprint
+        That of the learner.
+
+    """
+
+    def __init__(self, model: SkepticalLearner, fingerprint: str) -> None:
+        self._model = model
+        self._fingerprint = fingerprint
+        self._state: State = {}
+        self._examples: list[Example] = []
+
+    @property
+    def n_learned(self) -> int:
+        """Number of examples the learner holds."""
+        return len(self._examples)
+
+    def fingerprint(self) -> str:
+        """Return what stands for the configuration of the learner."""
+        return self._fingerprint
+
+    def examples(self) -> list[Example]:
+        """Return the examples of the learner."""
+        return list(self._examples)
+
+    def state(self) -> State:
+        """Return the state of the learner."""
+        return self._state
+
+    def load_state(self, state: State, examples: Sequence[Example]) -> None:
+        """Keep a state and examples."""
+        model = self._model
+        held = model.as_held(examples) if isinstance(model, HoldsInPart) else list(examples)
+        self._state, self._examples = state, held
+
+
+class StoredLoop(RestartableLoop):
+    """A loop that takes no input: its conversations, deadlines and the state of its learner.
+
+    Parameters
+    ----------
+    model
+        State and examples of the learner.
+    expires_after_s, answer_horizon_s, open_at_most
+        As in `InteractiveLoop`.
+
+    Examples
+    --------
+    >>> from streamgp import InteractiveLoop, isgp
+    >>> from streamgp.interactive import Event
+    >>> loop = InteractiveLoop(isgp(seed=1), answer_horizon_s=60.0)
+    >>> event = Event(event_id="e1", x={"wap1": -64.0}, occurred_at=5.0, y="kitchen")
+    >>> messages = loop.on_event(event, now=5.0)
+    >>> model = StoredModel(loop.model, loop.model.fingerprint())
+    >>> stored = StoredLoop.restore(loop.snapshot(), model)
+    >>> stored.next_deadline(), stored.snapshot() == loop.snapshot()
+    (65.0, True)
+
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        expires_after_s: float | None = None,
+        answer_horizon_s: float | None = None,
+        open_at_most: int | None = None,
+    ) -> None:
+        self.model = cast("SkepticalLearner", model)
+        self.expires_after_s = expires_after_s
+        self.answer_horizon_s = answer_horizon_s
+        self.open_at_most = open_at_most
+        self._memory = EventStore(answer_horizon_s)
+        # Of a moderator, what must survive a restart.
+        kept = SimpleNamespace(
+            deadlines=DeadlineQueue(),
+            consensus=SimpleNamespace(sequence=0),
+            journal=SimpleNamespace(credit=FULL_CREDIT),
+        )
+        self._moderator = cast("Moderator", kept)
+        self._published = StateChangelog(model, self._memory, self._moderator)
+        self._changed = False
+        self._last = None
