@@ -11,6 +11,7 @@ told below.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from math import isfinite
 from typing import Any, Literal, TypeAlias
 from urllib.parse import quote, unquote
@@ -18,9 +19,10 @@ from urllib.parse import quote, unquote
 import msgspec
 
 from connectors.topics import Outgoing, Record, TopicName
-from connectors.wire.codec import MAX_BYTES, DecodeError, decode
+from connectors.wire.codec import MAX_BYTES, DecodeError, decode, encode
 from connectors.wire.explain import one_line
 from streamgp.interactive.messages import LabelledExample
+from streamgp.interactive.retract import Retraction
 
 SEPARATOR = "\x1f"
 """Stands between the parts of a key; no part holds it."""
@@ -30,7 +32,9 @@ EARLY = "early/"
 """Begins the name of an answer that waits for its event; where it lies follows."""
 WINDOWS = "windows/"
 """Begins the name of a part of the open windows of a key; the key follows, then the part."""
-APART = (EARLY, WINDOWS)
+RETRACTED = "retracted/"
+"""Begins the name of what was taken back of one annotator, whose name follows."""
+APART = (EARLY, WINDOWS, RETRACTED)
 """Begin the names of what is no part of a loop's state."""
 ERASED_BY = "erased-by"
 """Header of a null on `consensus` that a worker has written; any other one asks for something."""
@@ -273,6 +277,59 @@ def line_of(key: bytes | None, data: bytes) -> LabelledExample:
     return example
 
 
+class _Retracted(msgspec.Struct):
+    annotator: str
+    since: float | None
+    at: float
+    taken: list[dict[str, Any]]
+    made: list[tuple[str, int]]
+
+
+def retraction_name(annotator: str) -> str:
+    """Return the name of the record that says what was taken back of an annotator.
+
+    Examples
+    --------
+    >>> retraction_name("Ann Lee")
+    'retracted/Ann%20Lee'
+
+    """
+    return f"{RETRACTED}{quote(annotator, safe='')}"
+
+
+def retraction_value(retraction: Retraction) -> dict[str, Any]:
+    """Return what that record holds: the lines as they were, and which were written instead."""
+    return {
+        "annotator": retraction.annotator,
+        "since": retraction.since,
+        "at": retraction.at,
+        "taken": [msgspec.json.decode(encode(line)) for line in retraction.taken],
+        "made": [list(each) for each in retraction.made],
+    }
+
+
+def retraction_of(value: Any) -> Retraction:
+    """Return the retraction that a record holds; the inverse of `retraction_value`.
+
+    Raises
+    ------
+    DecodeError, msgspec.ValidationError
+        If no worker can have written it.
+
+    """
+    found = msgspec.convert(value, _Retracted)
+    taken = [decode(msgspec.json.encode(line)) for line in found.taken]
+    if not all(isinstance(line, LabelledExample) for line in taken):
+        raise DecodeError("what was taken back must be labelled examples")
+    return Retraction(
+        annotator=found.annotator,
+        since=found.since,
+        at=found.at,
+        taken=tuple(line for line in taken if isinstance(line, LabelledExample)),
+        made=tuple(found.made),
+    )
+
+
 # --- Compacted contents of the topics `state` and `consensus` in one partition, as a worker takes
 # it over. `statelog` has the single records.
 
@@ -316,6 +373,7 @@ class History:
     # _parts      of each entity the parts by name; a value of None is kept, it must be merged
     # _early      of each entity the answers that wait for their event, likewise
     # _windows    of each entity the parts of open windows, likewise
+    # _retracted  of each entity what was taken back of annotators, likewise
     # _lines      of each entity the lines by record key; nulls are not kept
     # _nulls      of each entity the offsets of nulls that no worker has written
     # _strays     by key the offset of a record of state without an owner, if it is the last
@@ -326,6 +384,7 @@ class History:
         self._parts: dict[str, dict[str, _Kept]] = {}
         self._early: dict[str, dict[str, _Kept]] = {}
         self._windows: dict[str, dict[str, _Kept]] = {}
+        self._retracted: dict[str, dict[str, _Kept]] = {}
         self._lines: dict[str, dict[bytes, _Kept]] = {}
         self._nulls: dict[str, list[int]] = {}
         self._strays: dict[bytes | None, int] = {}
@@ -352,10 +411,7 @@ class History:
         kept = record.offset, record.value
         match record.topic, parts_of(record.key):
             case "state", (entity, name):
-                parts = self._parts
-                if name.startswith(APART):
-                    parts = self._early if name.startswith(EARLY) else self._windows
-                parts.setdefault(entity, {})[name] = kept
+                self._by_kind(name).setdefault(entity, {})[name] = kept
             case "state", _:
                 self._take_stray(record)
             case "consensus", (entity, _, _):
@@ -368,6 +424,12 @@ class History:
                 # keeps none from starting. It could not be taken away: a null with the key
                 # of an entity forgets that entity.
                 pass
+
+    def _by_kind(self, name: str) -> dict[str, dict[str, _Kept]]:
+        if not name.startswith(APART):
+            return self._parts
+        apart = {EARLY: self._early, WINDOWS: self._windows, RETRACTED: self._retracted}
+        return next(kept for prefix, kept in apart.items() if name.startswith(prefix))
 
     def _take_line(self, entity: str, key: bytes, kept: _Kept) -> None:
         lines = self._lines.setdefault(entity, {})
@@ -447,8 +509,28 @@ class History:
 
     def names(self, entity: str) -> list[str]:
         """Return the names of all records about an entity: pieces, answers, windows as well."""
-        aside = (self._early.get(entity, ()), self._windows.get(entity, ()))
-        return [*self._named(entity), *aside[0], *aside[1]]
+        aside = (self._early, self._windows, self._retracted)
+        return [*self._named(entity), *chain.from_iterable(each.get(entity, ()) for each in aside)]
+
+    def retractions(self, entity: str) -> list[Retraction]:
+        """Return what was taken back of annotators and can be put back, the earliest first.
+
+        Raises
+        ------
+        HistoryError
+            If a record cannot be read.
+
+        """
+        parts = self._retracted.get(entity, {})
+        found = []
+        for name, kept in parts.items():
+            value = None if PIECES in name else self._whole(entity, name, kept, parts)
+            if value is not None:
+                try:
+                    found.append(retraction_of(value))
+                except (DecodeError, msgspec.MsgspecError) as error:
+                    raise self._error("state", kept[0], str(error)) from None
+        return sorted(found, key=lambda retraction: retraction.at)
 
     def lines(self, entity: str) -> list[LabelledExample]:
         """Return the lines of the consensus log, in the order of learning.

@@ -30,6 +30,7 @@ from streamgp.cli.maintenance import (
     rebuild,
     recover,
     restore,
+    retract,
 )
 from streamgp.cli.page import invite, page
 from streamgp.cli.replay import replay
@@ -166,6 +167,7 @@ cli.add_command(rebuild)
 cli.add_command(recover)
 cli.add_command(backup)
 cli.add_command(restore)
+cli.add_command(retract)
 cli.add_command(forget)
 cli.add_command(migrate)
 cli.add_command(completion)

@@ -277,6 +277,68 @@ def restore(config_file: Path, directory: Path, yes: bool, broker: str | None) -
     put_back(config_file, directory, yes=yes, broker=broker)
 
 
+# --- The command `streamgp retract`: every label of one annotator, taken back.
+
+
+@click.command()
+@config_argument
+@click.option(
+    "--annotator", required=True, metavar="NAME", help="Whose labels: the name in the answers."
+)
+@click.option(
+    "--since",
+    metavar="WHEN",
+    help="Only labels learned since then: how long ago (30s, 15min, 2h, 7d), or a time "
+    "(2026-08-01T14:30:00Z).",
+)
+@click.option("--dry-run", is_flag=True, help="Only say how many there are; workers may run.")
+@click.option("--undo", is_flag=True, help="Put back what was taken back of the annotator.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@broker_option
+def retract(
+    config_file: Path,
+    annotator: str,
+    since: str | None,
+    dry_run: bool,
+    undo: bool,
+    yes: bool,
+    broker: str | None,
+) -> None:
+    """Take back every label of one annotator.
+
+    CONFIG.toml is that of the workers. Stop them all first, and keep the annotator from answering.
+    Learners and the reliability of all annotators are afterwards those rebuilt from the labels that
+    are left, bitwise. Where another annotator has labelled the same event, that label stands again;
+    other events are without a label, and can be given one.
+
+    Questions that were asked stay asked, and predictions that were made stay made. What is written
+    is one transaction: all of it, or nothing.
+
+    What was taken back is kept, out of the learners' sight, until the key is forgotten: --undo puts
+    it back. Labels that were contested, and not learned yet, do not come back.
+
+    \b
+    Examples:
+      streamgp retract worker.toml --annotator bob --dry-run
+      streamgp retract worker.toml --annotator bob --since 2d
+      streamgp retract worker.toml --annotator bob --undo
+    """
+    from streamgp.apps.maintenance.dead_letters import moment_of, now
+    from streamgp.apps.maintenance.retract import retract_labels
+
+    if undo and since is not None:
+        raise click.UsageError("--since goes with taking back, not with --undo")
+    retract_labels(
+        config_file,
+        annotator,
+        since=None if since is None else moment_of(since, now()),
+        dry_run=dry_run,
+        undo=undo,
+        yes=yes,
+        broker=broker,
+    )
+
+
 # --- The command `streamgp forget`: one person taken out of a replay, or out of a deployment.
 
 

@@ -25,6 +25,7 @@ from streamgp.interactive.messages import (
     Rejected,
     Request,
 )
+from streamgp.interactive.retract import Relearned, Retraction
 from streamgp.interactive.state.serialize import examples_in
 from streamgp.interactive.state.snapshot import SnapshotError
 
@@ -70,7 +71,9 @@ __all__ = [
     "Origin",
     "Prediction",
     "Rejected",
+    "Relearned",
     "Request",
+    "Retraction",
     "RunStatistics",
     "SimulatedAnnotator",
     "SimulatedMeasurer",

@@ -18,6 +18,7 @@ from streamgp.interactive.loop_cache import (
     WaitingLoop,
 )
 from streamgp.interactive.messages import Answer, Event, LabelledExample, Message, Rejected, Stage
+from streamgp.interactive.retract import Relearned, Retraction
 from streamgp.interactive.shared_budget import SharedBudget, configured
 from streamgp.interactive.state.restartable_loop import RestartableLoop, limits_of_loops
 from streamgp.interactive.state.serialize import check_resumable
@@ -334,6 +335,47 @@ class KeyedLoops:
         messages = loop.withdraw(event_id, now, revision=revision, key=key)
         self._watch(key, loop)
         return messages
+
+    def retract(
+        self,
+        annotator: str,
+        log: Iterable[LabelledExample],
+        now: float,
+        *,
+        since: float | None = None,
+    ) -> dict[str | None, Relearned]:
+        """Take back every label of one annotator, of all keys; see `InteractiveLoop.retract`.
+
+        `log` holds the lines of all keys. Of each key from which something was taken back there is
+        what came of it; one that fails leaves those before it done.
+        """
+        check_now(now)
+        self._last = None
+        lines: dict[str | None, list[LabelledExample]] = {}
+        for line in log:
+            lines.setdefault(self._home(line.key), []).append(line)
+        found = {}
+        for key, of_key in lines.items():
+            loop = self._loop(key)
+            if loop is None:
+                raise ValueError(f"log must be of keys that were seen, got {_no_key(key)}")
+            relearned = loop.retract(annotator, of_key, now, since=since)
+            if relearned.messages or relearned.retraction is not None:
+                found[key] = relearned
+            self._update(key, loop)
+        return found
+
+    def reinstate(
+        self, key: str | None, retraction: Retraction, log: Iterable[LabelledExample], now: float
+    ) -> Relearned:
+        """Undo a retraction of one key, with the lines of that; see `InteractiveLoop.reinstate`."""
+        self._last = None
+        loop = self._loop(key)
+        if loop is None:
+            raise ValueError(f"key must be one that was seen, got {_no_key(key)}")
+        relearned = loop.reinstate(retraction, log, now)
+        self._update(self._home(key), loop)
+        return relearned
 
     def reject_last(self, error: Exception, stage: Stage | None = None) -> list[Message] | None:
         """Undo the last input; see `InteractiveLoop.reject_last`."""

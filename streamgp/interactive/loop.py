@@ -46,7 +46,8 @@ stays open: nothing that it asks about is in the log.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Literal, Self
 
 from msgspec import Struct
@@ -71,6 +72,7 @@ from streamgp.interactive.messages import (
     Stage,
 )
 from streamgp.interactive.moderator import Moderator, ask_back, look_through
+from streamgp.interactive.retract import Relearned, Retraction, put_back, take_back
 from streamgp.interactive.rollback import CallJournal, Rollback, reason_of, stage_of
 from streamgp.interactive.shared_budget import SharedBudget
 from streamgp.interactive.state.restartable_loop import RestartableLoop
@@ -497,6 +499,107 @@ class InteractiveLoop(RestartableLoop):
             lambda: [consensus.forget(event, (revision or 0) + 1, None, now)],
             always=True,
         )
+
+    def retract(
+        self,
+        annotator: str,
+        log: Iterable[LabelledExample],
+        now: float,
+        *,
+        since: float | None = None,
+    ) -> Relearned:
+        """Take back every label of one annotator.
+
+        Learner and reliability of all annotators are afterwards what they would be, had they been
+        taught the log without that annotator's lines, through the scaling now in use; bitwise. What
+        another annotator has said about the same event stands again. Labels of the annotator that
+        are contested, and not learned yet, are never learned. Not undone are the questions asked,
+        what was spent of budgets, the past of a temporal filter, and withdrawals.
+
+        Parameters
+        ----------
+        annotator
+            Whose labels.
+        log
+            What the loop has ever returned of `LabelledExample`, in any order, or what the last
+            retraction has returned of it and all since.
+        now
+            The time, in seconds.
+        since
+            Only labels learned then or later, POSIX seconds; None for all.
+
+        Returns
+        -------
+        The messages, the log from now on, and what `reinstate` needs to undo it.
+
+        Raises
+        ------
+        TypeError
+            If labels cannot be taken back from the model.
+        ValueError
+            If the log is not that of the loop.
+
+        Examples
+        --------
+        >>> from streamgp import isgp
+        >>> from streamgp.interactive import Answer, Event
+        >>> loop, log = InteractiveLoop(isgp(seed=1)), []
+        >>> for n, annotator in enumerate(["ann", "bob", "ann"]):
+        ...     event = Event(event_id=f"e{n}", x={"wap1": -64.0 + n}, occurred_at=float(n))
+        ...     messages = loop.on_event(event, now=float(n))
+        ...     answer = Answer(
+        ...         answer_id=f"a{n}", event_id=f"e{n}", y="hall", annotator=annotator,
+        ...         answered_at=float(n),
+        ...     )
+        ...     log += loop.on_answer(answer, now=float(n))
+        >>> taken_back = loop.retract("bob", log, now=3.0)
+        >>> [(line.event_id, line.annotator) for line in taken_back.log if line.y is not None]
+        [('e0', 'ann'), ('e2', 'ann')]
+        >>> loop.model.n_learned, loop.model.error_rate("bob")
+        (2, 0.2)
+        >>> again = loop.reinstate(taken_back.retraction, taken_back.log, now=4.0)
+        >>> loop.model.n_learned, again.log == log
+        (3, True)
+
+        """
+        work = partial(take_back, annotator=annotator, log=log, now=now, since=since)
+        return self._relearned(work, now)
+
+    def reinstate(
+        self, retraction: Retraction, log: Iterable[LabelledExample], now: float
+    ) -> Relearned:
+        """Undo a retraction: what was taken back is learned again, at its place in the log.
+
+        What was said since stays, and stands where it came later. Contested labels that were not
+        learned do not come back.
+
+        Parameters
+        ----------
+        retraction
+            What `retract` returned.
+        log
+            All lines of the log, as in `retract`.
+        now
+            The time, in seconds.
+
+        """
+        work = partial(put_back, retraction=retraction, log=log, now=now)
+        relearned = self._relearned(work, now)
+        self._changed = True
+        return relearned
+
+    def _relearned(self, work: Callable[..., Relearned], now: float) -> Relearned:
+        """Do something that is no input, whole or not at all."""
+        check_now(now)
+        self._last = None
+        self._rollback.begin()
+        try:
+            done = work(self.model, self._rollback, self._memory, self._moderator)
+        except Exception:
+            self._rollback.undo()
+            raise
+        self._changed = self._changed or bool(done.messages) or done.retraction is not None
+        return done
 
     def reject_last(self, error: Exception, stage: Stage | None = None) -> list[Message] | None:
         """Undo the last input, as it has failed later on, where its messages were encoded.

@@ -26,6 +26,7 @@ from streamgp.interactive.messages import (
     Answer,
     Cancel,
     Expired,
+    LabelledExample,
     LabelRequest,
     Message,
     Origin,
@@ -188,6 +189,56 @@ class Moderator:
             record.standing = answer.answer_id
         record.state = outcome.next
         return messages
+
+    def follow(
+        self, record: Record, line: LabelledExample | None, revision: int, now: float, why: str
+    ) -> list[Cancel]:
+        """Make a conversation agree with a log out of which lines were taken, or put back.
+
+        A challenge of the label that stood is cancelled.
+
+        Parameters
+        ----------
+        record
+            The conversation.
+        line
+            The line by which a label stands now; None if none does.
+        revision
+            That of the last line about the event.
+        now
+            The time, in seconds.
+        why
+            What the `Cancel` says of its reason.
+
+        """
+        cancels = []
+        if record.open_request is not None and record.label is not None:
+            cancel = _end_of(record, "Cancel", why, now)
+            assert isinstance(cancel, Cancel)
+            cancels.append(cancel)
+            self._end_question(record, "erase", now)
+        record.revision = revision
+        record.state, record.label = "withdrawn", None
+        if line is not None and line.y is not None:
+            record.state = "learned"
+            record.label = GivenLabel(
+                y=line.y,
+                origin=line.origin,
+                answer_id=record.standing or "",
+                annotator=line.annotator,
+                late=line.late,
+                privileged=line.privileged,
+                std=line.std,
+            )
+        return cancels
+
+    def disregard(self, record: Record, now: float, why: str) -> Cancel:
+        """Cancel the challenge of a label that was not learned yet; the label is not learned."""
+        cancel = _end_of(record, "Cancel", why, now)
+        assert isinstance(cancel, Cancel)
+        self._end_question(record, "erase", now)
+        record.state, record.label = "cancelled", None
+        return cancel
 
     def abandon(self, record: Record, now: float) -> Cancel | Expired:
         """End the open request of an event without the model, which has failed over its end."""

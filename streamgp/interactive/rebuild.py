@@ -1,20 +1,16 @@
-"""Another learner, taught what the consensus log holds.
+"""Loops around another learner that was taught the consensus log, and loops made of it alone.
 
-The learner hears each example once, with the label that stands in the end; no request is made.
 What else a loop must not forget, the conversations and the numbering, goes on as it was.
 
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from streamgp.base import Example, Label, State
-from streamgp.common.label_context import AcceptedOptions, LabelContext
+from streamgp.base import State
 from streamgp.interactive.conversation_record import GivenLabel, Record
-from streamgp.interactive.learner import SkepticalLearner, predicted_target
 from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import Event, LabelledExample
 from streamgp.interactive.state.restartable_loop import limits_of_loops
@@ -26,94 +22,7 @@ from streamgp.interactive.state.serialize import (
     plain_record,
 )
 from streamgp.interactive.state.snapshot import SnapshotError
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taught:
-    """One example of the log, and what a learner made of it.
-
-    Parameters
-    ----------
-    event_id
-        The event.
-    y
-        Its label.
-    predicted
-        What the learner predicted before it saw the label; None if it could not tell.
-    refusal
-        Why the learner could not take the example; None if it did.
-
-    """
-
-    event_id: str
-    y: Label
-    predicted: Label | None
-    refusal: str | None = None
-
-
-def teach(model: SkepticalLearner, log: Iterable[LabelledExample]) -> Iterator[Taught]:
-    """Teach a learner what a consensus log leaves of one key's examples, in the order learned.
-
-    Each is predicted before it is learned. The estimate of how often an annotator errs counts an
-    answer that was challenged as it was counted then, and any other as the learner itself judges
-    it, whatever it was corrected to later. A rule that learns from labels hears of those that it
-    has asked for, and of labels that came unasked and were challenged: the log does not tell these
-    apart. The budget hears of no question.
-
-    Parameters
-    ----------
-    model
-        A learner that has seen nothing.
-    log
-        The lines of one key, in any order.
-
-    Yields
-    ------
-    One entry for each example.
-
-    Examples
-    --------
-    >>> from streamgp import isgp
-    >>> log = [
-    ...     LabelledExample(
-    ...         event_id=f"e{n}", sequence=n, x={"light": light}, y=y, origin="asked",
-    ...         learned_at=float(n), probability_wrong=0.1,
-    ...     )
-    ...     for n, (light, y) in enumerate([(0.1, "night"), (0.9, "day"), (0.2, "night")])
-    ... ]
-    >>> [taught.predicted for taught in teach(isgp(seed=1), log)]
-    [None, 'night', 'night']
-
-    """
-    lines = list(log)
-    first_words = {line.event_id: line for line in _by_sequence(lines) if _is_first_word(line)}
-    examples = examples_in(lines)
-    labels = list(dict.fromkeys(example.y for example in examples))
-    accepted = AcceptedOptions(model)
-    for example in examples:
-        event_id, x, y = example.event_id, example.x, example.y
-        assert event_id is not None  # a line names its event
-        predicted = None
-        try:
-            model.observe_one(x)
-            found = predicted_target(model, x)
-            predicted = found.y
-            line = first_words.get(event_id)
-            challenged, given = _first_label(line, y, labels, found.mean)
-            context = _context(line, example, challenged=challenged)
-            model.settle_one(
-                x,
-                y,
-                given=given,
-                challenged=challenged,
-                annotator=context.annotator,
-                event_id=event_id,
-                **accepted.of("settle_one", context),
-            )
-        except (ValueError, TypeError) as error:
-            yield Taught(event_id=event_id, y=y, predicted=predicted, refusal=str(error))
-        else:
-            yield Taught(event_id=event_id, y=y, predicted=predicted)
+from streamgp.interactive.teaching import teach
 
 
 def head_around(
@@ -164,52 +73,6 @@ def head_around(
         raise SnapshotError("published state has no head; bring it back first")
     head = {**head, "model": model.state(), "fingerprint": model.fingerprint()}
     return InteractiveLoop.from_parts({**parts, HEAD: head}, log, fresh).parts()[HEAD]  # type: ignore[no-any-return]
-
-
-def _by_sequence(lines: list[LabelledExample]) -> list[LabelledExample]:
-    return sorted(lines, key=lambda line: line.sequence)
-
-
-def _is_first_word(line: LabelledExample) -> bool:
-    """Whether the line is about a first answer; corrections and withdrawals are not."""
-    return line.probability_wrong is not None and line.y is not None
-
-
-def _first_label(
-    line: LabelledExample | None, y: Label, labels: list[Label], mean: float | None
-) -> tuple[bool, Label]:
-    """Return whether a first answer was challenged, and what it said.
-
-    Lines of earlier versions do not keep a label that was given up: any other one stands for it.
-    For a number, where `mean` is the forecast, one so far off that it counts as given up.
-    """
-    if line is None:
-        return False, y
-    if line.given is not None:
-        return True, line.given
-    if line.origin == "upheld":
-        return True, y
-    if line.origin != "revised":
-        assert line.y is not None  # a first word has a label
-        return False, line.y
-    if mean is not None and not isinstance(y, str):
-        return True, y + (2.0 * (y - mean) if line.probability_wrong else 0.0)
-    other = next((label for label in labels if label != y), None)
-    return (False, y) if other is None else (True, other)
-
-
-def _context(line: LabelledExample | None, example: Example, *, challenged: bool) -> LabelContext:
-    """Return what a learner may hear beside a label that it is taught from the log."""
-    if line is None:
-        return LabelContext(privileged=example.privileged, asked=False)
-    return LabelContext(
-        annotator=line.given_by if line.challenged else line.annotator,
-        std=None if challenged else line.std,
-        privileged=example.privileged,
-        # What came with a correction says nothing of the answer that it corrects.
-        given_privileged=line.privileged or {},
-        asked=line.origin != "volunteered" and not line.asked_back,
-    )
 
 
 # --- Recovery of a loop from its consensus log, where the rest of its state was lost.

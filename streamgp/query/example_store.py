@@ -370,6 +370,23 @@ class ExampleStore(ABC, Generic[B]):
             return list(examples)
         return [_without_privileged(example) for example in examples]
 
+    @staticmethod
+    def untaught(state: State, initial: State) -> State:
+        """Return a state that has the scaling of one and has learned no more than another.
+
+        Parameters
+        ----------
+        state
+            That of a store.
+        initial
+            That of a new store of the same configuration.
+
+        """
+        learner, known = initial.get("learner"), state.get("learner")
+        if learner and known and "seed" in learner:
+            learner = {**learner, "seed": known["seed"]}  # it was drawn, and is not drawn again
+        return {**initial, "scaling": state["scaling"], "learner": learner}
+
     def neighbours(self, x: Features, n: int) -> list[Neighbour]:
         """Return the examples nearest to `x` as the learner sees them, nearest first."""
         examples = list(self._examples.values())

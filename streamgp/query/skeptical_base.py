@@ -11,7 +11,7 @@ import copy
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from river import base
 
@@ -202,6 +202,7 @@ class Skeptical(ABC, Generic[B, T]):
     # _is_seeded  whether the model was found to draw by seeds only
     # _error_estimates  error estimates by annotator
     # _trust_type the class of that
+    # _of_labels  names of what labels have made in `state`, beside `taught`
     model: Any
     budget: Budget | None
     warm_up: int
@@ -210,6 +211,7 @@ class Skeptical(ABC, Generic[B, T]):
     _query_rule: Any
     _challenge_rule: Any
     _error_estimate_type: type[T]
+    _of_labels: tuple[str, ...] = ("annotators",)
 
     def _set_up(self) -> None:
         """Check the arguments that both kinds take, and begin with nothing learned."""
@@ -438,6 +440,46 @@ class Skeptical(ABC, Generic[B, T]):
         fresh.load_state(state, examples)
         # In place: callers hold a reference to this object.
         self.__dict__.update(fresh.__dict__)
+
+    # --- taking labels back
+
+    def unlearned(self) -> Self:
+        """Return a model that has observed the same events, and was taught no label.
+
+        Scaling, budgets, the temporal filter and rules that learn are as they are here;
+        hyper-parameters are those that a model begins with.
+        """
+        this: Any = self
+        fresh, state = this.clone(), self.state()
+        initial = fresh.state()
+        untaught = {
+            **state,
+            **{name: initial[name] for name in self._of_labels},
+            "taught": self._store.untaught(state["taught"], initial["taught"]),
+        }
+        fresh.load_state(untaught, ())
+        return fresh  # type: ignore[no-any-return]
+
+    def state_taught_as(self, other: Self) -> State:
+        """Return the state of this model, had it been taught what another one was.
+
+        Parameters
+        ----------
+        other
+            What `unlearned` returned, taught since.
+
+        """
+        state, theirs = self.state(), other.state()
+        return {
+            **state,
+            **{name: theirs[name] for name in self._of_labels},
+            # Events are not observed, and examples not numbered, a second time.
+            "taught": {
+                **theirs["taught"],
+                "n_taught": state["taught"]["n_taught"],
+                "scaling": state["taught"]["scaling"],
+            },
+        }
 
     # --- inside
 

@@ -52,6 +52,7 @@ def test_commands_are_completed(program: Path) -> None:
         "plain,replay",
         "plain,report",
         "plain,restore",
+        "plain,retract",
     ]
     assert set(completed(program, "")) >= {f"plain,{name}" for name in cli.commands}
 

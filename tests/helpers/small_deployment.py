@@ -21,7 +21,15 @@ from connectors.worker.worker import Worker, WorkerSettings
 from streamgp.apps.deployment import deployment
 from streamgp.apps.worker.process import build_loops
 from streamgp.cli.main import cli
-from streamgp.cli.maintenance import backup, dead_letters, forget, rebuild, recover, restore
+from streamgp.cli.maintenance import (
+    backup,
+    dead_letters,
+    forget,
+    rebuild,
+    recover,
+    restore,
+    retract,
+)
 from streamgp.cli.watch import watch
 from streamgp.config.load import parse_worker
 from streamgp.interactive.messages import Answer, Challenge, Event, LabelRequest, Message
@@ -29,7 +37,8 @@ from streamgp.interactive.messages import Answer, Challenge, Event, LabelRequest
 COMMANDS = type(cli)(
     name="streamgp",
     commands={
-        c.name or "": c for c in (watch, dead_letters, forget, rebuild, recover, backup, restore)
+        c.name or "": c
+        for c in (watch, dead_letters, forget, rebuild, recover, backup, restore, retract)
     },
 )
 TEXT = """\

@@ -20,7 +20,7 @@ from streamgp.interactive import (
     Rejected,
     RunStatistics,
 )
-from streamgp.interactive.rebuild import teach
+from streamgp.interactive.teaching import teach
 from streamgp.query import NeverAsk, RateBudget
 
 

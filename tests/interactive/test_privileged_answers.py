@@ -26,9 +26,9 @@ from streamgp.interactive import (
     Rejected,
     examples_in,
 )
-from streamgp.interactive.rebuild import teach
 from streamgp.interactive.state.serialize import plain_examples
 from streamgp.interactive.state.snapshot import Snapshot
+from streamgp.interactive.teaching import teach
 from streamgp.learners import privileged_core
 from streamgp.query import AlwaysAsk, SkepticalChallenge
 from tests.helpers.laws import examples

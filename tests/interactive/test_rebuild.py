@@ -24,7 +24,8 @@ from streamgp.interactive import (
     LabelRequest,
     SnapshotError,
 )
-from streamgp.interactive.rebuild import head_around, teach
+from streamgp.interactive.rebuild import head_around
+from streamgp.interactive.teaching import teach
 from streamgp.query import (
     AlwaysAsk,
     AlwaysChallenge,

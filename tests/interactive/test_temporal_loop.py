@@ -20,7 +20,7 @@ from streamgp.interactive import (
     Prediction,
 )
 from streamgp.interactive.conversation_record import event_id_of
-from streamgp.interactive.rebuild import teach
+from streamgp.interactive.teaching import teach
 from streamgp.query import AlwaysAsk, AlwaysChallenge, AtMostPer, NeverChallenge, SkepticalAsk
 from tests.interactive.stories import Story, told
 from tests.interactive.test_state_parts import LABELS, SPANS, StateChangelog

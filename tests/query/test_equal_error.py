@@ -22,7 +22,7 @@ from streamgp.common.counter_rng import uniform
 from streamgp.common.fingerprint import fingerprint
 from streamgp.common.uncertainty import uncertainty
 from streamgp.interactive import Answer, Event, InteractiveLoop, KeyedLoops, LabelRequest
-from streamgp.interactive.rebuild import teach
+from streamgp.interactive.teaching import teach
 from streamgp.query import AtMost, EqualErrorAsk, EqualErrorRounds, NeverChallenge, SkepticalAsk
 from streamgp.query.strategies import ONE_CLASS_RATE
 

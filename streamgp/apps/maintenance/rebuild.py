@@ -37,10 +37,11 @@ from streamgp.config.settings import WorkerConfig
 from streamgp.config.validation import ConfigError
 from streamgp.interactive.learner import SkepticalLearner
 from streamgp.interactive.messages import LabelledExample
-from streamgp.interactive.rebuild import Taught, head_around, teach
+from streamgp.interactive.rebuild import head_around
 from streamgp.interactive.shared_budget import configured
 from streamgp.interactive.state.serialize import HEAD
 from streamgp.interactive.state.snapshot import SnapshotError
+from streamgp.interactive.teaching import Taught, teach
 
 # --- Two learners taught the same examples, and what there is to say about them.
 

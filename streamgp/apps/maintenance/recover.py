@@ -125,8 +125,8 @@ def recover_state(config_file: Path, *, yes: bool, broker: str | None = None) ->
         configuration = signature(loops.configuration, there.group)
         cut = {**configuration, "fingerprint": BEING_RECOVERED}
         write_state(there, marks(list(broken), cut))
-        outdated = _outdated({n: histories[n] for n in broken})
-        write_state(there, [*found.out, *outdated, *marks(list(broken), configuration)])
+        dropped = outdated({n: histories[n] for n in broken})
+        write_state(there, [*found.out, *dropped, *marks(list(broken), configuration)])
         click.echo(
             f"rebuilt the state of {number(found.n_learners, 'learner')} in "
             f"{number(len(broken), 'partition')}; now start the workers"
@@ -178,7 +178,7 @@ def _is_cut(theirs: Mapping[str, Any]) -> bool:
     return theirs.get("fingerprint") in (BEING_RECOVERED, BEING_RESTORED)
 
 
-def _outdated(histories: Mapping[int, History]) -> list[Outgoing]:
+def outdated(histories: Mapping[int, History]) -> list[Outgoing]:
     """Return the records that make workers drop the snapshots they took before.
 
     The configuration is the same as before, and offsets do not tell: a snapshot would be merged

@@ -18,7 +18,7 @@ from streamgp.common.environment import environment
 from streamgp.config.build import build_model
 from streamgp.config.load import load_worker
 from streamgp.interactive.messages import LabelledExample, LabelRequest, Prediction
-from streamgp.interactive.rebuild import teach
+from streamgp.interactive.teaching import teach
 from tests.helpers.small_deployment import Cut, Small
 
 BAYES = '[learner]\nname = "river.naive_bayes.GaussianNB"\n'

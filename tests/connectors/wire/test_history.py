@@ -7,10 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.topics import Record
-from connectors.wire.codec import encode
+from connectors.wire.codec import decode, encode
 from connectors.wire.outbound import Outbound
-from connectors.wire.state_records import History, HistoryError, consensus_key, state, states
-from streamgp.interactive import Event, LabelledExample
+from connectors.wire.state_records import (
+    History,
+    HistoryError,
+    consensus_key,
+    retraction_name,
+    retraction_value,
+    split_key,
+    state,
+    states,
+)
+from streamgp.interactive import Event, LabelledExample, Retraction
 
 outbox = Outbound("/streamgp/rooms", keyed=True)
 for_all = Outbound("/streamgp/rooms", keyed=False)
@@ -302,3 +311,36 @@ def test_a_history_knows_where_it_ends():
     history.take(raw("state", b"ann\x1fhead", None))
     history.take(raw("consensus", b"ann", b""))
     assert history.ends == {"state": 8, "consensus": 8}
+
+
+@pytest.mark.parametrize("n", [1, 24_000])
+def test_what_was_taken_back_is_read_as_it_was_written(n: int) -> None:
+    line = LabelledExample(
+        event_id="e1",
+        key="k",
+        sequence=3,
+        x={"u": 0.1, "place": "a"},
+        y="hall",
+        origin="asked",
+        annotator="Ann Lee",
+        learned_at=5.0,
+        probability_wrong=0.25,
+    )
+    kept = Retraction(
+        annotator="Ann Lee", since=None, at=9.0, taken=(line,) * n, made=(("e1", 1),) * n
+    )
+    history = History()
+    name = retraction_name(kept.annotator)
+    out = states("k", name, retraction_value(kept), 0)
+    assert (len(out) > 1) == (n > 1)  # in pieces
+    for offset, each in enumerate(out):
+        history.take(
+            Record(
+                topic="state", partition=0, offset=offset, key=each.key, value=each.value, at=0.0
+            )
+        )
+    [found] = history.retractions("k")
+    assert (found.at, found.made, len(found.taken)) == (9.0, kept.made, n)
+    assert repr(found.taken[-1].x) == repr(decode(encode(line)).x)
+    assert history.parts("k") == {}
+    assert history.names("k") == [split_key(each.key or b"")[1] for each in out]

@@ -1,0 +1,456 @@
+"""Retraction of the labels of one annotator: a learner that was never taught them, and its undo.
+
+What counts is the consensus log. `without` says what it is without the words of one annotator; a
+learner is taught what is left, in the order learned, and the conversations are made to agree. So
+learner and reliability of annotators afterwards are those rebuilt from the log without that
+annotator's lines, bitwise. What was asked, spent and predicted is not undone.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+
+from streamgp.interactive.learner import SkepticalLearner
+from streamgp.interactive.messages import Cancel, LabelledExample, Message
+from streamgp.interactive.rollback import ResettableLearner
+from streamgp.interactive.state.serialize import HEAD, examples_in, record_of
+from streamgp.interactive.teaching import teach
+
+if TYPE_CHECKING:
+    from streamgp.base import State
+    from streamgp.interactive.event_store import EventStore
+    from streamgp.interactive.moderator import Moderator
+    from streamgp.interactive.rollback import Rollback
+
+_WHY = "the label was taken back with all others of its annotator"
+_WHY_AGAIN = "a label of the event that was taken back is there again"
+
+
+@runtime_checkable
+class Unlearning(ResettableLearner, Protocol):
+    """A learner from which labels can be taken back."""
+
+    def unlearned(self) -> Self:
+        """Return a learner that has observed the same events, and was taught no label."""
+
+    def state_taught_as(self, other: Self) -> State:
+        """Return the state of this learner, had it been taught what another one was."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retraction:
+    """Labels of one annotator that were taken back from one loop.
+
+    Parameters
+    ----------
+    annotator
+        Whose.
+    since
+        Only labels learned then or later, POSIX seconds; None for all.
+    at
+        When they were taken back.
+    taken
+        The lines of the consensus log that were taken out or changed, as they were before.
+    made
+        Event and revision of the lines that were written in their place.
+
+    """
+
+    annotator: str
+    since: float | None
+    at: float
+    taken: tuple[LabelledExample, ...]
+    made: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relearned:
+    """What comes of a retraction, or of its undo.
+
+    Parameters
+    ----------
+    messages
+        To be sent: challenges that are cancelled, and lines that say what stands now.
+    log
+        The consensus log from now on, in the order learned. Lines that are missing in it must be
+        deleted.
+    retraction
+        What has to be kept to undo it; None if nothing was taken back.
+
+    """
+
+    messages: Sequence[Message]
+    log: Sequence[LabelledExample]
+    retraction: Retraction | None = None
+
+
+def in_force(log: Iterable[LabelledExample]) -> list[LabelledExample]:
+    """Return the lines of a consensus log that count, in the order learned.
+
+    Lines before a withdrawal do not, nor withdrawals after which there is a label again, nor lines
+    of an earlier event of the same id.
+
+    Examples
+    --------
+    >>> def line(revision, y):
+    ...     return LabelledExample(
+    ...         event_id="e1", revision=revision, sequence=revision + 1, x={}, y=y,
+    ...         origin="withdrawn" if y is None else "asked", learned_at=0.0,
+    ...     )
+    >>> [each.revision for each in in_force([line(0, "a"), line(1, None)])]
+    [1]
+    >>> [each.revision for each in in_force([line(0, "a"), line(1, None), line(2, "b")])]
+    [2]
+
+    """
+    about: dict[str, list[LabelledExample]] = {}
+    for line in _by_sequence(log):
+        lines = about.setdefault(line.event_id, [])
+        if line.y is None or line.revision == 0 or (lines and lines[-1].y is None):
+            lines.clear()
+        lines.append(line)
+    return _by_sequence(line for lines in about.values() for line in lines)
+
+
+def without(
+    log: Iterable[LabelledExample], annotator: str, since: float | None = None
+) -> tuple[list[LabelledExample], list[LabelledExample]]:
+    """Return a consensus log without the words of one annotator, and the lines that said them.
+
+    Of a label that was challenged, both words count: the first one stands again if the last is
+    taken out, and if the first one is, the last stands as if it had been the first. What others
+    have said before or after stands again likewise. Withdrawals stay: what was withdrawn is in the
+    log no longer.
+
+    Parameters
+    ----------
+    log
+        The lines of one key, in any order.
+    annotator
+        Whose words are taken out.
+    since
+        Only those in lines learned then or later, POSIX seconds; None for all.
+
+    Returns
+    -------
+    What is left of the lines in force, and which of them were taken out or changed, as they were.
+    Of a first word the probability that it was wrong is 0 until a learner has judged it.
+
+    Examples
+    --------
+    >>> def line(n, y, annotator, **rest):
+    ...     return LabelledExample(
+    ...         event_id="e1", revision=n, sequence=n + 1, x={}, y=y, annotator=annotator,
+    ...         origin="revised", learned_at=float(n), **rest,
+    ...     )
+    >>> log = [
+    ...     line(0, "hall", "ann", probability_wrong=1.0, given="den", challenged=True,
+    ...          given_by="bob"),
+    ...     line(1, "bath", "bob"),
+    ... ]
+    >>> left, taken = without(log, "bob")
+    >>> [(each.y, each.annotator, each.challenged) for each in left], len(taken)
+    ([('hall', 'ann', False)], 2)
+    >>> left, taken = without(log, "ann")
+    >>> [(each.y, each.annotator) for each in left], len(taken)
+    ([('den', 'bob'), ('bath', 'bob')], 1)
+
+    """
+    left: list[LabelledExample] = []
+    taken: list[LabelledExample] = []
+    spoken: set[str] = set()  # events of which a label is left
+    headless: set[str] = set()  # events of which the first words are gone
+    for line in in_force(log):
+        if line.y is None:
+            left.append(line)
+            continue
+        found: LabelledExample | None = line
+        if since is None or line.learned_at >= since:
+            found = _without(line, annotator)
+        if found is None:
+            if line.event_id not in spoken:
+                headless.add(line.event_id)
+        elif line.event_id in headless and line.event_id not in spoken:
+            # The word that it corrects is gone, and it is the first one now.
+            found = replace(found, origin="asked", probability_wrong=0.0)
+        if found != line:
+            taken.append(line)
+        if found is not None:
+            left.append(found)
+            spoken.add(line.event_id)
+    return left, taken
+
+
+def with_again(
+    log: Iterable[LabelledExample], retraction: Retraction
+) -> tuple[list[LabelledExample], list[LabelledExample]]:
+    """Return a consensus log with what a retraction has taken out of it, and the lines put back.
+
+    What has been said since stays, and stands where it came later. An event whose id has been used
+    for another one since stays as it is.
+    """
+    made = set(retraction.made)
+    lines = {_name(line): line for line in in_force(log) if _name(line) not in made}
+    back = [
+        line
+        for line in retraction.taken
+        if _name(line) not in lines or lines[_name(line)].sequence == line.sequence
+    ]
+    found = in_force({**lines, **{_name(line): line for line in back}}.values())
+    return found, [line for line in back if line in found]
+
+
+def merged(earlier: Retraction | None, later: Retraction) -> Retraction:
+    """Return two retractions of one annotator as one, that undoes both."""
+    if earlier is None:
+        return later
+    known = {_name(line) for line in earlier.taken}
+    both = earlier.since, later.since
+    since = None if None in both else min(each for each in both if each is not None)
+    return replace(
+        later,
+        since=since,
+        taken=(*earlier.taken, *(line for line in later.taken if _name(line) not in known)),
+        made=(*earlier.made, *later.made),
+    )
+
+
+def contests(parts: Mapping[str, Any], annotator: str) -> bool:
+    """Whether a label of an annotator is contested and was not learned yet.
+
+    Parameters
+    ----------
+    parts
+        The newest parts of a loop.
+    annotator
+        Who gave it.
+
+    """
+    segments = [part["recent"] if name == HEAD else part for name, part in parts.items()]
+    for plain in chain.from_iterable(segment or () for segment in segments):
+        record, _ = record_of(plain, lambda _: None)
+        label = record.label
+        if record.state == "challenged" and label is not None and label.annotator == annotator:
+            return True
+    return False
+
+
+def take_back(
+    model: SkepticalLearner,
+    rollback: Rollback,
+    memory: EventStore,
+    moderator: Moderator,
+    *,
+    annotator: str,
+    log: Iterable[LabelledExample],
+    now: float,
+    since: float | None,
+) -> Relearned:
+    """Take the labels of one annotator back from a loop; `InteractiveLoop.retract` says how.
+
+    `model`, `rollback`, `memory` and `moderator` are what the loop consists of.
+    """
+    before = _lines_of(model, log)
+    after, taken = without(before, annotator, since)
+    cancels: list[Message] = [*_disregarded(rollback, memory, moderator, annotator, now)]
+    if not taken:
+        return Relearned(messages=cancels, log=before)
+    first = moderator.consensus.sequence + 1
+    said, left = _relearned(model, rollback, memory, moderator, before, after, now)
+    made = tuple(_name(line) for line in left if line.sequence >= first)
+    retraction = Retraction(annotator=annotator, since=since, at=now, taken=tuple(taken), made=made)
+    return Relearned(messages=[*cancels, *said], log=left, retraction=retraction)
+
+
+def put_back(
+    model: SkepticalLearner,
+    rollback: Rollback,
+    memory: EventStore,
+    moderator: Moderator,
+    *,
+    retraction: Retraction,
+    log: Iterable[LabelledExample],
+    now: float,
+) -> Relearned:
+    """Undo a retraction; `InteractiveLoop.reinstate` says how."""
+    before = _lines_of(model, log)
+    after, _ = with_again(before, retraction)
+    parts = model, rollback, memory, moderator
+    messages, left = _relearned(*parts, before, after, now, is_undo=True)
+    return Relearned(messages=messages, log=left)
+
+
+# --- inside
+
+
+def _lines_of(model: SkepticalLearner, log: Iterable[LabelledExample]) -> list[LabelledExample]:
+    """Return the lines of a log that count; refuse one that is not that of a loop."""
+    if not isinstance(model, Unlearning):
+        raise TypeError(
+            f"labels cannot be taken back from {type(model).__name__}; give it the methods "
+            "unlearned, state_taught_as, reset_to, state and examples, or use SkepticalClassifier"
+        )
+    lines = in_force(log)
+    theirs, ours = examples_in(lines), model.examples()
+    if {e.event_id: e.y for e in theirs} != {e.event_id: e.y for e in ours}:
+        raise ValueError(
+            "log must hold every line that the loop has returned, and what the last retraction has "
+            f"left of it; it holds {len(theirs)} labels, and the model {len(ours)}, or others"
+        )
+    return lines
+
+
+def _relearned(
+    model: SkepticalLearner,
+    rollback: Rollback,
+    memory: EventStore,
+    moderator: Moderator,
+    before: Sequence[LabelledExample],
+    after: Sequence[LabelledExample],
+    now: float,
+    *,
+    is_undo: bool = False,
+) -> tuple[list[Message], list[LabelledExample]]:
+    """Make a loop what the lines of another log would have made of it.
+
+    Parameters
+    ----------
+    model, rollback, memory, moderator
+        What the loop consists of.
+    before
+        The lines in force.
+    after
+        Those that shall be.
+    now
+        The time, in seconds.
+    is_undo
+        Whether lines are put back: they say themselves what stands, and no other line does.
+
+    Returns
+    -------
+    The messages to be sent, and the new log.
+
+    """
+    assert isinstance(model, Unlearning)  # or there would be no lines
+    known, taught = {_name(line): line for line in before}, model.unlearned()
+    judged = {each.event_id: each.probability_wrong for each in teach(taught, after, observed=True)}
+    log = [
+        line
+        if known.get(_name(line)) == line or line.probability_wrong is None or is_undo
+        # Its first word is another one than before, and was judged now.
+        else replace(line, probability_wrong=judged.get(line.event_id) or 0.0)
+        for line in after
+    ]
+    messages: list[Message] = []
+    was, stands = _last_lines(before), _last_lines(log)
+    changed = {line.event_id for line in _differing(before, log)}
+    for event_id in [event_id for event_id in {**was, **stands} if event_id in changed]:
+        old, line = was.get(event_id), stands.get(event_id)
+        if not is_undo and old is not None and old.y is not None:
+            said = _said(old, line, moderator.consensus.sequence + 1, now)
+            if said is not None:
+                moderator.consensus.sequence += 1
+                log.append(said)
+                messages.append(said)
+                line = said
+        record = memory.get(event_id)
+        if record is not None and (record.is_learned or record.revision) and line is not None:
+            rollback.touch(record)
+            memory.segments.note(record)
+            standing = None if line.y is None else line
+            why = _WHY_AGAIN if is_undo else _WHY
+            messages += moderator.follow(record, standing, line.revision, now, why)
+    state = model.state_taught_as(taught)
+    rollback.call(model.reset_to, state, examples_in(log))
+    return messages, log
+
+
+def _disregarded(
+    rollback: Rollback, memory: EventStore, moderator: Moderator, annotator: str, now: float
+) -> list[Cancel]:
+    """Take back the labels of an annotator that are contested and were not learned yet."""
+    cancels = []
+    for record in memory.open_ones():
+        label = record.label
+        if record.state == "challenged" and label is not None and label.annotator == annotator:
+            rollback.touch(record)
+            memory.segments.note(record)
+            cancels.append(moderator.disregard(record, now, _WHY))
+    return cancels
+
+
+def _without(line: LabelledExample, annotator: str) -> LabelledExample | None:
+    """Return what a line says without the words of one annotator, None for nothing."""
+    if not _speaks(line, annotator):
+        return line
+    if not line.challenged or line.annotator == line.given_by:
+        return None
+    first = replace(line, origin="asked", challenged=False, given=None, given_by=None)
+    first = replace(first, probability_wrong=0.0)
+    if line.given_by == annotator:
+        return first
+    # What came with the last word says nothing of the first one.
+    y = line.y if line.given is None else line.given
+    return replace(first, y=y, annotator=line.given_by, privileged=None, std=None)
+
+
+def _speaks(line: LabelledExample, annotator: str) -> bool:
+    """Whether a word of an annotator is in a line."""
+    return line.annotator == annotator or (line.challenged and line.given_by == annotator)
+
+
+def _said(
+    old: LabelledExample, line: LabelledExample | None, sequence: int, now: float
+) -> LabelledExample | None:
+    """Return the line that says what stands now, None if that is what stood before."""
+    if line is None or line.y is None:
+        return LabelledExample(
+            event_id=old.event_id,
+            key=old.key,
+            revision=old.revision + 1,
+            sequence=sequence,
+            x=old.x,
+            y=None,
+            origin="withdrawn",
+            learned_at=now,
+        )
+    if line.y == old.y and type(line.y) is type(old.y) and line.privileged == old.privileged:
+        return None
+    return replace(
+        line,
+        revision=old.revision + 1,
+        sequence=sequence,
+        origin="revised",
+        learned_at=now,
+        probability_wrong=None,
+        challenged=False,
+        given=None,
+        given_by=None,
+    )
+
+
+def _last_lines(lines: Iterable[LabelledExample]) -> dict[str, LabelledExample]:
+    return {line.event_id: line for line in lines}
+
+
+def _differing(
+    before: Sequence[LabelledExample], after: Sequence[LabelledExample]
+) -> Iterable[LabelledExample]:
+    """Yield the lines that are in one of two logs, or not alike in both."""
+    one, other = ({_name(line): line for line in lines} for lines in (before, after))
+    for name in one.keys() | other.keys():
+        if one.get(name) != other.get(name):
+            yield one.get(name) or other[name]
+
+
+def _name(line: LabelledExample) -> tuple[str, int]:
+    """Return what stands for a line in the log of one key."""
+    return line.event_id, line.revision
+
+
+def _by_sequence(lines: Iterable[LabelledExample]) -> list[LabelledExample]:
+    return sorted(lines, key=lambda line: line.sequence)

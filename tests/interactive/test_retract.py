@@ -1,0 +1,362 @@
+"""Labels of one annotator taken back: as if that annotator had never said anything."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgp import GPClassifier, GPRegressor, SkepticalClassifier, SkepticalRegressor, isgp
+from streamgp.interactive import (
+    Answer,
+    Cancel,
+    Challenge,
+    Event,
+    InteractiveLoop,
+    KeyedLoops,
+    LabelledExample,
+    examples_in,
+)
+from streamgp.interactive.retract import in_force, without
+from streamgp.query import AlwaysAsk, LeaveOneOutReview, NeverChallenge
+from tests.helpers.laws import examples
+from tests.interactive.scripted import ScriptedLearner
+from tests.interactive.stories import Story, told
+
+SPANS = {"expires_after_s": 5.0, "answer_horizon_s": 60.0}
+PEOPLE = ("ann", "bob")
+seeds = st.integers(0, 10**6)
+
+
+def model():
+    review = LeaveOneOutReview(0.2, every=3)
+    return SkepticalClassifier(GPClassifier(), warm_up=16, review=review, seed=3)
+
+
+def played(seed, n=80):
+    """A loop in the middle of a random conversation, its story and its log."""
+    loop, story, messages, log = InteractiveLoop(model(), **SPANS), Story(seed), [], []
+    for _ in range(n):
+        messages = told(loop, story.next(messages))
+        log += [m for m in messages if isinstance(m, LabelledExample)]
+    return loop, story, log
+
+
+def rebuilt(known, words):
+    """A model with the scaling of another one, taught `words`: x, first and last word, ..."""
+    fresh, state = known.clone(), known.state()
+    taught = {**fresh.state()["taught"], "scaling": state["taught"]["scaling"]}
+    fresh.load_state({**state, "annotators": [], "taught": taught}, ())
+    for event_id, x, (annotator, first), last, challenged, privileged in words:
+        fresh.settle_one(
+            x,
+            last,
+            given=first,
+            challenged=challenged,
+            annotator=annotator,
+            event_id=event_id,
+            privileged=privileged,
+        )
+    return fresh
+
+
+def words_without(log, annotator):
+    """What others have said of each event, first and last, in the order of their first words."""
+    said = {}
+    for line in sorted(log, key=lambda line: line.sequence):
+        if line.y is None or line.revision == 0:
+            said.pop(line.event_id, None)
+        if line.y is None:
+            continue
+        spoken = said.setdefault(line.event_id, [])
+        if line.challenged:
+            first = line.y if line.given is None else line.given
+            spoken.append((line.given_by, first, "contested", line, None))
+        kind = "answer" if line.challenged else "alone"
+        spoken.append((line.annotator, line.y, kind, line, line.privileged))
+    found = []
+    for event_id, spoken in said.items():
+        left = [word for word in spoken if word[0] != annotator]
+        if left:
+            first, last = left[0], left[-1]
+            challenged = first[2] == "contested" and left[1:2] == spoken[1:2] != []
+            y = first[1]
+            if challenged and first[3].given is None:
+                y = last[1]  # it was upheld, and counts as that whatever it was corrected to
+            found.append(
+                (first[3].sequence, event_id, first[3].x, (first[0], y), last[1], challenged,
+                 last[4])
+            )  # fmt: skip
+    return [word[1:] for word in sorted(found, key=lambda word: word[0])]
+
+
+def known_of(learner):
+    """What labels have taught a model, to compare bitwise."""
+    probe = {"u": 1.0, "v": 2.0, "n": 1}
+    state = learner.state()
+    return repr((learner.examples(), state["annotators"], learner.own_proba_one(probe)))
+
+
+@examples(5)
+@given(seed=seeds, who=st.sampled_from(PEOPLE))
+def test_learner_and_reliability_are_those_rebuilt_from_the_log_without_the_annotator(seed, who):
+    loop, _, log = played(seed)
+    expected = rebuilt(loop.model, words_without(log, who))
+    done = loop.retract(who, log, now=loop_time(log))
+    if done.retraction is not None:
+        assert known_of(loop.model) == known_of(expected)
+    assert who not in dict(zip(*[iter(annotators_of(loop.model))] * 2, strict=True))
+    assert not [e for e in done.log if e.y is not None and who in (e.annotator, e.given_by)]
+    held = [(e.event_id, e.y) for e in loop.model.examples()]
+    assert repr([(e.event_id, e.y) for e in examples_in(done.log)]) == repr(held)
+    assert all(a.sequence < b.sequence for a, b in pairwise(done.log))
+
+
+def loop_time(log):
+    return max((line.learned_at for line in log), default=0.0) + 1.0
+
+
+def annotators_of(learner):
+    return [part for name, *rest in learner.state()["annotators"] for part in (name, rest)]
+
+
+@examples(2)
+@given(seed=seeds, who=st.sampled_from(PEOPLE), is_undone=st.booleans())
+def test_a_restart_after_a_retraction_changes_no_message(seed, who, is_undone):
+    loop, story, log = played(seed)
+    done = loop.retract(who, log, now=story.now)
+    log = done.log
+    if is_undone and done.retraction is not None:
+        log = loop.reinstate(done.retraction, log, now=story.now).log
+    again = InteractiveLoop.from_parts(loop.parts(), log, model(), **SPANS)
+    third = InteractiveLoop.restore(loop.snapshot(), model())
+    assert again.snapshot() == third.snapshot() == loop.snapshot()
+    messages = []
+    for _ in range(30):
+        step = story.next(messages)
+        messages = told(loop, step)
+        assert repr(told(again, step)) == repr(messages) == repr(told(third, step))
+        log = [*log, *(m for m in messages if isinstance(m, LabelledExample))]
+    assert again.snapshot() == third.snapshot() == loop.snapshot()
+    loop.retract(who, log, now=story.now)  # and it can be done again
+
+
+@examples(3)
+@given(seed=seeds, who=st.sampled_from(PEOPLE))
+def test_what_was_undone_is_what_the_whole_log_teaches(seed, who):
+    loop, story, log = played(seed)
+    lines = in_force(log)
+    done = loop.retract(who, log, now=story.now)
+    if done.retraction is None:
+        assert list(done.log) == lines
+        return
+    undone = loop.reinstate(done.retraction, done.log, now=story.now)
+    assert repr(undone.log) == repr(lines)
+    assert known_of(loop.model) == known_of(rebuilt(loop.model, words_without(log, "-")))
+
+
+@examples(2)
+@given(seed=seeds)
+def test_two_annotators_are_taken_back_in_either_order(seed):
+    found = []
+    for order in (PEOPLE, PEOPLE[::-1]):
+        loop, story, log = played(seed)
+        for who in order:
+            log = loop.retract(who, log, now=story.now).log
+        found.append(known_of(loop.model))
+    assert found[0] == found[1]
+
+
+@examples(2)
+@given(seed=seeds, n=st.integers(1, 60))
+def test_the_learner_is_as_if_the_annotator_had_never_spoken(seed, n):
+    """Where nothing is contested and no statistics change, so that no one heard of the answers."""
+    loops = [
+        InteractiveLoop(
+            SkepticalClassifier(
+                GPClassifier(), query=AlwaysAsk(), challenge=NeverChallenge(), warm_up=0, seed=1
+            )
+        )
+        for _ in range(2)
+    ]
+    log, story = [], Story(seed, labels=("a", "b", "c"))
+    for i in range(n):
+        x = {name: story.rng.gauss(0.0, 3.0) for name in ("u", "v")}
+        event = Event(event_id=f"e{i}", x=x, occurred_at=float(i))
+        y, who = story.rng.choice("abc"), story.rng.choice(PEOPLE)
+        answer = Answer(
+            answer_id=f"a{i}", event_id=f"e{i}", y=y, annotator=who, answered_at=float(i)
+        )
+        for loop in loops:
+            loop.on_event(event, float(i))
+        log += loops[0].on_answer(answer, float(i))
+        if who != "bob":
+            loops[1].on_answer(answer, float(i))
+    loops[0].retract("bob", log, now=float(n))
+    assert known_of(loops[0].model) == known_of(loops[1].model)
+
+
+# --- single cases
+
+
+def spoken(*words, learner=None):
+    """A loop in which labels of one event were given one after the other, and its log."""
+    loop, log, last = InteractiveLoop(learner or isgp(seed=1)), [], None
+    for n in range(3):
+        event = Event(event_id=f"e{n}", x={"u": 3.0 * n}, occurred_at=0.0)
+        loop.on_event(event, 0.0)
+    for n, (who, y) in enumerate(words):
+        answer = Answer(
+            answer_id=f"a{n}", event_id="e1", y=y, annotator=who, answered_at=float(n),
+            supersedes=last,
+        )  # fmt: skip
+        log += loop.on_answer(answer, float(n))
+        last = f"a{n}"
+    return loop, log
+
+
+def test_a_label_that_nothing_is_left_of_is_withdrawn_and_others_may_give_one():
+    loop, log = spoken(("bob", "hall"))
+    done = loop.retract("bob", log, now=9.0)
+    [line] = done.messages
+    assert (line.y, line.origin, line.revision, line.sequence) == (None, "withdrawn", 1, 2)
+    assert loop.model.n_learned == 0
+    answer = Answer(answer_id="late", event_id="e1", y="den", annotator="ann", answered_at=10.0)
+    [learned] = loop.on_answer(answer, 10.0)
+    assert (learned.y, learned.revision, learned.sequence) == ("den", 2, 3)
+
+
+def test_the_label_that_was_superseded_stands_again():
+    loop, log = spoken(("ann", "hall"), ("bob", "den"))
+    done = loop.retract("bob", log, now=9.0)
+    [line] = done.messages
+    assert (line.y, line.annotator, line.origin, line.revision) == ("hall", "ann", "revised", 2)
+    assert [e.y for e in loop.model.examples()] == ["hall"]
+    assert [each.revision for each in done.log] == [0, 2]
+
+
+def test_a_correction_of_what_is_taken_back_stays_and_is_a_first_word():
+    loop, log = spoken(("bob", "hall"), ("ann", "den"))
+    done = loop.retract("bob", log, now=9.0)
+    assert done.messages == []
+    [line] = done.log
+    assert (line.y, line.revision, line.sequence, line.origin) == ("den", 1, 2, "asked")
+    assert line.probability_wrong is not None
+    assert [name for name, *_ in loop.model.state()["annotators"]] == ["ann"]
+
+
+def test_only_labels_since_a_moment_are_taken_back():
+    loop, log = spoken(("bob", "hall"), ("bob", "den"))
+    done = loop.retract("bob", log, now=9.0, since=1.0)
+    assert [e.y for e in loop.model.examples()] == ["hall"]
+    assert [line.sequence for line in done.retraction.taken] == [2]
+
+
+def test_a_contested_label_that_was_not_learned_yet_is_never_learned():
+    learner = SkepticalClassifier(GPClassifier(), warm_up=0, seed=1)
+    loop, log = InteractiveLoop(learner, expires_after_s=100.0), []
+    for n, y in enumerate(["hall"] * 8 + ["den"]):
+        loop.on_event(Event(event_id=f"e{n}", x={"u": 0.1 * n}, occurred_at=0.0), 0.0)
+        answer = Answer(answer_id=f"a{n}", event_id=f"e{n}", y=y, annotator="bob", answered_at=1.0)
+        *_, said = loop.on_answer(answer, 1.0)
+        log += [said] if isinstance(said, LabelledExample) else []
+    assert isinstance(said, Challenge)
+    done = loop.retract("bob", log, now=2.0)
+    assert isinstance(done.messages[0], Cancel)
+    assert done.messages[0].request_id == said.request_id
+    assert loop.on_time(1000.0)[-1:] == []
+    assert loop.model.n_learned == 0 == len(examples_in(done.log))
+    assert loop.open_requests() == []
+
+
+def test_nothing_changes_where_the_annotator_has_said_nothing():
+    loop, log = spoken(("ann", "hall"))
+    before = loop.snapshot()
+    done = loop.retract("bob", log, now=9.0)
+    assert (done.messages, done.retraction, list(done.log)) == ([], None, log)
+    assert loop.snapshot() == before
+
+
+def test_a_log_that_is_not_whole_is_refused():
+    loop, log = spoken(("ann", "hall"))
+    with pytest.raises(ValueError, match="log must hold every line that the loop has returned"):
+        loop.retract("ann", [], now=9.0)
+    assert loop.model.n_learned == len(log)
+
+
+def test_a_retraction_that_fails_changes_nothing(monkeypatch):
+    loop, log = spoken(("bob", "hall"), ("ann", "den"))
+    before = loop.snapshot()
+
+    def failing(*_):
+        raise ArithmeticError("no")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SkepticalClassifier, "state_taught_as", failing)
+        with pytest.raises(ArithmeticError):
+            loop.retract("bob", log, now=9.0)
+    assert loop.snapshot() == before
+    assert loop.retract("bob", log, now=9.0).retraction is not None
+
+
+def test_a_learner_that_cannot_unlearn_is_refused():
+    loop, log = spoken(("bob", "hall"), learner=ScriptedLearner())
+    with pytest.raises(TypeError, match="ScriptedLearner"):
+        loop.retract("bob", log, now=9.0)
+
+
+def test_numbers_are_taken_back():
+    def regressor():
+        return SkepticalRegressor(GPRegressor(), challenge=None, warm_up=0, seed=1)
+
+    loops = [InteractiveLoop(regressor()) for _ in range(2)]
+    log = []
+    for n, (who, y) in enumerate([("ann", 1.0), ("bob", 70.0), ("ann", 1.5), ("ann", 1.2)]):
+        event = Event(event_id=f"e{n}", x={"u": float(n)}, occurred_at=float(n))
+        answer = Answer(
+            answer_id=f"a{n}", event_id=f"e{n}", y=y, annotator=who, answered_at=float(n)
+        )
+        for loop in loops:
+            loop.on_event(event, float(n))
+        said = loops[0].on_answer(answer, float(n))
+        log += [m for m in said if isinstance(m, LabelledExample)]
+        if who == "ann":
+            loops[1].on_answer(answer, float(n))
+    loops[0].retract("bob", log, now=9.0)
+    one, two = (loop.model for loop in loops)
+    assert [e.event_id for e in one.examples()] == ["e0", "e2", "e3"]
+    assert one.predict_one({"u": 1.1}) == two.predict_one({"u": 1.1})
+
+
+def test_of_many_keys_only_those_with_such_labels_change():
+    loops, log = KeyedLoops(isgp(seed=1), keep_changes=True), []
+    for n, (key, who) in enumerate([("k1", "ann"), ("k1", "bob"), ("k2", "ann")]):
+        event = Event(event_id=f"e{n}", key=key, x={"u": 0.0 + n}, occurred_at=0.0)
+        loops.on_event(event, 0.0)
+        answer = Answer(
+            answer_id=f"a{n}", event_id=f"e{n}", key=key, y="hall", annotator=who, answered_at=1.0
+        )
+        log += loops.on_answer(answer, 1.0)
+    loops.changes()
+    done = loops.retract("bob", log, now=2.0)
+    assert list(done) == ["k1"] == list(loops.changes())
+    assert loops.loops["k1"].model.n_learned == 1
+    undone = loops.reinstate("k1", done["k1"].retraction, done["k1"].log, now=3.0)
+    assert [line.event_id for line in undone.log] == ["e0", "e1"]
+    with pytest.raises(ValueError, match="no event of key 'k3'"):
+        loops.reinstate("k3", done["k1"].retraction, done["k1"].log, now=3.0)
+
+
+def test_the_first_word_stands_where_the_answer_to_its_challenge_is_taken_back():
+    line = LabelledExample(
+        event_id="e1", sequence=1, x={}, y="hall", annotator="bob", origin="upheld",
+        learned_at=0.0, probability_wrong=0.0, challenged=True, given_by="ann", std=2.0,
+        privileged={"confidence": 1.0},
+    )  # fmt: skip
+    [left], taken = without([line], "bob")
+    assert (left.y, left.annotator, left.origin) == ("hall", "ann", "asked")
+    assert (left.challenged, left.std, left.privileged) == (False, None, None)
+    assert taken == [line]
+    assert without([line], "ann")[0][0].annotator == "bob"
