@@ -1,0 +1,119 @@
+"""Labels taken back on a real broker, in one transaction of the workers' own group."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+from time import monotonic, time
+
+from click.testing import CliRunner
+
+from connectors.topics import Outgoing, Topics
+from streamgp.apps.console import Stop
+from streamgp.apps.deployment.deployment import load_deployed, open_topics
+from streamgp.apps.worker.process import run_worker
+from streamgp.cli.maintenance import retract
+
+N = 24
+
+
+class Until(Stop):
+    """Stops a worker once nothing waits."""
+
+    def __init__(self, topics: Topics, group: str) -> None:
+        super().__init__()
+        self._topics, self._group = topics, group
+        self._end = monotonic() + 120.0
+
+    def __call__(self) -> bool:
+        assert monotonic() < self._end, "not worked off in time"
+        return not any(self._topics.lags(self._group).values())
+
+
+def written(path: Path, url: str, prefix: str, group: str) -> Path:
+    path.write_text(
+        f'broker = "{url}"\nwarm_up = 0\nseed = 1\n[temporal]\nenabled = false\n'
+        f'[challenge]\nrule = "never"\n[topics]\nprefix = "{prefix}"\npartitions = 2\n'
+        f'replication = 1\n[worker]\ngroup = "{group}"\n'
+        f"state = {json.dumps(str(path.parent / path.stem))}\nleave = true\n"
+    )
+    with closing(open_topics(load_deployed(path))) as topics:
+        topics.create()
+    return path
+
+
+def work(config: Path, group: str, topic: str, values: list[dict[str, object]]) -> None:
+    with closing(open_topics(load_deployed(config))) as topics:
+        writer = topics.writer("test")
+        for value in values:
+            key = str(value["key"]).encode()
+            writer.send(Outgoing(topic=topic, key=key, value=json.dumps(value).encode()))  # type: ignore[arg-type]
+        writer.close()
+        assert run_worker(config, Until(topics, group), instance="w") == 0
+
+
+def predictions(config: Path) -> dict[str, bytes]:
+    found = {}
+    with (
+        closing(open_topics(load_deployed(config))) as topics,
+        closing(topics.reader(["predictions"])) as reader,
+    ):
+        while not reader.caught_up:
+            for record in reader.poll(0.2):
+                name = json.loads(record.value or b"")["event_id"]
+                if name.startswith("after"):
+                    found[name] = record.value or b""
+    return found
+
+
+def events(prefix: str, n: int, start: float) -> list[dict[str, object]]:
+    return [
+        {
+            "event_id": f"{prefix}{i}",
+            "key": f"key{i % 3}",
+            "x": {"light": i % 7 + 0.1, "noise": float(i % 5)},
+            "occurred_at": start + i,
+        }
+        for i in range(n)
+    ]
+
+
+def answers(start: float, *, with_bob: bool) -> list[dict[str, object]]:
+    return [
+        {
+            "answer_id": f"a{i}",
+            "event_id": f"e{i}",
+            "key": f"key{i % 3}",
+            "y": ("hall", "den")[i % 7 > 3],
+            "annotator": ("ann", "bob")[i % 2],
+            "answered_at": start + i + 1.0,
+        }
+        for i in range(N)
+        if with_bob or i % 2 == 0
+    ]
+
+
+def test_a_worker_goes_on_as_if_the_annotator_had_never_answered(
+    kafka: str, kafka_prefix: str, tmp_path: Path
+) -> None:
+    group, start = f"{kafka_prefix}group", time() - 600.0
+    found = []
+    for name, url, prefix in (
+        ("one", f"kafka://{kafka}", kafka_prefix),
+        ("two", f"file://{tmp_path}/topics", ""),
+    ):
+        is_kafka = name == "one"
+        config = written(tmp_path / f"{name}.toml", url, prefix, group)
+        work(config, group, "events", events("e", N, start))
+        work(config, group, "answers", answers(start, with_bob=is_kafka))
+        if is_kafka:
+            words = [str(config), "--annotator", "bob"]
+            for undo in ([], ["--undo"], []):
+                result = CliRunner().invoke(retract, [*words, *undo, "--yes"])
+                assert result.exit_code == 0, result.output
+            assert "took back 12 labels of 'bob'" in result.output
+        work(config, group, "events", events("after", 9, start + 100.0))
+        found.append(predictions(config))
+    assert len(found[0]) == 9
+    assert found[0] == found[1]
