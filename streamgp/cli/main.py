@@ -23,6 +23,7 @@ from streamgp.cli.annotate import annotate
 from streamgp.cli.demo import demo
 from streamgp.cli.init import COMPLETE_VARIABLE, completion, init
 from streamgp.cli.maintenance import (
+    audit,
     backup,
     dead_letters,
     forget,
@@ -167,6 +168,7 @@ cli.add_command(rebuild)
 cli.add_command(recover)
 cli.add_command(backup)
 cli.add_command(restore)
+cli.add_command(audit)
 cli.add_command(retract)
 cli.add_command(forget)
 cli.add_command(migrate)

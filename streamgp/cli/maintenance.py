@@ -277,6 +277,74 @@ def restore(config_file: Path, directory: Path, yes: bool, broker: str | None) -
     put_back(config_file, directory, yes=yes, broker=broker)
 
 
+# --- The command `streamgp audit`: who said what, and what became of it.
+
+
+@click.command()
+@config_argument
+@click.option("--event", "event_id", metavar="ID", help="Only this event.")
+@click.option("--annotator", metavar="NAME", help="Only events about which NAME has said anything.")
+@click.option("--label", metavar="Y", help="Only events that had this label, or nearly.")
+@click.option(
+    "--since",
+    metavar="WHEN",
+    help="Only events with something since then: how long ago (30s, 15min, 2h, 7d), or a time "
+    "(2026-08-01T14:30:00Z).",
+)
+@click.option(
+    "--format",
+    type=click.Choice(("text", "csv", "json")),
+    default="text",
+    show_default=True,
+    help="Sentences; or a row, or a line of JSON, for everything that happened.",
+)
+@click.option(
+    "--last",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="With sentences: how many events to show.",
+)
+@broker_option
+def audit(
+    config_file: Path,
+    event_id: str | None,
+    annotator: str | None,
+    label: str | None,
+    since: str | None,
+    format: str,
+    last: int,
+    broker: str | None,
+) -> None:
+    """Tell the story of labels: who said what, what was learned, doubted, changed or refused.
+
+    CONFIG.toml is that of the workers, which may be at work. Without an option there is a table of
+    annotators; otherwise the whole story of each event that is meant. It is read off the topics
+    `requests`, `answers`, `consensus`, `dead-letters` and `state`, and reaches back as far as they
+    do.
+
+    \b
+    Examples:
+      streamgp audit worker.toml
+      streamgp audit worker.toml --annotator bob --since 2d
+      streamgp audit worker.toml --label hall --format csv
+    """
+    from streamgp.apps.maintenance.audit import Format, Wanted, audit_labels
+    from streamgp.apps.maintenance.dead_letters import moment_of, now
+
+    wanted = Wanted(
+        event_id=event_id,
+        annotator=annotator,
+        label=label,
+        since=None if since is None else moment_of(since, now()),
+    )
+    how: Format = "json" if format == "json" else "csv" if format == "csv" else "text"
+    text = audit_labels(config_file, wanted, format=how, last=last, broker=broker)
+    if text:
+        click.echo(text)
+
+
 # --- The command `streamgp retract`: every label of one annotator, taken back.
 
 

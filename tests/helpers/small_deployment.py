@@ -22,6 +22,7 @@ from streamgp.apps.deployment import deployment
 from streamgp.apps.worker.process import build_loops
 from streamgp.cli.main import cli
 from streamgp.cli.maintenance import (
+    audit,
     backup,
     dead_letters,
     forget,
@@ -38,7 +39,7 @@ COMMANDS = type(cli)(
     name="streamgp",
     commands={
         c.name or "": c
-        for c in (watch, dead_letters, forget, rebuild, recover, backup, restore, retract)
+        for c in (watch, audit, dead_letters, forget, rebuild, recover, backup, restore, retract)
     },
 )
 TEXT = """\

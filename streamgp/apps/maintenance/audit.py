@@ -1,0 +1,430 @@
+"""The story of labels (`streamgp audit`): who said what, and what became of it.
+
+Everything is read off the topics, for as long as they keep it: an answer is found in the lines of
+`consensus` and in challenges by its moment, which both repeat, and in dead letters by its id.
+
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from connectors.topics import Record, TopicName
+from connectors.wire.codec import DecodeError, decode
+from connectors.wire.outbound import letter_of
+from connectors.wire.state_records import History, HistoryError
+from streamgp.apps.console import aligned, clock_time, number
+from streamgp.apps.deployment.deployment import everything, visit
+from streamgp.base import Label
+from streamgp.common.annotator_error import ErrorRate
+from streamgp.common.printable import printable
+from streamgp.interactive.conversation_record import event_id_of
+from streamgp.interactive.messages import (
+    Answer,
+    Cancel,
+    Challenge,
+    Expired,
+    LabelledExample,
+    LabelRequest,
+)
+
+Kind: TypeAlias = Literal["asked", "said", "refused", "ended", "doubted", "learned", "retracted"]
+Format: TypeAlias = Literal["text", "csv", "json"]
+
+_READ: tuple[TopicName, ...] = ("requests", "answers", "consensus", "dead-letters", "state")
+# Of what happened at one moment, the cause comes before what came of it.
+_ORDER: tuple[Kind, ...] = (
+    "asked", "said", "refused", "ended", "doubted", "learned", "retracted",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One thing that happened to the label of an event.
+
+    Parameters
+    ----------
+    at
+        When, POSIX seconds.
+    key, event_id
+        Whose event, and which.
+    what
+        `asked`: a label was asked for. `said`: an annotator answered. `refused`: the answer could
+        not be used. `ended`: a question ended without an answer. `doubted`: a label was challenged.
+        `learned`: a label stands from now on, or none any more. `retracted`: a label was taken back
+        with all others of its annotator.
+    annotator
+        Who said it, or whose label it is.
+    label, before
+        The label, None for none, and the one that stood until then; of a challenge, what was
+        suggested and what was given.
+    probability_wrong
+        How probably the label was wrong by what the learner then knew.
+    error_rate
+        Of a first answer that was learned, the share of wrong ones estimated for its annotator
+        until then, for this key and by the lines that are left of the log.
+    request_id, answer_id
+        The question and the answer.
+    shown
+        What stood beside the question.
+    detail
+        Why, in words.
+
+    """
+
+    at: float
+    key: str | None
+    event_id: str
+    what: Kind
+    annotator: str | None = None
+    label: Label | None = None
+    before: Label | None = None
+    probability_wrong: float | None = None
+    error_rate: float | None = None
+    request_id: str | None = None
+    answer_id: str | None = None
+    shown: tuple[str, ...] = ()
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Selection of events: all those with a step that is as every field says that is not None."""
+
+    event_id: str | None = None
+    annotator: str | None = None
+    label: str | None = None
+    since: float | None = None
+
+    @property
+    def is_all(self) -> bool:
+        """Whether nothing is said."""
+        return self == Wanted()
+
+    def fits(self, step: Step) -> bool:
+        """Whether a step is meant."""
+        return (
+            self.event_id in (None, step.event_id)
+            and self.annotator in (None, step.annotator)
+            and (self.label is None or self.label in (str(step.label), str(step.before)))
+            and (self.since is None or step.at >= self.since)
+        )
+
+
+def audit_labels(
+    config_file: Path,
+    wanted: Wanted,
+    *,
+    format: Format = "text",
+    last: int = 100,
+    broker: str | None = None,
+) -> str:
+    """Return the stories of the events that are wanted, or a table of all annotators.
+
+    Raises
+    ------
+    ConfigError
+        If the configuration is wrong.
+    click.ClickException
+        If topics are missing.
+
+    """
+    with visit(config_file, broker) as there:
+        steps = steps_of(
+            everything(there.topics, *_READ, what="reading"), keyed=there.config.worker.keyed
+        )
+    if wanted.is_all and format == "text":
+        return table(steps)
+    stories = [story for story in _stories(steps) if any(map(wanted.fits, story))]
+    if format == "text":
+        rest = f", the last {last} of them shown" if len(stories) > last else ""
+        parts = [*map(told, stories[-last:]), f"{number(len(stories), 'event')}{rest}"]
+        return "\n\n".join(parts)
+    chosen = [step for story in stories for step in story]
+    return _csv(chosen) if format == "csv" else "\n".join(map(_json, chosen))
+
+
+def steps_of(records: Iterable[Record], *, keyed: bool = True) -> list[Step]:
+    """Return what happened, by the records of some topics in any order among each other."""
+    histories: dict[int, History] = {}
+    lines: dict[tuple[str | None, str], dict[int, LabelledExample]] = {}
+    steps: list[Step] = []
+    heard: set[tuple[str | None, str]] = set()
+    for record in records:
+        if record.topic in ("state", "consensus"):
+            histories.setdefault(record.partition, History()).take(record)
+        if record.topic == "dead-letters":
+            steps += _refused(record)
+        elif record.topic != "state" and record.value is not None:
+            try:
+                message = decode(record.value)
+            except DecodeError:
+                continue
+            if isinstance(message, LabelledExample):
+                lines.setdefault((message.key, message.event_id), {})[message.sequence] = message
+            elif isinstance(message, Answer):
+                # It counts once, however often it was sent.
+                if (message.key, message.answer_id) not in heard:
+                    heard.add((message.key, message.answer_id))
+                    steps.append(_said(message))
+            elif isinstance(message, LabelRequest | Challenge | Cancel | Expired):
+                steps += _of_question(message)
+    for history in histories.values():
+        for step, line in _retracted(history):
+            steps.append(step)
+            # Taken out of the log, it was learned all the same.
+            lines.setdefault((line.key, line.event_id), {}).setdefault(line.sequence, line)
+    rates = _error_rates([line for about in lines.values() for line in about.values()], keyed)
+    for about in lines.values():
+        steps += _learned([about[sequence] for sequence in sorted(about)], rates)
+    return sorted(steps, key=lambda step: (step.at, _ORDER.index(step.what)))
+
+
+def told(story: Sequence[Step]) -> str:
+    """Return the story of one event in words.
+
+    Examples
+    --------
+    >>> said = Step(at=0.0, key="k", event_id="e1", what="said", annotator="ann", label="hall")
+    >>> told([said]).partition("  ")[0], told([said]).rpartition("  ")[2]
+    ("event e1 of 'k'\\n", "ann said 'hall'")
+
+    """
+    key = "" if story[0].key is None else f" of {printable(repr(story[0].key))}"
+    lines = [f"event {printable(story[0].event_id)}{key}"]
+    lines += [f"  {clock_time(step.at)}  {printable(_words(step))}" for step in story]
+    return "\n".join(lines)
+
+
+def table(steps: Iterable[Step]) -> str:
+    """Return the numbers of all annotators: how much each has said, and what became of it."""
+    counts: dict[str | None, Counter[str]] = {}
+    whose: dict[tuple[str | None, str], str | None] = {}
+    for step in steps:
+        of = counts.setdefault(step.annotator, Counter())
+        event = step.key, step.event_id
+        if step.what == "learned":
+            before = whose.get(event)
+            if step.before is not None and before != step.annotator and step.label != step.before:
+                counts.setdefault(before, Counter())["replaced"] += 1
+            whose[event] = step.annotator
+            of["learned"] += step.label is not None
+        elif step.what in ("said", "doubted", "refused", "retracted"):
+            of[step.what] += 1
+    titles = ["annotator", "answers", "learned", "doubted", "replaced", "refused", "taken back"]
+    names = ("said", "learned", "doubted", "replaced", "refused", "retracted")
+    rows = [
+        [printable(who or "(no name)"), *(str(of[name]) for name in names)]
+        for who, of in sorted(counts.items(), key=lambda item: -item[1]["said"])
+        if of.total()
+    ]
+    if not rows:
+        return "the topics hold no answers"
+    about = (
+        "learned: labels of the annotator, with corrections and those that came with events; "
+        "doubted: challenged;\nreplaced: by another annotator's; taken back: with all others, by "
+        "`streamgp retract`"
+    )
+    return f"{aligned([titles, *rows], right=range(1, len(titles)))}\n{about}"
+
+
+# --- inside
+
+
+def _refused(record: Record) -> Iterator[Step]:
+    try:
+        letter = letter_of(record)
+        message = decode(letter.value or b"")
+    except (DecodeError, ValueError):
+        return
+    if isinstance(message, Answer):
+        yield Step(
+            at=message.answered_at,
+            key=message.key,
+            event_id=message.event_id,
+            what="refused",
+            annotator=message.annotator,
+            label=message.y,
+            request_id=message.request_id,
+            answer_id=message.answer_id,
+            detail=letter.error,
+        )
+
+
+def _said(answer: Answer) -> Step:
+    notes = [
+        "instead of an earlier answer" if answer.supersedes is not None else "",
+        "shown: " + ", ".join(answer.shown) if answer.shown else "",
+        "flagged" if answer.flag else "",
+        answer.reason or "",
+        answer.note or "",
+    ]
+    return Step(
+        at=answer.answered_at,
+        key=answer.key,
+        event_id=answer.event_id,
+        what="said",
+        annotator=answer.annotator,
+        label=answer.y,
+        request_id=answer.request_id,
+        answer_id=answer.answer_id,
+        shown=answer.shown,
+        detail="; ".join(note for note in notes if note),
+    )
+
+
+def _of_question(message: LabelRequest | Challenge | Cancel | Expired) -> Iterator[Step]:
+    event_id = event_id_of(message.request_id)
+    if event_id is None:
+        return
+    if isinstance(message, Cancel | Expired):
+        why = message.why if isinstance(message, Cancel) else "no answer came in time"
+        yield Step(
+            at=message.at,
+            key=message.key,
+            event_id=event_id,
+            what="ended",
+            request_id=message.request_id,
+            detail=why,
+        )
+        return
+    asked = Step(
+        at=message.requested_at,
+        key=message.key,
+        event_id=event_id,
+        what="asked",
+        request_id=message.request_id,
+        detail=f"{message.reason} {message.score:.3g} > {message.threshold:.3g}",
+    )
+    if isinstance(message, LabelRequest):
+        yield asked
+        return
+    yield replace(
+        asked,
+        what="doubted",
+        annotator=message.annotator,
+        label=message.suggested,
+        before=message.given,
+        probability_wrong=message.probability_wrong,
+    )
+
+
+_Rates: TypeAlias = Mapping[tuple[str | None, int], float]
+
+
+def _error_rates(lines: Iterable[LabelledExample], keyed: bool) -> _Rates:
+    """Return what was thought of the annotator of each first answer before it was learned.
+
+    By key and number of the line, in the order in which the learner has heard of them.
+    """
+    known: dict[tuple[str | None, str | None], ErrorRate] = {}
+    rates = {}
+    for line in sorted(lines, key=lambda line: line.sequence):
+        if line.probability_wrong is not None:
+            who = line.given_by if line.challenged else line.annotator
+            rate = known.setdefault((line.key if keyed else None, who), ErrorRate())
+            rates[line.key, line.sequence] = rate.estimate
+            rate.note(line.probability_wrong)
+    return rates
+
+
+def _learned(lines: Sequence[LabelledExample], rates: _Rates) -> Iterator[Step]:
+    before: Label | None = None
+    for line in lines:
+        if line.revision == 0:
+            before = None  # an earlier event had the same id
+        notes = [
+            line.origin,
+            "challenged" if line.challenged else "",
+            "late" if line.late else "",
+        ]
+        yield Step(
+            at=line.learned_at,
+            key=line.key,
+            event_id=line.event_id,
+            what="learned",
+            annotator=line.annotator,
+            label=line.y,
+            before=line.given if before is None else before,
+            probability_wrong=None if line.challenged else line.probability_wrong,
+            error_rate=rates.get((line.key, line.sequence)),
+            detail=", ".join(note for note in notes if note),
+        )
+        before = line.y
+
+
+def _retracted(history: History) -> Iterator[tuple[Step, LabelledExample]]:
+    try:
+        for entity in history.entities():
+            for retraction in history.retractions(entity):
+                for line in retraction.taken:
+                    step = Step(
+                        at=retraction.at,
+                        key=line.key,
+                        event_id=line.event_id,
+                        what="retracted",
+                        annotator=retraction.annotator,
+                        label=line.y,
+                    )
+                    yield step, line
+    except HistoryError:
+        return  # what is wrong with `state` is for `streamgp check` to say
+
+
+def _stories(steps: Iterable[Step]) -> list[list[Step]]:
+    found: dict[tuple[str | None, str], list[Step]] = {}
+    for step in steps:
+        found.setdefault((step.key, step.event_id), []).append(step)
+    return sorted(found.values(), key=lambda story: story[-1].at)
+
+
+def _words(step: Step) -> str:
+    who = step.annotator or "an annotator without a name"
+    label, before = repr(step.label), repr(step.before)
+    sure = "" if step.probability_wrong is None else f"wrong with P {step.probability_wrong:.2g}"
+    detail = f" ({step.detail})" if step.detail else ""
+    match step.what:
+        case "asked":
+            return f"a label was asked for{detail}"
+        case "said":
+            said = f"said {label}" if step.label is not None else "could not say, or took it back"
+            return f"{who} {said}{detail}"
+        case "refused":
+            return f"the answer of {who} was not used: {step.detail}"
+        case "ended":
+            return f"the question ended{detail}"
+        case "doubted":
+            return f"{before} of {who} was doubted, {sure}; suggested {label}"
+        case "retracted":
+            return f"{label} was taken back with all other labels of {who}"
+        case "learned":
+            if step.label is None:
+                return f"{before} was taken back: the event has no label"
+            was = "" if step.before in (None, step.label) else f" in place of {before}"
+            notes = ", ".join(note for note in (step.detail, sure) if note)
+            return f"{label} of {who} was learned{was} ({notes})"
+
+
+def _plain(step: Step) -> Mapping[str, object]:
+    return {**asdict(step), "shown": list(step.shown)}
+
+
+def _json(step: Step) -> str:
+    return json.dumps(_plain(step), ensure_ascii=False)
+
+
+def _csv(steps: Iterable[Step]) -> str:
+    out = io.StringIO()
+    names = list(Step.__dataclass_fields__)
+    writer = csv.DictWriter(out, names, lineterminator="\n")
+    writer.writeheader()
+    for step in steps:
+        writer.writerow({**_plain(step), "shown": " ".join(step.shown)})
+    return out.getvalue().rstrip("\n")

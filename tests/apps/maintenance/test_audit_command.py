@@ -1,0 +1,120 @@
+"""`streamgp audit`: the story of a label, by what the topics hold."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from connectors.topics import Record
+from connectors.wire.codec import encode
+from streamgp.apps.maintenance.audit import steps_of
+from streamgp.interactive.messages import Answer, Challenge, LabelRequest
+from tests.helpers.small_deployment import Small
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Small:
+    """A deployment in which every label is doubted, and some answers were given."""
+    small = Small(tmp_path, monkeypatch, n_partitions=2)
+    text = small.config_file.read_text().replace('rule = "never"', 'rule = "always"')
+    small.config_file.write_text(text)
+    for i, (who, y) in enumerate([("ann", "hall"), ("ann", "hall"), ("bob", "den")]):
+        small.put(small.event(f"e{i}", "k1", x={"light": float(i)}))
+        small.work()
+        request = [m for m in small.said("requests") if isinstance(m, LabelRequest)][-1]
+        small.answer(request, y, annotator=who, shown=("suggestion",))
+        small.work()
+    [challenge] = [m for m in small.said("requests") if isinstance(m, Challenge)]
+    small.answer(challenge, "hall", annotator="bob")
+    small.answer(challenge, "bath", "again", annotator="eve")
+    small.work()
+    return small
+
+
+def rows(small: Small, *arguments: str) -> list[dict[str, object]]:
+    text = small.done("audit", *arguments, "--format", "json")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_the_story_says_who_said_what_and_what_became_of_it(small: Small) -> None:
+    text = small.done("audit", "--event", "e2")
+    said = [line.split("  ")[2] for line in text.splitlines() if line.startswith("  ")]
+    assert said[0].startswith("a label was asked for (")
+    assert said[1] == "bob said 'den' (shown: suggestion)"
+    assert said[2].startswith("'den' of bob was doubted, wrong with P ")
+    assert said[2].endswith("; suggested 'hall'")
+    assert said[3] == "bob said 'hall'"
+    assert said[4] == "'hall' of bob was learned in place of 'den' (revised, challenged)"
+    assert said[5] == "eve said 'bath'"
+    assert said[6].startswith(
+        "the answer of eve was not used: request 'e2/challenge/1' has already"
+    )
+    assert text.splitlines()[0] == "event e2 of 'k1'"
+    assert text.endswith("\n1 event\n")
+
+
+def test_events_are_chosen_by_annotator_label_and_time(small: Small) -> None:
+    def events(*arguments: str) -> set[object]:
+        return {row["event_id"] for row in rows(small, *arguments)}
+
+    assert events("--annotator", "ann") == {"e0", "e1"}
+    assert events("--label", "den") == {"e2"}
+    assert events("--label", "hall", "--annotator", "bob") == {"e2"}
+    assert events("--since", "1h") == {"e0", "e1", "e2"}
+    assert events("--since", "2100-01-01T00:00:00Z") == set()
+    assert "the last 1 of them shown" in small.done("audit", "--label", "hall", "--last", "1")
+
+
+def test_rows_are_the_same_in_both_formats(small: Small) -> None:
+    as_json = rows(small)
+    text = small.done("audit", "--format", "csv")
+    as_csv = list(csv.DictReader(text.splitlines()))
+    assert [row["what"] for row in as_csv] == [row["what"] for row in as_json]
+    assert {row["what"] for row in as_json} == {"asked", "said", "doubted", "learned", "refused"}
+    learned = [row for row in as_json if row["what"] == "learned"]
+    assert [row["before"] for row in learned] == [None, None, "den"]
+    first, second, challenged = learned
+    assert (first["error_rate"], challenged["error_rate"]) == (0.2, 0.2)  # nothing was known yet
+    assert second["error_rate"] == (1.0 + first["probability_wrong"]) / 6.0  # type: ignore[operator]
+    assert challenged["probability_wrong"] is None  # the challenge tells, and the answer to it
+
+
+def test_without_a_choice_there_are_the_numbers_of_all_annotators(small: Small) -> None:
+    table = [line.split() for line in small.done("audit").splitlines()]
+    assert table[1:4] == [
+        ["ann", "2", "2", "0", "0", "0", "0"],
+        ["bob", "2", "1", "1", "0", "0", "0"],
+        ["eve", "1", "0", "0", "0", "1", "0"],
+    ]
+
+
+def test_labels_that_were_taken_back_are_in_the_story(small: Small) -> None:
+    small.done("retract", "--annotator", "bob", "--yes")
+    text = small.done("audit", "--event", "e2")
+    assert "'hall' of bob was learned in place of 'den'" in text
+    assert "'hall' was taken back with all other labels of bob" in text
+    assert "'hall' was taken back: the event has no label" in text
+    assert [row["event_id"] for row in rows(small, "--annotator", "bob")].count("e2") == 9
+
+
+def test_topics_without_answers_have_no_story(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = Small(tmp_path, monkeypatch)
+    assert small.done("audit") == "the topics hold no answers\n"
+    assert small.done("audit", "--annotator", "bob") == "0 events\n"
+
+
+def test_an_answer_counts_once_and_what_is_no_message_not_at_all() -> None:
+    answer = encode(
+        Answer(answer_id="a1", event_id="e1", declined=True, annotator="ann", answered_at=1.0)
+    )
+
+    def record(offset: int, value: bytes) -> Record:
+        return Record(topic="answers", partition=0, offset=offset, key=None, value=value, at=0.0)
+
+    [step] = steps_of([record(0, answer), record(1, answer), record(2, b"?")])
+    assert (step.what, step.annotator, step.label) == ("said", "ann", None)
