@@ -116,6 +116,27 @@ def check_preset(preset: object) -> None:
         raise ValueError(f"preset must be 'default' or 'paper', got {preset!r}")
 
 
+class PendingQuestion(NamedTuple):
+    """An open question about an event: `x` as received, and what stands for its answer.
+
+    `target` is what the posterior means of the known classes left of 1 when the question was asked.
+    """
+
+    x: Features
+    target: float
+
+
+class PendingPosterior(NamedTuple):
+    """What the answers to open questions will tell of an event.
+
+    `mean` is the posterior mean of the share of these answers, whatever classes they name;
+    `variance` the posterior variance, the events asked about included.
+    """
+
+    mean: float
+    variance: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Posterior:
     """Posterior of a Gaussian process at one event, one latent function per class.
@@ -130,6 +151,8 @@ class Posterior:
         Posterior variance of the latent function (without observation noise).
     prior_variance
         The same before anything was learned.
+    pending
+        What the answers to open questions will tell; None if there are none, or none count.
 
     Examples
     --------
@@ -142,6 +165,7 @@ class Posterior:
     mean: dict[Label, float]
     variance: float
     prior_variance: float = 1.0
+    pending: PendingPosterior | None = None
 
     def probabilities(self) -> dict[Label, float]:
         """Positive parts of the means divided by their sum; uniform if no mean is positive."""

@@ -116,6 +116,10 @@ class BoundedGP(ABC):
         """Posterior means (b, m) and latent covariances (b, b) at points `X` of shape (b, d)."""
         return self._gp.joint(X)
 
+    def covariance_terms(self, x: Array) -> tuple[Array, Array, Array]:
+        """Row of a point, and `a` and `b` of which `cov(u, v) = k(u, v) - a(u)' b(v)`."""
+        return self._gp.covariance_terms(x)
+
     @abstractmethod
     def append(self, x: Array, y: Array) -> list[int]:
         """Learn the targets `y` of shape (m,) at the point `x` of shape (d,).
@@ -387,6 +391,10 @@ class NumberedGP:
     def joint(self, X: Array) -> tuple[Array, Array]:
         """Posterior means (b, m) and latent covariances (b, b) at points `X` of shape (b, d)."""
         return self._gp.joint(X)
+
+    def covariance_terms(self, x: Array) -> tuple[Array, Array, Array]:
+        """Row of a point, and `a` and `b` of which `cov(u, v) = k(u, v) - a(u)' b(v)`."""
+        return self._gp.covariance_terms(x)
 
     def append(self, x: Array, y: Array) -> list[int]:
         """Learn the targets `y` of shape (m,) at the point `x` of shape (d,), as `ExactGP` does.

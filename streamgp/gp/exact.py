@@ -427,6 +427,14 @@ class ExactGP:
         np.fill_diagonal(C, [one.variance for one in solves])
         return np.array([one.means for one in solves]), C
 
+    def covariance_terms(self, x: Array) -> tuple[Array, Array, Array]:
+        """Row of a point, and `a` and `b` of which `cov(u, v) = k(u, v) - a(u)' b(v)`: `v` twice.
+
+        Not to be written to.
+        """
+        last = self._solve(x)
+        return last.row, last.v, last.v
+
     def append(self, x: Array, y: Array) -> None:
         """Learn the targets `y` of shape (m,) at the point `x` of shape (d,).
 

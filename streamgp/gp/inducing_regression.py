@@ -238,6 +238,16 @@ class ProjectedGP:
         np.fill_diagonal(C, [look.variance for look in looks])
         return np.array([self._basis.means(look) for look in looks]), C
 
+    def covariance_terms(self, x: Array) -> tuple[Array, Array, Array]:
+        """Row of a point, and `a` and `b` of which `cov(u, v) = k(u, v) - a(u)' b(v)`.
+
+        They are `e` and `k - h`: see `joint`.
+        """
+        n = self._points.n
+        _, row, look = self._look(x)
+        k = self.kernel.vector(self._points.rows, row)
+        return row, look.e[:n], k - look.h[:n]
+
     def append(self, x: Array, y: Array) -> int | None:
         """Learn the targets `y` of shape (m,) at the point `x` of shape (d,), as `ExactGP` does.
 

@@ -48,12 +48,13 @@ class Question:
     """Record of a label request or a challenge that was sent.
 
     `threshold` is what the score of the event had to exceed, if the question is taken back when it
-    does no longer.
+    does no longer. `pending` is what stands for the answer until one is learned, if that counts.
     """
 
     request_id: str
     expires_at: float | None
     threshold: float | None = None
+    pending: float | None = None
 
 
 class Record:
@@ -152,6 +153,14 @@ class Record:
     def open_request(self) -> Question | None:
         """The question about the event that waits for an answer."""
         return self.request if self.state in ("asked", "challenged", "doubted") else None
+
+    @property
+    def pending(self) -> float | None:
+        """What stands for the label of the event while it is asked for, and not learned yet."""
+        request = self.request
+        if request is None or self.state not in ("asked", "challenged"):
+            return None
+        return request.pending
 
     @property
     def is_learned(self) -> bool:

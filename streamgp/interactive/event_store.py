@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from streamgp.base import PendingQuestion
 from streamgp.interactive.conversation_record import Record, event_id_of
 from streamgp.interactive.deadlines import DeadlineQueue
 from streamgp.interactive.messages import Answer, Event, Fault
@@ -171,6 +172,11 @@ def _grouped(
     return groups
 
 
+# Answers to more open questions than these are not foreseen: the time of an event would grow with
+# the number of questions that are never answered.
+MOST_PENDING: Final = 100
+
+
 class MisfitError(Exception):
     """An answer does not fit what is remembered; the loop rejects it."""
 
@@ -262,6 +268,20 @@ class EventStore:
         found = [record for record in found if record.open_request is not None]
         self._open = {record.event.event_id for record in found}
         return sorted(found, key=lambda record: record.serial)
+
+    def pending(self) -> tuple[PendingQuestion, ...]:
+        """Return the open questions whose answers count already, in the order of their events.
+
+        If there are more than `MOST_PENDING`, those about the latest events.
+        """
+        if not self._open:
+            return ()
+        found = [
+            PendingQuestion(record.event.x, target)
+            for record in self.open_ones()
+            if (target := record.pending) is not None
+        ]
+        return tuple(found[-MOST_PENDING:])
 
     def latest(self) -> Record:
         """Return the conversation that was added last."""

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from streamgp.base import Decision, Doubt, Example, Features, Label, Neighbour
+    from streamgp.base import (
+        Decision,
+        Doubt,
+        Example,
+        Features,
+        Label,
+        Neighbour,
+        PendingQuestion,
+    )
 
 
 @runtime_checkable
@@ -209,6 +217,29 @@ def as_asking_back(model: SkepticalLearner) -> AskingBackLearner | None:
     asking = cast("AskingBackLearner", model)
     # One that could ask, and was not told how far back to look, has None as its reservoir.
     return None if asking.reservoir is None else asking
+
+
+@runtime_checkable
+class CountsPending(Protocol):
+    """Methods by which a learner counts questions whose answers are not there yet."""
+
+    def pending_one(self, x: Features) -> float | None:
+        """Return what stands for the answer to a question about an event; None if it counts not."""
+
+    def query_one(
+        self,
+        x: Features,
+        *,
+        event_id: str | None = None,
+        now: float | None = None,
+        pending: Sequence[PendingQuestion] = (),
+    ) -> Decision:
+        """Decide whether to ask for the label; `pending` holds the open questions that count."""
+
+
+def as_counting_pending(model: SkepticalLearner) -> CountsPending | None:
+    """Return a model that counts pending questions, None if it does not."""
+    return model if isinstance(model, CountsPending) else None
 
 
 # --- Predictions of classes and of numbers.

@@ -30,6 +30,10 @@ such a request is like any other.
 
 Open questions
 --------------
+Some models count on answers that are not there yet: of each open label request the loop keeps what
+such a model says, when it is made, will stand for the answer, until a label is learned or the
+request ends without one. The model hears of these requests when it decides about an event.
+
 With `open_at_most`, a label request beyond so many open questions is made only in the place of an
 open label request whose event the query strategy scores lower by now, which is cancelled; and an
 open label request is cancelled once its event scores no more than it had to exceed, because of
@@ -59,6 +63,7 @@ from streamgp.interactive.event_store import EventStore, MisfitError
 from streamgp.interactive.learner import (
     SkepticalLearner,
     as_asking_back,
+    as_counting_pending,
     as_reviewer,
     predicted_target,
 )
@@ -171,6 +176,7 @@ class InteractiveLoop(RestartableLoop):
     # _published  all of it as plain values, in parts
     # _reviewer   the model, if it reviews labels that it has learned
     # _asking_back  the model, if it asks about earlier events
+    # _counting   the model, if it counts questions whose answers are not there yet
     # _changed    whether anything is different from what `changes` returned last
     # _rollback   undoes the input at hand if it fails
     # _last       the last input, if it can still be undone
@@ -207,6 +213,7 @@ class InteractiveLoop(RestartableLoop):
         self._last = None
         self._reviewer = as_reviewer(model)
         self._asking_back = as_asking_back(model)
+        self._counting = as_counting_pending(model)
 
     def share(self, shared_budget: SharedBudget | None) -> Self:
         """Ask only what a budget allows that is shared with other loops; return this loop.
@@ -276,7 +283,7 @@ class InteractiveLoop(RestartableLoop):
         except (ValueError, TypeError) as error:
             raise _RefusedError(str(error)) from error
         self._changed = True
-        decision = model.query_one(x, event_id=event_id, now=now)
+        decision = self._decision(event, now)
         shared_budget = self._moderator.shared_budget
         if event.y is not None and decision.ask:
             decision = decision.refused_by("volunteered")
@@ -648,6 +655,14 @@ class InteractiveLoop(RestartableLoop):
     def n_open(self) -> int:
         """Number of requests that wait for an answer."""
         return len(self._memory.open_ones())
+
+    def _decision(self, event: Event, now: float) -> Decision:
+        """Decide whether to ask about an event, given the questions that are open."""
+        x, event_id, counting = event.x, event.event_id, self._counting
+        pending = () if counting is None else self._memory.pending()
+        if counting is None or not pending:
+            return self.model.query_one(x, event_id=event_id, now=now)
+        return counting.query_one(x, event_id=event_id, now=now, pending=pending)
 
     def _room_for(self, decision: Decision, now: float) -> tuple[Decision, Record | None]:
         """Return whether there is room for a question, and which conversation makes room for it."""

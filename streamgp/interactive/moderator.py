@@ -20,6 +20,7 @@ from streamgp.interactive.learner import (
     ReviewingLearner,
     SkepticalLearner,
     as_asking_back,
+    as_counting_pending,
     as_reviewer,
 )
 from streamgp.interactive.messages import (
@@ -96,6 +97,7 @@ class Moderator:
         self.journal = journal
         self._reviewer = as_reviewer(model)
         self._asking_back = as_asking_back(model)
+        self._counting = as_counting_pending(model)
         self.consensus = Consensus(model, journal)
         self._expires_after_s = expires_after_s
         self.shared_budget: SharedBudget | None = None
@@ -130,7 +132,8 @@ class Moderator:
             record.asked_back_at = now
         # The score of a request about an earlier event is of another kind.
         kept = self.keeps_thresholds and not back
-        self._open(record, request, decision.threshold if kept else None)
+        pending = None if self._counting is None else self._counting.pending_one(event.x)
+        self._open(record, request, decision.threshold if kept else None, pending)
         return request
 
     def doubt(self, record: Record, doubt: Doubt, now: float) -> Challenge:
@@ -262,8 +265,9 @@ class Moderator:
                 record.label = label
                 record.standing = label.answer_id
                 record.n_challenges += 1
+                pending = record.pending
                 record.state = cell["!"].next
-                self._open(record, challenge)
+                self._open(record, challenge, pending=pending)
                 return challenge
         if label is not None and record.is_learned:
             line = self.consensus.revise(record, label, now)
@@ -319,11 +323,20 @@ class Moderator:
             return None
         return max(now, now if self.written_at is None else self.written_at) + self._expires_after_s
 
-    def _open(self, record: Record, request: Request, threshold: float | None = None) -> None:
+    def _open(
+        self,
+        record: Record,
+        request: Request,
+        threshold: float | None = None,
+        pending: float | None = None,
+    ) -> None:
         if self.written_at is not None:
             self._memory.hold(record, max(0.0, self.written_at - request.requested_at))
         record.request = Question(
-            request_id=request.request_id, expires_at=request.expires_at, threshold=threshold
+            request_id=request.request_id,
+            expires_at=request.expires_at,
+            threshold=threshold,
+            pending=pending,
         )
         self._memory.note_open(record)
         if request.expires_at is not None:

@@ -6,7 +6,7 @@ Dictionaries and labels in, probabilities or a posterior out; the mathematics is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
@@ -305,6 +305,31 @@ class GPClassifier(base.MiniBatchClassifier):
         if self._core.gp is None:  # a class may be known before its first example
             means = np.zeros((len(xs), len(self._labels)))
         return means, covariances, self._core.noise_variance
+
+    def pending(
+        self, xs: Sequence[Features], targets: Sequence[float]
+    ) -> Callable[[Features], tuple[float, float]]:
+        """Return a function that tells what answers to pending questions will tell of an event.
+
+        Parameters
+        ----------
+        xs, targets
+            Features and target of the events asked about, at least one: see `PendingQuestion`.
+
+        Returns
+        -------
+        A function of the features of an event, valid until something is learned: posterior mean of
+        the share of these answers, and the latent variance with them.
+
+        Examples
+        --------
+        >>> model = GPClassifier(noise_variance=1.0)
+        >>> told = model.pending([{"light": 0.0}], [1.0])
+        >>> [round(value, 3) for value in (*told({"light": 0.0}), *told({"light": 9.0}))]
+        [0.5, 0.5, 0.0, 1.0]
+
+        """
+        return self._core.pending(xs, targets)
 
     # --- changing what was learned
 

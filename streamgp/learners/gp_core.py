@@ -30,6 +30,7 @@ from streamgp.gp.marginal_likelihood import (
     leave_one_out_likelihood,
     log_marginal_likelihood,
 )
+from streamgp.gp.pending import PendingPoints
 from streamgp.gp.sparse import SparseGP, WindowGP
 from streamgp.kernels import Kernel, SquaredExponential
 from streamgp.kernels.base import check_kernel
@@ -224,13 +225,19 @@ class FeatureGP:
 
     def joint(self, xs: Sequence[Features]) -> tuple[Array, Array]:
         """Posterior means (b, m), without functions before the first example, and covariances."""
-        gp, columns = self.gp, self.columns
-        if gp is None:
-            for x in xs:
-                columns = columns.widened(x)
-            prior = self._settings.kernel_for(len(columns))
-            gp = self._settings.process(self._hyperparameters(prior, columns))
+        gp, columns = self._or_prior(xs)
         return gp.joint(np.array([columns.vector(x) for x in xs]).reshape(len(xs), len(columns)))
+
+    def pending(
+        self, xs: Sequence[Features], targets: Sequence[float]
+    ) -> Callable[[Features], tuple[float, float]]:
+        """Return what gives the share of pending events, and the variance, at another one.
+
+        Valid until something changes; see `PendingPoints`.
+        """
+        gp, columns = self._or_prior(xs)
+        points = PendingPoints(gp, [columns.vector(x) for x in xs], targets)
+        return lambda x: points.predict(columns.vector(x))
 
     def prior_variance(self, x: Features) -> float:
         """Latent variance before anything was learned."""
@@ -438,6 +445,16 @@ class FeatureGP:
         return given if tuning is None else tuning.moved(given)
 
     # --- inside
+
+    def _or_prior(self, xs: Sequence[Features]) -> tuple[NumberedGP | BoundedGP, Columns]:
+        """Return the process and its columns; before the first example those that `xs` make."""
+        gp, columns = self.gp, self.columns
+        if gp is None:
+            for x in xs:
+                columns = columns.widened(x)
+            prior = self._settings.kernel_for(len(columns))
+            gp = self._settings.process(self._hyperparameters(prior, columns))
+        return gp, columns
 
     def _prior_variance_at_first(self, x: Features) -> float:
         columns = self.columns.widened(x)

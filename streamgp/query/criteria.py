@@ -45,7 +45,8 @@ def doubt(belief: Belief) -> float:
     For a posterior the probability that the predicted class has a negative score,
     `1 - Φ(mean / std)` with the latent standard deviation (ISGP Eq. 7; with the noise included,
     as Eq. 2 prints it, it would never reach 0). For plain probabilities `1 - max p`.
-    Nothing known: 1.
+    Nothing known: 1. Where open questions count, their share competes with the classes, and the
+    standard deviation is that with their answers.
 
     Examples
     --------
@@ -53,13 +54,31 @@ def doubt(belief: Belief) -> float:
     0.158655...
     >>> doubt({"home": 0.9, "work": 0.1})
     0.1
+    >>> from streamgp.base import PendingPosterior
+    >>> doubt(Posterior(mean={}, variance=1.0, pending=PendingPosterior(mean=0.5, variance=0.25)))
+    0.158655...
 
     """
     if not isinstance(belief, Posterior):
         return 1.0 - max(belief.values(), default=0.0)
+    pending = belief.pending
+    if pending is not None:
+        return normal_cdf(-max([pending.mean, *belief.mean.values()]), pending.variance)
     if not belief.mean:
         return 1.0
     return normal_cdf(-max(belief.mean.values()), belief.variance)
+
+
+def unexplained_share(belief: Posterior) -> float:
+    """Return what the means of the known classes leave of 1, at least 0.
+
+    Examples
+    --------
+    >>> unexplained_share(Posterior(mean={"home": 0.5, "work": -0.2}, variance=1.0))
+    0.5
+
+    """
+    return max(0.0, 1.0 - sum([m for m in belief.mean.values() if m > 0.0]))
 
 
 def contradiction(belief: Belief, given: Label) -> float:

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -29,6 +29,8 @@ from streamgp.base import (
     Label,
     LearnerFailedError,
     Neighbour,
+    PendingPosterior,
+    PendingQuestion,
     Posterior,
     State,
     check_kind,
@@ -51,6 +53,8 @@ from streamgp.query.pool_criteria import Joint
 from streamgp.scaling import Scaling, check_finite
 
 B = TypeVar("B")
+# What the answers to pending questions will tell of an event, as the learner sees it.
+_Told: TypeAlias = Callable[[Features], tuple[float, float]]
 
 # What River's transformers and estimators raise over features that they do not expect, besides
 # ValueError and TypeError.
@@ -109,6 +113,16 @@ class TellingNoise(Protocol):
         """Return the noise variance expected of a label; None stands for any label."""
 
 
+@runtime_checkable
+class CountingPending(Protocol):
+    """A learner that tells what answers to pending questions will tell, whatever they are."""
+
+    def pending(
+        self, xs: Sequence[Features], targets: Sequence[float]
+    ) -> Callable[[Features], tuple[float, float]]:
+        """Return what gives the share of these questions, and the variance, at an event."""
+
+
 class ExampleStore(ABC, Generic[B]):
     """A River estimator with a memory of what it was taught, behind a scaling.
 
@@ -148,6 +162,7 @@ class ExampleStore(ABC, Generic[B]):
     # _memo      the last features, a copy of them and the belief: a prediction, a decision and a
     #            challenge about one event ask the learner once; None after any change. By identity,
     #            since equal features need not be the same to a learner: True and 1, another order
+    # _pending   the last pending questions, and what the learner says of their answers; likewise
     _question: str
 
     def __init__(self, template: Any, scaling: Scaling) -> None:
@@ -166,10 +181,11 @@ class ExampleStore(ABC, Generic[B]):
         self.n_taught = 0
         self._passed_over = False
         self._memo: tuple[Features, Features, B] | None = None
+        self._pending: tuple[Sequence[PendingQuestion], _Told | None] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # What is only remembered for speed is no state: asking changes nothing.
-        return {**self.__dict__, "_memo": None}
+        return {**self.__dict__, "_memo": None, "_pending": None}
 
     def __len__(self) -> int:
         return len(self._examples)
@@ -195,7 +211,7 @@ class ExampleStore(ABC, Generic[B]):
         if renewed:
             self._rebuild()
         elif self.scaling.extract(x) is not x:
-            self._memo = None
+            self._note_change()
 
     def belief(self, x: Features) -> B:
         """Return what the learner believes; changes nothing."""
@@ -283,7 +299,7 @@ class ExampleStore(ABC, Generic[B]):
         self._n_unnamed += event_id is None
         self._note(y)
         self.n_taught += 1
-        self._memo = None
+        self._note_change()
         if self._settled() != before and (self._passed_over or not self._retains_all):
             # With other hyper-parameters it would have retained, or taken, other examples, or found
             # other drifts.
@@ -311,7 +327,7 @@ class ExampleStore(ABC, Generic[B]):
             except (ValueError, TypeError) as error:  # which would say that nothing has changed
                 name = type(self._template).__name__
                 raise LearnerFailedError(f"{name} cannot change a label: {error}") from error
-            self._memo = None
+            self._note_change()
         else:
             self._rebuild()
 
@@ -437,6 +453,10 @@ class ExampleStore(ABC, Generic[B]):
 
     # --- inside
 
+    def _note_change(self) -> None:
+        """Drop what was remembered of a learner, or of statistics, that have changed."""
+        self._memo = self._pending = None
+
     def _seen(self, x: Features) -> Features:
         """Return the features of an event as the learner sees them."""
         scaling = self.scaling
@@ -497,7 +517,7 @@ class ExampleStore(ABC, Generic[B]):
             raise LearnerFailedError(f"{name} cannot be trained again: {error}") from error
 
     def _teach_all(self, state: State | None) -> None:
-        self._memo = None
+        self._note_change()
         if state is None:
             state = self._state()
         while True:
@@ -559,6 +579,36 @@ class ClassExampleStore(ExampleStore[Belief]):
         seen = [self._seen(x) for x in xs.values()]
         return list(xs), Joint.of_indicators(*self.learner.joint(seen))
 
+    @property
+    def counts_pending(self) -> bool:
+        """Whether the learner tells what answers to pending questions will tell."""
+        return isinstance(self.learner, CountingPending)
+
+    def belief_with(self, x: Features, questions: Sequence[PendingQuestion]) -> Belief:
+        """Return what the learner believes, with what the answers to open questions will tell.
+
+        A question about an event that cannot be used with the present statistics tells nothing.
+        """
+        belief = self.belief(x)
+        if not (self.counts_pending and isinstance(belief, Posterior)):
+            return belief
+        memo = self._pending
+        if memo is None or not _are_same(memo[0], questions):
+            self._pending = memo = questions, self._told(questions)
+        told = memo[1]
+        if told is None:
+            return belief
+        return replace(belief, pending=PendingPosterior(*told(self._seen(x))))
+
+    def _told(self, questions: Sequence[PendingQuestion]) -> _Told | None:
+        try:
+            seen = [self._seen(question.x) for question in questions]
+            told: _Told = self.learner.pending(seen, [question.target for question in questions])
+        except (ValueError, TypeError, *_FOREIGN):
+            usable = [question for question in questions if self._can_use(question.x)]
+            return self._told(usable) if 0 < len(usable) < len(questions) else None
+        return told
+
     def _can_use(self, x: Features) -> bool:
         try:
             self.belief(x)
@@ -602,6 +652,14 @@ class ClassExampleStore(ExampleStore[Belief]):
     @property
     def _relabels(self) -> bool:
         return self._is_own
+
+
+def _are_same(ones: Sequence[PendingQuestion], others: Sequence[PendingQuestion]) -> bool:
+    """Whether questions are the same, their features by identity: to compare them takes longer."""
+    return len(ones) == len(others) and all(
+        one.x is other.x and one.target == other.target
+        for one, other in zip(ones, others, strict=True)
+    )
 
 
 # --- A learner of numbers, the raw examples that it was taught, and the scaling between the two.

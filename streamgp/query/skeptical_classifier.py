@@ -24,6 +24,7 @@ from streamgp.base import (
     Features,
     Label,
     LearnerFailedError,
+    PendingQuestion,
     Posterior,
     State,
 )
@@ -234,6 +235,36 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         """Probability of each known class by the learner, without a temporal filter."""
         belief = self._store.belief(x)
         return belief.probabilities() if isinstance(belief, Posterior) else dict(belief)
+
+    def query_one(
+        self,
+        x: Features,
+        *,
+        event_id: str | None = None,
+        now: float | None = None,
+        pending: Sequence[PendingQuestion] = (),
+    ) -> Decision:
+        """Decide whether to ask for the label of `x`; see `Skeptical.query_one`.
+
+        `pending` holds the open questions about other events, in an order that does not depend on
+        when they were asked.
+        """
+        if not pending:
+            return Skeptical.query_one(self, x, event_id=event_id, now=now)
+        belief = self._store.belief_with(x, pending)
+        return self._decide(belief, event_id=event_id, now=now)
+
+    def pending_one(self, x: Features) -> float | None:
+        """Return the target of a question about `x` that is asked now, for `PendingQuestion`.
+
+        None where open questions do not count: if the query strategy does without them, or the
+        learner knows no covariances. Changes nothing.
+        """
+        rule = self._query_rule
+        if not (isinstance(rule, SkepticalAsk) and rule.pending and self._store.counts_pending):
+            return None
+        belief = self._store.belief(x)
+        return criteria.unexplained_share(belief) if isinstance(belief, Posterior) else None
 
     def observe_one(self, x: Features) -> None:
         """Observe an event, once each, before predicting it; see `Skeptical.observe_one`."""

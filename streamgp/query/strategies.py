@@ -106,7 +106,7 @@ def _ask_by_doubt(
     "query",
     "skeptical",
     example="c = 1.0, at_least = 0.0 (a coin with c times the probability of being wrong, or with "
-    "at_least, however sure the learner is: how it notices concept drift)",
+    "at_least, however sure the learner is: how it notices concept drift), pending = true",
     reason="the prediction is unsure",
 )
 @dataclass(frozen=True, slots=True)
@@ -125,6 +125,10 @@ class SkepticalAsk:
         Least probability of asking, however sure the learner is. Where it is sure it is hardly
         ever asked about, so that concept drift goes unnoticed: a learner that is to
         notice (`GPClassifier(drift=True)`, `window`) needs some, .05 or .1. 0 is the paper.
+    pending
+        Whether open questions count, where answers come late: what is near an event that was asked
+        about is hardly asked again. For learners that know covariances (`GPClassifier`), in
+        `InteractiveLoop`. False is the paper.
 
     Examples
     --------
@@ -137,10 +141,11 @@ class SkepticalAsk:
 
     c: NonNegative = 1.0
     at_least: Share = 0.0
+    pending: bool = True
 
     # Parameters added after the first release: `common.fingerprint` omits them at their default, so
     # older snapshots still match.
-    ADDED: ClassVar = ("at_least",)
+    ADDED: ClassVar = ("at_least", "pending")
 
     def __post_init__(self) -> None:
         check_non_negative("c", self.c)

@@ -158,6 +158,10 @@ class StagedSkepticalClassifier(SkepticalClassifier):
 
     # --- inside
 
+    def pending_one(self, x: Features) -> float | None:  # noqa: ARG002 - none counts
+        """Return None: open questions do not count."""
+        return None
+
     def _apply_query_rule(self, belief: Belief, draw: float) -> Decision:  # noqa: ARG002 - no randomness
         if self.stage != "regime":
             return Decision.of(1.0, 0.0, self._criterion)

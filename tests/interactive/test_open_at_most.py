@@ -19,7 +19,7 @@ from streamgp.interactive import (
     LabelRequest,
     Prediction,
 )
-from streamgp.query import NeverChallenge
+from streamgp.query import NeverChallenge, SkepticalAsk
 from tests.interactive.scripted import ScriptedLearner
 
 
@@ -125,15 +125,16 @@ def test_without_a_limit_nothing_is_taken_back_and_nothing_more_is_saved():
         next(part for part in plain if isinstance(part, list) and "a/label" in part)
         for plain in kept
     ]
-    assert requests[0] == ["a/label", None, None]
-    assert requests[1][:3] == requests[0]
+    # Without expiry, alarm and threshold; the last is what stands for the answer.
+    assert requests[0] == ["a/label", None, None, None, 1.0]
+    assert requests[1][3] is not None
     assert b"open_at_most" not in bare.snapshot()
     assert InteractiveLoop.restore(limited.snapshot(), model.clone()).open_at_most == 99
 
 
 def learner():
     return SkepticalClassifier(
-        GPClassifier(max_points=30), challenge=NeverChallenge(), budget=AtMost(60), warm_up=10,
+        GPClassifier(max_points=30), SkepticalAsk(c=3.0), NeverChallenge(), AtMost(60), warm_up=10,
         seed=1,
     )  # fmt: skip
 

@@ -192,8 +192,8 @@ class RestartableLoop(ABC):
         >>> from streamgp.interactive import Event
         >>> loop = InteractiveLoop(isgp(seed=1))
         >>> messages = [
-        ...     loop.on_event(Event(event_id=name, x={"wap1": -64.0}, occurred_at=0.0), now=0.0)
-        ...     for name in ("e1", "e2")
+        ...     loop.on_event(Event(event_id=name, x={"wap1": wap1}, occurred_at=0.0), now=0.0)
+        ...     for name, wap1 in (("e1", -64.0), ("e2", -30.0))
         ... ]
         >>> list(loop.changes()), loop.changes()
         (['head'], {})

@@ -110,6 +110,7 @@ class _Question(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     expires_at: _Number | None
     alarm: int | None
     threshold: _Number | None = None
+    pending: _Number | None = None
 
 
 class _Label(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -188,9 +189,15 @@ def plain_record(record: Record, alarm: int | None, *, with_x: bool = True) -> P
     plain[_ANSWER_IDS] = record.answer_ids.copy()
     request, label = record.request, record.label
     if request is not None:
-        plain[_REQUEST] = [request.request_id, request.expires_at, alarm]
-        if request.threshold is not None:
-            plain[_REQUEST].append(request.threshold)
+        # Once the question has ended it is pending no more, and nothing is written of that.
+        question = [
+            request.request_id,
+            request.expires_at,
+            alarm,
+            request.threshold,
+            record.pending,
+        ]
+        plain[_REQUEST] = _shortened(question, _Question)
     if label is not None:
         fields = list(_fields_of_label(label))
         fields[_PRIVILEGED] = None if label.privileged is None else dict(label.privileged)
@@ -259,6 +266,7 @@ def record_of(
             request_id=request.request_id,
             expires_at=request.expires_at,
             threshold=request.threshold,
+            pending=request.pending,
         )
     if label is not None:
         record.label = GivenLabel(

@@ -1,0 +1,175 @@
+"""Questions whose answers come late: which count, and over restarts."""
+
+import math
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamgp import GPClassifier, SkepticalClassifier
+from streamgp.interactive import Answer, Event, InteractiveLoop, KeyedLoops, LabelRequest
+from streamgp.interactive.event_store import MOST_PENDING
+from streamgp.query import AlwaysChallenge, NeverChallenge, RecentEventsAsk, SkepticalAsk
+
+
+def learner(pending=True, challenge=None, **options):
+    return SkepticalClassifier(
+        GPClassifier(max_points=20), SkepticalAsk(c=2.0, pending=pending),
+        challenge or NeverChallenge(), warm_up=10, seed=1, **options,
+    )  # fmt: skip
+
+
+def send(loop, name, u, now=None):
+    at = float(len(name)) if now is None else now
+    return loop.on_event(Event(event_id=name, x={"u": u}, occurred_at=at), at)
+
+
+def answer(name, y, now=9.0, **options):
+    return Answer(
+        answer_id=f"{name}!{now}", event_id=name, request_id=f"{name}/label", y=y,
+        answered_at=now, **options,
+    )  # fmt: skip
+
+
+def score(loop, u=0.5):
+    """Score of a new event near the first one, which changes nothing."""
+    data = loop.snapshot()
+    [prediction, *_] = send(InteractiveLoop.restore(data, learner()), "probe", u, 50.0)
+    return prediction.decision.score
+
+
+def test_an_open_question_counts_until_it_ends():
+    for ended in ("answer", "decline", "cancel", "expire", "horizon"):
+        loop = InteractiveLoop(learner(), expires_after_s=10.0, answer_horizon_s=30.0)
+        alone = score(loop)
+        send(loop, "a", 0.5)
+        assert score(loop) < alone
+        if ended == "answer":
+            loop.on_answer(answer("a", "home"), 9.0)
+        elif ended == "decline":
+            loop.on_answer(answer("a", None, declined=True), 9.0)
+        elif ended == "cancel":
+            loop.on_cancel("a/label", 9.0)
+        else:
+            loop.on_time(12.0 if ended == "expire" else 99.0)
+        assert loop._memory.pending() == ()
+        assert (score(loop) == alone) == (ended != "answer")
+
+
+def test_a_contested_label_is_pending_until_it_is_learned():
+    loop = InteractiveLoop(learner(challenge=AlwaysChallenge()))
+    for name, u in (("a", 0.0), ("b", 5.0)):
+        loop.on_event(Event(event_id=name, x={"u": u}, occurred_at=0.0, y=name), 0.0)
+    for i in range(30):
+        if len(send(loop, f"c{i}", 0.1 * i, 1.0)) > 1:
+            break
+    [target] = [question.target for question in loop._memory.pending()]
+    [challenge] = loop.on_answer(answer(f"c{i}", "b"), 9.0)
+    assert [question.target for question in loop._memory.pending()] == [target]
+    again = InteractiveLoop.restore(loop.snapshot(), learner(challenge=AlwaysChallenge()))
+    assert [question.target for question in again._memory.pending()] == [target]
+    upheld = Answer(
+        answer_id="2", event_id=f"c{i}", request_id=challenge.request_id, y="b", answered_at=9.0
+    )
+    loop.on_answer(upheld, 9.0)
+    assert loop._memory.pending() == ()
+    # A question about a learned label asks nothing of what is not known.
+    assert loop.on_answer(answer(f"c{i}", "a", 10.0), 10.0)[0].fault == "ended"
+
+
+def test_a_failing_input_leaves_pending_what_was():
+    loop = InteractiveLoop(learner())
+    send(loop, "a", 0.5)
+    before = loop._memory.pending()
+    loop.model.settle_one = None  # as if it had failed
+    assert loop.on_answer(answer("a", "home"), 9.0)[0].fault == "failed"
+    assert loop._memory.pending() == before
+
+
+def test_only_the_latest_ones_count():
+    loop = InteractiveLoop(learner())
+    n = MOST_PENDING + 5
+    for i in range(n):
+        event = Event(event_id=f"e{i}", x={"u": float(i)}, occurred_at=0.0)
+        loop._moderator.ask(loop._memory.add(event), asking(), 0.0)
+    found = loop._memory.pending()
+    assert [question.x["u"] for question in found] == list(range(5, n))
+
+
+def asking():
+    return SkepticalAsk().decide({}, 0.5)
+
+
+def played(n, delays, restarts, seed, *, pending=True, reservoir=None):
+    """All messages of two keys; answers in any order, or never."""
+
+    def make():
+        return learner(pending, reservoir=reservoir)
+
+    loops, waiting, said = KeyedLoops(make(), expires_after_s=20.0), [], []
+    rng = random.Random(seed)
+    for i in range(n):
+        x = {"u": rng.gauss(0.0, 1.0), "v": rng.gauss(0.0, 1.0)}
+        key = rng.choice("ab")
+        found = loops.on_time(float(i))
+        while waiting and waiting[0][0] <= i:
+            late = waiting.pop(0)[1]
+            found += loops.on_answer(late, late.answered_at)
+        event = Event(event_id=str(i), key=key, x=x, occurred_at=float(i))
+        found += loops.on_event(event, float(i))
+        for message in found:
+            if isinstance(message, LabelRequest):
+                fate, y = rng.random(), "near" if math.hypot(*message.x.values()) < 1.0 else "far"
+                if fate < 0.2:
+                    continue
+                at = float(i + rng.choice(delays))
+                given = Answer(
+                    answer_id=f"a{message.event_id}", event_id=message.event_id, key=message.key,
+                    request_id=message.request_id, y=None if fate < 0.3 else y,
+                    declined=fate < 0.3, answered_at=at,
+                )  # fmt: skip
+                if at == i:
+                    found += loops.on_answer(given, at)
+                else:
+                    waiting.append((at, given))
+                    waiting.sort(key=lambda each: (each[0], each[1].answer_id))
+        said.append(found)
+        if i in restarts:
+            loops = KeyedLoops.restore(loops.snapshot(), make())
+    return said
+
+
+@settings(max_examples=6, deadline=None)
+@given(
+    st.sets(st.integers(0, 79), max_size=3), st.integers(0, 99),
+    st.sampled_from([None, RecentEventsAsk(every=7)]),
+)  # fmt: skip
+def test_a_restart_changes_nothing(restarts, seed, reservoir):
+    delays = (1, 5, 15)
+    messages = played(80, delays, (), seed, reservoir=reservoir)
+    assert played(80, delays, restarts, seed, reservoir=reservoir) == messages
+
+
+def test_fewer_questions_where_answers_come_late_and_the_same_where_at_once():
+    def asked(messages):
+        return sum(isinstance(one, LabelRequest) for found in messages for one in found)
+
+    assert asked(played(80, (10,), (), 3)) < asked(played(80, (10,), (), 3, pending=False))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_answers_at_once_make_a_loop_that_does_without(seed):
+    loops = [InteractiveLoop(learner(pending)) for pending in (True, False)]
+    rng = random.Random(seed)
+    for i in range(60):
+        u = rng.gauss(0.0, 1.0)
+        said = [send(loop, f"e{i}", u, float(i)) for loop in loops]
+        assert said[0] == said[1]
+        if len(said[0]) > 1:
+            given = answer(f"e{i}", "low" if u < 0.0 else "high", float(i))
+            assert loops[0].on_answer(given, float(i)) == loops[1].on_answer(given, float(i))
+    # The segments and the head too: what has ended says nothing of what it stood for.
+    first, second = (loop.parts() for loop in loops)
+    first["head"].pop("fingerprint"), second["head"].pop("fingerprint")
+    assert first == second

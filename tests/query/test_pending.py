@@ -1,0 +1,97 @@
+"""Open questions in the belief by which it is decided what to ask."""
+
+import math
+
+import numpy as np
+import pytest
+from river.naive_bayes import GaussianNB
+
+from streamgp import EnsembleGPClassifier, GPClassifier, SkepticalClassifier, isgp, srf
+from streamgp.base import PendingQuestion, Posterior
+from streamgp.gp.exact import ExactGP
+from streamgp.kernels import SquaredExponential
+from streamgp.query import PaperAsk, SkepticalAsk, criteria
+from streamgp.query.skeptical_classifier import SkepticalClassifier as Classifier
+
+
+def learner(**options):
+    gp = GPClassifier(SquaredExponential(0.7), noise_variance=0.5)
+    return SkepticalClassifier(gp, warm_up=0, seed=1, **options)
+
+
+def doubt(model: Classifier, x, pending=()):
+    return model.query_one(x, event_id="e", pending=pending).score
+
+
+def test_the_doubt_is_that_of_a_process_with_pending_rows():
+    model, labels = learner(), ["a", "b"]
+    explicit, classes = (ExactGP(SquaredExponential(0.7), 0.5) for _ in range(2))
+    for i, u in enumerate((0.0, 0.4, 1.3)):
+        model.observe_one({"u": u})
+        model.learn_one({"u": u}, labels[i % 2])
+        explicit.append(np.array([u]), np.array([0.0]))
+        classes.append(np.array([u]), np.eye(2)[i % 2])
+    pending = []
+    for u in (1.9, 2.4):
+        target = model.pending_one({"u": u})
+        means, _ = classes.predict(np.array([u]))
+        assert target == pytest.approx(max(0.0, 1.0 - np.maximum(means, 0.0).sum()))
+        pending.append(PendingQuestion({"u": u}, target))
+        explicit.append(np.array([u]), np.array([target]))
+    for u in (0.2, 1.5, 2.2, 5.0):
+        [share], variance = explicit.predict(np.array([u]))
+        best = max(*classes.predict(np.array([u]))[0], share)
+        assert doubt(model, {"u": u}, pending) == pytest.approx(
+            0.5 * math.erfc(best / math.sqrt(2.0 * variance))
+        )
+
+
+def test_with_no_class_known_the_pending_share_decides():
+    model = learner()
+    assert (doubt(model, {"u": 0.0}), model.pending_one({"u": 0.0})) == (1.0, 1.0)
+    pending = [PendingQuestion({"u": 0.0}, 1.0)]
+    # At the point itself: mean 1 / 1.5 and variance 1 - 1 / 1.5.
+    at = 0.5 * math.erfc((1.0 / 1.5) / math.sqrt(2.0 / 3.0))
+    assert doubt(model, {"u": 0.0}, pending) == pytest.approx(at)
+    assert doubt(model, {"u": 99.0}, pending) == pytest.approx(0.5)
+
+
+def test_predictions_challenges_and_memory_are_those_without():
+    model = learner()
+    model.learn_one({"u": 0.0}, "a", event_id="1")
+    x, pending = {"u": 0.1}, [PendingQuestion({"u": 0.2}, 0.7)]
+    before = (model.predict_proba_one(x), model.challenge_one(x, "b"), model.state())
+    with_pending = doubt(model, x, pending)
+    assert (model.predict_proba_one(x), model.challenge_one(x, "b"), model.state()) == before
+    assert doubt(model, x) > with_pending == doubt(model, x, pending)
+    # What was learned meanwhile counts.
+    model.learn_one({"u": 0.2}, "a", event_id="2")
+    assert doubt(model, x, pending) < with_pending
+
+
+def test_what_cannot_be_used_any_more_tells_nothing():
+    model = learner()
+    fit, unfit = PendingQuestion({"u": 0.2}, 1.0), PendingQuestion({"u": math.inf}, 1.0)
+    assert doubt(model, {"u": 0.1}, [fit, unfit]) == doubt(model, {"u": 0.1}, [fit])
+    assert doubt(model, {"u": 0.1}, [unfit]) == doubt(model, {"u": 0.1})
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        isgp("paper", seed=1),
+        learner(query=PaperAsk()),
+        learner(query=SkepticalAsk(pending=False)),
+        SkepticalClassifier(GaussianNB(), seed=1),
+        SkepticalClassifier(EnsembleGPClassifier(seed=1), seed=1),
+        srf(seed=1),
+    ],
+    ids=["paper", "PaperAsk", "off", "bayes", "ensemble", "srf"],
+)
+def test_others_count_none(model):
+    assert model.pending_one({"u": 1.0}) is None
+
+
+def test_a_share_is_what_the_classes_leave():
+    belief = Posterior(mean={"a": 0.7, "b": 0.6, "c": -1.0}, variance=0.1)
+    assert criteria.unexplained_share(belief) == 0.0
