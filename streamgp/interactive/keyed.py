@@ -215,7 +215,12 @@ class KeyedLoops:
         self.total_budget = total_budget
         self._shared_budget = None if total_budget is None else SharedBudget(total_budget)
         self._cache = LoopCache(
-            model, spans, max_keys, MemoryStore() if store is None else store, self._shared_budget
+            model,
+            spans,
+            max_keys,
+            MemoryStore() if store is None else store,
+            self._shared_budget,
+            is_published=keep_changes,
         )
         self.loops: Mapping[str | None, InteractiveLoop] = self._cache.ready
         self._deadlines: DeadlineQueue[str | None] = DeadlineQueue()

@@ -162,9 +162,18 @@ class ReviewingLearner(Reviews, Protocol):
         """Whether it is time to look through the labels learned."""
 
 
+@lru_cache(maxsize=64)
+def has_methods(learner: type, protocol: Any) -> bool:
+    """Whether a learner has all methods of a protocol that has nothing but methods.
+
+    Remembered: each loop asks, and to ask a protocol takes as long as a tenth of an event.
+    """
+    return issubclass(learner, protocol)
+
+
 def as_reviewer(model: SkepticalLearner) -> ReviewingLearner | None:
     """Return a model that doubts labels it has learned, None if it does not."""
-    return cast("ReviewingLearner", model) if isinstance(model, Reviews) else None
+    return cast("ReviewingLearner", model) if has_methods(type(model), Reviews) else None
 
 
 class Reach(Protocol):
@@ -212,7 +221,7 @@ class AskingBackLearner(AsksBack, Protocol):
 
 def as_asking_back(model: SkepticalLearner) -> AskingBackLearner | None:
     """Return a model that asks about earlier events, None if it does not."""
-    if not isinstance(model, AsksBack):
+    if not has_methods(type(model), AsksBack):
         return None
     asking = cast("AskingBackLearner", model)
     # One that could ask, and was not told how far back to look, has None as its reservoir.
@@ -287,8 +296,8 @@ def predicted_target(
 
     """
     predicting: Any = model
-    if _predicts_classes(type(model)):
-        if alone and _predicts_alone(type(model)):
+    if has_methods(type(model), PredictsClasses):
+        if alone and has_methods(type(model), PredictsAlone):
             proba = predicting.own_proba_one(x)
         else:
             proba = predicting.predict_proba_one(x)
@@ -304,14 +313,3 @@ def predicted_target(
     if not (isfinite(mean) and isfinite(std)):
         raise ArithmeticError(f"a forecast must be finite, got mean {mean!r} and std {std!r}")
     return PredictedTarget(mean, {}, mean, std)
-
-
-@lru_cache(maxsize=64)
-def _predicts_classes(learner: type) -> bool:
-    # Remembered: to ask a protocol takes as long as a tenth of an event.
-    return issubclass(learner, PredictsClasses)
-
-
-@lru_cache(maxsize=64)
-def _predicts_alone(learner: type) -> bool:
-    return issubclass(learner, PredictsAlone)

@@ -102,6 +102,8 @@ __all__ = ["InteractiveLoop", "SkepticalLearner"]
 
 
 _TEXTS = frozenset((str,))
+# Types of learners that a loop was made around: to check one takes as long as some events.
+_CHECKED: set[type] = set()
 
 
 class _RefusedError(Exception):
@@ -194,11 +196,12 @@ class InteractiveLoop(RestartableLoop):
         check_span("answer_horizon_s", answer_horizon_s)
         if open_at_most is not None:
             check_whole("open_at_most", open_at_most, 1)
-        if not isinstance(model, SkepticalLearner):
+        if type(model) not in _CHECKED and not isinstance(model, SkepticalLearner):
             raise TypeError(
                 "model must be a skeptical learner, such as SkepticalClassifier(...), "
                 f"got {type(model).__name__}"
             )
+        _CHECKED.add(type(model))
         self.model = model
         self.expires_after_s = expires_after_s
         self.answer_horizon_s = answer_horizon_s

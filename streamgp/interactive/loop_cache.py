@@ -8,6 +8,7 @@ key is needed: to make a loop is to learn its examples once more.
 
 from __future__ import annotations
 
+import pickle
 from base64 import b64decode, b64encode
 from bisect import bisect_right
 from collections import OrderedDict
@@ -20,6 +21,7 @@ from streamgp.base import State
 from streamgp.interactive.loop import InteractiveLoop, SkepticalLearner
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.shared_budget import SharedBudget
+from streamgp.interactive.state.snapshot import INCONSISTENT
 from streamgp.interactive.state.stored_loop import StoredLoop, StoredModel
 
 # --- Store of evicted loops.
@@ -108,6 +110,30 @@ class CloneableLearner(SkepticalLearner, Protocol):
         """Return a fresh learner with the same parameters."""
 
 
+def copier(model: CloneableLearner) -> Callable[[], CloneableLearner]:
+    """Return what clones a model, the quick way where that is the same.
+
+    River's `clone` reads signatures and copies parameters one by one, which takes longer than a
+    first event. Where two clones pickle to the same bytes, all are read from these.
+
+    Examples
+    --------
+    >>> from streamgp import isgp
+    >>> model = isgp(seed=1)
+    >>> copied = copier(model)
+    >>> copied == model.clone, copied().state() == model.clone().state()
+    (False, True)
+
+    """
+    try:
+        data = pickle.dumps(model.clone())
+        if data == pickle.dumps(model.clone()) == pickle.dumps(pickle.loads(data)):
+            return lambda: pickle.loads(data)
+    except (pickle.PicklingError, *INCONSISTENT, RecursionError, NotImplementedError):
+        pass  # something of a user's own that cannot be pickled
+    return model.clone
+
+
 @dataclass(frozen=True, slots=True)
 class WaitingLoop:
     """A loop that has had no input since a restart, or since it was evicted.
@@ -176,6 +202,8 @@ class LoopCache:
         Where the others wait.
     total
         A budget that they share; None for none.
+    is_published
+        Whether the changes of loops are going to be asked for.
 
     Attributes
     ----------
@@ -188,6 +216,7 @@ class LoopCache:
 
     # _held         the loops in memory, made or waiting, in the order of `ready`
     # _passed       the times told since the beginning
+    # _cloned       returns a clone of the model; None until one was needed
     # _fingerprint  that of the model, once it was needed
     def __init__(
         self,
@@ -196,8 +225,11 @@ class LoopCache:
         max_keys: int | None,
         store: LoopStore,
         shared_budget: SharedBudget | None = None,
+        *,
+        is_published: bool = False,
     ) -> None:
         self._shared_budget = shared_budget
+        self._is_published = is_published
         self._model = model
         self._spans = spans
         self._max_keys = max_keys
@@ -206,11 +238,15 @@ class LoopCache:
         self.ready = HeldLoops(self._held, self._made)
         self.n_keys = 0
         self._passed = PassedTimes()
+        self._cloned: Callable[[], CloneableLearner] | None = None
         self._fingerprint: str | None = None
 
     def new(self) -> InteractiveLoop:
         """Return a loop that belongs to no key yet."""
-        return InteractiveLoop(self._model.clone(), **self._spans).share(self._shared_budget)
+        loop = InteractiveLoop(self._clone(), **self._spans).share(self._shared_budget)
+        if self._is_published:
+            loop.know_fingerprint(self._model_fingerprint())
+        return loop
 
     def add(self, key: str | None, loop: InteractiveLoop) -> None:
         """Give a new key its loop."""
@@ -370,13 +406,23 @@ class LoopCache:
         return StoredLoop.restore(_plain_snapshot(loop), self._stored_model())
 
     def _stored_model(self) -> Any:
+        return StoredModel(self._model, self._model_fingerprint())
+
+    def _model_fingerprint(self) -> str:
         if self._fingerprint is None:
             model: Any = self._model
             self._fingerprint = model.fingerprint()
-        return StoredModel(self._model, self._fingerprint)
+        return self._fingerprint
+
+    def _clone(self) -> CloneableLearner:
+        if self._cloned is None:
+            self._cloned = copier(self._model)
+        return self._cloned()
 
     def _restored(self, data: bytes) -> InteractiveLoop:
-        return InteractiveLoop.restore(data, self._model.clone()).share(self._shared_budget)
+        fingerprint = self._model_fingerprint()
+        loop = InteractiveLoop.restore(data, self._clone(), fingerprint=fingerprint)
+        return loop.share(self._shared_budget)
 
 
 def _plain_snapshot(loop: InteractiveLoop | StoredLoop | WaitingLoop) -> bytes:

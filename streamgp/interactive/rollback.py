@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, runt
 import msgspec
 
 from streamgp.interactive.conversation_record import Record
-from streamgp.interactive.learner import HoldsExamples
+from streamgp.interactive.learner import HoldsExamples, has_methods
 from streamgp.interactive.messages import Stage
 
 if TYPE_CHECKING:
@@ -150,7 +150,8 @@ class CallJournal:
 
     def __init__(self, model: Any) -> None:
         self._model = model
-        self._can_save = isinstance(model, ResettableLearner)
+        kind: Any = type(model)
+        self._can_save = has_methods(kind, ResettableLearner)
         self._saved: tuple[Callable[[], State], list[Example]] | None = None
         self._calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
         self._most = SAVE_EVERY

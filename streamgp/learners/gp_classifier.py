@@ -219,7 +219,8 @@ class GPClassifier(base.MiniBatchClassifier):
         means, variance = self._means(x)
         if with_dist:
             mean = dict(zip(self._labels, means, strict=True))
-            prior = self._core.prior_variance(x)
+            # Before the first example they are the same.
+            prior = variance if self._core.gp is None else self._core.prior_variance(x)
             return Posterior(mean=mean, variance=variance, prior_variance=prior)
         return positive_parts(self._labels, means)
 

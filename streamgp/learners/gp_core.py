@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -125,7 +126,7 @@ class GPSettings:
         """Return the kernel, or what stands for None where the first point has `d` features."""
         if self.kernel is not None:
             return self.kernel
-        return SquaredExponential(LENGTH_SCALE_PER_ROOT_FEATURE * math.sqrt(max(d, 1)))
+        return _kernel_of_none(d)
 
     def given(self, kernel: Kernel, columns: Columns) -> Hyperparameters:
         """Return what is expected beforehand of points with these columns."""
@@ -141,6 +142,12 @@ class GPSettings:
     @property
     def _bounded_kind(self) -> type[BoundedGP]:
         return SparseGP if self.window is None else WindowGP
+
+
+@lru_cache(maxsize=64)
+def _kernel_of_none(d: int) -> Kernel:
+    # Remembered: until it has learned, a process makes one for every event.
+    return SquaredExponential(LENGTH_SCALE_PER_ROOT_FEATURE * math.sqrt(max(d, 1)))
 
 
 PROGRESS = "progress"

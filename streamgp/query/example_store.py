@@ -208,10 +208,10 @@ class ExampleStore(ABC, Generic[B]):
             renewed = self.scaling.observe(x)
         except _FOREIGN as error:
             raise self._refusal(error) from error
-        if renewed:
+        if renewed and (self.n_taught or not self._is_own):
             self._rebuild()
-        elif self.scaling.extract(x) is not x:
-            self._note_change()
+        elif renewed or self.scaling.extract(x) is not x:
+            self._note_change()  # and nothing was learned through the statistics before
 
     def belief(self, x: Features) -> B:
         """Return what the learner believes; changes nothing."""

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgp import isgp
+from streamgp import GPClassifier, SkepticalClassifier, isgp
 from streamgp.interactive import (
     Answer,
     Event,
@@ -11,6 +11,7 @@ from streamgp.interactive import (
     LabelledExample,
     Prediction,
 )
+from streamgp.interactive.loop_cache import copier
 from tests.interactive.scripted import ScriptedLearner
 
 KEYS = [None, "ann", "bob"]
@@ -196,3 +197,24 @@ def test_an_event_is_known_as_long_as_it_is_remembered_wherever_its_loop_is():
     assert list(loops.loops) == ["bob"]  # to ask changes nothing
     loops.on_time(101.0)
     assert (loops.knows("bob"), loops.knows("bob", "e")) == (True, False)
+
+
+def test_every_new_key_has_a_clone_of_its_own_whether_or_not_the_model_can_be_pickled():
+    class Unpicklable(SkepticalClassifier):
+        """A class that no pickle can name."""
+
+    for model in (isgp(seed=1), Unpicklable(GPClassifier(), seed=1)):
+        loops = KeyedLoops(model)
+        for key in ("ann", "bob"):
+            alone = InteractiveLoop(model.clone())
+            for n in range(3):
+                one = event(key, f"e{n}", float(n), y="hall")
+                assert loops.on_event(one, one.occurred_at) == alone.on_event(one, one.occurred_at)
+        ann, bob = loops.loops["ann"].model, loops.loops["bob"].model
+        assert ann is not bob
+        assert ann.state() == bob.state()
+
+
+def test_clones_that_draw_a_seed_of_their_own_are_no_copies():
+    model = isgp()
+    assert copier(model) == model.clone

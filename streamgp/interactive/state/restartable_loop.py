@@ -99,7 +99,9 @@ class RestartableLoop(ABC):
         )
 
     @classmethod
-    def restore(cls, data: bytes, model: SkepticalLearner) -> Self:
+    def restore(
+        cls, data: bytes, model: SkepticalLearner, *, fingerprint: str | None = None
+    ) -> Self:
         """Return the loop that a snapshot was taken from.
 
         Parameters
@@ -108,6 +110,8 @@ class RestartableLoop(ABC):
             What `snapshot` returned.
         model
             A model of the same configuration that has seen nothing; the loop takes it.
+        fingerprint
+            That of the model, if it is known: it takes as long to compute as some events.
 
         Warns
         -----
@@ -135,14 +139,19 @@ class RestartableLoop(ABC):
         check_resumable(model)
         resumable: Any = model
         snapshot = Snapshot.from_bytes(data)
-        snapshot.check(KIND, resumable.fingerprint())
+        snapshot.check(KIND, resumable.fingerprint() if fingerprint is None else fingerprint)
         warn_if_different(snapshot.environment)
         try:
             loop = cls(model, **snapshot.body["spans"])
             load(snapshot, model, loop._memory, loop._moderator)
         except INCONSISTENT as error:
             raise SnapshotError(f"snapshot cannot be restored: {error!s:.300}") from error
+        loop.know_fingerprint(snapshot.fingerprint)
         return loop
+
+    def know_fingerprint(self, fingerprint: str) -> None:
+        """Take the fingerprint of the model from a caller who knows it."""
+        self._published.fingerprint = fingerprint
 
     # --- what waits
 

@@ -488,6 +488,10 @@ class StateChangelog:
             self._fingerprint = self._model.fingerprint()
         return self._fingerprint
 
+    @fingerprint.setter
+    def fingerprint(self, known: str) -> None:
+        self._fingerprint = known
+
     def changed(self) -> dict[str, Any]:
         """Return the head and the segments that have changed, and count them as published."""
         segments = self._memory.segments

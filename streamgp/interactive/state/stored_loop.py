@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from streamgp.base import Example, State
 from streamgp.interactive.deadlines import DeadlineQueue
 from streamgp.interactive.event_store import EventStore
-from streamgp.interactive.learner import HoldsInPart, SkepticalLearner
+from streamgp.interactive.learner import HoldsInPart, SkepticalLearner, has_methods
 from streamgp.interactive.rollback import FULL_CREDIT
 from streamgp.interactive.state.restartable_loop import RestartableLoop
 from streamgp.interactive.state.serialize import StateChangelog
@@ -61,9 +61,9 @@ class StoredModel:
 
     def load_state(self, state: State, examples: Sequence[Example]) -> None:
         """Keep a state and examples."""
-        model = self._model
-        held = model.as_held(examples) if isinstance(model, HoldsInPart) else list(examples)
-        self._state, self._examples = state, held
+        if has_methods(type(self._model), HoldsInPart):
+            examples = cast("HoldsInPart", self._model).as_held(examples)
+        self._state, self._examples = state, list(examples)
 
 
 class StoredLoop(RestartableLoop):
