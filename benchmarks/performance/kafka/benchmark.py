@@ -8,7 +8,8 @@ the bare loop of the client (consume, decode, encode, produce, with the same JSO
 and settings), the worker without learner (the loop says a constant; codec, checks, headers and
 transaction as usual, no state) and the worker with a Gaussian process per key that holds 50
 examples. They take turns, each on the same events. Joining the group and the first batch do not
-count.
+count. Of each also the CPU time of the process per event, the median of all rounds; of workers the
+share of each phase in the time of a batch, as the metric `batch_duration_seconds` tells them.
 
 Restore: a new worker without local snapshot on one partition with 100 000 labelled examples, 50 for
 each of 2000 keys, until it may take its first event.
@@ -45,14 +46,15 @@ from benchmarks.performance.kafka.loops import (
     N_LABELS,
     N_PARTITIONS,
     NO_LEARNER,
-    bare_rate,
+    Pace,
+    bare_pace,
     event,
     feed,
     learners,
     restore_seconds,
     taught,
     topics_of,
-    worker_rate,
+    worker_pace,
 )
 from connectors.topics import Outgoing, Record
 from connectors.wire.codec import decode
@@ -262,7 +264,8 @@ def measure(options: Options) -> Outcome:
     """Start a broker and measure one thing after the other."""
     collect_seldom()  # as `streamgp run` does
     with broker() as servers:
-        rates = _rates(servers, options)
+        paces = _paces(servers, options)
+        rates = {name: [pace.per_s for pace in found] for name, found in paces.items()}
         bare, off, keyed = (statistics.median(rates[name]) for name in rates)
         restored, n_examples = _restore(servers, options)
     # Ten thousand events a second, or half of the bare loop: what a slow machine can do.
@@ -277,6 +280,8 @@ def measure(options: Options) -> Outcome:
         }
         for name, values in rates.items()
     ]
+    bare_us = statistics.median(pace.cpu_us for pace in paces[next(iter(paces))])
+    rows += [_cpu(name, found, bare_us) for name, found in paces.items()]
     rows.append({"restored examples": n_examples, "seconds": restored})
     event, answer = _latencies(rows, enough / 2, options)
     if not options.quick:
@@ -310,16 +315,16 @@ def broker() -> Iterator[str]:
         yield started.servers
 
 
-def _rates(servers: str, options: Options) -> dict[str, list[float]]:
+def _paces(servers: str, options: Options) -> dict[str, list[Pace]]:
     n_events, n_rounds = (15_000, 3) if options.quick else (60_000, 5)
     events = f"events-{os.getpid()}"
     feed(topics_of(servers, "feed", events=events), n_events)
-    loops: dict[str, Callable[[str], float]] = {
-        "bare client": lambda name: bare_rate(servers, events, name, n_events, _BATCH),
-        "worker, no learner": lambda name: worker_rate(
+    loops: dict[str, Callable[[str], Pace]] = {
+        "bare client": lambda name: bare_pace(servers, events, name, n_events, _BATCH),
+        "worker, no learner": lambda name: worker_pace(
             topics_of(servers, name, events=events), NO_LEARNER, name, n_events, _BATCH
         ),
-        f"worker, {N_LABELS} examples per key": lambda name: worker_rate(
+        f"worker, {N_LABELS} examples per key": lambda name: worker_pace(
             taught(topics_of(servers, name, events=events), name),
             learners(),
             name,
@@ -327,12 +332,22 @@ def _rates(servers: str, options: Options) -> dict[str, list[float]]:
             _BATCH,
         ),
     }
-    rates: dict[str, list[float]] = {name: [] for name in loops}
+    paces: dict[str, list[Pace]] = {name: [] for name in loops}
     for n in range(n_rounds):
         for i, (name, measured) in enumerate(loops.items()):
-            rates[name].append(measured(f"rate-{os.getpid()}-{n}-{i}"))
-            progress(f"round {n + 1} of {n_rounds}: {name} {rates[name][-1]:.0f} per s")
-    return rates
+            paces[name].append(measured(f"rate-{os.getpid()}-{n}-{i}"))
+            progress(f"round {n + 1} of {n_rounds}: {name} {paces[name][-1].per_s:.0f} per s")
+    return paces
+
+
+def _cpu(name: str, paces: list[Pace], bare_us: float) -> Row:
+    """Return CPU time per event, and the shares of the phases in the time of a batch."""
+    us = statistics.median(pace.cpu_us for pace in paces)
+    phases = {
+        f"{phase} %": 100.0 * statistics.median(pace.shares[phase] for pace in paces)
+        for phase in paces[0].shares
+    }
+    return {"CPU of": name, "us per event": us, "times bare": us / bare_us, **phases}
 
 
 def _restore(servers: str, options: Options) -> tuple[float, int]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -79,8 +80,27 @@ def feed(topics: KafkaTopics, n_events: int) -> None:
     writer.close()
 
 
-def bare_rate(servers: str, events: str, name: str, n_events: int, batch: int) -> float:
-    """Return the events per second of the client's own loop."""
+class Pace(NamedTuple):
+    """How quickly a loop works after its first batch.
+
+    Parameters
+    ----------
+    per_s
+        Events per second.
+    cpu_us
+        CPU time of the whole process per event, in microseconds.
+    shares
+        Shares of the time in batches, by phase; none where no phases are told apart.
+
+    """
+
+    per_s: float
+    cpu_us: float
+    shares: Mapping[str, float] = MappingProxyType({})
+
+
+def bare_pace(servers: str, events: str, name: str, n_events: int, batch: int) -> Pace:
+    """Return the pace of the client's own loop."""
     consumer = KafkaConsumer(
         bootstrap_servers=servers,
         group_id=name,
@@ -95,7 +115,7 @@ def bare_rate(servers: str, events: str, name: str, n_events: int, batch: int) -
     decode, encode_ = msgspec.json.decode, msgspec.json.encode
     consumer.subscribe([events])
     producer.init_transactions()
-    n_done, n_first, start = 0, 0, 0.0
+    n_done, n_first, start, cpu = 0, 0, 0.0, 0.0
     while n_done < n_events:
         polled = consumer.poll(timeout_ms=1000)
         if not polled:
@@ -133,11 +153,12 @@ def bare_rate(servers: str, events: str, name: str, n_events: int, batch: int) -
         producer.commit_transaction()
         n_done += len(sent)
         if not n_first:
-            n_first, start = n_done, time.perf_counter()
-    rate = (n_done - n_first) / (time.perf_counter() - start)
+            n_first, start, cpu = n_done, time.perf_counter(), time.process_time()
+    n = n_done - n_first
+    took_s, cpu_s = time.perf_counter() - start, time.process_time() - cpu
     consumer.close()
     producer.close()
-    return rate
+    return Pace(n / took_s, 1e6 * cpu_s / n)
 
 
 class _Constant:
@@ -177,6 +198,9 @@ class _Constant:
     def next_deadline(self) -> float | None:
         return None
 
+    def open_events(self) -> Iterator[tuple[str | None, str, float]]:
+        return iter(())
+
     def changes(self) -> dict[str | None, dict[str, Any]]:
         return {}
 
@@ -204,21 +228,27 @@ def learners() -> LoopSettings:
     return LoopSettings(model=isgp(seed=1), answer_horizon_s=3600.0)
 
 
-def worker_rate(
+def worker_pace(
     topics: KafkaTopics, loops: LoopSettings, name: str, n_events: int, batch: int
-) -> float:
-    """Return the events per second of a worker, after its first batch."""
-    marks: list[tuple[float, int]] = []
+) -> Pace:
+    """Return the pace of a worker."""
+    marks: list[tuple[float, float, int]] = []
+    took: Counter[str] = Counter()
 
     class Marks(WorkerMetrics):
-        def note_batch(self, batch: Batch, *_: Any) -> None:
-            marks.append((time.perf_counter(), batch.counts["events"]))
+        def note_batch(self, batch: Batch, _: Any, took_s: Mapping[str, float], *__: Any) -> None:
+            if marks:
+                took.update(took_s)
+            marks.append((time.perf_counter(), time.process_time(), batch.counts["events"]))
 
     settings = WorkerSettings(group=name, instance=name, batch=batch)
     worker = Worker(topics, loops, settings, metrics=Marks())
-    worker.run(lambda: sum(n for _, n in marks) >= n_events)
+    worker.run(lambda: sum(n for *_, n in marks) >= n_events)
     topics.close()
-    return sum(n for _, n in marks[1:]) / (marks[-1][0] - marks[0][0])
+    n = sum(n for *_, n in marks[1:])
+    (start, cpu, _), (end, cpu_end, _) = marks[0], marks[-1]
+    shares = {phase: seconds / sum(took.values()) for phase, seconds in took.items()}
+    return Pace(n / (end - start), 1e6 * (cpu_end - cpu) / n, shares)
 
 
 def taught(topics: KafkaTopics, name: str) -> KafkaTopics:  # noqa: ARG001
