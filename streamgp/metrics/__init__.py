@@ -18,6 +18,7 @@ from streamgp.metrics.conversation import (
 from streamgp.metrics.conversation import ConversationMetric as ConversationMetric
 from streamgp.metrics.distributions import CRPS, NMSE, NPLL, IntervalCoverage
 from streamgp.metrics.distributions import DistributionMetric as DistributionMetric
+from streamgp.metrics.prediction_sets import PredictionSets
 from streamgp.metrics.probabilities import (
     Brier,
     CalibrationError,
@@ -38,6 +39,7 @@ __all__ = [
     "IntervalCoverage",
     "LabelRate",
     "Overconfidence",
+    "PredictionSets",
     "RightWrongAUC",
     "Underconfidence",
     "WrongLabelsKept",
