@@ -53,7 +53,11 @@ def work(config: Path, group: str, topic: str, values: list[dict[str, object]]) 
         assert run_worker(config, Until(topics, group), instance="w") == 0
 
 
-def predictions(config: Path) -> dict[str, bytes]:
+def predictions(config: Path) -> dict[str, object]:
+    """Return what is predicted of the events after all; how doubtful it is depends on what is open.
+
+    An event whose label was taken back has none, while its question is not open any longer.
+    """
     found = {}
     with (
         closing(open_topics(load_deployed(config))) as topics,
@@ -61,9 +65,9 @@ def predictions(config: Path) -> dict[str, bytes]:
     ):
         while not reader.caught_up:
             for record in reader.poll(0.2):
-                name = json.loads(record.value or b"")["event_id"]
-                if name.startswith("after"):
-                    found[name] = record.value or b""
+                said = json.loads(record.value or b"")
+                if said["event_id"].startswith("after"):
+                    found[said["event_id"]] = said["y"], said["proba"], said["n_learned"]
     return found
 
 
