@@ -108,7 +108,8 @@ def test_of_events_with_one_horizon_the_first_is_forgotten_first_whatever_was_la
     def play(cut):
         loop = InteractiveLoop(isgp(seed=1), expires_after_s=500.0, answer_horizon_s=HORIZON_S)
         loop.on_event(event("e1", at=0.0), 0.0, written_at=50.0)
-        loop.on_event(event("e2", at=50.0), 50.0, written_at=50.0)
+        # Elsewhere: about one like the first, whose question is open, it would not ask.
+        loop.on_event(replace(event("e2", at=50.0), x={"light": 9.0}), 50.0, written_at=50.0)
         if cut:
             loop = InteractiveLoop.restore(loop.snapshot(), isgp(seed=1))
         return loop.on_time(1000.0)
