@@ -58,8 +58,12 @@ def records(config: Path, name: TopicName) -> list[Record]:
         return found
 
 
-def predictions(config: Path) -> dict[str, bytes]:
-    found = records(config, "predictions")
+def predictions(config: Path, n: int) -> dict[str, bytes]:
+    """Read so many predictions: a broker may show the last ones later than the positions."""
+    end = monotonic() + 30.0
+    while len(found := records(config, "predictions")) < n:
+        assert monotonic() < end, f"{len(found)} predictions, expected {n}"
+        sleep(0.2)
     return {json.loads(r.value or b"")["event_id"]: r.value or b"" for r in found}
 
 
@@ -118,9 +122,10 @@ def test_a_backup_under_load_is_restored_on_kafka_and_in_a_directory(
                 sleep(0.2)
         worker.process.send_signal(signal.SIGTERM)
         assert worker.end()[0] == 0
-    expected = predictions(config)
+    events = records(config, "events")
+    expected = predictions(config, len(events))
     positions = json.loads((tmp_path / "backup" / MANIFEST).read_text())["positions"]["events"]
-    left = [r for r in records(config, "events") if r.offset >= positions[str(r.partition)]]
+    left = [r for r in events if r.offset >= positions[str(r.partition)]]
     assert N_AFTER <= len(left) < len(expected)
 
     for name, url, prefix, n_partitions in (
@@ -135,6 +140,6 @@ def test_a_backup_under_load_is_restored_on_kafka_and_in_a_directory(
                 writer.send(Outgoing(topic="events", key=record.key, value=record.value))
             writer.close()
             assert run_worker(other, Until(topics, group), instance="w") == 0
-        found = predictions(other)
+        found = predictions(other, len(left))
         assert len(found) == len(left)
         assert found == {event_id: expected[event_id] for event_id in found}
