@@ -286,6 +286,27 @@ class Doubt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SettledAnswer:
+    """First answer about an event, and what became of it.
+
+    Parameters
+    ----------
+    y
+        Label that was given first; None if it is not known, but was another one than the label
+        that was learned.
+    annotator
+        Who gave it.
+    upheld
+        Whether it was kept when it was challenged; None if no challenge was answered.
+
+    """
+
+    y: Label | None
+    annotator: str | None = None
+    upheld: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
     """An event with its label, as it is learned.
 
@@ -300,6 +321,9 @@ class Example:
     privileged
         What came with the label and is not known of what is predicted, as received; None for
         nothing, or if the learner does not hear of it.
+    answer
+        The answer that the label comes from, whatever it was corrected to since; None if that is
+        not known.
 
     """
 
@@ -307,6 +331,7 @@ class Example:
     x: Features
     y: Label
     privileged: Features | None = None
+    answer: SettledAnswer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,39 @@
-"""Estimates of an annotator's errors, from what became of the answers."""
+"""Running estimates of an annotator's errors, from what became of the answers.
+
+`annotator_em.py` estimates them by all answers together.
+
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Self
+
+# What was counted before the first answer: one wrong in five, and one insisted on in four. They are
+# Beta priors, with the densities `e (1 - e)^4` and `s (1 - s)^3`.
+ERRORS, ANSWERS = 1.0, 5.0
+INSISTED, WRONG = 1.0, 4.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reliability:
+    """What is known of one annotator.
+
+    Parameters
+    ----------
+    error_rate
+        Probability that a first answer is wrong.
+    insistence
+        Probability that a wrong answer is upheld when it is challenged.
+    n_answers
+        Number of first answers that the estimates come from.
+
+    """
+
+    error_rate: float = ERRORS / ANSWERS
+    insistence: float = INSISTED / WRONG
+    n_answers: int = 0
 
 
 class ErrorRate:
@@ -34,7 +64,7 @@ class ErrorRate:
     @property
     def estimate(self) -> float:
         """Estimated share of wrong answers, strictly between 0 and 1."""
-        return (1.0 + self.sum) / (5.0 + self.n)
+        return (ERRORS + self.sum) / (ANSWERS + self.n)
 
     def note(self, w: float) -> None:
         """Record one answer that was wrong with probability `w`."""

@@ -16,7 +16,7 @@ import msgspec
 from streamgp.common.signatures import parameters
 
 if TYPE_CHECKING:
-    from streamgp.base import Features
+    from streamgp.base import Features, SettledAnswer
 
 
 # A struct: two are made for each answer, and a frozen dataclass takes five times as long to make.
@@ -42,6 +42,8 @@ class LabelContext(msgspec.Struct, frozen=True, kw_only=True):
         awaited, and when it is not any longer.
     n_since
         Number of events observed after the one that the label is about.
+    answer
+        What is on record of the first answer, where the label comes from a log.
 
     """
 
@@ -53,10 +55,11 @@ class LabelContext(msgspec.Struct, frozen=True, kw_only=True):
     asked_at: float | None = None
     event_id: str | None = None
     n_since: int | None = None
+    answer: SettledAnswer | None = None
 
 
 # Every learner takes `annotator` where it judges or learns a first answer; the others are optional.
-_OF_LABELS: Final = ("std", "privileged", "given_privileged", "asked", "n_since")
+_OF_LABELS: Final = ("std", "privileged", "given_privileged", "asked", "n_since", "answer")
 _OPTIONAL: Final[Mapping[str, tuple[str, ...]]] = {
     "challenge_one": _OF_LABELS,
     "probability_wrong_one": _OF_LABELS,

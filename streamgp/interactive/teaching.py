@@ -156,4 +156,5 @@ def _context(line: LabelledExample | None, example: Example, *, challenged: bool
         # What came with a correction says nothing of the answer that it corrects.
         given_privileged=line.privileged or {},
         asked=line.origin != "volunteered" and not line.asked_back,
+        answer=example.answer,
     )

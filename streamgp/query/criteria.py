@@ -7,7 +7,7 @@ Each returns a number that grows with the reason to ask, or to challenge. Nothin
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from streamgp.base import Belief, Distribution, Label, Posterior
@@ -145,8 +145,7 @@ def probability_wrong(belief: Belief, given: Label, error_rate: float) -> float:
     if isinstance(belief, Posterior):
         positive = sum([m for m in belief.mean.values() if m > 0.0])
         share = max(belief.mean.get(given, 1.0 - positive), 0.0) / max(1.0, positive)
-        prior = belief.prior_variance
-        v = min(belief.variance / prior, 1.0) if prior > 0.0 else 0.0
+        v = _open(belief)
         q = (1.0 - v) * share + v / n_classes
         if given not in known:
             q = max(q, share)
@@ -155,6 +154,31 @@ def probability_wrong(belief: Belief, given: Label, error_rate: float) -> float:
     right = q * (1.0 - error_rate)
     wrong = (1.0 - q) * error_rate / (n_classes - 1)
     return wrong / (right + wrong)
+
+
+def shares(belief: Belief, labels: Sequence[Label]) -> list[float]:
+    """Return the share of a belief for each label, as `probability_wrong` reads it.
+
+    `(1 - v) share + v / K` for a posterior, of K labels; they need not sum to 1.
+
+    Examples
+    --------
+    >>> shares(Posterior(mean={"home": 0.6, "work": -0.1}, variance=0.2), ["home", "work", "gym"])
+    [0.546..., 0.066..., 0.066...]
+
+    """
+    if not isinstance(belief, Posterior):
+        return [belief.get(label, 0.0) for label in labels]
+    known = [max(belief.mean.get(label, 0.0), 0.0) for label in labels]
+    v = _open(belief)
+    z = max(1.0, sum(known))
+    return [(1.0 - v) * share / z + v / len(labels) for share in known]
+
+
+def _open(belief: Posterior) -> float:
+    """Return how much a posterior leaves open: its variance in units of that of the prior."""
+    prior = belief.prior_variance
+    return min(belief.variance / prior, 1.0) if prior > 0.0 else 0.0
 
 
 def flip_probability(noise_variance: float) -> float:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
@@ -32,6 +33,7 @@ from streamgp.base import (
     PendingPosterior,
     PendingQuestion,
     Posterior,
+    SettledAnswer,
     State,
     check_kind,
     check_label,
@@ -50,6 +52,7 @@ from streamgp.features import Columns
 from streamgp.learners.gp_core import PROGRESS
 from streamgp.learners.river_adapters import EstimatorOptions, checked_target
 from streamgp.query.pool_criteria import Joint
+from streamgp.query.retrospective import LeavingOneOut
 from streamgp.scaling import Scaling, check_finite
 
 B = TypeVar("B")
@@ -59,6 +62,10 @@ _Told: TypeAlias = Callable[[Features], tuple[float, float]]
 # What River's transformers and estimators raise over features that they do not expect, besides
 # ValueError and TypeError.
 _FOREIGN = (LookupError, ArithmeticError, AttributeError)
+
+# Latest answers by which annotators are judged. A learner that cannot leave examples out is taught
+# these once more, which must not take longer and longer.
+_MOST_ANSWERS = 2000
 
 
 # --- Optional methods of a learner beside those of a River estimator.
@@ -174,6 +181,7 @@ class ExampleStore(ABC, Generic[B]):
         self._takes_event_id = options.event_id
         self._takes_privileged = options.privileged
         self._is_own = isinstance(template, RestorableLearner)
+        self._leaves_one_out = isinstance(template, LeavingOneOut)
         self._examples: dict[str | tuple[int], Example] = {}
         self._extracted: dict[str | tuple[int], Features] = {}
         self._n_unnamed = 0
@@ -219,7 +227,7 @@ class ExampleStore(ABC, Generic[B]):
         if memo is not None and memo[0] is x and memo[1] == x:
             return memo[2]
         try:
-            belief = self._believed(self._seen(x))
+            belief = self._believed(self.learner, self._seen(x))
         except _FOREIGN as error:
             raise self._refusal(error) from error
         self._memo = x, dict(x), belief
@@ -257,8 +265,11 @@ class ExampleStore(ABC, Generic[B]):
         event_id: str | None,
         *,
         privileged: Features | None = None,
+        answer: SettledAnswer | None = None,
     ) -> None:
         """Teach an example; if the learner cannot take it, nothing changes.
+
+        `answer` is what was said first about the event, to be kept with the example.
 
         Raises
         ------
@@ -274,14 +285,15 @@ class ExampleStore(ABC, Generic[B]):
         known = self._privileged(privileged)
         if event_id is not None and event_id in self._examples:
             raise ValueError(f"event {event_id!r} was already learned; use relabel_one")
-        example = Example(event_id=event_id, x=dict(x), y=y, privileged=known)
+        example = Example(event_id=event_id, x=dict(x), y=y, privileged=known, answer=answer)
+        key = (self.n_taught,) if event_id is None else event_id
         before = self._settled()
         try:
             extracted = self.scaling.extract(example.x)
         except _FOREIGN as error:
             raise self._refusal(error) from error
         try:
-            self._teach(self.learner, example, extracted)
+            self._teach(self.learner, key, example, extracted)
         except (ValueError, TypeError):
             if not self._refuses_whole:
                 self._rebuild()  # it may have learned half of it
@@ -292,7 +304,6 @@ class ExampleStore(ABC, Generic[B]):
         except (ValueError, TypeError, *_FOREIGN) as error:
             self._rebuild()  # without this example
             raise self._refusal(error) from error
-        key = (self.n_taught,) if event_id is None else event_id
         self._examples[key] = example
         if extracted is not example.x:
             self._extracted[key] = extracted
@@ -364,6 +375,8 @@ class ExampleStore(ABC, Generic[B]):
         """Become what `state` and `examples` were taken from; this object has learned nothing."""
         self.scaling.load_state(state["scaling"])
         self.n_taught = int(state["n_taught"])
+        for label in state["labels"]:
+            check_label(label)
         self._labels = {y: y for y in state["labels"]}
         examples = self.as_held(examples)
         unnamed = [example for example in examples if example.event_id is None]
@@ -431,8 +444,8 @@ class ExampleStore(ABC, Generic[B]):
     # --- what depends on the kind of target
 
     @abstractmethod
-    def _believed(self, seen: Features) -> B:
-        """Ask the learner what it believes of features as it sees them."""
+    def _believed(self, learner: Any, seen: Features) -> B:
+        """Ask a learner what it believes of features as it sees them."""
 
     @abstractmethod
     def _check(self, y: Label) -> None:
@@ -467,8 +480,13 @@ class ExampleStore(ABC, Generic[B]):
         extracted = self._extracted.get(key)
         return self.scaling.extract(self._examples[key].x) if extracted is None else extracted
 
-    def _teach(self, learner: Any, example: Example, extracted: Features) -> None:
-        options: dict[str, Any] = {"event_id": example.event_id} if self._takes_event_id else {}
+    def _teach(
+        self, learner: Any, key: str | tuple[int], example: Example, extracted: Features
+    ) -> None:
+        options: dict[str, Any] = {}
+        if self._takes_event_id:
+            # One that leaves examples out has to call each by a name.
+            options["event_id"] = key if self._leaves_one_out else example.event_id
         if example.privileged is not None:
             options["privileged"] = example.privileged
         try:
@@ -527,7 +545,7 @@ class ExampleStore(ABC, Generic[B]):
             self._passed_over = False
             for key, example in self._examples.items():
                 try:
-                    self._teach(learner, example, self._extracted_of(key))
+                    self._teach(learner, key, example, self._extracted_of(key))
                 except MemoryError:
                     raise
                 except Exception:
@@ -573,6 +591,54 @@ class ClassExampleStore(ExampleStore[Belief]):
         except (ValueError, TypeError, *_FOREIGN):
             return self._joint({event_id: x for event_id, x in xs.items() if self._can_use(x)})
 
+    def answered(self) -> tuple[list[SettledAnswer], list[Belief], list[Label]]:
+        """Return the latest answers on record, what is believed of their events, and all labels.
+
+        Of an example that the learner retains and can leave out, that is what all others make
+        it believe; of any other, what a fresh learner believes just before it is taught the
+        example, through the statistics now in use. Changes nothing.
+        """
+        examples = dict(deque(self._examples.items(), maxlen=_MOST_ANSWERS))
+        labels = dict(self._labels)
+        for example in examples.values():
+            if example.answer is not None and example.answer.y is not None:
+                labels.setdefault(example.answer.y, example.answer.y)
+        found: dict[Any, Belief] = {}
+        if self._leaves_one_out:
+            found.update(self.leave_one_out())
+        if not examples.keys() <= found.keys():
+            found = {**self._beliefs_beforehand(examples), **found}
+        answers, beliefs = [], []
+        for key, example in examples.items():
+            answer = example.answer
+            if answer is None or key not in found:
+                continue
+            if answer.y is None:  # any other label stands for it
+                other = next((label for label in labels if label != example.y), None)
+                if other is None:
+                    continue
+                answer = replace(answer, y=other)
+            answers.append(answer)
+            beliefs.append(found[key])
+        return answers, beliefs, list(labels)
+
+    def _beliefs_beforehand(self, examples: Mapping[Any, Example]) -> dict[Any, Belief]:
+        """Return what a fresh learner believes of each example just before it is taught it."""
+        learner = self._template.clone()
+        if self._is_own:
+            self._prime(learner, self._state())
+        found: dict[Any, Belief] = {}
+        for key, example in examples.items():
+            try:
+                extracted = self._extracted_of(key)
+                found[key] = self._believed(learner, self.scaling.transform(extracted))
+                self._teach(learner, key, example, extracted)
+            except MemoryError:
+                raise
+            except Exception:
+                continue  # as in `_teach_all`: passed over, and on record
+        return found
+
     def _joint(self, xs: Mapping[str, Features]) -> tuple[list[str], Joint | None]:
         if not xs:
             return [], None
@@ -616,8 +682,8 @@ class ClassExampleStore(ExampleStore[Belief]):
             return False
         return True
 
-    def _believed(self, seen: Features) -> Belief:
-        belief: Belief = self.learner.predict_proba_one(seen, **self._options)
+    def _believed(self, learner: Any, seen: Features) -> Belief:
+        belief: Belief = learner.predict_proba_one(seen, **self._options)
         if not isinstance(belief, Posterior) and not math.isfinite(sum(belief.values())):
             raise ValueError(
                 f"{type(self._template).__name__} or its transformers make no finite probabilities "
@@ -708,6 +774,7 @@ class NumberExampleStore(ExampleStore[Distribution]):
         event_id: str | None,
         *,
         privileged: Features | None = None,
+        answer: SettledAnswer | None = None,  # noqa: ARG002 - see `load_state`
     ) -> None:
         """Teach an example; if the learner cannot take it, nothing changes.
 
@@ -746,10 +813,11 @@ class NumberExampleStore(ExampleStore[Distribution]):
     def load_state(self, state: State, examples: Sequence[Example]) -> None:
         """Become what `state` and `examples` were taken from; this object has learned nothing."""
         self._n_errors, self._squares = state.get("errors", [0, 0.0])
-        super().load_state(state, examples)
+        # Annotators who give numbers are judged by running sums alone.
+        super().load_state(state, [replace(example, answer=None) for example in examples])
 
-    def _believed(self, seen: Features) -> Distribution:
-        answer = self.learner.predict_one(seen, **self._options)
+    def _believed(self, learner: Any, seen: Features) -> Distribution:
+        answer = learner.predict_one(seen, **self._options)
         if answer is None:
             # Of River's regressors, AMFRegressor before its first label.
             return _NOTHING_KNOWN

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 from river import base
 from river.active.base import ActiveLearningClassifier
 
@@ -26,9 +27,11 @@ from streamgp.base import (
     LearnerFailedError,
     PendingQuestion,
     Posterior,
+    SettledAnswer,
     State,
 )
-from streamgp.common.annotator_error import ErrorRate
+from streamgp.common.annotator_em import estimate
+from streamgp.common.annotator_error import ErrorRate, Reliability
 from streamgp.common.budget_account import state_of
 from streamgp.common.uncertainty import most_probable
 from streamgp.query import criteria
@@ -321,6 +324,31 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         believed = belief if self._stream is None else self._stream.filter.probabilities()
         return believed, decision.ask
 
+    # --- whom to believe
+
+    def estimate_annotators(self) -> dict[str | None, Reliability]:
+        """Estimate error rate and insistence of each annotator by all answers; changes nothing.
+
+        By the method of `streamgp.common.annotator_em.estimate`, of the answers on record, the
+        latest 2000: each is judged by what the learner believes of its event by all others. What is
+        challenged goes by `error_rate`, which is more cautious (docs/annotators.md).
+
+        Examples
+        --------
+        >>> from streamgp import GPClassifier, SkepticalClassifier
+        >>> model = SkepticalClassifier(GPClassifier(), seed=1)
+        >>> for n in range(60):
+        ...     model.learn_one({"light": n % 10}, "day" if n % 10 > 4 else "night")
+        >>> model.estimate_annotators()[None].error_rate, model.error_rate()
+        (0.0..., 0.0...)
+
+        """
+        answers, beliefs, labels = self._store.answered()
+        if not answers:
+            return {}
+        shares = np.array([criteria.shares(belief, labels) for belief in beliefs])
+        return estimate(answers, shares, labels).reliability
+
     # --- doubting and learning
 
     def learn_one(
@@ -403,6 +431,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         privileged: Features | None = None,
         given_privileged: Features | None = None,
         n_since: int | None = None,
+        answer: SettledAnswer | None = None,
     ) -> float:
         """Learn the label that a conversation has ended with.
 
@@ -430,6 +459,9 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         n_since
             Number of events observed after it, for a temporal filter. None if that is not known:
             then the label is about the last event, if that has the same features.
+        answer
+            What to keep on record of the first answer, where a log tells more of it: `y` may be a
+            later correction. None for what the other arguments say.
 
         Returns
         -------
@@ -454,7 +486,10 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         else:
             w = self._judged(x, given, annotator, given_privileged)
         believed = self._store.belief(x) if self._rule_learns and asked else None
-        self._store.teach(x, y, event_id, privileged=privileged)
+        if answer is None:
+            upheld = y == given if challenged else None
+            answer = SettledAnswer(y=given, annotator=annotator, upheld=upheld)
+        self._store.teach(x, y, event_id, privileged=privileged, answer=answer)
         if believed is not None:
             try:
                 self._query_rule.hear(believed, y)

@@ -273,7 +273,7 @@ def test_a_learner_that_takes_no_privileged_features_says_and_keeps_what_it_did_
 def test_examples_without_privileged_features_are_written_as_they_were_before_there_were_any():
     loop = asked(fixed())
     before = loop.model.examples()
-    assert set(plain_examples(before)[0]) == {"ids", "labels", "names"}
+    assert set(plain_examples(before)[0]) == {"answers", "ids", "labels", "names"}
     loop.on_answer(answer("e", "right", privileged={"s": 2.0}), 101.0)
     body, _ = plain_examples(loop.model.examples())
     assert body["privileged"] == [None] * len(before) + [{"s": 2.0}]

@@ -15,6 +15,7 @@ from streamgp import (
     SkepticalRegressor,
     StagedSkepticalClassifier,
 )
+from streamgp.base import SettledAnswer
 from streamgp.interactive import (
     Answer,
     Challenge,
@@ -137,6 +138,9 @@ def test_a_label_that_was_given_up_is_read_from_its_line(build, y, first):
     told = line("e1", y, 1, "revised", 1.0, annotator="flo")
     learner = build()
     list(teach(learner, [replace(told, given=first, challenged=True, given_by="eve")]))
+    [example] = learner.examples()
+    if build is model:
+        assert example.answer == SettledAnswer(y=first, annotator="eve", upheld=False)
     [(name, n, total, *_)] = learner.state()["annotators"]
     assert (name, n, total) == ("eve", 1, 1.0)
 

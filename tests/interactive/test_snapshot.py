@@ -140,6 +140,19 @@ def test_the_error_estimates_follow_from_the_messages(seed, name):
         assert loop.model.error_rate(who) == (1.0 + total) / (5.0 + n)
 
 
+@pytest.mark.parametrize("name", ["default", "review"])
+@examples(5)
+@given(seed=st.integers(0, 10**6))
+def test_what_annotators_are_judged_by_is_in_the_consensus_log(seed, name):
+    loop = loop_around(MODELS[name])
+    story, messages, log = Story(seed, labels=LABELS), [], []
+    for _ in range(150):
+        messages = told(loop, story.next(messages))
+        log += [message for message in messages if isinstance(message, LabelledExample)]
+    told_by_the_log = {example.event_id: example.answer for example in examples_in(log)}
+    assert told_by_the_log == {e.event_id: e.answer for e in loop.model.examples()}
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_labels_are_doubted_and_revised_in_these_stories(seed):
     """The laws of this module and its neighbours are about reviews as well."""

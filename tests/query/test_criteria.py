@@ -258,3 +258,12 @@ def test_probabilities_of_any_belief():
     assert criteria.probabilities(posterior(a=3.0, b=1.0)) == {"a": 0.75, "b": 0.25}
     p = {"a": 1.0}
     assert criteria.probabilities(p) is p
+
+
+@pytest.mark.parametrize("belief", [posterior(0.3, a=0.6, b=0.3), {"a": 0.7, "b": 0.2}])
+def test_shares_are_those_of_the_labels_asked_for(belief):
+    found = criteria.shares(belief, ["b", "a", "c"])
+    if isinstance(belief, Posterior):
+        assert found == pytest.approx([0.7 * 0.3 + 0.1, 0.7 * 0.6 + 0.1, 0.1])
+    else:
+        assert found == [0.2, 0.7, 0.0]

@@ -1,6 +1,7 @@
 """Privileged features on their way to a learner, and what they say of the answer they came with."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -17,7 +18,7 @@ from streamgp import (
     SkepticalRegressor,
     interactive_val_score,
 )
-from streamgp.base import Example
+from streamgp.base import Example, SettledAnswer
 from streamgp.interactive import Answer, Event, InteractiveLoop
 from streamgp.learners.gp_regressor import GPRegressor
 from streamgp.query import AlwaysAsk, LeaveOneOutReview, NeverChallenge
@@ -217,17 +218,22 @@ def test_examples_keep_a_copy_of_what_came_with_their_labels():
     model.learn_one({"light": 0.0}, "awake", event_id="e", privileged=known)
     known["seconds"] = 2.0
     assert model.examples() == [
-        Example(event_id="e", x={"light": 0.0}, y="awake", privileged={"seconds": 1.0})
+        Example(
+            event_id="e",
+            x={"light": 0.0},
+            y="awake",
+            privileged={"seconds": 1.0},
+            answer=SettledAnswer(y="awake"),
+        )
     ]
 
 
 def test_a_new_label_has_the_privileged_features_of_the_old_one_unless_it_has_its_own():
     for new, expected in [(None, {"seconds": 0.5}), ({"seconds": 9.0}, {"seconds": 9.0})]:
         model = taught()
+        before = model.examples()[3]
         model.relabel_one("3", "asleep", privileged=new)
-        assert model.examples()[3] == Example(
-            event_id="3", x=model.examples()[3].x, y="asleep", privileged=expected
-        )
+        assert model.examples()[3] == replace(before, y="asleep", privileged=expected)
         assert same(model, anew(model))
 
 

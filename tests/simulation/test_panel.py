@@ -224,6 +224,14 @@ def test_stubborn_annotator_passes_for_a_careful_one(played):
     assert stubborn.estimate < 0.02
 
 
+def test_stubborn_annotator_is_found_out_by_all_answers_together(played):
+    loop, statistics = played
+    found = loop.model.estimate_annotators()
+    for name, answers in statistics.annotators.items():
+        assert found[name].error_rate == pytest.approx(answers.error_rate, abs=0.05)
+    assert found["stubborn"].insistence > 0.7 > 0.5 > found["careless"].insistence
+
+
 def test_estimates_follow_from_the_consensus_log(played):
     loop, statistics = played
     learned = {name: (n, total) for name, n, total in loop.model.state()["annotators"]}

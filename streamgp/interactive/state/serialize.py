@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
-from streamgp.base import Example, Features, State
+from streamgp.base import Example, Features, SettledAnswer, State
 from streamgp.common.feature_values import features_of, plain_features
 from streamgp.interactive.conversation_record import GivenLabel, Question, Record
 from streamgp.interactive.event_store import EventStore, PlainRecord
@@ -402,9 +402,45 @@ def read_on(held: dict[str, Example], log: Iterable[LabelledExample]) -> None:
             # log, they are no longer about an example that is held.
             held.pop(line.event_id, None)
         if line.y is not None:
+            before = held.get(line.event_id)
             held[line.event_id] = Example(
-                event_id=line.event_id, x=line.x, y=line.y, privileged=line.privileged
+                event_id=line.event_id,
+                x=line.x,
+                y=line.y,
+                privileged=line.privileged,
+                answer=settled_answer(line) or (None if before is None else before.answer),
             )
+
+
+def settled_answer(line: LabelledExample) -> SettledAnswer | None:
+    """Return the first answer that a line of the consensus log is about, None for a correction.
+
+    Lines of earlier versions do not tell what a changed answer was.
+
+    Examples
+    --------
+    >>> line = dict(event_id="e1", sequence=1, x={}, y="home", learned_at=0.0, annotator="ann")
+    >>> settled_answer(LabelledExample(**line, origin="asked", probability_wrong=0.1))
+    SettledAnswer(y='home', annotator='ann', upheld=None)
+    >>> settled_answer(
+    ...     LabelledExample(
+    ...         **line, origin="revised", probability_wrong=1.0, given="gym", challenged=True,
+    ...         given_by="ann",
+    ...     )
+    ... )
+    SettledAnswer(y='gym', annotator='ann', upheld=False)
+
+    """
+    if line.probability_wrong is None or line.y is None:
+        return None
+    if line.challenged:
+        upheld = line.given is None
+        y = line.y if upheld else line.given
+        return SettledAnswer(y=y, annotator=line.given_by, upheld=upheld)
+    if line.origin == "revised":
+        return SettledAnswer(y=None, annotator=line.annotator, upheld=False)
+    upheld_then = True if line.origin == "upheld" else None
+    return SettledAnswer(y=line.y, annotator=line.annotator, upheld=upheld_then)
 
 
 def plain_examples(examples: Sequence[Example]) -> tuple[State, bytes]:
@@ -413,6 +449,11 @@ def plain_examples(examples: Sequence[Example]) -> tuple[State, bytes]:
     if any(e.privileged is not None for e in examples):
         # Without any as it was before there were some: snapshots stay what they are.
         body["privileged"] = [e.privileged and plain_features(e.privileged) for e in examples]
+    if any(e.answer is not None for e in examples):
+        body["answers"] = [
+            None if a is None else [a.y, a.annotator, a.upheld]
+            for a in (e.answer for e in examples)
+        ]
     names = _common_names(examples)
     if names is None:
         return {**body, "x": [plain_features(e.x) for e in examples]}, b""
@@ -440,9 +481,18 @@ def examples_of(body: State, blob: bytes) -> list[Example]:
     else:
         xs = [features_of(x) for x in body["x"]]
     privileged = body.get("privileged", [None] * len(xs))
+    answers = body.get("answers", [None] * len(xs))
     return [
-        Example(event_id=event_id, x=x, y=y, privileged=known and features_of(known))
-        for event_id, x, y, known in zip(body["ids"], xs, body["labels"], privileged, strict=True)
+        Example(
+            event_id=event_id,
+            x=x,
+            y=y,
+            privileged=known and features_of(known),
+            answer=answer and SettledAnswer(y=answer[0], annotator=answer[1], upheld=answer[2]),
+        )
+        for event_id, x, y, known, answer in zip(
+            body["ids"], xs, body["labels"], privileged, answers, strict=True
+        )
     ]
 
 
@@ -601,7 +651,11 @@ def _agree(held: dict[str, Example], record: Record) -> None:
         raise ValueError(f"event {event.event_id!r} was learned without a label")
     elif example is None or (example.y, example.privileged) != (label.y, label.privileged):
         held[event.event_id] = Example(
-            event_id=event.event_id, x=event.x, y=label.y, privileged=label.privileged
+            event_id=event.event_id,
+            x=event.x,
+            y=label.y,
+            privileged=label.privileged,
+            answer=None if example is None else example.answer,
         )
 
 

@@ -1,0 +1,175 @@
+"""EM estimate of how often annotators err, and of how often they insist on an error.
+
+The running estimate of `annotator_error.py` judges each answer once, by what was known when it
+came, and counts an answer that was upheld as right. It overestimates the errors of careful
+annotators, and takes those who never give in for the most careful of all. Here all answers are
+judged together, by what is known now.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgp.base import Array, Label, SettledAnswer
+from streamgp.common.annotator_error import ANSWERS, ERRORS, INSISTED, WRONG, Reliability
+
+Flags: TypeAlias = NDArray[np.bool_]
+
+# Beliefs are raised to one of these powers: shares of a Gaussian process with much noise are
+# under-confident, those of other learners may be over-confident. The first one leaves them as they
+# are, where answers tell nothing of it.
+SHARPENINGS = (1.0, 0.5, 1.5, 2.0, 3.0, 5.0)
+# Share of a belief that is spread evenly over all classes: no answer is impossible.
+_SPREAD = 1e-3
+# Probability that an annotator who is right stands by the answer when challenged.
+_STANDS_BY = 0.98
+MOST_ROUNDS = 60
+# Change of the rates below which a round is the last one.
+_CONVERGED = 1e-9
+# Difference of log likelihoods that is none: which of two powers is chosen is nothing for rounding
+# to decide.
+_AS_LIKELY = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """Result of `estimate`.
+
+    Parameters
+    ----------
+    reliability
+        By annotator, in the order of their first answers.
+    wrong
+        Probability that each answer is wrong, shape (n,).
+    sharpening
+        Power to which beliefs were raised.
+
+    """
+
+    reliability: dict[str | None, Reliability]
+    wrong: Array
+    sharpening: float
+
+
+def estimate(
+    answers: Sequence[SettledAnswer], beliefs: Array, labels: Sequence[Label]
+) -> Estimates:
+    """Estimate error rate and insistence of each annotator, after Dawid and Skene.
+
+    An answer with the label y, of which the learner believes `q`, is right with weight
+
+        (1 - e) q_y · {1 unchallenged; .98 upheld; .02 changed}
+
+    and wrong with weight
+
+        e (1 - q_y) / (K - 1) · {1 unchallenged; s upheld; 1 - s changed}
+
+    for an annotator with error rate `e` and insistence `s`, and K labels. EM alternates between the
+    probabilities z of being wrong that follow, and `e = (1 + Σ z) / (5 + n)`, `s = (1 + Σ z over
+    upheld) / (4 + Σ z over challenged)`. The beliefs are raised to a power, chosen among
+    `SHARPENINGS` by the likelihood that is reached with it, priors included; of equal ones the
+    first.
+
+    Parameters
+    ----------
+    answers
+        What each annotator said first, and what became of it.
+    beliefs
+        What the learner believes of each event by all other answers, shape (n, K). Rows need not
+        sum to 1; a row of zeros says nothing.
+    labels
+        The K labels that the columns are about; every answer's is among them.
+
+    Examples
+    --------
+    Sure beliefs, and one answer in four that they contradict:
+
+    >>> answers = [SettledAnswer(y=y) for y in "aaab" * 25]
+    >>> found = estimate(answers, np.array([[1.0, 0.0]] * 100), ["a", "b"])
+    >>> found.reliability[None].error_rate, found.wrong[2:4].round(3).tolist()
+    (0.236..., [0.007, 0.933])
+
+    References
+    ----------
+    [^1]: Dawid, A.P. and Skene, A.M., 1979. Maximum likelihood estimation of observer error-rates
+        using the EM algorithm. Journal of the Royal Statistical Society C 28, 20-28.
+
+    """
+    columns: dict[Label | None, int] = {label: column for column, label in enumerate(labels)}
+    names: dict[str | None, int] = {}
+    who = np.array([names.setdefault(one.annotator, len(names)) for one in answers], dtype=np.intp)
+    given = np.array([columns[one.y] for one in answers], dtype=np.intp)
+    challenged = np.array([one.upheld is not None for one in answers], dtype=bool)
+    upheld = np.array([one.upheld is True for one in answers], dtype=bool)
+    best: tuple[float, float, Array, Array, Array] | None = None
+    for power in SHARPENINGS:
+        q = _shares(beliefs, power)[np.arange(len(given)), given]
+        found = _fit(q, max(1, len(labels) - 1), who, len(names), challenged, upheld)
+        if best is None or found[0] > best[0] + _AS_LIKELY:
+            best = (found[0], power, *found[1:])
+    assert best is not None  # there are powers to choose from
+    _, power, e, s, z = best
+    n_answers = np.bincount(who)
+    return Estimates(
+        reliability={
+            name: Reliability(
+                error_rate=float(e[i]), insistence=float(s[i]), n_answers=int(n_answers[i])
+            )
+            for name, i in names.items()
+        },
+        wrong=z,
+        sharpening=power,
+    )
+
+
+def _shares(beliefs: Array, power: float) -> Array:
+    """Return beliefs, spread a little, raised to a power and normalised."""
+    n_labels = beliefs.shape[1]
+    sums = beliefs.sum(axis=1, keepdims=True)
+    shares = np.divide(beliefs, sums, out=np.full(beliefs.shape, 1.0 / n_labels), where=sums > 0.0)
+    shares = ((1.0 - _SPREAD) * shares + _SPREAD / n_labels) ** power
+    normalised: Array = shares / shares.sum(axis=1, keepdims=True)
+    return normalised
+
+
+def _fit(
+    q: Array, n_others: int, who: NDArray[np.intp], n: int, challenged: Flags, upheld: Flags
+) -> tuple[float, Array, Array, Array]:
+    """Return log posterior density, error rates, insistences and probabilities of being wrong."""
+    right_then = np.where(challenged, np.where(upheld, _STANDS_BY, 1.0 - _STANDS_BY), 1.0)
+    right_of, wrong_of = q * right_then, (1.0 - q) / n_others
+    n_answers = np.bincount(who, minlength=n)
+    e, s = np.full(n, ERRORS / ANSWERS), np.full(n, INSISTED / WRONG)
+    for _ in range(MOST_ROUNDS):
+        right, wrong = _weights(e[who], s[who], right_of, wrong_of, challenged, upheld)
+        z = wrong / (right + wrong)
+        before = e, s
+        e = (ERRORS + np.bincount(who, z, n)) / (ANSWERS + n_answers)
+        s = (INSISTED + np.bincount(who, z * upheld, n)) / (
+            WRONG + np.bincount(who, z * challenged, n)
+        )
+        if max(abs(e - before[0]).max(), abs(s - before[1]).max()) < _CONVERGED:
+            break
+    right, wrong = _weights(e[who], s[who], right_of, wrong_of, challenged, upheld)
+    prior = (
+        ERRORS * np.log(e)
+        + (ANSWERS - ERRORS) * np.log1p(-e)
+        + INSISTED * np.log(s)
+        + (WRONG - INSISTED) * np.log1p(-s)
+    )
+    reached = float(np.log(right + wrong).sum() + prior.sum())
+    return reached, e, s, wrong / (right + wrong)
+
+
+def _weights(
+    e: Array, s: Array, right_of: Array, wrong_of: Array, challenged: Flags, upheld: Flags
+) -> tuple[Array, Array]:
+    """Return the weights of each answer being right, and of being wrong."""
+    then = np.where(challenged, np.where(upheld, s, 1.0 - s), 1.0)
+    return (1.0 - e) * right_of, e * wrong_of * then

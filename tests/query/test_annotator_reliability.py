@@ -1,0 +1,167 @@
+"""Annotators judged by all answers together."""
+
+import copy
+import json
+from dataclasses import replace
+
+import pytest
+from river.naive_bayes import GaussianNB
+
+from streamgp import GPClassifier, SkepticalClassifier
+from streamgp.base import SettledAnswer
+from streamgp.query import example_store
+
+
+def taught(model, n, *, wrong=(), upheld=(), ids=True, first=0):
+    """Teach two classes that are far apart; some first answers are wrong, of these some upheld.
+
+    The other wrong answers are changed after a challenge.
+    """
+    for i in range(first, first + n):
+        y = "day" if i % 2 else "night"
+        x = {"light": 10.0 * (i % 2) + i % 7 / 7}
+        given = y if i not in wrong else "day" if y == "night" else "night"
+        model.settle_one(
+            x,
+            given if i in upheld else y,
+            given=given,
+            challenged=i in wrong,
+            annotator="ann",
+            event_id=str(i) if ids else None,
+        )
+    return model
+
+
+def model(learner=None, **options):
+    return SkepticalClassifier(learner or GPClassifier(), warm_up=0, seed=1, **options)
+
+
+WRONG = range(0, 30, 3)
+
+
+def test_who_insists_on_wrong_labels_is_found_out():
+    """By the running sums an annotator who upholds every answer passes for careful."""
+    learner = taught(model(), 64, wrong=WRONG, upheld=WRONG)
+    known = learner.estimate_annotators()["ann"]
+    assert known.error_rate == pytest.approx(10 / 64, abs=0.06)
+    assert known.insistence > 0.6
+    assert learner.error_rate("ann") < known.error_rate - 0.05
+    assert taught(model(), 64, wrong=WRONG).estimate_annotators()["ann"].insistence < 0.25
+
+
+def lied_to(annotators, n=96):
+    """Teach three classes; `liar` names the next one each time, and upholds that."""
+    learner = model()
+    for i in range(n):
+        annotator, room = annotators[i % len(annotators)], i // 3 % 3
+        x = {"a": 9.0 * (room == 1) + i % 5 / 5, "b": 9.0 * (room == 2) + i % 4 / 4}
+        y = (room + 1) % 3 if annotator == "liar" else room
+        challenged = learner.challenge_one(x, y, annotator=annotator).ask
+        learner.settle_one(
+            x, y, given=y, challenged=challenged, annotator=annotator, event_id=str(i)
+        )
+    return learner
+
+
+def test_one_of_three_who_always_lies_and_insists_is_found_out():
+    known = lied_to(["ann", "bob", "liar"]).estimate_annotators()
+    assert known["liar"].error_rate > 0.5
+    assert known["liar"].insistence > 0.5
+    assert max(known["ann"].error_rate, known["bob"].error_rate) < 0.15
+
+
+def test_who_is_alone_and_always_lies_looks_careful():
+    """Nothing contradicts: the labels are as consistent as those of another world."""
+    assert lied_to(["liar"]).estimate_annotators()["liar"].error_rate < 0.1
+
+
+def test_estimating_changes_nothing():
+    learner = taught(model(), 20, wrong=WRONG)
+    before = json.dumps(learner.state())
+    assert learner.estimate_annotators() == learner.estimate_annotators()
+    assert json.dumps(learner.state()) == before
+
+
+def test_a_corrected_answer_counts_as_first_given():
+    learner = taught(model(), 20)
+    answers = [example.answer for example in learner.examples()]
+    learner.relabel_one("3", "night")
+    assert [example.answer for example in learner.examples()] == answers
+    assert learner.examples()[3].y == "night"
+    assert learner.examples()[3].answer == SettledAnswer(y="day", annotator="ann")
+
+
+def test_a_forgotten_label_counts_no_longer():
+    learner, without = taught(model(), 20, wrong=[3]), model()
+    taught(without, 3)
+    taught(without, 16, first=4)
+    learner.forget_one("3")
+    for found, expected in zip(
+        learner.estimate_annotators().items(), without.estimate_annotators().items(), strict=True
+    ):
+        assert found == expected or found[1].error_rate == pytest.approx(expected[1].error_rate)
+
+
+def test_examples_without_an_event_id_are_left_out_of_themselves_too():
+    named, unnamed = (taught(model(), 30, wrong=WRONG, ids=ids) for ids in (True, False))
+    assert named.estimate_annotators() == unnamed.estimate_annotators()
+
+
+@pytest.mark.parametrize("learner", [GaussianNB(), GPClassifier(max_points=4)])
+def test_what_is_not_left_out_is_judged_by_what_was_believed_before(learner):
+    wrapper = taught(model(learner), 12, wrong=WRONG)
+    before, twin = {}, copy.deepcopy(learner).clone()
+    if isinstance(twin, GPClassifier):
+        twin.know(["night", "day"])
+    options = {"with_dist": True} if isinstance(twin, GPClassifier) else {}
+    for example in wrapper.examples():
+        before[example.event_id] = twin.predict_proba_one(example.x, **options)
+        twin.learn_one(example.x, example.y)
+    if hasattr(wrapper.learner, "leave_one_out"):
+        before |= wrapper.learner.leave_one_out()
+    answers, beliefs, labels = wrapper._store.answered()
+    assert beliefs == list(before.values())
+    assert answers == [example.answer for example in wrapper.examples()]
+    assert labels == ["night", "day"]
+
+
+@pytest.mark.parametrize("learner", [GaussianNB(), GPClassifier(), GPClassifier(max_points=4)])
+def test_the_latest_answers_count(learner, monkeypatch):
+    """Nothing that a fresh learner would have to be taught again grows with the stream."""
+    monkeypatch.setattr(example_store, "_MOST_ANSWERS", 9)
+    wrapper = taught(model(learner), 16, wrong=WRONG)
+    answers, beliefs, _ = wrapper._store.answered()
+    assert answers == [example.answer for example in wrapper.examples()[-9:]]
+    assert len(beliefs) == wrapper.estimate_annotators()["ann"].n_answers == 9
+
+
+def test_a_changed_answer_of_an_old_log_stands_for_another_label():
+    learner = taught(model(), 4)
+    state, examples = learner.state(), learner.examples()
+    old = SettledAnswer(y=None, annotator="ann", upheld=False)
+    examples[1] = replace(examples[1], answer=old)
+    again = model()
+    again.load_state(state, examples)
+    answers, _, _ = again._store.answered()
+    assert answers[1].y in ("night", "day")
+    assert len(answers) == 4
+
+
+def test_labels_given_and_taken_back_count_among_the_labels():
+    learner = model()
+    learner.settle_one({"light": 1.0}, "day", given="noon", challenged=True, event_id="1")
+    assert learner._store.answered()[2] == ["day", "noon"]
+
+
+def test_without_answers_nothing_is_known():
+    assert model().estimate_annotators() == {}
+
+
+def test_state_and_examples_bring_the_estimates_back():
+    """Also after a few more labels: the next estimate is bitwise the same."""
+    one = taught(model(), 20, wrong=WRONG, upheld=[3])
+    other = model()
+    other.load_state(json.loads(json.dumps(one.state())), one.examples())
+    for learner in (one, other):
+        taught(learner, 13, wrong=WRONG, upheld=[3], first=20)
+    assert one.estimate_annotators() == other.estimate_annotators()
