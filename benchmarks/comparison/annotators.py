@@ -1,0 +1,305 @@
+"""How well is it known who errs, and is P(wrong) what it says? Simulated annotators of all kinds.
+
+Five logs, as recorded where rows follow each other in time, else in random order, with seven kinds
+of annotators who answer whatever `isgp()` asks. A wrong answer is evenly any of the other classes.
+The estimate of an annotator's error rate is compared with the share of first answers that were
+wrong, after 35 answers in all and at the end, for annotators who gave at least eight: the running
+one, by which labels are challenged, and the one by all answers together.
+
+P(wrong): what was stated of each first answer when it came, and how often it was wrong, for
+annotators who err in 20 % of their answers; classes never heard before also on their own.
+
+Giving in: annotators of 20 %, some of whom take what a challenge suggests, right or wrong.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import mean
+
+from river import metrics
+
+from benchmarks._harness import (
+    Acceptance,
+    Options,
+    Outcome,
+    Row,
+    at_most,
+    progress,
+    run,
+    standard_error,
+)
+from benchmarks._logs import Log, read_all
+from streamgp import (
+    AnnotatorPanel,
+    SimulatedAnnotator,
+    SkepticalClassifier,
+    interactive_val_score,
+    isgp,
+)
+from streamgp.base import Label
+from streamgp.interactive import Answer, Challenge, Request
+from streamgp.simulation import Annotator
+
+_FEWEST_LOGS = 5
+_EARLY = 35  # answers
+_FEWEST = 8  # answers of an annotator who is judged
+_N_BINS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is played."""
+
+    logs: Sequence[str] = ("wifi_rooms", "wisdm", "places_1", "occupancy", "pendigits")
+    n_events: int = 2000
+    n_seeds: int = 3
+
+
+QUICK = Plan(n_events=500, n_seeds=1)
+
+# Error rate and whether stubborn, of each annotator.
+PEOPLE: Mapping[str, Sequence[tuple[float, bool]]] = {
+    "6 %": [(0.06, False)],
+    "20 %": [(0.2, False)],
+    "40 %": [(0.4, False)],
+    "20 %, stubborn": [(0.2, True)],
+    "40 %, stubborn": [(0.4, True)],
+    "2, 20 and 40 %": [(0.02, False), (0.2, False), (0.4, False)],
+    "5 %; 40 %, stubborn": [(0.05, False), (0.4, True)],
+}
+_STUBBORN = "20 %, stubborn"
+_USUAL = "20 %"
+
+
+@dataclass(slots=True)
+class Judged:
+    """First answers of one annotator: how many, how many wrong, and distances of the estimates.
+
+    `running` is the estimate by which labels are challenged, `joint` the one by all answers.
+    """
+
+    n: int = 0
+    n_wrong: int = 0
+    running: dict[str, float] = field(default_factory=dict)
+    joint: dict[str, float] = field(default_factory=dict)
+
+    def judge(self, when: str, running: float, joint: float) -> None:
+        """Compare the estimates with what was seen so far."""
+        if self.n < _FEWEST:
+            return
+        share = self.n_wrong / self.n
+        self.running[when], self.joint[when] = abs(running - share), abs(joint - share)
+
+
+class Witness:
+    """An annotator, and what the model makes of the answers.
+
+    Attributes
+    ----------
+    people
+        What became of each annotator, by name.
+    stated
+        P(wrong) of each first answer when it came, whether it was wrong, and whether its class was
+        heard for the first time.
+
+    """
+
+    def __init__(self, annotator: Annotator, model: SkepticalClassifier) -> None:
+        self._annotator = annotator
+        self._model = model
+        self._heard: set[Label] = set()
+        self._n = 0
+        self.people: dict[str | None, Judged] = {}
+        self.stated: list[tuple[float, bool, bool]] = []
+
+    def see(self, truth: Label) -> None:
+        """Learn that a label exists."""
+        self._annotator.see(truth)
+
+    def answer(self, request: Request, truth: Label | None, now: float) -> Answer:
+        """Answer, and note what the model states of a first answer."""
+        if not isinstance(request, Challenge):
+            if self._n == _EARLY:
+                self.judge("at 35")
+            self._n += 1
+        answer = self._annotator.answer(request, truth, now)
+        if not isinstance(request, Challenge) and answer.y is not None:
+            is_wrong, name = answer.y != truth, answer.annotator
+            person = self.people.setdefault(name, Judged())
+            person.n += 1
+            person.n_wrong += is_wrong
+            stated = self._model.probability_wrong_one(request.x, answer.y, annotator=name)
+            self.stated.append((stated, is_wrong, answer.y not in self._heard))
+        if answer.y is not None:
+            self._heard.add(answer.y)
+        return answer
+
+    def judge(self, when: str) -> None:
+        """Compare the estimates of all annotators with what was seen so far."""
+        found = self._model.estimate_annotators()
+        for name, person in self.people.items():
+            running = self._model.error_rate(name)
+            joint = found[name].error_rate if name in found else running
+            person.judge(when, running, joint)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """What came of one run."""
+
+    accuracy: float
+    n_asked: int
+    n_challenges: int
+    n_spoiled: int
+    wrong_kept: float
+    witness: Witness
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the benchmark."""
+    return run("annotators", measure, about=__doc__, argv=argv)
+
+
+def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
+    """Play all logs with all annotators."""
+    plan = plan or (QUICK if options.quick else Plan())
+    logs, missing = read_all(plan.logs, options.data, plan.n_events)
+    seeds = range(options.seed, options.seed + plan.n_seeds)
+    played: dict[str, list[Played]] = {}
+    for people in PEOPLE:
+        progress(people)
+        played[people] = [play(log, seed, PEOPLE[people]) for log in logs for seed in seeds]
+    rows = [_row(people, runs) for people, runs in played.items()]
+    stated = [one for run_ in played[_USUAL] for one in run_.witness.stated]
+    rows += reliability(stated)
+    for suggestible in (0.0, 0.1, 0.3):
+        progress(f"suggestible {suggestible}")
+        runs = played[_USUAL]
+        if suggestible:
+            runs = [
+                play(log, seed, PEOPLE[_USUAL], suggestible=suggestible)
+                for log in logs
+                for seed in seeds
+            ]
+        rows.append(_giving_in(suggestible, runs, played[_USUAL]))
+    ece = expected_error(stated)
+    notes = [f"{plan.n_seeds} seeds; expected calibration error of P(wrong) {ece:.4f}."]
+    whole = len(logs) == _FEWEST_LOGS and not options.quick
+    return Outcome(
+        rows=rows, acceptance=_accepted(played) if whole else [], skipped=missing, notes=notes
+    )
+
+
+def play(
+    log: Log,
+    seed: int,
+    people: Sequence[tuple[float, bool]],
+    *,
+    suggestible: float = 0.0,
+) -> Played:
+    """Play a log once."""
+    order = "recorded" if "recorded" in log.orders else "random"
+    annotators = [
+        SimulatedAnnotator(
+            error_rate=rate,
+            stubborn=stubborn,
+            classes=log.classes,
+            seed=seed,
+            name=f"{i}",
+            suggestible=suggestible,
+        )
+        for i, (rate, stubborn) in enumerate(people)
+    ]
+    model = isgp(seed=seed)
+    witness = Witness(AnnotatorPanel(annotators, seed=seed), model)
+    result = interactive_val_score(
+        log.played(order, seed), model, metrics.Accuracy(), annotator=witness
+    )
+    witness.judge("end")
+    return Played(
+        # An event that nothing was predicted for counts as wrong.
+        accuracy=result.metric.get() * result.n_scored / result.n_events,
+        n_asked=result.n_asked,
+        n_challenges=result.n_challenges,
+        n_spoiled=result.n_spoiled,
+        wrong_kept=result.wrong_kept or 0.0,
+        witness=witness,
+    )
+
+
+def reliability(stated: Sequence[tuple[float, bool, bool]]) -> list[Row]:
+    """Return the reliability table of P(wrong), with a row for classes never heard before."""
+    groups: dict[str, list[tuple[float, bool, bool]]] = {}
+    for one in stated:
+        groups.setdefault(f"{_bin(one[0]) / _N_BINS:.1f}", []).append(one)
+    new = [one for one in stated if one[2]]
+    table = {**dict(sorted(groups.items())), **({"new classes": new} if new else {})}
+    return [
+        {
+            "stated_from": name,
+            "answers": len(group),
+            "stated": mean(p for p, _, _ in group),
+            "wrong": mean(wrong for _, wrong, _ in group),
+        }
+        for name, group in table.items()
+    ]
+
+
+def expected_error(stated: Sequence[tuple[float, bool, bool]]) -> float:
+    """Expected calibration error over ten bins of equal width."""
+    rows = [row for row in reliability(stated) if row["stated_from"] != "new classes"]
+    off = sum(row["answers"] * abs(row["stated"] - row["wrong"]) for row in rows)
+    return float(off / len(stated)) if stated else 0.0
+
+
+def errors(runs: Sequence[Played], when: str, *, joint: bool) -> list[float]:
+    """Return the distances of all estimates at one time."""
+    people = [person for one in runs for person in one.witness.people.values()]
+    found = [(person.joint if joint else person.running).get(when) for person in people]
+    return [error for error in found if error is not None]
+
+
+def _bin(p: float) -> int:
+    return min(int(p * _N_BINS), _N_BINS - 1)
+
+
+def _row(people: str, runs: Sequence[Played]) -> Row:
+    row: Row = {
+        "annotators": people,
+        "accuracy": mean(one.accuracy for one in runs),
+        "labels": mean(one.n_asked for one in runs),
+        "challenges": mean(one.n_challenges for one in runs),
+        "wrong_kept": mean(one.wrong_kept for one in runs),
+    }
+    for when in ("at 35", "end"):
+        for name, joint in (("running", False), ("joint", True)):
+            row[f"{when}, {name}"] = mean(errors(runs, when, joint=joint) or [0.0])
+    return row
+
+
+def _giving_in(suggestible: float, runs: Sequence[Played], firm: Sequence[Played]) -> Row:
+    """Return what it costs that people give in; only those who do can spoil a right label."""
+    gains = [one.accuracy - other.accuracy for one, other in zip(runs, firm, strict=True)]
+    spoiled = {"spoiled": mean(one.n_spoiled for one in runs)} if suggestible else {}
+    return {
+        "suggestible": suggestible,
+        "accuracy": mean(one.accuracy for one in runs),
+        "gain": mean(gains),
+        "gain_se": standard_error(gains),
+        "challenges": mean(one.n_challenges for one in runs),
+        "wrong_kept": mean(one.wrong_kept for one in runs),
+        **spoiled,
+    }
+
+
+def _accepted(played: Mapping[str, Sequence[Played]]) -> list[Acceptance]:
+    ours = [one for runs in played.values() for one in runs]
+    stubborn = mean(errors(played[_STUBBORN], "end", joint=True))
+    return [
+        at_most("error of e at the end", mean(errors(ours, "end", joint=True)), 0.04),
+        at_most("error of e after 35 answers", mean(errors(ours, "at 35", joint=True)), 0.065),
+        at_most("error of e, stubborn with 20 %", stubborn, 0.06),
+    ]
