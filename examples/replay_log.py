@@ -5,11 +5,11 @@ late and is sometimes wrong. Every message is written to a file.
 
 Prints:
 
-    500 events, 83 answers
+    500 events, 78 answers
     predictions.jsonl: 500 messages
-    requests.jsonl: 83 messages
-    answers.jsonl: 83 messages
-    consensus.jsonl: 68 messages
+    requests.jsonl: 78 messages
+    answers.jsonl: 78 messages
+    consensus.jsonl: 64 messages
     rejected.jsonl: 0 messages
     row 127 was learned as 'room 2' after a challenge
 """
