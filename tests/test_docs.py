@@ -102,6 +102,7 @@ SECTIONS = {
     "[learner]": settings.Learner,
     "[temporal]": settings.Temporal,
     "[questions]": settings.Questions,
+    "[people]": settings.People,
     "[annotator]": settings.Annotator,
     "[log]": settings.Log,
     "[windows]": settings.Windows,

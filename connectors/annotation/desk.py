@@ -47,6 +47,7 @@ from streamgp.interactive.messages import (
     Prediction,
     Request,
 )
+from streamgp.interactive.people import DEFAULT_PEOPLE, People
 
 LEASE_S = 60.0
 N_PAST = 10
@@ -106,6 +107,8 @@ class AnnotationDesk:
         Of numbers: their unit, and the lowest and highest one; None where that is not known.
     budget
         Counts how many questions are left; None where that cannot be said.
+    people
+        Who may answer for whom: the same as that of the workers.
 
     Attributes
     ----------
@@ -151,13 +154,17 @@ class AnnotationDesk:
         unit: str | None = None,
         value_range: tuple[float, float] | None = None,
         budget: QuestionBudget | None = None,
+        people: People = DEFAULT_PEOPLE,
     ) -> None:
         self.averages = Averages()
         self._keyed = keyed
         self._of_numbers = of_numbers
         self._lease_s = lease_s
         self._inbox = AnnotationInbox(
-            everyone=True, answer_horizon_s=answer_horizon_s, with_classes=not of_numbers
+            everyone=True,
+            answer_horizon_s=answer_horizon_s,
+            with_classes=not of_numbers,
+            people=people,
         )
         self._cards = CardMaker(
             keyed=keyed,
@@ -168,7 +175,7 @@ class AnnotationDesk:
             value_range=value_range,
         )
         self._leases: dict[RequestKey, tuple[str, float]] = {}
-        self._answers: Latest[str, tuple[Answer, int | None]] = Latest(N_ANSWERS)
+        self._answers: Latest[tuple[str | None, str], tuple[Answer, int | None]] = Latest(N_ANSWERS)
         self._shares: Latest[tuple[str | None, str], Shares] = Latest(N_SHARES)
         self._counts = AnnotatorCounts()
         self._budget = QuestionBudget() if budget is None else budget
@@ -318,7 +325,7 @@ class AnnotationDesk:
         check(reply)
         key, request_id = request_of(reply.card, keyed=self._keyed)
         answer_id = _wire_id(annotator, reply.answer_id)
-        known = self._answers.get(answer_id)
+        known = self._answers.get((annotator, answer_id))
         if known is not None:
             self._check_same(known[0], reply, (key, request_id))
             return Accepted(answer=known[0], partition=known[1], again=True)
@@ -340,7 +347,7 @@ class AnnotationDesk:
         self._counts.saw(annotator, now)
         answer = self._own_answer(annotator, answer_id)
         undo_id = derived_id(f"{answer.answer_id}/undo")
-        known = self._answers.get(self._public_id(answer.key, undo_id))
+        known = self._answers.get((annotator, self._public_id(answer.key, undo_id)))
         if known is not None:
             return Accepted(answer=known[0], partition=known[1], again=True)
         self._inbox.change(answer, now)
@@ -383,7 +390,7 @@ class AnnotationDesk:
         answer = self._own_answer(annotator, answer_id)
         revision_id = derived_id(f"{answer.answer_id}/revise")
         y = self._read_label(label, answer.key)
-        known = self._answers.get(self._public_id(answer.key, revision_id))
+        known = self._answers.get((annotator, self._public_id(answer.key, revision_id)))
         if known is not None:
             if not is_same(known[0].y, y) or known[0].std != std:
                 raise DifferentBodyError(f"answer {answer_id} was changed to another label already")
@@ -563,8 +570,8 @@ class AnnotationDesk:
     def _own_answer(self, annotator: str, answer_id: str) -> Answer:
         """Return an answer by its id here, or by the one that the client chose."""
         for name in (_wire_id(annotator, answer_id), answer_id):
-            known = self._answers.get(name)
-            if known is not None and known[0].annotator == annotator:
+            known = self._answers.get((annotator, name))
+            if known is not None:
                 return known[0]
         raise CannotUndoError(f"answer {answer_id:.80} of {annotator} is not known here")
 
@@ -632,7 +639,7 @@ class AnnotationDesk:
         )
 
     def _note_answer(self, answer: Answer, partition: int | None) -> None:
-        name = self._public_id(answer.key, answer.answer_id)
+        name = answer.annotator, self._public_id(answer.key, answer.answer_id)
         if name not in self._answers:
             self._answers.put(name, (answer, partition))
             self._counts.note_answer(answer)

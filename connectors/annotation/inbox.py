@@ -31,7 +31,9 @@ from streamgp.interactive.messages import (
     LabelledExample,
     LabelRequest,
     Message,
+    Request,
 )
+from streamgp.interactive.people import DEFAULT_PEOPLE, People
 
 __all__ = ["AnnotationInbox", "CannotUndoError", "Question", "Undone"]
 
@@ -55,6 +57,8 @@ class AnnotationInbox:
         As in `streamgp.interactive.InteractiveLoop`; None for no limit.
     with_classes
         Whether labels are names of classes, to be given once more; not if they are numbers.
+    people
+        Who may answer for whom: the same as that of the workers.
 
     Attributes
     ----------
@@ -93,11 +97,15 @@ class AnnotationInbox:
         everyone: bool = False,
         answer_horizon_s: float | None = None,
         with_classes: bool = True,
+        people: People = DEFAULT_PEOPLE,
     ):
         self.annotator = annotator
+        self._people = people
         self._horizon_s = inf if answer_horizon_s is None else answer_horizon_s
         self._everyone = everyone
-        self._waiting = OpenQuestions(keep_over=everyone or annotator is not None)
+        self._waiting = OpenQuestions(
+            keep_over=everyone or annotator is not None, may_answer=self._is_authorised
+        )
         self._own: dict[str, OwnAnswers] = {}
         self._said_by: dict[EventKey, set[str]] = {}
         self._answers = everyone or annotator is not None
@@ -130,7 +138,8 @@ class AnnotationInbox:
             question = Question(request=message, partition=partition, delayed_s=delayed_s)
             self._take_request(question, at)
         elif isinstance(message, Answer):
-            self._take_answer(message, at)
+            if not self._is_foreign(message):
+                self._take_answer(message, at)
         elif isinstance(message, LabelledExample):
             event = (message.key, message.event_id)
             if self._answers:
@@ -186,6 +195,8 @@ class AnnotationInbox:
         found = [q for q in self._reopened(now, annotator, only_key) if where(q)]
         # The first one that was not skipped comes before the rest.
         for question in filter(where, self._waiting.in_order(now, only_key)):
+            if not self.may_answer(question, annotator):
+                continue
             found.append(question)
             if key_of(question) not in skipped:
                 break
@@ -195,15 +206,21 @@ class AnnotationInbox:
         self, now: float, annotator: str | None = None, *, only_key: str | None = None
     ) -> int:
         """Return the number of open questions, of one key alone or of all."""
-        theirs = self._reopened(now, annotator or self.annotator, only_key)
-        return self._waiting.count(now, only_key) + sum(1 for _ in theirs)
+        annotator = annotator or self.annotator
+        n_theirs = sum(1 for _ in self._reopened(now, annotator, only_key))
+        n_of_others = sum(1 for _ in self._of_others(now, annotator, only_key))
+        return self._waiting.count(now, only_key) - n_of_others + n_theirs
 
     def oldest_at(
         self, now: float, annotator: str | None = None, *, only_key: str | None = None
     ) -> float | None:
         """Return when the oldest of the open questions was asked, None if there is none."""
-        theirs = self._reopened(now, annotator or self.annotator, only_key)
-        asked_at = [question.request.requested_at for question in theirs]
+        annotator = annotator or self.annotator
+        asked_at = [q.request.requested_at for q in self._reopened(now, annotator, only_key)]
+        if any(self._of_others(now, annotator, only_key)):
+            waiting = self._waiting.in_order(now, only_key)
+            theirs = (q for q in waiting if self.may_answer(q, annotator))
+            return min([*asked_at, *(q.request.requested_at for q in theirs)], default=None)
         oldest = min([self._waiting.oldest_at(now, only_key), *asked_at])
         return None if oldest == inf else oldest
 
@@ -220,7 +237,8 @@ class AnnotationInbox:
             return None
         waiting = self._waiting.get(key, event_id, request_id)
         if waiting is not None:
-            return waiting if self._is_in_time(waiting, now) else None
+            is_theirs = self.may_answer(waiting, annotator or self.annotator)
+            return waiting if is_theirs and self._is_in_time(waiting, now) else None
         theirs = self._reopened(now, annotator or self.annotator)
         return next((q for q in theirs if key_of(q) == (key, request_id)), None)
 
@@ -231,6 +249,16 @@ class AnnotationInbox:
             return self._is_in_time(waiting, now)
         theirs = self._reopened(now, annotator or self.annotator)
         return key_of(question) in map(key_of, theirs)
+
+    def may_answer(self, question: Question, annotator: str | None) -> bool:
+        """Say whether an annotator may answer a question; a program that only looks sees all."""
+        return annotator is None or self._is_authorised(question.request, annotator)
+
+    def _is_authorised(self, request: Request, annotator: str | None) -> bool:
+        """Say whether the workers take the answer of an annotator to a request."""
+        return isinstance(request, LabelRequest) or self._people.may_overrule(
+            annotator, request.annotator
+        )
 
     def is_remembered(self, question: Question, now: float) -> bool:
         """Say whether the workers still remember the event of a question."""
@@ -447,11 +475,12 @@ class AnnotationInbox:
             own
             for annotator in self._said_by.get(event, ())
             if (own := self._own[annotator]).wants(event, request_id)
+            and self._is_authorised(request, annotator)
         ]
         if not theirs:
             self._waiting.ask(question, at, self._answerable_until(question))
         for own in theirs:
-            if self._waiting.may_be_first(event, request_id, own.annotator):
+            if self._waiting.may_be_first(event, request, own.annotator):
                 own.keep(question)
 
     def _take_answer(self, answer: Answer, at: float) -> None:
@@ -463,7 +492,9 @@ class AnnotationInbox:
             taught = answer.supersedes is not None
             self._waiting.settle(event, before=answer.answered_at, taught=taught, at=at)
         else:
-            first = self._waiting.note_answer(event, request_id, answer.annotator, at=at)
+            noted = self._waiting.note_answer(event, request_id, answer.annotator, at=at)
+            # Where it is still open, the workers have refused the answers before this one.
+            first = noted if self._waiting.get(*event, request_id) is None else answer.annotator
             counts = first == answer.annotator
         # The first answer to a question counts; declining one gives no label, and takes none.
         if self._answers and counts and (answer.y is not None or answer.supersedes is not None):
@@ -502,8 +533,35 @@ class AnnotationInbox:
             del self._said_by[event]
 
     def _open(self, now: float, annotator: str | None) -> Iterator[Question]:
-        yield from self._waiting.in_order(now)
+        for question in self._waiting.in_order(now):
+            if self.may_answer(question, annotator):
+                yield question
         yield from self._reopened(now, annotator)
+
+    def _of_others(
+        self, now: float, annotator: str | None, only_key: str | None
+    ) -> Iterator[Question]:
+        """Return the open challenges that an annotator may not answer."""
+        for question in self._waiting.in_order(now, only_key):
+            if isinstance(question.request, LabelRequest):
+                return  # these come behind all challenges
+            if not self.may_answer(question, annotator):
+                yield question
+
+    def _is_foreign(self, answer: Answer) -> bool:
+        """Say whether the workers refuse an answer, as it is about the word of another one."""
+        event = (answer.key, answer.event_id)
+        owner = None
+        if answer.supersedes is not None:
+            said = (self._own[name].said(event) for name in self._said_by.get(event, ()))
+            names = {a.answer_id: a.annotator for answers in said for a in answers}
+            owner = names.get(answer.supersedes)
+        elif answer.request_id is not None:
+            question = self._waiting.get(*event, answer.request_id)
+            return question is not None and not self._is_authorised(
+                question.request, answer.annotator
+            )
+        return not self._people.may_overrule(answer.annotator, owner)
 
     def _reopened(
         self, now: float, annotator: str | None, only_key: str | None = None

@@ -8,7 +8,7 @@ forgotten after a while.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import inf
 from typing import Any, TypeAlias
@@ -83,7 +83,7 @@ class _Body:
 class _Past:
     """Settled requests of an event, for requests that are read later."""
 
-    # answered  requests that were answered, and who answered first
+    # answered  requests that were answered, and who answered, in their order
     # over      requests that ended in another way
     # before    what was asked before this moment has ended
     # taught    whether the label request has ended, since the label came
@@ -92,7 +92,7 @@ class _Past:
 
     def __init__(self) -> None:
         self.at = -inf
-        self.answered: dict[str, str | None] = {}
+        self.answered: dict[str, list[str | None]] = {}
         self.over: set[str] = set()
         self.before = -inf
         self.taught = False
@@ -139,6 +139,8 @@ class OpenQuestions:
     ----------
     keep_over
         Whether to keep for a while what ended without an answer that is known yet: one may come.
+    may_answer
+        Says whether the answer of an annotator to a request counts.
 
     Examples
     --------
@@ -160,8 +162,14 @@ class OpenQuestions:
     # _untils  until when those that are not over can be answered, sorted, each with its place
     # _now     the moment that was asked about last; it may go back
     # _past    what is settled, by event; `_older` the same as of the turn before
-    def __init__(self, *, keep_over: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        keep_over: bool = False,
+        may_answer: Callable[[Request, str | None], bool] = lambda _request, _annotator: True,
+    ) -> None:
         self._keep_over = keep_over
+        self._may_answer = may_answer
         self._bodies: dict[EventKey, dict[str, _Body]] = {}
         self._order = _Order()
         self._untils: list[tuple[float, Place]] = []
@@ -205,7 +213,9 @@ class OpenQuestions:
         request = question.request
         event = (request.key, request.event_id)
         past = self._past.get(event) or self._older.get(event) or _Past()
-        if request.request_id in past.answered:
+        # Answers may have been read before it, also such as the workers refuse.
+        names = past.answered.get(request.request_id, ())
+        if any(self._may_answer(request, name) for name in names):
             return
         over = past.is_over(request)
         if not over or self._keep_over:
@@ -221,12 +231,17 @@ class OpenQuestions:
         self, event: EventKey, request_id: str, annotator: str | None, *, at: float
     ) -> str | None:
         """Take note of an answer to a request; return who answered it first."""
-        return self._past_of(event, at).answered.setdefault(request_id, annotator)
+        names = self._past_of(event, at).answered.setdefault(request_id, [])
+        if annotator not in names:
+            names.append(annotator)
+        return names[0]
 
-    def may_be_first(self, event: EventKey, request_id: str, annotator: str | None) -> bool:
+    def may_be_first(self, event: EventKey, request: Request, annotator: str | None) -> bool:
         """Say whether nobody else is known to have answered a request before an annotator."""
         past = self._past.get(event) or self._older.get(event)
-        return past is None or past.answered.get(request_id, annotator) == annotator
+        names = () if past is None else past.answered.get(request.request_id, ())
+        first = next((name for name in names if self._may_answer(request, name)), annotator)
+        return first == annotator
 
     def settle(self, event: EventKey, *, before: float, taught: bool, at: float) -> None:
         """Take note that what was asked about an event before a moment has ended.

@@ -112,7 +112,8 @@ class OwnAnswers:
             if not self._is_own(answer):
                 return None
             thread = self._threads[event] = _Thread()
-        if any(answer.answer_id == known.answer_id for known in thread.said):
+        name = answer.annotator, answer.answer_id
+        if any(name == (known.annotator, known.answer_id) for known in thread.said):
             return None
         thread.said.append(answer)
         thread.at.append(at)
@@ -122,6 +123,11 @@ class OwnAnswers:
         dropped = min(self._threads, key=self._last_at)
         del self._threads[dropped]
         return dropped
+
+    def said(self, event: EventKey) -> list[Answer]:
+        """Return what all annotators have said about an event that this one has answered."""
+        thread = self._threads.get(event)
+        return [] if thread is None else thread.said
 
     def wants(self, event: EventKey, request_id: str) -> bool:
         """Say whether the annotator has answered a request."""

@@ -305,6 +305,7 @@ _STAGES: dict[Fault, str] = {
     "unknown": "correlate",
     "late": "correlate",
     "ended": "correlate",
+    "unauthorised": "correlate",
     "unlearnable": "learn",
     "failed": "learn",
 }

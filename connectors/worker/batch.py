@@ -151,7 +151,8 @@ class Results:
             if said is not None and is_dropped(message, said):
                 self.counts["duplicates"] += 1
             else:
-                bad = message.fault != "duplicate"  # repeated sending does no harm
+                # Repeated sending does no harm, and no stranger may end a worker.
+                bad = message.fault not in ("duplicate", "unauthorised")
                 self.bury(message, cause, number)
                 if message.fault == "failed":
                     self.counts["failed"] += 1

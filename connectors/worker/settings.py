@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from streamgp.base import Budget
 from streamgp.interactive.keyed import KeyedLoops
 from streamgp.interactive.loop_cache import LoopStore
+from streamgp.interactive.people import DEFAULT_PEOPLE, People
 from streamgp.interactive.shared_budget import configured
 from streamgp.interactive.state.restartable_loop import limits_of_loops
 
@@ -104,7 +105,7 @@ class LoopSettings:
         A skeptical classifier; cloned, itself never taught.
     keyed
         One loop for each key, or one for all.
-    expires_after_s, answer_horizon_s, open_at_most, max_keys, total_budget
+    expires_after_s, answer_horizon_s, open_at_most, people, max_keys, total_budget
         As in `streamgp.interactive.KeyedLoops`; the budget is for each partition.
     windows
         Makes events of raw rows; cloned for each partition. None: events come as they are.
@@ -116,6 +117,7 @@ class LoopSettings:
     expires_after_s: float | None = None
     answer_horizon_s: float | None = None
     open_at_most: int | None = None
+    people: People = DEFAULT_PEOPLE
     max_keys: int | None = None
     total_budget: Budget | None = None
     windows: EventWindows | None = None
@@ -127,7 +129,9 @@ class LoopSettings:
     @property
     def spans(self) -> dict[str, Any]:
         """Settings that a snapshot must agree with, beside the model."""
-        return limits_of_loops(self.expires_after_s, self.answer_horizon_s, self.open_at_most)
+        return limits_of_loops(
+            self.expires_after_s, self.answer_horizon_s, self.open_at_most, self.people
+        )
 
     @property
     def configuration(self) -> dict[str, Any]:
@@ -146,6 +150,7 @@ class LoopSettings:
             expires_after_s=self.expires_after_s,
             answer_horizon_s=self.answer_horizon_s,
             open_at_most=self.open_at_most,
+            people=self.people,
             store=store,
             **self._kept,
         )

@@ -285,6 +285,7 @@ def build_loop(
             expires_after_s=spans.expires_after_s,
             answer_horizon_s=spans.answer_horizon_s,
             open_at_most=config.questions.open_at_most,
+            people=config.people.rules(),
         )
     if snapshot is not None:
         return KeyedLoops.restore(
@@ -295,6 +296,7 @@ def build_loop(
         expires_after_s=spans.expires_after_s,
         answer_horizon_s=spans.answer_horizon_s,
         open_at_most=config.questions.open_at_most,
+        people=config.people.rules(),
         max_keys=spans.max_keys,
         store=store,
         total_budget=total,

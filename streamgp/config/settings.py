@@ -26,6 +26,7 @@ from streamgp.config.rules import (
     Section,
     section,
 )
+from streamgp.interactive.people import People as Rules
 from streamgp.query.registry import (
     LONGEST_S,
     Count,
@@ -146,6 +147,24 @@ class Questions(Section, frozen=True, kw_only=True):
         return tuple(section("budget", "paced", n=n, span_s=s) for n, s in spans if n is not None)
 
 
+class People(Section, frozen=True, kw_only=True):
+    """Who may say what, see `streamgp.interactive.People`."""
+
+    owners: bool = True
+    supervisors: tuple[Text, ...] = ()
+
+    def rules(self) -> Rules:
+        """Return the rules that loops keep to.
+
+        Examples
+        --------
+        >>> People(supervisors=("eve",)).rules()
+        People(owners=True, supervisors=frozenset({'eve'}))
+
+        """
+        return Rules(owners=self.owners, supervisors=frozenset(self.supervisors))
+
+
 class Loop(Section, frozen=True, kw_only=True):
     """Expiry of requests, answer horizon of events, number of keys in memory."""
 
@@ -170,6 +189,7 @@ class Config(Section, frozen=True, kw_only=True):
     reservoir: Reservoir = msgspec.field(default_factory=partial(section, "reservoir", "never"))
     budget: Budget | None = None
     questions: Questions = Questions()
+    people: People = People()
     total_budget: Budget = msgspec.field(default_factory=partial(section, "budget", "unlimited"))
     annotator: Annotator = Annotator()
     annotators: dict[Text, Annotator] = msgspec.field(default_factory=dict)

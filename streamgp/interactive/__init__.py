@@ -25,6 +25,7 @@ from streamgp.interactive.messages import (
     Rejected,
     Request,
 )
+from streamgp.interactive.people import People
 from streamgp.interactive.retract import Relearned, Retraction
 from streamgp.interactive.state.serialize import examples_in
 from streamgp.interactive.state.snapshot import SnapshotError
@@ -69,6 +70,7 @@ __all__ = [
     "LabelledExample",
     "Message",
     "Origin",
+    "People",
     "Prediction",
     "Rejected",
     "Relearned",

@@ -116,7 +116,6 @@ class Consensus:
         `n_since` is the number of events observed after it.
         """
         event = record.event
-        record.standing = final.answer_id
         context = LabelContext(
             annotator=given.annotator,
             std=given.std,
@@ -139,9 +138,11 @@ class Consensus:
             )
         except (ValueError, TypeError) as error:
             record.label = None
+            record.stand(final.answer_id, final.annotator)
             return self._unlearnable(record, final, error, now)
         _check_finite("probability that the answer was wrong", w)
         record.label = final
+        record.stand(final.answer_id, final.annotator)
         if record.revision:
             # Learned again after it was taken back: every line about an event has a number of its
             # own, under which a compacted log keeps it.
@@ -157,7 +158,7 @@ class Consensus:
         except (ValueError, TypeError) as error:
             return self._unlearnable(record, final, error, now)
         record.label = final
-        record.standing = final.answer_id
+        record.stand(final.answer_id, final.annotator)
         record.revision += 1
         return self._line(record, final, now)
 
@@ -165,7 +166,7 @@ class Consensus:
         """Take the label of a learned event back; `answer` is None where its line was deleted."""
         record.label = None
         if answer is not None:
-            record.standing = answer.answer_id
+            record.stand(answer.answer_id, answer.annotator)
         record.revision += 1
         annotator = None if answer is None else answer.annotator
         return self.forget(record.event, record.revision, annotator, now)

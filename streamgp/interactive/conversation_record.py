@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from streamgp.base import Label
 from streamgp.common.label_context import LabelContext
 from streamgp.interactive.messages import Event, Origin
 from streamgp.interactive.transitions import State
+
+AnswerName: TypeAlias = tuple[str | None, str]
+"""What an answer is known by: its annotator, and its id among those of that annotator."""
 
 # Challenges after which no old label of an event is doubted again: an annotator who does not
 # answer is not asked for ever.
@@ -79,6 +82,8 @@ class Record:
     #               and doubted; otherwise None.
     # standing      id of the answer that may be superseded: it gave `label`, or it declined,
     #               withdrew, or could not be learned. None while no answer came.
+    # standing_by   whose word that is: the annotator of that answer, or of `label` where the answer
+    #               has none; None if no annotator is named.
     # was_asked     whether a label request was ever made.
     # asked_back_at when that was made by a look through the latest events; None if it was made
     #               where the event came, or never.
@@ -87,12 +92,12 @@ class Record:
     # delayed_s     seconds between a question's own time and its writing, of all questions the
     #               most; 0 where events are remembered for ever.
     # revision      corrections of the label so far.
-    # answer_ids    accepted answers, forgotten with the event.
+    # answers       accepted answers, each by its annotator and id; forgotten with the event.
     # serial        number of the event in the order in which the memory took them.
     # segment       where it was published, None while it was not; see `event_store.py`.
     # is_plain      whether the features are known to be plain JSON values: it is asked often.
     __slots__ = (
-        "answer_ids",
+        "answers",
         "asked_back_at",
         "delayed_s",
         "event",
@@ -105,6 +110,7 @@ class Record:
         "segment",
         "serial",
         "standing",
+        "standing_by",
         "state",
         "was_asked",
     )
@@ -115,13 +121,14 @@ class Record:
         self.request: Question | None = None
         self.label: GivenLabel | None = None
         self.standing: str | None = None
+        self.standing_by: str | None = None
         self.was_asked = False
         self.asked_back_at: float | None = None
         self.is_given_back = False
         self.n_challenges = 0
         self.delayed_s = 0.0
         self.revision = 0
-        self.answer_ids: list[str] = []
+        self.answers: list[AnswerName] = []
         self.serial = 0
         self.segment: int | None = None
         self.is_plain = False
@@ -129,13 +136,34 @@ class Record:
     def copied(self) -> dict[str, Any]:
         """Return all attributes, for `restore`."""
         found = {name: getattr(self, name) for name in self.__slots__}
-        found["answer_ids"] = self.answer_ids.copy()  # the only one that changes in place
+        found["answers"] = self.answers.copy()  # the only one that changes in place
         return found
 
     def restore(self, copied: Mapping[str, Any]) -> None:
         """Become what `copied` was taken from."""
         for name, value in copied.items():
             setattr(self, name, value)
+
+    def stand(self, answer_id: str, annotator: str | None) -> None:
+        """Note which answer may be superseded from now on; `label` is what it is then."""
+        self.standing = answer_id
+        self.standing_by = self.labelled_by if annotator is None else annotator
+
+    @property
+    def labelled_by(self) -> str | None:
+        """The annotator of the label that stands."""
+        return None if self.label is None else self.label.annotator
+
+    @property
+    def answer_ids(self) -> list[str]:
+        """Ids of the accepted answers."""
+        return [answer_id for _, answer_id in self.answers]
+
+    @property
+    def answered_by(self) -> list[str | None] | None:
+        """Their annotators; None if that is the one of the answer that stands, for all."""
+        names = [annotator for annotator, _ in self.answers]
+        return None if names.count(self.standing_by) == len(names) else names
 
     @property
     def label_request_id(self) -> str:

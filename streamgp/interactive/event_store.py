@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from streamgp.base import PendingQuestion
-from streamgp.interactive.conversation_record import Record, event_id_of
+from streamgp.interactive.conversation_record import AnswerName, Record, event_id_of
 from streamgp.interactive.deadlines import DeadlineQueue
 from streamgp.interactive.messages import Answer, Event, Fault
 
@@ -208,7 +208,7 @@ class EventStore:
 
     # _records   conversation about each event, by event id, in the order of their numbers. Those
     #            not yet published are the last of them.
-    # _answers   event of every accepted answer, by answer id; entries leave with their record.
+    # _answers   every accepted answer; they leave with their record.
     # _open      ids of the events with an open request, and of some whose request has ended: those
     #            leave when `open_ones` comes across them.
 
@@ -218,7 +218,7 @@ class EventStore:
         self.n_added = 0
         self._horizon_s = answer_horizon_s
         self._records: dict[str, Record] = {}
-        self._answers: dict[str, str] = {}
+        self._answers: set[AnswerName] = set()
         self._open: set[str] = set()
 
     def __len__(self) -> int:
@@ -252,8 +252,7 @@ class EventStore:
         self._records[event.event_id] = record
         if self._horizon_s is not None:
             self.horizons.set(event.event_id, self._end_of(record, self._horizon_s))
-        for answer_id in record.answer_ids:
-            self._answers[answer_id] = event.event_id
+        self._answers.update(record.answers)
         self.note_open(record)
         return record
 
@@ -289,12 +288,10 @@ class EventStore:
 
     def restore(self, record: Record, copied: Mapping[str, Any]) -> None:
         """Make a conversation what `Record.copied` was taken from."""
-        for answer_id in record.answer_ids:
-            del self._answers[answer_id]
+        self._answers.difference_update(record.answers)
         delayed_s = record.delayed_s
         record.restore(copied)
-        for answer_id in record.answer_ids:
-            self._answers[answer_id] = record.event.event_id
+        self._answers.update(record.answers)
         self.note_open(record)
         if record.delayed_s != delayed_s:
             self._reset_horizon(record)
@@ -308,16 +305,16 @@ class EventStore:
 
     def accept(self, answer: Answer, record: Record) -> None:
         """Remember that an answer was handled."""
-        self._answers[answer.answer_id] = answer.event_id
-        record.answer_ids.append(answer.answer_id)
+        name = answer.annotator, answer.answer_id
+        self._answers.add(name)
+        record.answers.append(name)
 
     def forget(self, record: Record) -> None:
         """Forget an event and the answers about it."""
         event_id = record.event.event_id
         self.segments.remove(record)
         self.horizons.clear(event_id)
-        for answer_id in record.answer_ids:
-            del self._answers[answer_id]
+        self._answers.difference_update(record.answers)
         self._open.discard(event_id)
         del self._records[event_id]
 
@@ -386,7 +383,7 @@ class EventStore:
 
         """
         event_id, request_id, superseded = answer.event_id, answer.request_id, answer.supersedes
-        if answer.answer_id in self._answers:
+        if (answer.annotator, answer.answer_id) in self._answers:
             raise MisfitError("duplicate", f"answer {answer.answer_id!r} was handled before")
         record = self._records.get(event_id)
         if record is None:
@@ -404,7 +401,7 @@ class EventStore:
                 )
             raise MisfitError("unknown", f"request {request_id!r} was never made")
         if superseded is not None and superseded != record.standing:
-            if self._answers.get(superseded) == event_id:
+            if superseded in record.answer_ids:
                 raise MisfitError(
                     "ended", f"answer {superseded!r} stands no longer; supersede the last"
                 )

@@ -18,6 +18,7 @@ from streamgp.interactive.loop_cache import (
     WaitingLoop,
 )
 from streamgp.interactive.messages import Answer, Event, LabelledExample, Message, Rejected, Stage
+from streamgp.interactive.people import DEFAULT_PEOPLE, People
 from streamgp.interactive.retract import Relearned, Retraction
 from streamgp.interactive.shared_budget import SharedBudget, configured
 from streamgp.interactive.state.restartable_loop import RestartableLoop, limits_of_loops
@@ -128,6 +129,8 @@ class KeyedLoops:
         As in `InteractiveLoop`.
     open_at_most
         As in `InteractiveLoop`, for each loop.
+    people
+        As in `InteractiveLoop`.
     max_keys
         Number of loops to hold ready in memory; None for all.
     store
@@ -183,6 +186,7 @@ class KeyedLoops:
         expires_after_s: float | None = None,
         answer_horizon_s: float | None = None,
         open_at_most: int | None = None,
+        people: People = DEFAULT_PEOPLE,
         max_keys: int | None = None,
         store: LoopStore | None = None,
         keep_changes: bool = False,
@@ -210,8 +214,14 @@ class KeyedLoops:
         self.expires_after_s = expires_after_s
         self.answer_horizon_s = answer_horizon_s
         self.open_at_most = open_at_most
+        self.people = people
         self.max_keys = max_keys
-        spans = limits_of_loops(expires_after_s, answer_horizon_s, open_at_most)
+        spans = {
+            "expires_after_s": expires_after_s,
+            "answer_horizon_s": answer_horizon_s,
+            "open_at_most": open_at_most,
+            "people": people,
+        }
         self.total_budget = total_budget
         self._shared_budget = None if total_budget is None else SharedBudget(total_budget)
         self._cache = LoopCache(
@@ -550,7 +560,9 @@ class KeyedLoops:
         model: Any = self.model
         state, blobs = self._cache.save()
         body = {
-            **limits_of_loops(self.expires_after_s, self.answer_horizon_s, self.open_at_most),
+            **limits_of_loops(
+                self.expires_after_s, self.answer_horizon_s, self.open_at_most, self.people
+            ),
             "residents": state,
             "deadlines": self._deadlines.items(),
         }
@@ -622,6 +634,7 @@ class KeyedLoops:
                 expires_after_s=body["expires_after_s"],
                 answer_horizon_s=body["answer_horizon_s"],
                 open_at_most=body.get("open_at_most"),
+                people=People.of(body.get("people", {})),
                 max_keys=max_keys,
                 store=store,
                 keep_changes=keep_changes,

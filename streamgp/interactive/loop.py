@@ -13,6 +13,12 @@ teaches nothing then. Before an answer is weighed, the time passes for its event
 after the expiry of an open request first ends it, with the same messages in the same call, and an
 answer given after the horizon is rejected as late.
 
+Owners
+------
+An answer to what another annotator has said, be it a correction or the answer to a challenge, is
+`unauthorised` in every state unless it comes from a supervisor, and changes nothing; see
+`people.py`.
+
 Reviews
 -------
 Some models doubt labels that they have learned. Whenever one says that it is time to look through
@@ -77,6 +83,7 @@ from streamgp.interactive.messages import (
     Stage,
 )
 from streamgp.interactive.moderator import Moderator, ask_back, look_through
+from streamgp.interactive.people import DEFAULT_PEOPLE, People
 from streamgp.interactive.retract import Relearned, Retraction, put_back, take_back
 from streamgp.interactive.rollback import CallJournal, Rollback, reason_of, stage_of
 from streamgp.interactive.shared_budget import SharedBudget
@@ -149,6 +156,8 @@ class InteractiveLoop(RestartableLoop):
         Number of open questions beyond which a label request replaces a less useful one, or is not
         made; also, label requests are taken back whose answer has become clear. None for no limit,
         and none taken back.
+    people
+        Who may supersede, withdraw and uphold which answers.
 
     Attributes
     ----------
@@ -191,6 +200,7 @@ class InteractiveLoop(RestartableLoop):
         expires_after_s: float | None = None,
         answer_horizon_s: float | None = None,
         open_at_most: int | None = None,
+        people: People = DEFAULT_PEOPLE,
     ) -> None:
         check_span("expires_after_s", expires_after_s)
         check_span("answer_horizon_s", answer_horizon_s)
@@ -206,10 +216,12 @@ class InteractiveLoop(RestartableLoop):
         self.expires_after_s = expires_after_s
         self.answer_horizon_s = answer_horizon_s
         self.open_at_most = open_at_most
+        self.people = people
         self._memory = EventStore(answer_horizon_s)
         journal = CallJournal(model)
         self._moderator = Moderator(model, journal, self._memory, expires_after_s)
         self._moderator.keeps_thresholds = open_at_most is not None
+        self._moderator.people = people
         self._rollback = Rollback(journal, self._memory, self._moderator)
         self._published = StateChangelog(model, self._memory, self._moderator)
         self._changed = False

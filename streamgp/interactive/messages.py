@@ -22,7 +22,7 @@ a challenge, or superseded later. `volunteered`: came along unasked. `withdrawn`
 """
 
 Fault: TypeAlias = Literal[
-    "malformed", "duplicate", "unknown", "late", "ended", "unlearnable", "failed"
+    "malformed", "duplicate", "unknown", "late", "ended", "unlearnable", "failed", "unauthorised"
 ]
 """Why an input was rejected.
 
@@ -30,6 +30,7 @@ Fault: TypeAlias = Literal[
 within the answer horizon. `late`: came after the answer horizon. `ended`: its request has already
 ended. `unlearnable`: the learner cannot take this example. `failed`: the learner, a rule or the
 encoding raised an error that none of them should; the loop is what it was before the input.
+`unauthorised`: its annotator may not say that, or it is not shown that they have said it.
 """
 
 Stage: TypeAlias = Literal["predict", "ask", "challenge", "learn", "review", "encode"]

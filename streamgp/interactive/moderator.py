@@ -33,6 +33,7 @@ from streamgp.interactive.messages import (
     Origin,
     Rejected,
 )
+from streamgp.interactive.people import DEFAULT_PEOPLE
 from streamgp.interactive.rollback import CallJournal
 from streamgp.interactive.shared_budget import SharedBudget
 from streamgp.interactive.transitions import CELLS, Cell, Input
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from streamgp.interactive.rollback import Rollback
 
 
+# Answers to what has been said before.
+_CORRECTIONS: Final = frozenset(("same", "other", "restate", "replace", "takeback"))
 # Inputs that end an open question without an answer to it.
 _UNANSWERED: Final = frozenset(("decline", "cancel", "deadline", "horizon", "erase"))
 
@@ -76,6 +79,8 @@ class Moderator:
     keeps_thresholds
         Whether the threshold of a label request is kept: whether it may be taken back once the
         doubt has fallen below that.
+    people
+        Who may answer for whom.
     written_at
         When the questions that the present input causes are written, if that is known and may be
         later than the input's own time; to be set before each input.
@@ -89,6 +94,7 @@ class Moderator:
         memory: EventStore,
         expires_after_s: float | None,
     ) -> None:
+        self.people = DEFAULT_PEOPLE
         self.written_at: float | None = None
         self.keeps_thresholds = False
         self._memory = memory
@@ -154,13 +160,17 @@ class Moderator:
         Raises
         ------
         MisfitError
-            If the request that it answers has ended, or the event has its label.
+            If the request that it answers has ended, or the event has its label, or another
+            annotator's word is at issue.
 
         """
         given = _input_of(record, answer)
         fault = CELLS[record.state, given][""].fault
         if fault is not None:
             raise MisfitError(fault, _reason(record, answer))
+        owner = _owner(record, given)
+        if not self.people.may_overrule(answer.annotator, owner):
+            raise MisfitError("unauthorised", _foreign(record, answer, owner))
         return self.take(record, given, now, answer)
 
     def take(
@@ -186,10 +196,10 @@ class Moderator:
         elif label is not None and record.label is not None:
             # An annotator stands by the label: it is not doubted again.
             record.label = replace(record.label, origin="upheld")
-            record.standing = label.answer_id
+            record.stand(label.answer_id, label.annotator)
         elif answer is not None and before != "doubted":
             record.label = None
-            record.standing = answer.answer_id
+            record.stand(answer.answer_id, answer.annotator)
         record.state = outcome.next
         return messages
 
@@ -233,6 +243,7 @@ class Moderator:
                 privileged=line.privileged,
                 std=line.std,
             )
+            record.standing_by = record.labelled_by
         return cancels
 
     def disregard(self, record: Record, now: float, why: str) -> Cancel:
@@ -263,7 +274,7 @@ class Moderator:
             challenge = self.consensus.contest(record, label, now, self._expiry(now))
             if challenge is not None:
                 record.label = label
-                record.standing = label.answer_id
+                record.stand(label.answer_id, label.annotator)
                 record.n_challenges += 1
                 pending = record.pending
                 record.state = cell["!"].next
@@ -377,6 +388,23 @@ def _input_of(record: Record, answer: Answer) -> Input:
     if request_id != record.challenge_id(record.n_challenges):
         raise MisfitError("ended", _reason(record, answer))
     return "same" if is_same else "other"
+
+
+def _owner(record: Record, given: Input) -> str | None:
+    """Return whose word an answer would change or confirm; None if that of no annotator."""
+    contested = record.state in ("challenged", "doubted")
+    if given in _CORRECTIONS or (contested and given in ("unasked", "decline")):
+        return record.standing_by
+    return None
+
+
+def _foreign(record: Record, answer: Answer, owner: str | None) -> str:
+    """Return why an annotator may not say that of another one's answer."""
+    who = "an answer without an annotator" if answer.annotator is None else repr(answer.annotator)
+    return (
+        f"the answer that stands for event {record.event.event_id!r} is that of {owner!r}, and "
+        f"{who} may not change, confirm or decline it; leave it to {owner!r} or a supervisor"
+    )
 
 
 def _reason(record: Record, answer: Answer) -> str:

@@ -13,7 +13,6 @@ from streamgp.base import State
 from streamgp.interactive.conversation_record import GivenLabel, Record
 from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import Event, LabelledExample
-from streamgp.interactive.state.restartable_loop import limits_of_loops
 from streamgp.interactive.state.serialize import (
     HEAD,
     Resumable,
@@ -177,8 +176,15 @@ def recovered_parts(
         "fingerprint": model.fingerprint(),
         "recent": [plain_record(record, None) for record in records],
     }
-    spans = limits_of_loops(expires_after_s, answer_horizon_s, open_at_most)
-    return InteractiveLoop.from_parts({HEAD: head}, lines, fresh, **spans).parts()
+    loop = InteractiveLoop.from_parts(
+        {HEAD: head},
+        lines,
+        fresh,
+        expires_after_s=expires_after_s,
+        answer_horizon_s=answer_horizon_s,
+        open_at_most=open_at_most,
+    )
+    return loop.parts()
 
 
 def _records(lines: list[LabelledExample]) -> list[Record]:
@@ -217,4 +223,5 @@ def _record(lines: list[LabelledExample]) -> Record:
         privileged=last.privileged,
         std=last.std,
     )
+    record.standing_by = last.annotator
     return record

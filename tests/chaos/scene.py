@@ -41,6 +41,8 @@ span_s = 10.0
 expires_after_s = {expires_after_s}
 answer_horizon_s = {horizon_s}
 max_keys = 23
+[people]
+owners = false
 """
 _ANNOTATOR = "name=ann,error_rate=0.2,delay=1,decline_rate=0.05,seed={seed}"
 _STREAMGP = ("-m", "streamgp")

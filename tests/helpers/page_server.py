@@ -25,6 +25,7 @@ from streamgp.apps.page.preferences import PreferenceFile
 from streamgp.apps.page.program import run_server
 from streamgp.apps.page.server import Page, PageSettings
 from streamgp.interactive.messages import Answer, LabelRequest
+from streamgp.interactive.people import DEFAULT_PEOPLE, People
 
 _PATIENCE_S = 30.0
 
@@ -161,6 +162,8 @@ class Served:
         As for the page.
     preferences
         Their file; None to keep them in memory.
+    people
+        Who may answer for whom.
 
     """
 
@@ -173,6 +176,7 @@ class Served:
         preferences: Path | None = None,
         door: Callable[[int], Door] | None = None,
         clock: Callable[[], float] = time.time,
+        people: People = DEFAULT_PEOPLE,
     ) -> None:
         self.topics = topics
         self._stop = threading.Event()
@@ -183,7 +187,10 @@ class Served:
         local = Person(name="ann") if invites is None else None
         settings = settings or PageSettings()
         self.live = LiveDesk(
-            topics, lambda: AnnotationDesk(keyed=settings.keyed), keyed=settings.keyed, clock=clock
+            topics,
+            lambda: AnnotationDesk(keyed=settings.keyed, people=people),
+            keyed=settings.keyed,
+            clock=clock,
         )
         self.page = Page(
             self.live,

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from streamgp.base import Decision, Doubt, Example, Features, Label, Neighbour
@@ -171,6 +171,19 @@ class ScriptedLearner:
 
     def examples(self) -> list[Example]:
         return [Example(event_id=name, x=x, y=y) for name, (x, y) in self.held.items()]
+
+
+class SavedLearner(ScriptedLearner):
+    """One that can be saved."""
+
+    def fingerprint(self) -> str:
+        return "scripted"
+
+    def state(self) -> dict[str, Any]:
+        return {}
+
+    def load_state(self, _state: Any, examples: Sequence[Example]) -> None:
+        self.held = {str(e.event_id): (e.x, e.y) for e in examples}
 
 
 def log_of(messages: list[Message]) -> list[tuple[str, Label | None]]:

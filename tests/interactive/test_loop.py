@@ -223,9 +223,9 @@ class TestAnswers:
         learner.contests = True
         loop.on_answer(answer("a", annotator="eve", privileged=privileged), 1.0)
         [example] = loop.on_answer(
-            answer(second, answer_id="a2", request_id="e/challenge/1", annotator="bob"), 2.0
+            answer(second, answer_id="a2", request_id="e/challenge/1", annotator="eve"), 2.0
         )
-        assert (example.y, example.origin, example.annotator) == (second, origin, "bob")
+        assert (example.y, example.origin, example.annotator) == (second, origin, "eve")
         assert example.privileged == privileged
         assert learner.calls[-1] == ("settle_one", "e", second, "a", True, "eve")
 
@@ -236,7 +236,7 @@ class TestAnswers:
         loop.on_answer(answer("a", annotator="eve"), 1.0)
         messages = {
             "decline": lambda: loop.on_answer(
-                answer(None, answer_id="a2", request_id="e/challenge/1"), 2.0
+                answer(None, answer_id="a2", request_id="e/challenge/1", annotator="eve"), 2.0
             ),
             "expire": lambda: loop.on_time(11.5),
             "cancel": lambda: loop.on_cancel("e/challenge/1", 2.0),

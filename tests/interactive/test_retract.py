@@ -19,6 +19,7 @@ from streamgp.interactive import (
     LabelledExample,
     examples_in,
 )
+from streamgp.interactive.people import People
 from streamgp.interactive.retract import in_force, without
 from streamgp.query import AlwaysAsk, LeaveOneOutReview, NeverChallenge
 from tests.helpers.laws import examples
@@ -203,7 +204,11 @@ def test_the_learner_is_as_if_the_annotator_had_never_spoken(seed, n):
 
 def spoken(*words, learner=None):
     """A loop in which labels of one event were given one after the other, and its log."""
-    loop, log, last = InteractiveLoop(learner or isgp(seed=1)), [], None
+    loop, log, last = (
+        InteractiveLoop(learner or isgp(seed=1), people=People(owners=False)),
+        [],
+        None,
+    )
     for n in range(3):
         event = Event(event_id=f"e{n}", x={"u": 3.0 * n}, occurred_at=0.0)
         loop.on_event(event, 0.0)
@@ -256,7 +261,7 @@ def test_only_labels_since_a_moment_are_taken_back():
 
 def test_a_contested_label_that_was_not_learned_yet_is_never_learned():
     learner = SkepticalClassifier(GPClassifier(), warm_up=0, seed=1)
-    loop, log = InteractiveLoop(learner, expires_after_s=100.0), []
+    loop, log = InteractiveLoop(learner, expires_after_s=100.0, people=People(owners=False)), []
     for n, y in enumerate(["hall"] * 8 + ["den"]):
         loop.on_event(Event(event_id=f"e{n}", x={"u": 0.1 * n}, occurred_at=0.0), 0.0)
         answer = Answer(answer_id=f"a{n}", event_id=f"e{n}", y=y, annotator="bob", answered_at=1.0)

@@ -88,7 +88,7 @@ def test_the_challenge_may_be_about_another_event_than_the_input():
 @pytest.mark.parametrize(("second", "origin"), [("hall", "upheld"), ("den", "revised")])
 @pytest.mark.parametrize("request_id", ["challenge/1", None])
 def test_the_answer_goes_on_record_as_a_revision(doubted, second, origin, request_id):
-    [line] = doubted.answer("e", second, request_id, at=5.0, annotator="bob")
+    [line] = doubted.answer("e", second, request_id, at=5.0, annotator="ann")
     assert line == LabelledExample(
         event_id="e",
         revision=1,
@@ -96,7 +96,7 @@ def test_the_answer_goes_on_record_as_a_revision(doubted, second, origin, reques
         x={"f": 0.0},
         y=second,
         origin=origin,
-        annotator="bob",
+        annotator="ann",
         learned_at=5.0,
         privileged={"sure": False},
     )
@@ -107,13 +107,13 @@ def test_the_answer_goes_on_record_as_a_revision(doubted, second, origin, reques
 
 @pytest.mark.parametrize(("second", "origin"), [("hall", "upheld"), ("den", "revised")])
 def test_superseding_the_doubted_answer_answers_the_challenge(doubted, second, origin):
-    [line] = doubted.answer("e", second, supersedes="a1", at=5.0)
+    [line] = doubted.answer("e", second, supersedes="a1", at=5.0, annotator="ann")
     assert (line.y, line.origin, line.revision) == (second, origin, 1)
     assert doubted.loop.n_open == 0
 
 
 def test_taking_the_doubted_answer_back_withdraws_the_label_and_ends_the_challenge(doubted):
-    [line] = doubted.answer("e", None, supersedes="a1", at=5.0)
+    [line] = doubted.answer("e", None, supersedes="a1", at=5.0, annotator="ann")
     assert (line.origin, line.y) == ("withdrawn", None)
     assert doubted.loop.n_open == 0
     assert doubted.loop.next_deadline() == 100.0
@@ -123,7 +123,11 @@ def test_taking_the_doubted_answer_back_withdraws_the_label_and_ends_the_challen
 @pytest.mark.parametrize(
     ("ending", "state", "kinds"),
     [
-        (lambda talk: talk.answer("e", None, "challenge/1", at=5.0), "learned", []),
+        (
+            lambda talk: talk.answer("e", None, "challenge/1", at=5.0, annotator="ann"),
+            "learned",
+            [],
+        ),
         (lambda talk: talk.loop.on_cancel("e/challenge/1", 5.0), "learned", [Cancel]),
         (lambda talk: talk.loop.on_time(11.5), "kept", [Expired]),
     ],
@@ -148,7 +152,7 @@ def test_a_label_that_is_deleted_while_it_is_doubted_is_asked_about_no_more(doub
 
 def test_a_late_answer_revises_the_label(doubted):
     doubted.learner.doubts = False
-    expired, line = doubted.answer("e", "den", "challenge/1", at=12.0)
+    expired, line = doubted.answer("e", "den", "challenge/1", at=12.0, annotator="ann")
     assert isinstance(expired, Expired)
     assert (line.y, line.origin, line.late) == ("den", "revised", True)
 
@@ -162,10 +166,10 @@ def test_a_forgotten_event_ends_its_challenge(doubted):
 
 def test_a_refused_revision_leaves_the_old_label(doubted):
     doubted.learner.refuses, doubted.learner.doubts = True, False
-    [rejected] = doubted.answer("e", "den", "challenge/1", at=5.0)
+    [rejected] = doubted.answer("e", "den", "challenge/1", at=5.0, annotator="ann")
     assert (rejected.fault, rejected.subject) == ("unlearnable", "a2")
     assert doubted.state("e") == "learned"
-    [line] = doubted.answer("e", None, supersedes="a1", at=6.0)
+    [line] = doubted.answer("e", None, supersedes="a1", at=6.0, annotator="ann")
     assert line.y is None
 
 

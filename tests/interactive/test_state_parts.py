@@ -603,7 +603,10 @@ def longer(parts):
     first, *others = parts["events/1"]
     return {
         **parts,
-        "events/1": [[*first, *[None, False, 0.0, None, 1, 2][len(first) - 13 :]], *others],
+        "events/1": [
+            [*first, *[None, False, 0.0, None, None, None, 1, 2][len(first) - 13 :]],
+            *others,
+        ],
     }
 
 
@@ -629,7 +632,7 @@ def altered(parts, **head):
         (lambda p: altered(p, model={}), "'seed'"),
         (lambda p: altered(p, sequence=None), "not supported between"),
         (lambda p: {**p, "events/1": [[1, 2, 3]]}, "Expected `array` of at least length 13, got 3"),
-        (longer, "cannot be read: Expected `array` of at most length 1[67], got 19"),
+        (longer, "cannot be read: Expected `array` of at most length 1[89], got 21"),
         (lambda p: {**p, "events/1": 5}, "'int' object is not iterable"),
     ],
 )

@@ -358,6 +358,7 @@ def by_hand(
             of_numbers=config.target == "number",
             asks_confidence=asks_confidence,
             notes_response_time=notes_response_time,
+            people=config.people.rules(),
         )
         sender = AnswerSender(lambda: topics.writer(PROGRAM))
         face = open_face()

@@ -25,7 +25,7 @@ from streamgp.apps.annotate.scheduled_answers import PROGRAM, Counts, ScheduledA
 from streamgp.apps.recorded_logs import prefixes
 from streamgp.base import Label
 from streamgp.interactive.messages import Answer, Challenge, Event, LabelledExample, LabelRequest
-from streamgp.simulation.annotators import Annotator
+from streamgp.simulation.annotators import AnnotatorPanel, NamedAnnotator
 
 # --- The true labels of events, for simulated annotators: from a file, or as the events come.
 
@@ -222,7 +222,7 @@ class Simulation:
     def __init__(
         self,
         topics: Topics,
-        annotator: Annotator,
+        annotator: NamedAnnotator | AnnotatorPanel,
         truths: Truths,
         *,
         keyed: bool,
@@ -232,6 +232,11 @@ class Simulation:
         self.trouble: str | None = None
         self._topics = topics
         self._annotator = annotator
+        self._names = (
+            list(annotator.annotators)
+            if isinstance(annotator, AnnotatorPanel)
+            else [annotator.name]
+        )
         self._truths = truths
         self._keyed = keyed
         self._only_key = only_key
@@ -340,7 +345,8 @@ class Simulation:
         else:
             return len(told)
         for question in questions:
-            self._hear(question)
+            if any(self._desk.may_answer(question, name) for name in self._names):
+                self._hear(question)
         return len(told)
 
     def _settle(self, message: Told) -> None:

@@ -14,6 +14,7 @@ from connectors.annotation.inbox import AnnotationInbox
 from connectors.topics import BrokerError, RefusedError, Topics
 from connectors.wire.inbound import TakenBack
 from streamgp.interactive.messages import Answer, LabelledExample
+from streamgp.interactive.people import DEFAULT_PEOPLE, People
 
 LOOK_S = 0.1
 """How long to wait for what comes, at most."""
@@ -44,6 +45,8 @@ class Sitting:
         Whether it is asked how sure an answer is.
     notes_response_time
         Whether answers tell how long they took.
+    people
+        Who may answer for whom.
 
     """
 
@@ -55,6 +58,7 @@ class Sitting:
     of_numbers: bool = False
     asks_confidence: bool = False
     notes_response_time: bool = True
+    people: People = DEFAULT_PEOPLE
 
 
 class Subscription:
@@ -152,6 +156,7 @@ class Subscription:
             sitting.annotator,
             answer_horizon_s=sitting.answer_horizon_s,
             with_classes=not sitting.of_numbers,
+            people=sitting.people,
         )
         self.averages = Averages()
         self._feed = DeskFeed(

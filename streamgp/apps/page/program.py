@@ -101,6 +101,7 @@ def run_page(
             of_numbers=config.target == "number",
             asks_confidence=asks_confidence,
             notes_response_time=notes_response_time,
+            supervisors=frozenset(config.people.supervisors),
         )
         return serve(
             deployment.topics,
@@ -124,6 +125,7 @@ def _desk_of(config: WorkerConfig) -> AnnotationDesk:
         unit=page.unit,
         value_range=ends,
         budget=QuestionBudget(*build_counting_budgets(config)),
+        people=config.people.rules(),
     )
 
 

@@ -16,6 +16,7 @@ from streamgp.interactive.event_store import EventStore
 from streamgp.interactive.learner import SkepticalLearner
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.moderator import Moderator
+from streamgp.interactive.people import DEFAULT_PEOPLE, People
 from streamgp.interactive.state.serialize import (
     HEAD,
     KIND,
@@ -29,14 +30,29 @@ from streamgp.interactive.state.snapshot import INCONSISTENT, Snapshot, Snapshot
 
 
 def limits_of_loops(
-    expires_after_s: float | None, answer_horizon_s: float | None, open_at_most: int | None
+    expires_after_s: float | None,
+    answer_horizon_s: float | None,
+    open_at_most: int | None,
+    people: People,
 ) -> dict[str, Any]:
     """Return the arguments of a loop beside its model, as they are saved.
 
-    The last one came later, and is left out where it says nothing.
+    The last two came later, and are left out where they say nothing.
     """
-    found = {"expires_after_s": expires_after_s, "answer_horizon_s": answer_horizon_s}
-    return found if open_at_most is None else {**found, "open_at_most": open_at_most}
+    found: dict[str, Any] = {
+        "expires_after_s": expires_after_s,
+        "answer_horizon_s": answer_horizon_s,
+    }
+    if open_at_most is not None:
+        found["open_at_most"] = open_at_most
+    if rules := people.state():
+        found["people"] = rules
+    return found
+
+
+def arguments_of(saved: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a loop that `limits_of_loops` has made plain."""
+    return {**saved, "people": People.of(saved.get("people", {}))}
 
 
 class RestartableLoop(ABC):
@@ -48,6 +64,7 @@ class RestartableLoop(ABC):
     expires_after_s: float | None
     answer_horizon_s: float | None
     open_at_most: int | None
+    people: People
     _memory: EventStore
     _moderator: Moderator
     _published: StateChangelog
@@ -62,6 +79,7 @@ class RestartableLoop(ABC):
         expires_after_s: float | None = None,
         answer_horizon_s: float | None = None,
         open_at_most: int | None = None,
+        people: People = DEFAULT_PEOPLE,
     ) -> None:
         """Make a loop that has seen nothing."""
 
@@ -142,7 +160,7 @@ class RestartableLoop(ABC):
         snapshot.check(KIND, resumable.fingerprint() if fingerprint is None else fingerprint)
         warn_if_different(snapshot.environment)
         try:
-            loop = cls(model, **snapshot.body["spans"])
+            loop = cls(model, **arguments_of(snapshot.body["spans"]))
             load(snapshot, model, loop._memory, loop._moderator)
         except INCONSISTENT as error:
             raise SnapshotError(f"snapshot cannot be restored: {error!s:.300}") from error
@@ -238,6 +256,7 @@ class RestartableLoop(ABC):
         expires_after_s: float | None = None,
         answer_horizon_s: float | None = None,
         open_at_most: int | None = None,
+        people: People = DEFAULT_PEOPLE,
     ) -> Self:
         """Return the loop that parts and a consensus log were taken from, bitwise equal.
 
@@ -253,7 +272,7 @@ class RestartableLoop(ABC):
             one of the same event and revision replaces may be missing.
         model
             A model of the same configuration that has seen nothing; the loop takes it.
-        expires_after_s, answer_horizon_s, open_at_most
+        expires_after_s, answer_horizon_s, open_at_most, people
             As before.
 
         Raises
@@ -278,6 +297,7 @@ class RestartableLoop(ABC):
             expires_after_s=expires_after_s,
             answer_horizon_s=answer_horizon_s,
             open_at_most=open_at_most,
+            people=people,
         )
         return loop._taking_up(parts, log)
 
@@ -314,13 +334,15 @@ class RestartableLoop(ABC):
         after = self._moderator.consensus.sequence, resumable.examples()
         # What was never published is in the parts by now, or forgotten.
         parts = {**self._published.segments(), **parts}
-        return type(self)(model, **self._spans)._taking_up(parts, log, after)
+        return type(self)(model, **arguments_of(self._spans))._taking_up(parts, log, after)
 
     # --- inside
 
     @property
     def _spans(self) -> dict[str, Any]:
-        return limits_of_loops(self.expires_after_s, self.answer_horizon_s, self.open_at_most)
+        return limits_of_loops(
+            self.expires_after_s, self.answer_horizon_s, self.open_at_most, self.people
+        )
 
     def _taking_up(
         self,

@@ -145,6 +145,9 @@ class _Conversation(msgspec.Struct, array_like=True, forbid_unknown_fields=True)
     is_given_back: bool = False
     delayed_s: _Number = 0.0
     excerpt: dict[str, list[float]] | None = None
+    # Without it that of the label. The answers are all of this annotator unless it is said.
+    standing_by: str | None = None
+    answered_by: list[str | None] | None = None
 
 
 def _getter(kind: type[msgspec.Struct], of_event: Collection[str] = ()) -> attrgetter[Any]:
@@ -155,8 +158,8 @@ def _getter(kind: type[msgspec.Struct], of_event: Collection[str] = ()) -> attrg
 
 _fields_of_record = _getter(_Conversation, ("event_id", "key", "occurred_at", "x", "excerpt"))
 _fields_of_label = _getter(_Label)
-_X, _ANSWER_IDS, _REQUEST, _LABEL, _EXCERPT = map(
-    _Conversation.__struct_fields__.index, ("x", "answer_ids", "request", "label", "excerpt")
+_X, _REQUEST, _LABEL, _EXCERPT, _STANDING_BY = map(
+    _Conversation.__struct_fields__.index, ("x", "request", "label", "excerpt", "standing_by")
 )
 _PRIVILEGED = _Label.__struct_fields__.index("privileged")
 
@@ -186,7 +189,6 @@ def plain_record(record: Record, alarm: int | None, *, with_x: bool = True) -> P
     """
     plain = list(_fields_of_record(record))
     plain[_X] = _plain_x(record) if with_x else None
-    plain[_ANSWER_IDS] = record.answer_ids.copy()
     request, label = record.request, record.label
     if request is not None:
         # Once the question has ended it is pending no more, and nothing is written of that.
@@ -203,6 +205,8 @@ def plain_record(record: Record, alarm: int | None, *, with_x: bool = True) -> P
         fields[_PRIVILEGED] = None if label.privileged is None else dict(label.privileged)
         plain[_LABEL] = _shortened(fields, _Label)
     plain[_EXCERPT] = plain_excerpt(record.event.excerpt)
+    if record.standing_by == record.labelled_by:
+        plain[_STANDING_BY] = None
     return _shortened(plain, _Conversation)
 
 
@@ -258,7 +262,6 @@ def record_of(
     record.delayed_s = told.delayed_s
     record.n_challenges = told.n_challenges
     record.revision = told.revision
-    record.answer_ids = told.answer_ids
     alarm, request, label = None, told.request, told.label
     if request is not None:
         alarm = request.alarm
@@ -278,6 +281,9 @@ def record_of(
             privileged=label.privileged,
             std=label.std,
         )
+    record.standing_by = record.labelled_by if told.standing_by is None else told.standing_by
+    names = told.answered_by or [record.standing_by] * len(told.answer_ids)
+    record.answers = list(zip(names, told.answer_ids, strict=True))
     return record, alarm
 
 

@@ -16,6 +16,7 @@ from streamgp.base import Example, State
 from streamgp.interactive.deadlines import DeadlineQueue
 from streamgp.interactive.event_store import EventStore
 from streamgp.interactive.learner import HoldsInPart, SkepticalLearner, has_methods
+from streamgp.interactive.people import DEFAULT_PEOPLE, People
 from streamgp.interactive.rollback import FULL_CREDIT
 from streamgp.interactive.state.restartable_loop import RestartableLoop
 from streamgp.interactive.state.serialize import StateChangelog
@@ -73,7 +74,7 @@ class StoredLoop(RestartableLoop):
     ----------
     model
         State and examples of the learner.
-    expires_after_s, answer_horizon_s, open_at_most
+    expires_after_s, answer_horizon_s, open_at_most, people
         As in `InteractiveLoop`.
 
     Examples
@@ -97,11 +98,13 @@ class StoredLoop(RestartableLoop):
         expires_after_s: float | None = None,
         answer_horizon_s: float | None = None,
         open_at_most: int | None = None,
+        people: People = DEFAULT_PEOPLE,
     ) -> None:
         self.model = cast("SkepticalLearner", model)
         self.expires_after_s = expires_after_s
         self.answer_horizon_s = answer_horizon_s
         self.open_at_most = open_at_most
+        self.people = people
         self._memory = EventStore(answer_horizon_s)
         # Of a moderator, what must survive a restart.
         kept = SimpleNamespace(

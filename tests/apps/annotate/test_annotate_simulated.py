@@ -188,7 +188,7 @@ def test_question_waits_for_its_event_and_goes_when_it_ends() -> None:
     outbox = Outbound("/streamgp/test", keyed=True)
     writer = town.topics.writer("test")
     writer.send(outbox.message(label_request("e1", expires_at=town.clock.now + 60.0), None))
-    writer.send(outbox.message(challenge("e2"), None))
+    writer.send(outbox.message(challenge("e2", annotator=None), None))
     writer.flush()
     one = simulation(town)
     settle(one)

@@ -19,8 +19,10 @@ from connectors.topics import ALL_TOPICS, Topics
 from streamgp.apps.page import live
 from streamgp.apps.page.invites import Invites
 from streamgp.apps.page.server import PageSettings
+from streamgp.interactive.people import People
 from tests.helpers.deskwork import Broken
 from tests.helpers.kafka_cases import QUICK
+from tests.helpers.messages import challenge
 from tests.helpers.page_scene import PageScene
 from tests.helpers.page_server import Browser, Served, answers, events_of, request, until, write
 
@@ -323,3 +325,22 @@ def test_the_truth_stands_on_cards_only_where_the_server_knows_it() -> None:
         assert (found["card"]["truth"], found["ahead"]["truth"]) == ("hall", None)
         assert browser.get("/api/card/k%2Fe1%2Flabel").body["card"]["truth"] == "hall"
         assert browser.answer("k/e1/label", "hall", "a1").body["next"]["truth"] is None
+
+
+def test_a_challenge_is_for_the_annotator_of_its_label_and_for_supervisors(tmp_path: Path) -> None:
+    invites, topics = Invites(tmp_path / "invites.json"), MemoryTopics()
+    write(topics, challenge("e1", key="k", at=time.time(), annotator="ann"))
+    people = People(supervisors=frozenset(["eve"]))
+    keep = {"card": "k/e1/challenge/1", "answer_id": "1", "action": "keep"}
+    with Served(topics, invites=invites, people=people) as served:
+        browsers = [served.browser() for _ in range(3)]
+        for browser, name in zip(browsers, ("bob", "ann", "eve"), strict=True):
+            browser.join(invites.invite(name))
+        bob, ann, eve = browsers
+        assert ann.card()["id"] == keep["card"]
+        assert bob.get("/api/next").body["card"] is None
+        assert bob.get("/api/next").body["progress"]["waiting"] == 0
+        refused = bob.post("/api/answers", {**keep, "action": "change"})
+        assert (refused.status, refused.body["error"]) == (409, "card_gone")
+        assert eve.post("/api/answers", keep).status == 200
+    assert [(given.annotator, given.y) for given in answers(topics)] == [("eve", "den")]

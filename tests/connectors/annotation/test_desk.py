@@ -26,6 +26,7 @@ from streamgp.interactive import (
     InteractiveLoop,
     LabelledExample,
     LabelRequest,
+    People,
     Prediction,
 )
 from streamgp.learners.gp_classifier import GPClassifier
@@ -538,7 +539,9 @@ def test_a_challenge_says_who_gave_the_label_and_shows_what_differs() -> None:
         Neighbour(event_id=f"e{i}", x={"light": 0.5, "noise": float(i)}, y="study", distance=0.1)
         for i in range(5, 9)
     )
-    desk = desk_with(request("e1"), request("e5", at=50.0))
+    desk = desk_with(
+        request("e1"), request("e5", at=50.0), people=People(supervisors=frozenset(["bob"]))
+    )
     desk.reply("ann", say("study", card="e5/label", answer_id="c0"), 60.0)
     desk.reply("ann", say("hall"), 105.0)
     desk.take(challenge(at=105.0, neighbours=near))
@@ -562,6 +565,11 @@ def test_a_challenge_says_who_gave_the_label_and_shows_what_differs() -> None:
     assert other is not None
     assert (other.given_by, other.lease_until) == ("ann", None)
     assert [one["answer_id"] for one in other.examples] == [None, None, None]
+    assert desk.card("cy", card.id, 151.0) is None
+    with pytest.raises(CardGoneError, match="card e1/challenge/1 waits for no answer any more"):
+        desk.reply("cy", Reply(card=card.id, answer_id="c3", action="keep"), 151.0)
+    with pytest.raises(CardGoneError):
+        desk.skip("cy", card.id, 151.0)
     revised = desk.revise("ann", "page/ann/c0", "hall", 152.0).answer
     again = desk.card("ann", card.id, 153.0)
     assert again is not None
@@ -643,3 +651,16 @@ def test_a_forgotten_key_leaves_nothing() -> None:
     assert desk.timeline("a", 0.0, 1e9) == []
     with pytest.raises(CannotUndoError, match="not known here"):
         desk.undo("ann", "c1", 210.0)
+
+
+def test_an_answer_under_the_id_of_another_annotator_takes_nothing_from_them() -> None:
+    desk = desk_with(request())
+    stolen = Answer(
+        answer_id="page/ann/c1", event_id="e9", y="den", annotator="bob", answered_at=101.0
+    )
+    desk.take(stolen)
+    accepted = desk.reply("ann", say("hall"), 110.0)
+    assert not accepted.again
+    assert accepted.answer is not None
+    assert accepted.answer.answer_id == stolen.answer_id
+    assert [past.label for past in desk.history("ann", 120.0)] == ["hall"]

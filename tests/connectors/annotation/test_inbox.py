@@ -26,6 +26,7 @@ from streamgp.interactive import (
     Message,
     Rejected,
 )
+from streamgp.interactive.people import People
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.query import SkepticalClassifier
 from streamgp.query.strategies import AlwaysAsk, AlwaysChallenge
@@ -57,8 +58,8 @@ def desk_with(*messages: Any, annotator: str | None = "ann", **options: Any) -> 
     return desk
 
 
-def ids(desk: AnnotationInbox, now: float = 120.0) -> list[str]:
-    return [question.request.request_id for question in desk.questions(now)]
+def ids(desk: AnnotationInbox, now: float = 120.0, annotator: str | None = None) -> list[str]:
+    return [question.request.request_id for question in desk.questions(now, annotator)]
 
 
 def said(desk: AnnotationInbox, y: Any, now: float) -> Answer:
@@ -228,11 +229,14 @@ def test_two_annotators_end_with_the_same_open_questions(seed: int) -> None:
     rng, town = random.Random(seed), Town()
     desks = [AnnotationInbox("ann"), AnnotationInbox("bob")]
     play(town, desks, rng)
-    onlooker = set(ids(town.read_all(AnnotationInbox()), town.now))
+    onlooker = town.read_all(AnnotationInbox())
     for desk in desks:
+        theirs = [q for q in onlooker.questions(town.now) if onlooker.may_answer(q, desk.annotator)]
         questions = town.read_all(desk).questions(town.now)
-        assert {q.request.request_id for q in questions if q.supersedes is None} == onlooker
-    assert onlooker <= town.waiting()
+        assert {q.request.request_id for q in questions if q.supersedes is None} == {
+            q.request.request_id for q in theirs
+        }
+    assert set(ids(onlooker, town.now)) <= town.waiting()
 
 
 @given(seeds)
@@ -440,7 +444,7 @@ def test_undoing_a_declined_challenge_corrects_the_label_that_was_given() -> Non
 
 
 def test_declined_challenge_of_somebody_elses_label_cannot_be_undone() -> None:
-    desk = desk_with(challenge(annotator="bob"))
+    desk = desk_with(challenge(annotator="bob"), people=People(supervisors=frozenset(["ann"])))
     said(desk, None, 120.0)
     with pytest.raises(CannotUndoError, match=r"'hall' of event e1 stands now, and only bob"):
         desk.undo(121.0)
@@ -456,7 +460,7 @@ def test_undo_goes_back_answer_by_answer_across_events() -> None:
 
 
 def test_answer_that_somebody_followed_up_cannot_be_undone() -> None:
-    desk = desk_with(request(), annotator="ann")
+    desk = desk_with(request(), annotator="ann", people=People(supervisors=frozenset(["bob"])))
     said(desk, "hall", 110.0)
     desk.take(challenge())
     desk.take(
@@ -596,3 +600,52 @@ def test_a_question_that_was_written_late_can_be_answered_as_much_longer():
     desk.undo(now=1051.0)
     assert desk.n_open(1100.0) == 1
     assert desk.n_open(1100.1) == 0
+
+
+# --- what other annotators say about an answer, which the workers refuse
+
+
+def by_bob(**fields: Any) -> Answer:
+    given = {"event_id": "e1", "annotator": "bob", "answered_at": 120.0, "y": "den"}
+    return Answer(**{"answer_id": "b1", **given, **fields})
+
+
+@pytest.mark.parametrize("is_read_first", [True, False])
+@pytest.mark.parametrize("by", ["bob", None])
+def test_a_challenge_stays_with_the_annotator_whose_label_it_contests(
+    is_read_first: bool, by: str | None
+) -> None:
+    stolen = by_bob(request_id="e1/challenge/1", annotator=by)
+    messages = [stolen, challenge()] if is_read_first else [challenge(), stolen]
+    desk = AnnotationInbox(everyone=True)
+    for message in messages:
+        desk.take(message)
+    assert [ids(desk, 130.0, name) for name in ("ann", "bob")] == [["e1/challenge/1"], []]
+    assert [desk.n_open(130.0, name) for name in ("ann", "bob", None)] == [1, 0, 1]
+    assert [desk.oldest_at(130.0, name) for name in ("ann", "bob")] == [110.0, None]
+    assert desk.next(130.0, "bob") is None
+    desk.take(request("e2", at=115.0))
+    assert desk.oldest_at(130.0, "bob") == 115.0
+    question, _ = desk.questions(130.0, "ann")
+    answer = desk.answer(question, "hall", 140.0, annotator="ann")
+    assert answer is not None
+    assert desk.undo(150.0, annotator="ann").answer == answer
+
+
+def test_an_answer_that_another_annotator_corrects_can_still_be_taken_back() -> None:
+    desk = AnnotationInbox(everyone=True)
+    desk.take(request())
+    [question] = desk.questions(130.0, "ann")
+    answer = desk.answer(question, "hall", 140.0, annotator="ann", answer_id="a1")
+    desk.take(by_bob(supersedes="a1", answered_at=150.0))
+    assert desk.undo(160.0, annotator="ann").answer == answer
+
+
+def test_a_supervisor_is_shown_the_challenges_of_all() -> None:
+    people = People(supervisors=frozenset(["eve"]))
+    desk = AnnotationInbox(everyone=True, people=people)
+    desk.take(challenge())
+    assert [ids(desk, 130.0, name) for name in ("eve", "bob")] == [["e1/challenge/1"], []]
+    [question] = desk.questions(130.0, "eve")
+    desk.answer(question, "den", 140.0, annotator="eve")
+    assert ids(desk, 150.0, "ann") == []

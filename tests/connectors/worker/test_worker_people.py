@@ -1,0 +1,130 @@
+"""What annotators try with the answers of others, through brokers: refused, and kept."""
+
+from contextlib import closing
+
+import pytest
+
+from connectors.memory import MemoryTopics
+from connectors.topics import Outgoing
+from connectors.wire.codec import encode
+from connectors.worker.settings import LoopSettings
+from connectors.worker.worker import Worker, WorkerSettings
+from streamgp.interactive.messages import Answer, Event, LabelledExample
+from streamgp.interactive.people import People
+from tests.connectors.test_topics_contract import FACTORIES
+from tests.helpers.workbench import GROUP, everything, idle, said
+from tests.interactive.scripted import SavedLearner
+
+PEOPLE = People(supervisors=frozenset(["eve"]))
+
+
+@pytest.fixture(params=["memory", "embedded", "kafka"])
+def topics(request):
+    made = FACTORIES[request.param](request)
+    made.create()
+    with closing(made):
+        yield made
+
+
+def event(name):
+    return Event(event_id=name, key="k", x={"f": 1.0}, occurred_at=0.0)
+
+
+def answer(name, y, by, *, request=None, supersedes=None, answer_id=None):
+    return Answer(
+        answer_id=answer_id or f"{by}/{name}/{y}",
+        event_id=name,
+        key="k",
+        request_id=request and f"{name}/{request}",
+        y=y,
+        declined=y is None,
+        annotator=by,
+        answered_at=1.0,
+        supersedes=supersedes,
+    )
+
+
+def send(topics, topic, *messages, headers=()):
+    with closing(topics.writer("test")) as writer:
+        for message in messages:
+            writer.send(Outgoing(topic=topic, key=b"k", value=encode(message), headers=headers))
+
+
+def work(topics, people=PEOPLE):
+    """Let a worker do all that waits, whose learner contests the labels of events named c..."""
+    learner = SavedLearner(proba={"b": 0.6, "a": 0.4}, contests=lambda name: name[0] == "c")
+    loops = LoopSettings(model=learner, people=people)
+    settings = WorkerSettings(group=GROUP, instance="w", leave=True)
+    Worker(topics, loops, settings, state=None, clock=lambda: 2.0).run(idle(topics))
+
+
+def letters(topics):
+    """Return what became a dead letter: the value, the stage, and how the error begins."""
+    found = []
+    for record in everything(topics, "dead-letters"):
+        headers = dict(record.headers)
+        found.append((record.value, headers["dlq.stage"].decode(), headers["dlq.error"].decode()))
+    return found
+
+
+FIRST = [
+    answer("e1", "a", "ann", request="label"),
+    answer("c1", "a", "ann", request="label"),
+]
+ATTACKS = [
+    answer("e1", "b", "bob", supersedes="ann/e1/a"),
+    answer("e1", None, "bob", supersedes="ann/e1/a"),
+    answer("c1", "a", "bob", request="challenge/1"),
+    answer("c1", "b", "bob", request="challenge/1", answer_id="changes"),
+    answer("c1", None, "bob", request="challenge/1"),
+    answer("c1", "b", None, request="challenge/1", answer_id="in no name"),
+]
+
+
+def test_no_attack_on_the_answers_of_another_annotator_succeeds_and_nothing_is_lost(topics):
+    send(topics, "events", *map(event, ("e1", "c1", "e2")))
+    work(topics)
+    stolen = answer("e2", None, "bob", request="label", answer_id="ann/e2/a")
+    own = answer("e2", "a", "ann", answer_id="ann/e2/a")
+    send(topics, "answers", *FIRST, *ATTACKS, stolen, own)
+    work(topics)  # a worker that was restarted in between: what it knows comes from the topics
+    last = [
+        answer("c1", "a", "ann", request="challenge/1", answer_id="last"),
+        answer("e1", "c", "eve", supersedes="ann/e1/a"),
+    ]
+    send(topics, "answers", ATTACKS[2], ATTACKS[0], *last)
+    work(topics)
+    lines = [m for m in said(topics, "consensus") if isinstance(m, LabelledExample)]
+    assert [(line.event_id, line.y, line.origin, line.annotator) for line in lines] == [
+        ("e1", "a", "asked", "ann"),
+        ("e2", "a", "volunteered", "ann"),
+        ("c1", "a", "upheld", "ann"),
+        ("e1", "c", "revised", "eve"),
+    ]
+    refused = [*ATTACKS, ATTACKS[2], ATTACKS[0]]
+    assert [value for value, *_ in letters(topics)] == [encode(each) for each in refused]
+    for each, (_, stage, error) in zip(refused, letters(topics), strict=True):
+        assert stage == "correlate"
+        assert error.startswith(f"the answer that stands for event '{each.event_id}' is that of")
+
+
+def test_answers_that_are_refused_end_no_worker():
+    topics = MemoryTopics(1)
+    send(topics, "events", event("e1"))
+    work(topics)
+    attacks = [
+        answer("e1", "b", "bob", supersedes="ann/e1/a", answer_id=str(n)) for n in range(1100)
+    ]
+    send(topics, "answers", FIRST[0], *attacks)
+    work(topics)
+    assert len(letters(topics)) == 1100
+
+
+def test_without_owners_an_answer_may_supersede_that_of_another_as_before():
+    topics = MemoryTopics(1)
+    send(topics, "events", event("e1"))
+    work(topics)
+    send(topics, "answers", FIRST[0], ATTACKS[0])
+    work(topics, People(owners=False))
+    assert [line.y for line in said(topics, "consensus")] == ["a", "b"]
+    assert letters(topics) == []
