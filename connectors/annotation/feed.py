@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 from connectors.topics import Reader, Record, TopicName, Topics
 from connectors.wire.codec import DecodeError, decode
 from connectors.wire.inbound import TakenBack, read
+from connectors.wire.signatures import Signatures
 from streamgp.interactive.messages import Input, Message, Rejected
 
 LEARNED: tuple[TopicName, ...] = ("consensus",)
@@ -73,6 +74,8 @@ class TopicFeed:
     with_predictions
         Whether to read predictions, too: those that come from now on, and beside them, a few at a
         time, the earlier ones. There are as many as events, so that nothing waits for them.
+    signatures
+        Verifies the signatures of answers; None where they have none.
 
     Attributes
     ----------
@@ -91,7 +94,9 @@ class TopicFeed:
         keyed: bool,
         only_key: str | None = None,
         with_predictions: bool = False,
+        signatures: Signatures | None = None,
     ) -> None:
+        self._signatures = signatures
         self.n_read = 0
         self._topics = topics
         self._keyed = keyed
@@ -141,7 +146,7 @@ class TopicFeed:
         return records
 
     def _understand(self, record: Record) -> Received | None:
-        message = understood(record, keyed=self._keyed)
+        message = understood(record, keyed=self._keyed, signatures=self._signatures)
         if message is None or (self._only_key is not None and message.key != self._only_key):
             return None
         return Received(message, record.partition, record.at)
@@ -160,6 +165,8 @@ class DeskFeed:
         Whether the workers have a learner for each key.
     only_key
         The only key whose messages are wanted; None for all.
+    signatures
+        As for `TopicFeed`.
     clock
         Seconds that never go back.
 
@@ -174,12 +181,13 @@ class DeskFeed:
         *,
         keyed: bool,
         only_key: str | None = None,
+        signatures: Signatures | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._desk = desk
         self._clock = clock
         self._turned: float | None = None
-        self._feed = TopicFeed(topics, keyed=keyed, only_key=only_key)
+        self._feed = TopicFeed(topics, keyed=keyed, only_key=only_key, signatures=signatures)
 
     @property
     def n_read(self) -> int:
@@ -222,7 +230,7 @@ class DeskFeed:
             self._desk.turn_over()
 
 
-def understood(record: Record, *, keyed: bool) -> Told | None:
+def understood(record: Record, *, keyed: bool, signatures: Signatures | None = None) -> Told | None:
     """Return what a record says; None if it says nothing, or nothing that can be understood."""
     is_ours = record.topic in ("requests", "predictions")
     if is_ours or (record.topic == "consensus" and record.value is not None):
@@ -230,5 +238,5 @@ def understood(record: Record, *, keyed: bool) -> Told | None:
             return None if record.value is None else decode(record.value)
         except DecodeError:
             return None
-    message = read(record, keyed=keyed)
+    message = read(record, keyed=keyed, signatures=signatures)
     return None if isinstance(message, Rejected) else message

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
-from streamgp.common.private_files import DIRECTORY_MODE, FILE_MODE, private
+from streamgp.common.private_files import DIRECTORY_MODE, FILE_MODE, make_directory, private
 
 _LOCK = "lock"
 _ADVICE = {
@@ -85,6 +85,28 @@ def write_snapshot(path: str | Path, data: bytes, *, mode: int = FILE_MODE) -> N
             sync_directory(path.parent)
     except OSError as error:
         raise state_error(f"cannot write {path}", error) from error
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Keep other processes from changing a file that is replaced as a whole.
+
+    Raises
+    ------
+    StateError
+        If its directory cannot be made or written.
+
+    """
+    try:
+        make_directory(path.parent)
+        lock = private(str(path.with_name(f".{path.name}.lock")), os.O_RDWR | os.O_CREAT)
+    except OSError as error:
+        raise state_error(f"cannot write {path}", error) from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
 
 
 def read_snapshot(path: str | Path) -> bytes | None:

@@ -15,8 +15,9 @@ from urllib.parse import quote
 
 from connectors.topics import Headers, Record, TopicName, UndecodableName
 from connectors.wire.codec import MAX_INPUT_BYTES, TAGS, TYPES, DecodeError, decode_input
+from connectors.wire.signatures import Signatures
 from connectors.wire.state_records import ERASED_BY, SEPARATOR
-from streamgp.interactive.messages import Answer, Input, Rejected
+from streamgp.interactive.messages import Answer, Event, Fault, Input, Rejected
 
 # --- Keys, ids, annotators and labels that are texts: what they may be, as they come from
 # outside.
@@ -292,7 +293,13 @@ class TakenBack:
     revision: int | None = None
 
 
-def read(record: Record, *, keyed: bool) -> Input | Rejected | TakenBack | None:
+class _UnsignedError(DecodeError):
+    """It is not shown that its annotator has said this."""
+
+
+def read(
+    record: Record, *, keyed: bool, signatures: Signatures | None = None
+) -> Input | Rejected | TakenBack | None:
     """Return what one record of `events`, `answers` or `consensus` says.
 
     Parameters
@@ -302,6 +309,8 @@ def read(record: Record, *, keyed: bool) -> Input | Rejected | TakenBack | None:
     keyed
         Whether each key has a loop of its own. Then every record needs a key; otherwise one of no
         bytes counts as none.
+    signatures
+        Verifies the signatures of answers; None where they have none.
 
     Returns
     -------
@@ -338,19 +347,25 @@ def read(record: Record, *, keyed: bool) -> Input | Rejected | TakenBack | None:
         if record.key:
             key = key_of(record.key)
         elif keyed:
-            _input(record, record.value, None)  # what cannot be read at all is reported first
+            _input(
+                record, record.value, None, signatures
+            )  # what cannot be read at all is reported first
             raise DecodeError(
                 f"key is missing, expected 1 to {MAX_NAME} characters that say whose event or "
                 "answer it is"
             )
-        return _input(record, record.value, key)
+        return _input(record, record.value, key, signatures)
     except DecodeError as error:
-        reason = str(error)
+        reason, fault = str(error), _fault_of(error)
     at = min(max(record.at, EARLIEST), LATEST)
-    return Rejected(subject=_place(record), key=key, fault="malformed", reason=reason, at=at)
+    return Rejected(subject=_place(record), key=key, fault=fault, reason=reason, at=at)
 
 
-def _input(record: Record, value: bytes, key: str | None) -> Input:
+def _fault_of(error: DecodeError) -> Fault:
+    return "unauthorised" if isinstance(error, _UnsignedError) else "malformed"
+
+
+def _input(record: Record, value: bytes, key: str | None, signatures: Signatures | None) -> Input:
     accepted = _ACCEPTED[record.topic]
     announced = type_of(record.headers)
     if announced is not None and announced not in accepted:
@@ -376,6 +391,10 @@ def _input(record: Record, value: bytes, key: str | None) -> Input:
     field = _TIMES[tag]
     if flaw := _flaw_of_time(getattr(message, field), record.at):
         raise DecodeError(f"{tag}: {field} {flaw}")
+    if signatures is not None and not isinstance(message, Event):
+        flaw = signatures.flaw(message, record.headers)
+        if flaw is not None:
+            raise _UnsignedError(flaw)
     latest = record.at + MAX_ANSWER_AHEAD_S
     if isinstance(message, Answer) and message.answered_at > latest:
         return replace(message, answered_at=latest)

@@ -13,6 +13,7 @@ from connectors.topics import WORKER_INPUTS, Headers, Outgoing, Record, TopicNam
 from connectors.wire.codec import MAX_BYTES, MAX_INPUT_BYTES, TAGS, encode
 from connectors.wire.explain import one_line
 from connectors.wire.inbound import headers, posix_seconds, rfc3339
+from connectors.wire.signatures import Signatures
 from connectors.wire.state_records import ERASED_BY, consensus_key
 from streamgp.interactive.messages import (
     Answer,
@@ -339,6 +340,8 @@ class Outbound:
         Whether each key has a loop of its own. Then every message needs a key.
     names
         What the topics are called on the broker; one left out is called what it is.
+    signatures
+        Signs answers; None to leave them unsigned.
 
     Examples
     --------
@@ -350,8 +353,14 @@ class Outbound:
     """
 
     def __init__(
-        self, source: str, *, keyed: bool, names: Mapping[TopicName, str] | None = None
+        self,
+        source: str,
+        *,
+        keyed: bool,
+        names: Mapping[TopicName, str] | None = None,
+        signatures: Signatures | None = None,
     ) -> None:
+        self._signatures = signatures
         self._source = source.encode()
         self._keyed = keyed
         self._names = dict(names or {})
@@ -364,7 +373,8 @@ class Outbound:
         TypeError
             If there is no topic for it; `Rejected` goes into a dead letter.
         ValueError
-            If it holds what cannot be read back, or lacks a key.
+            If it holds what cannot be read back, lacks a key, or is to be signed and there is no
+            key to sign with.
 
         """
         route = _ROUTES.get(type(message))
@@ -379,18 +389,21 @@ class Outbound:
             record_key: bytes | None = consensus_key(entity, message.event_id, message.revision)
         else:
             record_key = None if message.key is None else message.key.encode()
+        described = headers(
+            TAGS[type(message)],
+            source=self._source,
+            key=message.key,
+            name=name_of(message),
+            at=time_of(message),
+        )
+        if self._signatures is not None and isinstance(message, Answer):
+            described.append(self._signatures.header(message))
         return Outgoing(
             topic=topic,
             partition=partition,
             key=record_key,
             value=encode(message),
-            headers=headers(
-                TAGS[type(message)],
-                source=self._source,
-                key=message.key,
-                name=name_of(message),
-                at=time_of(message),
-            ),
+            headers=described,
         )
 
     def erase(self, key: bytes, partition: int) -> Outgoing:

@@ -482,7 +482,7 @@ class Batch:
 
     def decode(self, record: Record) -> Said | None:
         """Return what a record says; None for a line of the consensus log."""
-        return read(record, keyed=self._loops.keyed)
+        return read(record, keyed=self._loops.keyed, signatures=self._loops.signatures)
 
     def take(self, record: Record, said: Said | None) -> None:
         """Hand one record over, with what it says.

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from connectors.wire.signatures import Signatures
 from streamgp.base import Budget
 from streamgp.interactive.keyed import KeyedLoops
 from streamgp.interactive.loop_cache import LoopStore
@@ -107,6 +108,8 @@ class LoopSettings:
         One loop for each key, or one for all.
     expires_after_s, answer_horizon_s, open_at_most, people, max_keys, total_budget
         As in `streamgp.interactive.KeyedLoops`; the budget is for each partition.
+    signatures
+        Verifies the signatures of answers; None where they have none.
     windows
         Makes events of raw rows; cloned for each partition. None: events come as they are.
 
@@ -121,6 +124,7 @@ class LoopSettings:
     max_keys: int | None = None
     total_budget: Budget | None = None
     windows: EventWindows | None = None
+    signatures: Signatures | None = None
 
     def __post_init__(self) -> None:
         if self.total_budget is not None and not self.keyed:

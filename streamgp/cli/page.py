@@ -195,6 +195,7 @@ def invite(
       streamgp invite worker.toml ann --revoke
     """
     from connectors.storage.snapshots import StateError
+    from streamgp.apps.deployment.answer_keys import signatures_of
     from streamgp.apps.page.invites import InviteError, invites_of
 
     if revoke and key is not None:
@@ -212,6 +213,7 @@ def invite(
     invites = invites_of(config, invites_file)
     try:
         if not revoke:
+            signatures_of(config, make_for=(name,))
             click.echo(f"{url.rstrip('/')}/join/{invites.invite(name, key=key)}")
         elif invites.revoke(name):
             click.echo(f"{name} is not invited any more")

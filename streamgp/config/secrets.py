@@ -16,17 +16,28 @@ _LONGEST = 65536
 _WHERE = "broker.security."
 
 
-def kept_secret(name: str, variable: str | None, file: str | None) -> str | None:
+def kept_secret(
+    name: str,
+    variable: str | None,
+    file: str | None,
+    *,
+    section: str = "broker.security",
+    longest: int = _LONGEST,
+) -> str | None:
     """Return a secret from where it is kept, or None if it is kept nowhere.
 
     Parameters
     ----------
     name
-        What it is called in [broker.security].
+        What it is called in its section.
     variable
         Environment variable that holds it, or None.
     file
         File that holds it, or None; one line break at its end does not belong to the secret.
+    section
+        The section of the configuration.
+    longest
+        How many bytes of a file are read at most.
 
     Raises
     ------
@@ -46,23 +57,23 @@ def kept_secret(name: str, variable: str | None, file: str | None) -> str | None
         if not secret:
             how = "empty" if secret == "" else "not set"
             raise ConfigError(
-                f"{_WHERE}{name}_env: the environment variable that it names is {how}; set it"
+                f"{section}.{name}_env: the environment variable that it names is {how}; set it"
             )
         return secret
     if file is None:
         return None
-    where = f"{_WHERE}{name}_file"
+    where = f"{section}.{name}_file"
     try:
         with Path(file).open("rb") as opened:
-            data = opened.read(_LONGEST + 1)
+            data = opened.read(longest + 1)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "it is no path"
         raise ConfigError(f"{where}: the file that it names cannot be read: {why}") from None
     data = data.removesuffix(b"\n").removesuffix(b"\r")
     if not data:
         raise ConfigError(f"{where}: the file that it names is empty")
-    if len(data) > _LONGEST:
-        raise ConfigError(f"{where}: the file that it names has more than {_LONGEST} bytes")
+    if len(data) > longest:
+        raise ConfigError(f"{where}: the file that it names has more than {longest} bytes")
     try:
         return data.decode()
     except UnicodeDecodeError:

@@ -152,6 +152,8 @@ class People(Section, frozen=True, kw_only=True):
 
     owners: bool = True
     supervisors: tuple[Text, ...] = ()
+    keys_file: SecretFile | None = None
+    keys_env: Variable | None = None
 
     def rules(self) -> Rules:
         """Return the rules that loops keep to.

@@ -17,6 +17,7 @@ from connectors.annotation.desk import AnnotationDesk
 from connectors.topics import TopicName, Topics
 from connectors.wire.codec import decode
 from connectors.wire.outbound import Outbound
+from connectors.wire.signatures import Signatures
 from streamgp.apps.page.access import Door
 from streamgp.apps.page.address import Address, listening
 from streamgp.apps.page.invites import Invites, Person
@@ -164,6 +165,8 @@ class Served:
         Their file; None to keep them in memory.
     people
         Who may answer for whom.
+    signatures
+        Signs and verifies answers.
 
     """
 
@@ -177,6 +180,7 @@ class Served:
         door: Callable[[int], Door] | None = None,
         clock: Callable[[], float] = time.time,
         people: People = DEFAULT_PEOPLE,
+        signatures: Signatures | None = None,
     ) -> None:
         self.topics = topics
         self._stop = threading.Event()
@@ -190,6 +194,7 @@ class Served:
             topics,
             lambda: AnnotationDesk(keyed=settings.keyed, people=people),
             keyed=settings.keyed,
+            signatures=signatures,
             clock=clock,
         )
         self.page = Page(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from connectors.annotation.inbox import AnnotationInbox, Question
 from connectors.topics import Writer
 from connectors.wire.outbound import Outbound
+from connectors.wire.signatures import Signatures
 from streamgp.interactive.messages import Answer, Challenge
 
 SOURCE = "/streamgp/annotate"
@@ -48,6 +49,8 @@ class ScheduledAnswers:
     ----------
     keyed
         Whether the workers have a learner for each key.
+    signatures
+        Signs the answers; None to leave them unsigned.
 
     Attributes
     ----------
@@ -58,9 +61,9 @@ class ScheduledAnswers:
 
     # _waiting  heap of (answered_at, number, question, answer); numbers keep equal moments apart
     # _unsure   answers of which it is not certain that they are safe, with their partition
-    def __init__(self, *, keyed: bool) -> None:
+    def __init__(self, *, keyed: bool, signatures: Signatures | None = None) -> None:
         self.counts = Counts()
-        self._outbox = Outbound(SOURCE, keyed=keyed)
+        self._outbox = Outbound(SOURCE, keyed=keyed, signatures=signatures)
         self._waiting: list[tuple[float, int, Question, Answer]] = []
         self._unsure: list[tuple[Answer, int | None]] = []
         self._n_added = 0

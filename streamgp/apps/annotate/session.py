@@ -22,7 +22,7 @@ from streamgp.apps.annotate.choices import Choice, Choices
 from streamgp.apps.annotate.commands import Command, Face, UnclearLineError, said
 from streamgp.apps.annotate.question_view import View
 from streamgp.apps.annotate.scheduled_answers import PROGRAM, SOURCE
-from streamgp.apps.annotate.simulated import Simulation, Truths, read_truths
+from streamgp.apps.annotate.simulated import Simulation, Truths, names_of, read_truths
 from streamgp.apps.annotate.subscription import LOOK_S, Sitting, Subscription
 from streamgp.apps.console import (
     DONE,
@@ -34,6 +34,7 @@ from streamgp.apps.console import (
     number,
     tell,
 )
+from streamgp.apps.deployment.answer_keys import signatures_of
 from streamgp.apps.deployment.deployment import visit
 from streamgp.common.printable import HiddenLabels, printable
 from streamgp.config.build import build_annotator
@@ -96,7 +97,7 @@ class Answering:
         self._face = face
         self._sender = sender
         self._clock = clock
-        self._outbox = Outbound(SOURCE, keyed=sitting.keyed)
+        self._outbox = Outbound(SOURCE, keyed=sitting.keyed, signatures=sitting.signatures)
         self._choices = Choices()
         self._hidden = HiddenLabels()
         self._question: Question | None = None
@@ -359,6 +360,7 @@ def by_hand(
             asks_confidence=asks_confidence,
             notes_response_time=notes_response_time,
             people=config.people.rules(),
+            signatures=signatures_of(config, make_for=(name,), knows_all=False),
         )
         sender = AnswerSender(lambda: topics.writer(PROGRAM))
         face = open_face()
@@ -446,13 +448,15 @@ def by_itself(
                     "[log] of the configuration file"
                 )
             given = read_truths(truth, label=column, numbers=config.target == "number")
+        annotator = build_annotator(config)
         with Stop() as stop:
             simulation = Simulation(
                 deployment.topics,
-                build_annotator(config),
+                annotator,
                 Truths(given),
                 keyed=config.worker.keyed,
                 only_key=key,
+                signatures=signatures_of(config, make_for=names_of(annotator), knows_all=False),
             )
             lost = _simulate(simulation, stop, idle_s)
         if lost is not None:

@@ -21,6 +21,7 @@ from connectors.tables.cells import is_integer_text, is_missing, key_of, label_o
 from connectors.tables.readers import Row, TableError, open_table
 from connectors.topics import BrokerError, Reader, RefusedError, Topics, Writer
 from connectors.wire.inbound import TakenBack
+from connectors.wire.signatures import Signatures
 from streamgp.apps.annotate.scheduled_answers import PROGRAM, Counts, ScheduledAnswers
 from streamgp.apps.recorded_logs import prefixes
 from streamgp.base import Label
@@ -190,6 +191,11 @@ LOOK_AGAIN_S = 5.0
 _EventKey: TypeAlias = "tuple[str | None, str]"
 
 
+def names_of(annotator: NamedAnnotator | AnnotatorPanel) -> list[str]:
+    """Return the names in which a simulated annotator, or each of a panel, signs."""
+    return list(annotator.annotators) if isinstance(annotator, AnnotatorPanel) else [annotator.name]
+
+
 class Simulation:
     """A simulated annotator at work on the topics of a deployment.
 
@@ -227,21 +233,19 @@ class Simulation:
         *,
         keyed: bool,
         only_key: str | None = None,
+        signatures: Signatures | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        self._signatures = signatures
         self.trouble: str | None = None
         self._topics = topics
         self._annotator = annotator
-        self._names = (
-            list(annotator.annotators)
-            if isinstance(annotator, AnnotatorPanel)
-            else [annotator.name]
-        )
+        self._names = names_of(annotator)
         self._truths = truths
         self._keyed = keyed
         self._only_key = only_key
         self._clock = clock
-        self._scheduled = ScheduledAnswers(keyed=keyed)
+        self._scheduled = ScheduledAnswers(keyed=keyed, signatures=signatures)
         self._look_at = 0.0
         self._retry_at = 0.0
         for label in truths.labels():
@@ -312,7 +316,11 @@ class Simulation:
             if self._truths.given is None:
                 self._events = self._topics.reader(["events"])
             self._feed = DeskFeed(
-                self._topics, self._desk, keyed=self._keyed, only_key=self._only_key
+                self._topics,
+                self._desk,
+                keyed=self._keyed,
+                only_key=self._only_key,
+                signatures=self._signatures,
             )
         except BrokerError:
             self._let_go()

@@ -13,6 +13,7 @@ from connectors.annotation.feed import DeskFeed
 from connectors.annotation.inbox import AnnotationInbox
 from connectors.topics import BrokerError, RefusedError, Topics
 from connectors.wire.inbound import TakenBack
+from connectors.wire.signatures import Signatures
 from streamgp.interactive.messages import Answer, LabelledExample
 from streamgp.interactive.people import DEFAULT_PEOPLE, People
 
@@ -47,6 +48,8 @@ class Sitting:
         Whether answers tell how long they took.
     people
         Who may answer for whom.
+    signatures
+        Signs and verifies answers; None where they are not signed.
 
     """
 
@@ -59,6 +62,7 @@ class Sitting:
     asks_confidence: bool = False
     notes_response_time: bool = True
     people: People = DEFAULT_PEOPLE
+    signatures: Signatures | None = None
 
 
 class Subscription:
@@ -160,7 +164,11 @@ class Subscription:
         )
         self.averages = Averages()
         self._feed = DeskFeed(
-            self._topics, self.desk, keyed=sitting.keyed, only_key=sitting.only_key
+            self._topics,
+            self.desk,
+            keyed=sitting.keyed,
+            only_key=sitting.only_key,
+            signatures=sitting.signatures,
         )
         for answer, at in self._given:
             self.desk.take(answer, at=at)

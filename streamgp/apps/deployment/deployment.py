@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from connectors.topics import Outgoing, Reader, Record, TopicName, Topics
 from connectors.worker.settings import LoopSettings
 from streamgp.apps.console import number, progress
+from streamgp.apps.deployment.answer_keys import signatures_of
 from streamgp.config.broker_url import (
     ALLOWED,
     FileAddress,
@@ -141,6 +142,7 @@ def build_loops(config: WorkerConfig, *, source: str) -> LoopSettings:
         max_keys=spans.max_keys if config.worker.keyed else None,
         total_budget=total,
         windows=build_windows(config, label="y", source=source, keep_changes=True),
+        signatures=signatures_of(config),
     )
 
 

@@ -8,7 +8,6 @@ with which a reader of it could come in.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
 import time
@@ -21,8 +20,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from connectors.storage.snapshots import StateError, read_snapshot, state_error, write_snapshot
-from streamgp.common.private_files import make_directory, private
+from connectors.storage.snapshots import StateError, locked, read_snapshot, write_snapshot
 from streamgp.config.settings import WorkerConfig
 
 INVITES = "invites.json"
@@ -132,9 +130,9 @@ class Invites:
         self._look()
         return person in self._people.values()
 
-    def n_people(self) -> int:
-        """Return the number of names that are invited."""
-        return 0 if self.trouble is not None else len(self._read().invites)
+    def names(self) -> list[str]:
+        """Return the names that are invited."""
+        return [] if self.trouble is not None else [each.name for each in self._read().invites]
 
     def invite(self, name: str, *, key: str | None = None) -> str:
         """Return the secret of a new link; those that the name has already stay as they are.
@@ -249,28 +247,6 @@ def state_of(config: WorkerConfig) -> Path:
 def invites_of(config: WorkerConfig, file: Path | None) -> Invites:
     """Return the invites of a deployment, from a file or from where they are usually."""
     return Invites(state_of(config) / INVITES if file is None else file)
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Keep other processes from changing a file that is replaced as a whole.
-
-    Raises
-    ------
-    StateError
-        If its directory cannot be made or written.
-
-    """
-    try:
-        make_directory(path.parent)
-        lock = private(str(path.with_name(f".{path.name}.lock")), os.O_RDWR | os.O_CREAT)
-    except OSError as error:
-        raise state_error(f"cannot write {path}", error) from None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)
 
 
 def _hash(secret: str) -> str:

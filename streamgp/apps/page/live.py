@@ -24,6 +24,7 @@ from connectors.annotation.replies import Accepted
 from connectors.annotation.sender import AnswerSender
 from connectors.topics import BrokerError, Topics
 from connectors.wire.outbound import Outbound
+from connectors.wire.signatures import Signatures
 from streamgp.apps.page.preferences import AnswerTimes
 from streamgp.interactive.messages import Answer
 
@@ -82,6 +83,8 @@ class LiveDesk:
         Makes an empty desk.
     keyed
         Whether the workers have a learner for each key.
+    signatures
+        Signs and verifies answers; None where they are not signed.
     clock
         Tells the time, POSIX seconds.
 
@@ -106,8 +109,10 @@ class LiveDesk:
         make_desk: Callable[[], AnnotationDesk],
         *,
         keyed: bool,
+        signatures: Signatures | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        self._signatures = signatures
         self.trouble: str | None = None
         self.n_read: int | None = 0
         self.failure: BaseException | None = None
@@ -115,7 +120,7 @@ class LiveDesk:
         self._make_desk = make_desk
         self._keyed = keyed
         self._clock = clock
-        self._outbound = Outbound(SOURCE, keyed=keyed)
+        self._outbound = Outbound(SOURCE, keyed=keyed, signatures=signatures)
         self._board: Board | None = None
         self._unsafe: dict[str, asyncio.Future[None]] = {}
         self._recent: deque[tuple[Answer, int | None]] = deque(maxlen=_N_KEPT)
@@ -294,7 +299,9 @@ class LiveDesk:
 
     def _follow(self) -> None:
         """Read the topics from their start, until the page ends or the broker is lost."""
-        feed = TopicFeed(self._topics, keyed=self._keyed, with_predictions=True)
+        feed = TopicFeed(
+            self._topics, keyed=self._keyed, with_predictions=True, signatures=self._signatures
+        )
         try:
             board = Board(self._make_desk())
             while not feed.caught_up:

@@ -16,8 +16,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 from msgspec import Meta
 
-from connectors.storage.snapshots import StateError, read_snapshot, write_snapshot
-from streamgp.apps.page.invites import locked
+from connectors.storage.snapshots import StateError, locked, read_snapshot, write_snapshot
 
 PREFERENCES = "preferences.json"
 """The file, beside the invites."""

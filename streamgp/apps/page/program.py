@@ -17,6 +17,7 @@ from connectors.annotation.desk import AnnotationDesk
 from connectors.annotation.question_budget import QuestionBudget
 from connectors.storage.snapshots import StateError
 from connectors.topics import Topics
+from connectors.wire.signatures import Signatures
 from streamgp.apps.console import (
     DONE,
     INTERNAL_ERROR,
@@ -26,6 +27,7 @@ from streamgp.apps.console import (
     number,
     tell,
 )
+from streamgp.apps.deployment.answer_keys import signatures_of
 from streamgp.apps.deployment.deployment import visit
 from streamgp.apps.page.access import Door, place_of
 from streamgp.apps.page.address import Address, check_address, hosts_of, listening, url_of
@@ -93,9 +95,11 @@ def run_page(
 
         def is_ready(url: str) -> None:
             click.echo(f"page: {url}")
-            if invites is not None and invites.n_people() == 0:
+            if invites is not None and not invites.names():
                 tell(f"no annotator is invited yet: streamgp invite {config_file} NAME")
 
+        names = [] if annotator is None else [annotator]
+        signatures = signatures_of(config, make_for=names if invites is None else invites.names())
         settings = PageSettings(
             keyed=config.worker.keyed,
             of_numbers=config.target == "number",
@@ -112,6 +116,7 @@ def run_page(
             preferences=preferences,
             make_desk=partial(_desk_of, config),
             is_ready=is_ready,
+            signatures=signatures,
         )
 
 
@@ -140,6 +145,7 @@ def serve(
     make_desk: Callable[[], AnnotationDesk],
     is_ready: Callable[[str], None],
     trouble: Callable[[], str | None] = lambda: None,
+    signatures: Signatures | None = None,
 ) -> int:
     """Serve a page over some topics until a signal comes; return the exit status.
 
@@ -159,6 +165,8 @@ def serve(
         Called with the address of the page once it can be opened.
     trouble
         Returns what else keeps the program from going on, None while nothing does.
+    signatures
+        Signs and verifies answers; None where they are not signed.
 
     """
     with listening(address) as bound, Stop() as stop:
@@ -171,7 +179,7 @@ def serve(
             is_tls=address.behind_proxy,
             local=None if annotator is None else Person(name=annotator),
         )
-        live = LiveDesk(topics, make_desk, keyed=settings.keyed)
+        live = LiveDesk(topics, make_desk, keyed=settings.keyed, signatures=signatures)
         page = Page(live, settings, door=door, invites=invites, preferences=preferences)
 
         def is_over() -> bool:

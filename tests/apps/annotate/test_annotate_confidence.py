@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import pty
 import time
@@ -18,6 +19,8 @@ from rich.console import Console
 
 from connectors.annotation.explain import Averages
 from connectors.annotation.inbox import Question
+from connectors.wire.codec import decode
+from connectors.wire.signatures import signature
 from streamgp.apps.annotate.choices import CONFIDENCES, Choices, in_words, split_confidence
 from streamgp.apps.annotate.commands import Command, line_of, typed_label
 from streamgp.apps.annotate.line_ui import LineFace, Lines
@@ -367,6 +370,17 @@ def test_every_answer_says_how_sure_it_is(town: Town) -> None:
         ("e2", None, None),
         ("e3", "den", None),
     ]
+
+
+def test_answers_are_signed_with_the_key_of_the_annotator(town: Town) -> None:
+    with Path("w.toml").open("a") as config:
+        config.write('[people]\nkeys_file = "keys.json"\n')
+    assert annotate(lines="n den\nu\n").exit_code == 0
+    key = bytes.fromhex(json.loads(Path("keys.json").read_text())["ann"])
+    records = town.topics.reader(["answers"]).poll(0.0)
+    for record in records:
+        assert dict(record.headers)["signature"] == signature(decode(record.value), key)
+    assert len(records) == 2
 
 
 def test_without_the_option_a_line_is_all_label(town: Town) -> None:

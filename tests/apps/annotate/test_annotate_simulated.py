@@ -12,7 +12,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from connectors.topics import BrokerError, RefusedError
+from connectors.wire.codec import decode
 from connectors.wire.outbound import Outbound
+from connectors.wire.signatures import signature
 from streamgp.apps.annotate.session import progress_of
 from streamgp.apps.annotate.simulated import Simulation, Truths, read_truths
 from streamgp.apps.console import StatusLine
@@ -412,6 +414,18 @@ def test_command_takes_the_truth_from_a_file(town: Town) -> None:
 def test_several_annotators_share_the_questions(town: Town) -> None:
     assert annotate("--simulate", "name=ann", "--simulate", "name=bob").exit_code == 0
     assert {a.annotator for a in town.said("answers")} == {"ann", "bob"}
+
+
+def test_answers_are_signed_with_keys_of_their_annotators(town: Town) -> None:
+    with Path("w.toml").open("a") as config:
+        config.write('[people]\nkeys_file = "keys.json"\n')
+    assert annotate("--simulate", "name=ann", "--simulate", "name=bob").exit_code == 0
+    file = json.loads(Path("keys.json").read_text())
+    keys = {name: bytes.fromhex(key) for name, key in file.items()}
+    assert set(keys) == {"ann", "bob"}
+    for record in town.topics.reader(["answers"]).poll(0.0):
+        answer = decode(record.value)
+        assert dict(record.headers)["signature"] == signature(answer, keys[answer.annotator])
 
 
 @pytest.mark.parametrize(

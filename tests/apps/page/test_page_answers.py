@@ -15,10 +15,14 @@ import pytest
 
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.memory import MemoryTopics
-from connectors.topics import ALL_TOPICS, Topics
+from connectors.topics import ALL_TOPICS, Record, Topics
+from connectors.wire.inbound import read
+from connectors.wire.outbound import Outbound
+from connectors.wire.signatures import Signatures
 from streamgp.apps.page import live
 from streamgp.apps.page.invites import Invites
 from streamgp.apps.page.server import PageSettings
+from streamgp.interactive.messages import Answer
 from streamgp.interactive.people import People
 from tests.helpers.deskwork import Broken
 from tests.helpers.kafka_cases import QUICK
@@ -344,3 +348,27 @@ def test_a_challenge_is_for_the_annotator_of_its_label_and_for_supervisors(tmp_p
         assert (refused.status, refused.body["error"]) == (409, "card_gone")
         assert eve.post("/api/answers", keep).status == 200
     assert [(given.annotator, given.y) for given in answers(topics)] == [("eve", "den")]
+
+
+def test_the_page_signs_what_is_said_to_it_and_believes_nothing_that_is_not_signed(
+    topics: Topics,
+) -> None:
+    signatures = Signatures({"ann": b"a" * 32}.get)
+    write(topics, request("e1", at=1.0))
+    forged = Answer(
+        answer_id="f", event_id="e1", request_id="e1/label", key="k", y="den", annotator="ann",
+        answered_at=time.time(),
+    )  # fmt: skip
+    with closing(topics.writer("forger")) as writer:
+        writer.send(Outbound("/forger", keyed=True).message(forged, None))
+    with Served(topics, signatures=signatures) as served:
+        ann = served.browser()
+        assert ann.answer(ann.card()["id"], "hall", "1").status == 200
+        assert ann.post("/api/answers/1/undo", {}).status == 200
+    with closing(topics.reader(["answers"])) as reader:
+        records: list[Record] = []
+        while not reader.caught_up:
+            records += reader.poll(0.1)
+    read_back = [read(record, keyed=True, signatures=signatures) for record in records]
+    assert [getattr(each, "fault", None) for each in read_back] == ["unauthorised", None, None]
+    assert [getattr(each, "y", None) for each in read_back] == [None, "hall", None]

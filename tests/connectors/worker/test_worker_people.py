@@ -1,15 +1,17 @@
 """What annotators try with the answers of others, through brokers: refused, and kept."""
 
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
 from connectors.memory import MemoryTopics
 from connectors.topics import Outgoing
 from connectors.wire.codec import encode
+from connectors.wire.signatures import Signatures
 from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Worker, WorkerSettings
-from streamgp.interactive.messages import Answer, Event, LabelledExample
+from streamgp.interactive.messages import Answer, Cancel, Event, LabelledExample
 from streamgp.interactive.people import People
 from tests.connectors.test_topics_contract import FACTORIES
 from tests.helpers.workbench import GROUP, everything, idle, said
@@ -50,10 +52,10 @@ def send(topics, topic, *messages, headers=()):
             writer.send(Outgoing(topic=topic, key=b"k", value=encode(message), headers=headers))
 
 
-def work(topics, people=PEOPLE):
+def work(topics, people=PEOPLE, signatures=None):
     """Let a worker do all that waits, whose learner contests the labels of events named c..."""
     learner = SavedLearner(proba={"b": 0.6, "a": 0.4}, contests=lambda name: name[0] == "c")
-    loops = LoopSettings(model=learner, people=people)
+    loops = LoopSettings(model=learner, people=people, signatures=signatures)
     settings = WorkerSettings(group=GROUP, instance="w", leave=True)
     Worker(topics, loops, settings, state=None, clock=lambda: 2.0).run(idle(topics))
 
@@ -106,6 +108,36 @@ def test_no_attack_on_the_answers_of_another_annotator_succeeds_and_nothing_is_l
     for each, (_, stage, error) in zip(refused, letters(topics), strict=True):
         assert stage == "correlate"
         assert error.startswith(f"the answer that stands for event '{each.event_id}' is that of")
+
+
+def test_with_keys_only_what_is_signed_by_its_annotator_is_heard_and_the_rest_is_kept(topics):
+    keys = {"ann": b"a" * 32, "bob": b"b" * 32}
+    signatures = Signatures(keys.get)
+    send(topics, "events", event("e1"), event("e2"))
+    work(topics, signatures=signatures)
+    first = FIRST[0]
+    forged = signatures.header(replace(first, annotator="bob"))
+    cancel = Cancel(request_id="e2/label", key="k", why="enough", at=1.0)
+    send(topics, "answers", first)
+    send(topics, "answers", first, headers=[forged])
+    send(topics, "answers", cancel)
+    send(topics, "answers", first, headers=[signatures.header(first)])
+    work(topics, signatures=signatures)
+    lines = [(line.event_id, line.y, line.annotator) for line in said(topics, "consensus")]
+    assert lines == [("e1", "a", "ann")]
+    assert [(value, stage) for value, stage, _ in letters(topics)] == [
+        (encode(first), "correlate"),
+        (encode(first), "correlate"),
+        (encode(cancel), "correlate"),
+    ]
+    assert [error.partition(",")[2] for *_, error in letters(topics)] == [
+        " and has no header signature; sign it with the key of 'ann'",
+        " and this signature is not that of 'ann'; sign it with their key",
+        " and there is no key of a supervisor",
+    ]
+    [unsigned, wrong, _] = everything(topics, "dead-letters")
+    assert dict(wrong.headers)["signature"] == forged[1]
+    assert "signature" not in dict(unsigned.headers)
 
 
 def test_answers_that_are_refused_end_no_worker():

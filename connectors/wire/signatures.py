@@ -1,0 +1,100 @@
+"""Signatures of answers: who has said what is shown by a key that this annotator alone shares.
+
+A signature is the HMAC-SHA256 (RFC 2104) of the answer as `codec.encode` writes it, with the key of
+its annotator, in the header `signature`: what it says, about which event and key, under which id
+and when cannot be changed, and sent again it is the same answer.
+
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Iterable
+
+from connectors.topics import Headers
+from connectors.wire.codec import encode
+from streamgp.interactive.messages import Answer, Cancel
+
+HEADER = "signature"
+_SCHEME = b"hmac-sha256="
+
+
+def signature(message: Answer | Cancel, key: bytes) -> bytes:
+    """Return the value of the header `signature`.
+
+    Examples
+    --------
+    >>> answer = Answer(answer_id="a1", event_id="e1", y="hall", annotator="ann", answered_at=9.0)
+    >>> signature(answer, b"0123456789abcdef").decode()[:24]
+    'hmac-sha256=...'
+
+    """
+    return _SCHEME + hmac.digest(key, encode(message), "sha256").hex().encode()
+
+
+class Signatures:
+    """Signs answers, and says of those that come what is wrong with their signature.
+
+    Parameters
+    ----------
+    key_of
+        Returns the key of an annotator, None if there is none.
+    supervisors
+        Annotators who may cancel questions, which no annotator is named for.
+    knows_all
+        Whether there is a key of everyone who may answer, as workers and the page have. If not,
+        answers of annotators without a key are let through.
+
+    Examples
+    --------
+    >>> signatures = Signatures({"ann": b"0123456789abcdef"}.get)
+    >>> answer = Answer(answer_id="a1", event_id="e1", y="hall", annotator="ann", answered_at=9.0)
+    >>> signatures.flaw(answer, [signatures.header(answer)]) is None
+    True
+    >>> signatures.flaw(answer, [])
+    "an answer of 'ann' must be signed, and has no header signature; sign it with the key of 'ann'"
+
+    """
+
+    def __init__(
+        self,
+        key_of: Callable[[str], bytes | None],
+        *,
+        supervisors: Iterable[str] = (),
+        knows_all: bool = True,
+    ) -> None:
+        self._key_of = key_of
+        self._supervisors = tuple(supervisors)
+        self._knows_all = knows_all
+
+    def header(self, answer: Answer) -> tuple[str, bytes]:
+        """Return the header that signs an answer.
+
+        Raises
+        ------
+        ValueError
+            If there is no key of its annotator.
+
+        """
+        key = None if answer.annotator is None else self._key_of(answer.annotator)
+        if key is None:
+            raise ValueError(f"there is no key of annotator {answer.annotator!r} to sign with")
+        return HEADER, signature(answer, key)
+
+    def flaw(self, message: Answer | Cancel, headers: Headers) -> str | None:
+        """Say why a message is not shown to be of its annotator, None if it is."""
+        what, who = "what cancels a question must be signed", "a supervisor"
+        names: tuple[str | None, ...] = self._supervisors
+        if isinstance(message, Answer):
+            names, who = (message.annotator,), repr(message.annotator)
+            what = f"an answer of {who} must be signed"
+        keys = [key for name in names if name is not None and (key := self._key_of(name))]
+        if not keys:
+            return f"{what}, and there is no key of {who}" if self._knows_all else None
+        given = [value for name, value in headers if name == HEADER]
+        if not given:
+            return f"{what}, and has no header {HEADER}; sign it with the key of {who}"
+        # In constant time: how far a guess was right must not be seen.
+        if any(hmac.compare_digest(given[0], signature(message, key)) for key in keys):
+            return None
+        return f"{what}, and this signature is not that of {who}; sign it with their key"
