@@ -33,6 +33,9 @@ class Scaling(Protocol):
     def observe(self, x: Features) -> bool:
         """Update with an event, once each; return whether the learner must be rebuilt."""
 
+    def n_with(self, x: Features) -> int:
+        """Return the number of features of which something is kept, with those of an event."""
+
     def extract(self, x: Features) -> Features:
         """Return the features that an event has for good; `x` itself where they are its own."""
 
@@ -55,6 +58,10 @@ class NoScaling:
     def observe(self, x: Features) -> bool:  # noqa: ARG002
         """Nothing to learn."""
         return False
+
+    def n_with(self, x: Features) -> int:
+        """Return the number of features of which something is kept, with those of an event."""
+        return len(x)
 
     def extract(self, x: Features) -> Features:
         """Return the very same features."""
@@ -141,6 +148,11 @@ class StandardScaling:
                 running = self._running[name] = self._statistics()
             running.add(value)
         return self._freeze_late() if frozen else self._refresh()
+
+    def n_with(self, x: Features) -> int:
+        """Return the number of features of which something is kept, with those of an event."""
+        known = self._locations.keys()
+        return len(known) if x.keys() <= known else len(known | self._running.keys() | x.keys())
 
     def extract(self, x: Features) -> Features:
         """Return the very same features."""

@@ -307,6 +307,7 @@ _STAGES: dict[Fault, str] = {
     "late": "correlate",
     "ended": "correlate",
     "unauthorised": "correlate",
+    "excessive": "correlate",
     "unlearnable": "learn",
     "failed": "learn",
 }

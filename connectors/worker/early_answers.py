@@ -21,6 +21,7 @@ from connectors.topics import Record
 from connectors.wire.inbound import read
 from connectors.wire.state_records import EARLY
 from streamgp.interactive.messages import Answer, Rejected
+from streamgp.interactive.people import DEFAULT_PEOPLE
 from streamgp.interactive.state.snapshot import INCONSISTENT, SnapshotError
 
 PATIENCE_S = 60.0
@@ -63,6 +64,11 @@ class EarlyAnswer:
         return self.message.event_id if isinstance(self.message, Answer) else ""
 
     @property
+    def key(self) -> str | None:
+        """The key of the answer."""
+        return self.message.key
+
+    @property
     def name(self) -> str:
         """The name of its record of state."""
         record = self.record
@@ -87,15 +93,22 @@ class EarlyAnswers:
         Its number.
     keyed
         Whether each key has a loop of its own.
+    most_of_key
+        How many answers of one key may wait.
 
     """
 
+    # _of_key   the offsets by the answers' own key
     # _waiting  by offset, rising
     # _of       the offsets by entity and event, rising
     # _size     of all, in bytes
     # _changed  by entity and name what is different from what `changes` returned last; None: gone
-    def __init__(self, partition: int, *, keyed: bool) -> None:
+    def __init__(
+        self, partition: int, *, keyed: bool, most_of_key: int = DEFAULT_PEOPLE.max_early_answers
+    ) -> None:
         self._partition = partition
+        self._most_of_key = most_of_key
+        self._of_key: dict[str | None, set[int]] = {}
         self._keyed = keyed
         self._waiting: OrderedDict[int, EarlyAnswer] = OrderedDict()
         self._of: dict[tuple[str, str], list[int]] = {}
@@ -110,13 +123,20 @@ class EarlyAnswers:
         return record.offset in self._waiting
 
     def keep(self, record: Record, answer: Answer, entity: str, now: float) -> list[EarlyAnswer]:
-        """Keep an answer; take out those, the oldest, for which there is no room any more."""
+        """Keep an answer; take out those, the oldest, for which there is no room any more.
+
+        Of one key's own answers there is room for so many, and where all are too many, the key
+        that has the most of them makes room.
+        """
         early = EarlyAnswer(record=record, message=answer, entity=entity, since=now)
         self._add([early])
         self._changed[entity, early.name] = early
         oldest = []
+        while len(self._of_key.get(answer.key, ())) > self._most_of_key:
+            oldest.append(self._take(min(self._of_key[answer.key])))
         while len(self._waiting) > MAX_WAITING or self._size > MAX_WAITING_BYTES:
-            oldest.append(self._take(next(iter(self._waiting))))
+            most = max(self._of_key.values(), key=len)
+            oldest.append(self._take(min(most)))
         return oldest
 
     def take_for(self, entity: str, event_id: str) -> list[EarlyAnswer]:
@@ -190,6 +210,7 @@ class EarlyAnswers:
             is_rising &= not self._waiting or next(reversed(self._waiting)) < offset
             self._waiting[offset] = early
             insort(self._of.setdefault((early.entity, early.event_id), []), offset)
+            self._of_key.setdefault(early.key, set()).add(offset)
             self._size += early.size
         if not is_rising:  # delivered once more, or in the order of a compacted topic
             self._waiting = OrderedDict(sorted(self._waiting.items()))
@@ -200,6 +221,10 @@ class EarlyAnswers:
         self._of[event].remove(offset)
         if not self._of[event]:
             del self._of[event]
+        of_key = self._of_key[early.key]
+        of_key.remove(offset)
+        if not of_key:
+            del self._of_key[early.key]
         self._size -= early.size
         if self._changed.pop((early.entity, early.name), None) is None:
             self._changed[early.entity, early.name] = None  # else it was never written

@@ -395,7 +395,11 @@ class Partition:
 
     def _know_nothing(self) -> None:
         self.loops: KeyedLoops = self._settings.new(self._files.store)
-        self.early = EarlyAnswers(self.number, keyed=self._settings.keyed)
+        self.early = EarlyAnswers(
+            self.number,
+            keyed=self._settings.keyed,
+            most_of_key=self._settings.people.max_early_answers,
+        )
         prototype = self._settings.windows
         self.windows = None if prototype is None else prototype.clone()
         self.revisions = Revisions()

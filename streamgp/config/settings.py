@@ -154,17 +154,30 @@ class People(Section, frozen=True, kw_only=True):
     supervisors: tuple[Text, ...] = ()
     keys_file: SecretFile | None = None
     keys_env: Variable | None = None
+    max_labels: Count = 2000
+    max_features: Count = 10_000
+    max_annotators: Count = 1000
+    max_corrections: Count = 20
+    max_early_answers: Count = 100
 
     def rules(self) -> Rules:
         """Return the rules that loops keep to.
 
         Examples
         --------
-        >>> People(supervisors=("eve",)).rules()
-        People(owners=True, supervisors=frozenset({'eve'}))
+        >>> People(supervisors=("eve",)).rules().supervisors
+        frozenset({'eve'})
 
         """
-        return Rules(owners=self.owners, supervisors=frozenset(self.supervisors))
+        return Rules(
+            owners=self.owners,
+            supervisors=frozenset(self.supervisors),
+            max_labels=self.max_labels,
+            max_features=self.max_features,
+            max_annotators=self.max_annotators,
+            max_corrections=self.max_corrections,
+            max_early_answers=self.max_early_answers,
+        )
 
 
 class Loop(Section, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ The states of the conversations are not changed here; see `moderator.py`.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, TypeAlias
@@ -175,6 +176,8 @@ def _grouped(
 # Answers to more open questions than these are not foreseen: the time of an event would grow with
 # the number of questions that are never answered.
 MOST_PENDING: Final = 100
+MANY = 100_000
+"""Events from which on it is warned of a loop that never forgets any."""
 
 
 class MisfitError(Exception):
@@ -244,6 +247,13 @@ class EventStore:
         record = Record(event)
         self.n_added += 1
         record.serial = self.n_added
+        if self._horizon_s is None and len(self._records) == MANY:
+            warnings.warn(
+                f"{MANY} events are remembered, and none is ever forgotten; give answer_horizon_s, "
+                "the seconds for which an event can be answered",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         return self.take_over(record)
 
     def take_over(self, record: Record) -> Record:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
@@ -119,6 +119,17 @@ class PredictsAlone(PredictsClasses, Protocol):
 
 
 @runtime_checkable
+class KnowsNames(Protocol):
+    """A learner that tells what it keeps an account of, for limits."""
+
+    def annotators(self) -> Collection[str | None]:
+        """Return the annotators whose errors it estimates."""
+
+    def n_features_with(self, x: Features) -> int:
+        """Return the number of features that it knows, together with those of an event."""
+
+
+@runtime_checkable
 class HoldsExamples(Protocol):
     """A learner that tells which examples it holds."""
 
@@ -169,6 +180,11 @@ def has_methods(learner: type, protocol: Any) -> bool:
     Remembered: each loop asks, and to ask a protocol takes as long as a tenth of an event.
     """
     return issubclass(learner, protocol)
+
+
+def as_knowing_names(model: SkepticalLearner) -> KnowsNames | None:
+    """Return a model that tells which names it knows, None if it does not."""
+    return cast("KnowsNames", model) if isinstance(model, KnowsNames) else None
 
 
 def as_reviewer(model: SkepticalLearner) -> ReviewingLearner | None:

@@ -70,8 +70,14 @@ from streamgp.interactive.learner import (
     SkepticalLearner,
     as_asking_back,
     as_counting_pending,
+    as_knowing_names,
     as_reviewer,
     predicted_target,
+)
+from streamgp.interactive.limits import (
+    excess_of_answer,
+    excess_of_features,
+    excess_of_label,
 )
 from streamgp.interactive.messages import (
     Answer,
@@ -157,7 +163,7 @@ class InteractiveLoop(RestartableLoop):
         made; also, label requests are taken back whose answer has become clear. None for no limit,
         and none taken back.
     people
-        Who may supersede, withdraw and uphold which answers.
+        Who may supersede, withdraw and uphold which answers, and the limits of what is learned of.
 
     Attributes
     ----------
@@ -188,6 +194,7 @@ class InteractiveLoop(RestartableLoop):
     # _reviewer   the model, if it reviews labels that it has learned
     # _asking_back  the model, if it asks about earlier events
     # _counting   the model, if it counts questions whose answers are not there yet
+    # _known      the model, if it tells which names it knows
     # _changed    whether anything is different from what `changes` returned last
     # _rollback   undoes the input at hand if it fails
     # _last       the last input, if it can still be undone
@@ -229,6 +236,7 @@ class InteractiveLoop(RestartableLoop):
         self._reviewer = as_reviewer(model)
         self._asking_back = as_asking_back(model)
         self._counting = as_counting_pending(model)
+        self._known = as_knowing_names(model)
 
     def share(self, shared_budget: SharedBudget | None) -> Self:
         """Ask only what a budget allows that is shared with other loops; return this loop.
@@ -293,6 +301,10 @@ class InteractiveLoop(RestartableLoop):
         """Predict an event that was let in, and what follows from it."""
         event_id, x, model, messages = event.event_id, event.x, self.model, list[Message]()
         try:
+            excess = excess_of_features(self._known, x, self.people)
+            excess = excess or excess_of_label(model, x, event.y, self.people)
+            if excess is not None:
+                return [rejected(event_id, event.key, "excessive", excess, now)]
             self._rollback.call(model.observe_one, x)
             predicted = predicted_target(model, x)
         except (ValueError, TypeError) as error:
@@ -401,6 +413,9 @@ class InteractiveLoop(RestartableLoop):
 
     def _take_answer(self, answer: Answer, record: Record, now: float) -> list[Message]:
         """Do what an answer that fits a conversation says."""
+        excess = excess_of_answer(self.model, self._known, record, answer, self.people)
+        if excess is not None:
+            return [rejected(answer.answer_id, answer.key, "excessive", excess, now)]
         self._rollback.touch(record)
         try:
             messages = self._moderator.hear(record, answer, now)

@@ -22,7 +22,15 @@ a challenge, or superseded later. `volunteered`: came along unasked. `withdrawn`
 """
 
 Fault: TypeAlias = Literal[
-    "malformed", "duplicate", "unknown", "late", "ended", "unlearnable", "failed", "unauthorised"
+    "malformed",
+    "duplicate",
+    "unknown",
+    "late",
+    "ended",
+    "unlearnable",
+    "failed",
+    "unauthorised",
+    "excessive",
 ]
 """Why an input was rejected.
 
@@ -31,6 +39,7 @@ within the answer horizon. `late`: came after the answer horizon. `ended`: its r
 ended. `unlearnable`: the learner cannot take this example. `failed`: the learner, a rule or the
 encoding raised an error that none of them should; the loop is what it was before the input.
 `unauthorised`: its annotator may not say that, or it is not shown that they have said it.
+`excessive`: it goes beyond one of the limits in `People`.
 """
 
 Stage: TypeAlias = Literal["predict", "ask", "challenge", "learn", "review", "encode"]

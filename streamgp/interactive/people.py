@@ -1,15 +1,19 @@
-"""Who may say what about an event: the rules that answers of several annotators keep to."""
+"""Who may say what about an event, and how much: the rules that all who write to a loop keep to."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final, Self
+
+from streamgp.common.validation import check_whole
+
+_LIMITS = ("max_labels", "max_features", "max_annotators", "max_corrections", "max_early_answers")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class People:
-    """Rules for the answers of several annotators.
+    """Rules for the inputs of several annotators.
 
     Without signatures they hold between clients that sign in their own names; see
     `docs/deployment.md`.
@@ -22,6 +26,13 @@ class People:
         open to all.
     supervisors
         Annotators who may do so with the answers of others, too.
+    max_labels, max_features, max_annotators
+        Limits of what one loop learns of: labels, names of features, annotators. An input that
+        brings one more is rejected as `excessive`.
+    max_corrections
+        Answers to one event beyond the first.
+    max_early_answers
+        In a worker, answers of one key that may wait for their events.
 
     Examples
     --------
@@ -35,6 +46,15 @@ class People:
 
     owners: bool = True
     supervisors: frozenset[str] = frozenset()
+    max_labels: int = 2000
+    max_features: int = 10_000
+    max_annotators: int = 1000
+    max_corrections: int = 20
+    max_early_answers: int = 100
+
+    def __post_init__(self) -> None:
+        for name in _LIMITS:
+            check_whole(name, getattr(self, name), 1)
 
     def may_overrule(self, annotator: str | None, owner: str | None) -> bool:
         """Whether an annotator may change what another one has said, None for no annotator."""
@@ -47,12 +67,9 @@ class People:
 
     def state(self) -> dict[str, Any]:
         """Return what differs from the defaults, as plain values."""
-        found: dict[str, Any] = {}
-        if not self.owners:
-            found["owners"] = False
-        if self.supervisors:
-            found["supervisors"] = sorted(self.supervisors)
-        return found
+        plain = {**asdict(self), "supervisors": sorted(self.supervisors)}
+        defaults = {**asdict(DEFAULT_PEOPLE), "supervisors": []}
+        return {name: value for name, value in plain.items() if value != defaults[name]}
 
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> Self:

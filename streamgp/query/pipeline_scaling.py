@@ -140,6 +140,10 @@ class RunningScaling:
             self._replay([past for past, _ in self._recent[REMEMBERED:]])
         return renewed
 
+    def n_with(self, x: Features) -> int:
+        """Return the number of features of an event: what transformers keep is not known."""
+        return len(x)
+
     def extract(self, x: Features) -> Features:
         """Return the features made of the latest event that is like `x`, or would be made now."""
         x = _without_nan(x)
@@ -245,6 +249,10 @@ class PipelineScaling:
         self._next *= 2
         self._used = copy.deepcopy(self._live)
         return True
+
+    def n_with(self, x: Features) -> int:
+        """Return the number of features of an event: what transformers keep is not known."""
+        return len(x)
 
     def extract(self, x: Features) -> Features:
         """Return the very same features."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Generic, Self, TypeVar
 
 from river import base
@@ -276,6 +276,14 @@ class Skeptical(ABC, Generic[B, T]):
         """
         self._store.observe(x)
         self._n_events += 1
+
+    def annotators(self) -> Collection[str | None]:
+        """Return the annotators whose errors are estimated."""
+        return self._error_estimates.keys()
+
+    def n_features_with(self, x: Features) -> int:
+        """Return the number of features that scaling knows, together with those of an event."""
+        return self._store.scaling.n_with(x)
 
     def note_query(self, decision: Decision, *, asked: bool, now: float) -> None:
         """Tell the budget, once for each event, whether it was asked about."""

@@ -65,6 +65,24 @@ def test_of_too_many_the_oldest_leave_at_once(monkeypatch):
     assert len(answers) == 3
 
 
+def test_of_too_many_of_one_key_its_own_oldest_leave_and_none_of_another():
+    answers = EarlyAnswers(3, keyed=True, most_of_key=2)
+    assert answers.keep(*inbound(0, key=b"bob"), "bob", 0.0) == []
+    left = [offsets(answers.keep(*inbound(offset), "ann", 0.0)) for offset in range(1, 6)]
+    assert left == [[], [], [1], [2], [3]]
+    assert offsets(answers.take_for("bob", "e1")) == [0]
+    assert offsets(answers.take_for("ann", "e1")) == [4, 5]
+
+
+def test_of_too_many_in_all_those_of_the_key_with_the_most_leave(monkeypatch):
+    monkeypatch.setattr(early_answers, "MAX_WAITING", 3)
+    answers = EarlyAnswers(3, keyed=True)
+    answers.keep(*inbound(0, key=b"bob"), "bob", 0.0)
+    left = [offsets(answers.keep(*inbound(offset), "ann", 0.0)) for offset in range(1, 5)]
+    assert left == [[], [], [1], [2]]
+    assert offsets(answers.take_for("bob", "e1")) == [0]
+
+
 def test_of_too_large_ones_the_oldest_leave_at_once(monkeypatch):
     monkeypatch.setattr(early_answers, "MAX_WAITING_BYTES", 1000)
     answers = EarlyAnswers(3, keyed=True)

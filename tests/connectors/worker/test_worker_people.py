@@ -140,6 +140,29 @@ def test_with_keys_only_what_is_signed_by_its_annotator_is_heard_and_the_rest_is
     assert "signature" not in dict(unsigned.headers)
 
 
+def test_what_is_beyond_a_limit_is_a_dead_letter(topics):
+    people = People(max_features=1, max_corrections=1, max_early_answers=1)
+    many = replace(event("e2"), x={"f": 1.0, "g": 1.0})
+    send(topics, "events", event("e1"), many)
+    work(topics, people)
+    corrections = [
+        answer("e1", "b", "ann", supersedes="ann/e1/a"),
+        answer("e1", "c", "ann", supersedes="ann/e1/b"),
+    ]
+    early = [answer("later", "a", "ann", answer_id=f"early{n}") for n in range(2)]
+    send(topics, "answers", FIRST[0], *corrections, *early)
+    work(topics, people)
+    assert [line.y for line in said(topics, "consensus")] == ["a", "b"]
+    refused = [
+        (many, "names of features"), (corrections[1], "corrections"), (early[0], "ever seen")
+    ]  # fmt: skip
+    found = letters(topics)
+    assert [value for value, *_ in found] == [encode(each) for each, _ in refused]
+    for (_, stage, error), (_, words) in zip(found, refused, strict=True):
+        assert stage == "correlate"
+        assert words in error
+
+
 def test_answers_that_are_refused_end_no_worker():
     topics = MemoryTopics(1)
     send(topics, "events", event("e1"))
