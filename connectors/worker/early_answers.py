@@ -143,6 +143,11 @@ class EarlyAnswers:
         """Take out what waits for an event, in its order."""
         return [self._take(offset) for offset in list(self._of.get((entity, event_id), ()))]
 
+    def next_deadline(self) -> float | None:
+        """Return the moment after which the oldest has waited long enough, None if none waits."""
+        oldest = next(iter(self._waiting.values()), None)
+        return None if oldest is None else oldest.since + PATIENCE_S
+
     def is_overdue(self, now: float) -> bool:
         """Whether the oldest has waited long enough."""
         # With a clock that was set back, the age of an answer is unknown.

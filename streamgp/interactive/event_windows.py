@@ -127,6 +127,10 @@ class EventWindows:
             self._deadlines.set(key, now + self._idle_s)
         return [self._event(window) for window in closed]
 
+    def next_deadline(self) -> float | None:
+        """Return the moment after which the earliest window is due, None if none is open."""
+        return self._deadlines.first()
+
     def is_due(self, now: float) -> bool:
         """Whether `on_time` may have something to do."""
         due = self._deadlines.first()

@@ -1,0 +1,224 @@
+r"""State of one key under an engine that keeps it: loaded, worked on, given back.
+
+A stream engine (`connectors.flink`) delivers the records of a key one after the other, keeps some
+bytes for each key, and calls back at a time that is asked for. `KeyedState` makes a loop of these
+bytes and hands it the records by the worker's own batch, so that an engine and a worker say and
+learn the same. The bytes are the records that a worker writes to the topics `state` and
+`consensus`.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Protocol, TypeAlias
+
+from connectors.topics import COMPACTED, Outgoing, Record, TopicName
+from connectors.wire.state_records import SEPARATOR, History
+from connectors.worker.batch import Batch
+from connectors.worker.partition import Partition
+from connectors.worker.settings import LoopSettings
+
+Kept: TypeAlias = tuple[TopicName, bytes, bytes]
+"""`state` or `consensus`, key and value of a record."""
+
+
+class KeyStore(Protocol):
+    """What an engine keeps of one key, in one transaction with what is written for it."""
+
+    def items(self) -> Iterable[Kept]:
+        """Return everything, in any order."""
+
+    def put(self, topic: TopicName, key: bytes, value: bytes | None) -> None:
+        """Keep a record in place of what was there; None: nothing is there any longer."""
+
+    def clear(self) -> None:
+        """Drop everything."""
+
+
+class KeyedState:
+    r"""The loop of one key of one partition, with everything that is kept for it.
+
+    An object is good for as long as its store is what it has made of it: after a failure, where the
+    store goes back to an earlier moment, the engine makes another one.
+
+    Parameters
+    ----------
+    number
+        The partition from which the records of the key come, and into which results go.
+    settings
+        What the loop is made of. A total budget counts for many keys and is refused.
+    store
+        What is kept of the key.
+    group
+        Names the source of the records written.
+    names
+        What the topics are called on the broker.
+    now
+        The time, POSIX seconds.
+
+    Raises
+    ------
+    ValueError
+        If there is a total budget.
+    UnfitTopicsError
+        If the store holds what another configuration or another group has learned, or what does not
+        belong together.
+
+    Examples
+    --------
+    >>> from streamgp import isgp
+    >>> store = MemoryKeyStore()
+    >>> settings = LoopSettings(model=isgp(seed=1))
+    >>> state = KeyedState(2, settings, store, group="rooms", names={}, now=60.0)
+    >>> event = Record(
+    ...     topic="events", partition=2, offset=7, key=b"ann", value=b'{"x": {"light": 0.5}}',
+    ...     at=60.0,
+    ... )
+    >>> [(record.topic, record.key) for record in state.step(event, now=60.0)]
+    [('predictions', b'ann'), ('requests', b'ann')]
+    >>> [key for _, key, _ in store.items()]
+    [b'\x1fconfiguration', b'ann\x1fhead']
+
+    """
+
+    # _partition  the loop as the worker holds it, in a partition of this key alone
+    def __init__(
+        self,
+        number: int,
+        settings: LoopSettings,
+        store: KeyStore,
+        *,
+        group: str,
+        names: Mapping[TopicName, str],
+        now: float,
+    ) -> None:
+        if settings.total_budget is not None:
+            raise ValueError(
+                "a total budget counts for all keys of a worker's partition, and an engine holds "
+                "each key apart; leave total_budget out, and put the limit into [budget]"
+            )
+        # Other keys are the engine's business.
+        self._settings = replace(settings, max_keys=None)
+        self._store = store
+        self._group = group
+        self._names = names
+        self._number = number
+        self._load(now)
+
+    def step(self, record: Record, now: float) -> list[Outgoing]:
+        """Take one record of the key, and return what is to be written.
+
+        What changed is in the store by then.
+        """
+        batch = self._batch(now)
+        batch.take(record, batch.decode(record))
+        out = self._finish(batch, now)
+        if record.topic == "consensus" and record.value is None and record.key is not None:
+            self._store.put("consensus", record.key, None)  # its producer has deleted the line
+        return out
+
+    def on_time(self, now: float) -> list[Outgoing]:
+        """End what is due before `now`, and return what is to be written."""
+        batch = self._batch(now)
+        # Whether events wait to be read is not known; an answer has had its time by now.
+        batch.pass_time(lambda _: False)
+        return self._finish(batch, now)
+
+    def next_deadline(self) -> float | None:
+        """Return the earliest moment after which `on_time` has something to do, or None."""
+        held = self._partition
+        deadlines = [held.loops.next_deadline(), held.early.next_deadline()]
+        if held.windows is not None:
+            deadlines.append(held.windows.next_deadline())
+        return min((at for at in deadlines if at is not None), default=None)
+
+    # --- inside
+
+    def _load(self, now: float) -> None:
+        self._partition = Partition(
+            self._number, self._settings, None, now=now, note=_ignore, group=self._group
+        )
+        history = self._history()
+        if history.ends:
+            self._partition.bring_up(history)
+
+    def _history(self) -> History:
+        history = History()
+        # In an order that does not hang on the engine's.
+        for offset, (topic, key, value) in enumerate(sorted(self._store.items())):
+            history.take(
+                Record(
+                    topic=topic,
+                    partition=self._number,
+                    offset=offset,
+                    key=key,
+                    value=value,
+                    at=0.0,
+                )
+            )
+        return history
+
+    def _batch(self, now: float) -> Batch:
+        return Batch(
+            {self._number: self._partition},
+            self._settings,
+            self._group,
+            self._names,
+            lambda _: self._history(),
+            now,
+        )
+
+    def _finish(self, batch: Batch, now: float) -> list[Outgoing]:
+        written = batch.finish()
+        if batch.forgotten_in:
+            self._store.clear()
+            self._load(now)
+        else:
+            for record in written:
+                if record.topic in COMPACTED:
+                    self._store.put(record.topic, record.key or b"", record.value)
+        return [record for record in written if record.topic != "state"]
+
+
+class MemoryKeyStore:
+    """A store in memory, for tests and examples."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[TopicName, bytes], bytes] = {}
+
+    def items(self) -> list[Kept]:
+        """Return everything."""
+        return [(topic, key, value) for (topic, key), value in self._kept.items()]
+
+    def put(self, topic: TopicName, key: bytes, value: bytes | None) -> None:
+        """Keep a record in place of what was there; None: nothing is there any longer."""
+        if value is None:
+            self._kept.pop((topic, key), None)
+        else:
+            self._kept[topic, key] = value
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self._kept.clear()
+
+
+def entity_of(topic: TopicName, key: bytes | None, *, keyed: bool) -> bytes:
+    r"""Return whose a record is, from its key alone: records of one entity share a state.
+
+    Examples
+    --------
+    >>> entity_of("consensus", b"ann\x1fe1\x1f0", keyed=True)
+    b'ann'
+    >>> entity_of("events", b"ann", keyed=False)
+    b''
+
+    """
+    if not keyed or key is None:
+        return b""
+    return key.split(SEPARATOR.encode(), 1)[0] if topic in COMPACTED else key
+
+
+def _ignore(_: str) -> None:
+    """Be told why a snapshot is not used: there is none."""
