@@ -21,6 +21,7 @@ from streamgp import __version__
 from streamgp.apps.console import INTERRUPTED, LOST_BROKER, UNREAD, WRONG_USE, tell
 from streamgp.cli.annotate import annotate
 from streamgp.cli.demo import demo
+from streamgp.cli.flink import flink
 from streamgp.cli.init import COMPLETE_VARIABLE, completion, init
 from streamgp.cli.maintenance import (
     audit,
@@ -158,6 +159,7 @@ cli.add_command(tune)
 cli.add_command(init)
 cli.add_command(check)
 cli.add_command(run)
+cli.add_command(flink)
 cli.add_command(send)
 cli.add_command(annotate)
 cli.add_command(page)

@@ -17,6 +17,7 @@ from streamgp.config.secrets import kept_secret, readable
 from streamgp.config.validation import ConfigError, shown
 
 if TYPE_CHECKING:
+    from connectors.kafka.settings import Security
     from connectors.topics import Topics
     from streamgp.config.settings import WorkerConfig
 
@@ -49,6 +50,29 @@ class KafkaAddress:
 
     def open(self, config: WorkerConfig) -> Topics:
         """Return the topics of a cluster, with the credentials of the configuration."""
+        security = self.security(config)
+        from connectors.kafka.topics import KafkaTopics
+
+        try:
+            return KafkaTopics(
+                self.servers,
+                names=config.topics.names(),
+                partitions=config.topics.partitions,
+                replication=config.topics.replication,
+                security=security,
+            )
+        except ValueError as error:  # a certificate that is none, and the like
+            raise ConfigError(f"broker.security: {error}") from None
+
+    def security(self, config: WorkerConfig) -> Security:
+        """Return the credentials of the configuration.
+
+        Raises
+        ------
+        ConfigError
+            If a password or a certificate is not there.
+
+        """
         assert config.broker is not None
         settings = config.broker.security
         password = kept_secret("password", settings.password_env, settings.password_file)
@@ -58,26 +82,19 @@ class KafkaAddress:
         for name in ("ca_file", "cert_file", "key_file"):
             readable(name, getattr(settings, name))
         from connectors.kafka.settings import Security
-        from connectors.kafka.topics import KafkaTopics
 
         try:
-            return KafkaTopics(
-                self.servers,
-                names=config.topics.names(),
-                partitions=config.topics.partitions,
-                replication=config.topics.replication,
-                security=Security(
-                    protocol=settings.protocol,
-                    mechanism=settings.mechanism,
-                    username=settings.username,
-                    password=password,
-                    ca_file=settings.ca_file,
-                    cert_file=settings.cert_file,
-                    key_file=settings.key_file,
-                    key_password=key_password,
-                ),
+            return Security(
+                protocol=settings.protocol,
+                mechanism=settings.mechanism,
+                username=settings.username,
+                password=password,
+                ca_file=settings.ca_file,
+                cert_file=settings.cert_file,
+                key_file=settings.key_file,
+                key_password=key_password,
             )
-        except ValueError as error:  # a certificate that is none, and the like
+        except ValueError as error:
             raise ConfigError(f"broker.security: {error}") from None
 
 

@@ -1,0 +1,178 @@
+"""Keyed function: the loop of each key, with its state in Flink's keyed state."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from pyflink.common import Row, Types
+from pyflink.datastream.functions import KeyedProcessFunction, RuntimeContext
+from pyflink.datastream.state import MapState, MapStateDescriptor
+
+from connectors.keyed_state import Kept, KeyedState, entity_of
+from connectors.topics import Outgoing, Record, TopicName
+from connectors.worker.settings import LoopSettings
+from streamgp.common.environment import use_one_thread
+
+BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
+HEADERS = Types.MAP(Types.STRING(), BYTES)
+OUTPUT = Types.ROW_NAMED(
+    ["partition", "topic", "key", "value", "headers"],
+    [Types.INT(), Types.STRING(), BYTES, BYTES, HEADERS],
+)
+"""A record to be written: the partition that it goes into, and the columns of the sink."""
+
+
+def record_of(row: Row, roles: Mapping[str, TopicName]) -> Record:
+    """Return the record that a row of the source holds."""
+    topic, partition, offset, at, headers, key, value = row
+    return Record(
+        topic=roles[topic],
+        partition=partition,
+        offset=offset,
+        key=key,
+        value=value,
+        headers=list((headers or {}).items()),
+        at=(at.seconds * 1000 + at.nanos // 1_000_000) / 1e3,
+    )
+
+
+def row_of(record: Outgoing, names: Mapping[TopicName, str]) -> Row:
+    """Return a record to be written as a row of the sink."""
+    headers = dict(record.headers)
+    return Row(record.partition, names[record.topic], record.key, record.value, headers)
+
+
+def state_key(record: Record, *, keyed: bool) -> str:
+    """Return the key of Flink's state that a record belongs to: partition and entity.
+
+    As on a worker, a key that comes in two partitions has a loop in each.
+    """
+    # Bytes that are no UTF-8 are told apart, too; what they say becomes a dead letter.
+    entity = entity_of(record.topic, record.key, keyed=keyed).decode(errors="backslashreplace")
+    return f"{record.partition}:{entity}"
+
+
+class FlinkStore:
+    """The records of the current key in Flink's keyed state."""
+
+    def __init__(self, context: RuntimeContext) -> None:
+        self._maps: dict[TopicName, MapState] = {
+            topic: context.get_map_state(MapStateDescriptor(topic, BYTES, BYTES))
+            for topic in ("state", "consensus")
+        }
+
+    def items(self) -> Iterator[Kept]:
+        """Return everything, in any order."""
+        for topic, records in self._maps.items():
+            for key, value in records.items():
+                yield topic, bytes(key), bytes(value)
+
+    def put(self, topic: TopicName, key: bytes, value: bytes | None) -> None:
+        """Keep a record in place of what was there; None: nothing is there any longer."""
+        if value is None:
+            self._maps[topic].remove(key)
+        else:
+            self._maps[topic].put(key, value)
+
+    def clear(self) -> None:
+        """Drop everything."""
+        for records in self._maps.values():
+            records.clear()
+
+
+class LoopFunction(KeyedProcessFunction):  # type: ignore[misc]
+    """Takes the records of each key, and what is due, and returns the records to be written.
+
+    Parameters
+    ----------
+    make_settings
+        Returns what the loops are made of; called once in each process of the operator.
+    group
+        Names the source of the records written.
+    names
+        What the topics are called on the broker.
+
+    """
+
+    # _live    loops of the keys used last, the oldest first; empty after a failure, when Flink
+    #          makes another function and its state goes back to the last checkpoint
+    # _timers  of each of these keys the timer that is set, in milliseconds
+    def __init__(
+        self,
+        make_settings: Callable[[], LoopSettings],
+        *,
+        group: str,
+        names: Mapping[TopicName, str],
+    ) -> None:
+        self._make_settings = make_settings
+        self._group = group
+        self._names = dict(names)
+        self._roles = {name: topic for topic, name in names.items()}
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Begin with no live loop."""
+        use_one_thread()
+        self._settings = self._make_settings()
+        self._store = FlinkStore(runtime_context)
+        self._live: OrderedDict[str, KeyedState] = OrderedDict()
+        self._timers: dict[str, int] = {}
+
+    def process_element(self, value: Row, ctx: Any) -> Iterable[Row]:
+        """Hand one record to the loop of its key."""
+        record = record_of(value, self._roles)
+        now = time.time()
+        state = self._state(ctx.get_current_key(), now)
+        return self._done(state, state.step(record, now), ctx)
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterable[Row]:
+        """End what is due for a key."""
+        key = ctx.get_current_key()
+        if self._timers.get(key) == timestamp:
+            del self._timers[key]
+        # The clock of this process may be behind that of Flink's.
+        now = max(time.time(), timestamp / 1e3)
+        state = self._state(key, now)
+        return self._done(state, state.on_time(now), ctx)
+
+    # --- inside
+
+    def _state(self, key: str, now: float) -> KeyedState:
+        state = self._live.get(key)
+        if state is None:
+            number = int(key.partition(":")[0])
+            state = KeyedState(
+                number,
+                self._settings,
+                self._store,
+                group=self._group,
+                names=self._names,
+                now=now,
+            )
+            self._live[key] = state
+            most = self._settings.max_keys
+            if most is not None and len(self._live) > most:
+                oldest, _ = self._live.popitem(last=False)
+                self._timers.pop(oldest, None)
+        else:
+            self._live.move_to_end(key)
+        return state
+
+    def _done(self, state: KeyedState, written: list[Outgoing], ctx: Any) -> list[Row]:
+        self._set_timer(ctx.get_current_key(), state.next_deadline(), ctx.timer_service())
+        return [row_of(record, self._names) for record in written]
+
+    def _set_timer(self, key: str, deadline: float | None, timers: Any) -> None:
+        """Keep one timer for a key, at the first moment after its next deadline."""
+        at = None if deadline is None else int(deadline * 1e3) + 1
+        before = self._timers.get(key)
+        if at == before:
+            return
+        if before is not None:
+            timers.delete_processing_time_timer(before)
+            del self._timers[key]
+        if at is not None:
+            timers.register_processing_time_timer(at)
+            self._timers[key] = at

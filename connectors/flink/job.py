@@ -1,0 +1,168 @@
+"""Job: reads the inputs from Kafka, works on them key by key, and writes results exactly once.
+
+Source and sink are Flink's own Kafka connector, as tables: only those give Python the headers,
+places and times of records. All results go through one sink, a transaction for each partition and
+checkpoint, so that no reader sees some results of a checkpoint's inputs and others not.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyflink.common import Row, Types
+from pyflink.datastream import DataStream, StreamExecutionEnvironment
+from pyflink.java_gateway import get_gateway
+from pyflink.table import DataTypes, Schema, StreamTableEnvironment, TableDescriptor
+
+from connectors.flink.function import OUTPUT, LoopFunction, record_of, state_key
+from connectors.topics import WORKER_INPUTS, TopicName
+from connectors.wire.state_records import ERASED_BY
+
+OUTPUTS: tuple[TopicName, ...] = ("predictions", "requests", "consensus", "dead-letters")
+"""What is written; the state is Flink's."""
+MAX_PARALLELISM = 1024
+"""Into how many tasks the keys can be divided at most; state of another number cannot be taken."""
+TRANSACTION_S = 900.0
+"""How long a transaction may be open, the most that a broker allows by default. A job must not be
+away for longer: results that a checkpoint holds, and the broker has aborted by then, are lost."""
+
+_BYTES = DataTypes.BYTES()
+_HEADERS = DataTypes.MAP(DataTypes.STRING().not_null(), DataTypes.BYTES().not_null())
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobSettings:
+    """Settings of a job that do not depend on its loops.
+
+    Parameters
+    ----------
+    group
+        Names Kafka's group, the transactions, and the source of the records written.
+    names
+        What the topics are called on the broker.
+    n_partitions
+        How many partitions each topic has.
+    client
+        Properties of Kafka's client: servers and security.
+    keyed
+        Whether each key has a loop of its own.
+
+    """
+
+    group: str
+    names: Mapping[TopicName, str]
+    n_partitions: int
+    client: Mapping[str, str]
+    keyed: bool = True
+
+
+def build(
+    environment: StreamExecutionEnvironment, settings: JobSettings, function: LoopFunction
+) -> None:
+    """Add the job to an environment."""
+    environment.set_max_parallelism(MAX_PARALLELISM)
+    tables = StreamTableEnvironment.create(environment)
+    roles = {name: topic for topic, name in settings.names.items()}
+    keyed, consensus = settings.keyed, settings.names["consensus"]
+
+    def is_input(row: Row) -> bool:
+        # Of the consensus log only what others take away is an input.
+        return row[0] != consensus or (row[6] is None and ERASED_BY not in (row[4] or {}))
+
+    def key_of(row: Row) -> str:
+        return state_key(record_of(row, roles), keyed=keyed)
+
+    written = (
+        tables.to_data_stream(tables.from_descriptor(_source(settings)))
+        .filter(is_input)
+        .key_by(key_of, Types.STRING())
+        .process(function, OUTPUT)
+        .name("loops")
+        .uid("loops")
+    )
+    columns = (  # in the order of the sink's
+        Schema.new_builder()
+        .column("topic", DataTypes.STRING())
+        .column("headers", _HEADERS)
+        .column("key", _BYTES)
+        .column("value", _BYTES)
+        .build()
+    )
+    statements = tables.create_statement_set()
+    statements.add_insert(
+        _sink(settings),
+        tables.from_data_stream(_partitioned(written, settings.n_partitions), columns),
+    )
+    statements.attach_as_datastream()
+
+
+def _partitioned(written: DataStream, n_partitions: int) -> DataStream:
+    """Send each record to the task of the sink that writes into its partition.
+
+    That is `partition_custom`, without its Python functions: processes of their own would run them.
+    """
+    jvm = get_gateway().jvm.org.apache.flink
+    by_first_column = jvm.streaming.api.functions.python.PartitionCustomKeySelector()
+    to_its_number = jvm.python.legacy.IdPartitioner()
+    stream = written._j_data_stream.partitionCustom(to_its_number, by_first_column)
+    stream.getTransformation().setParallelism(n_partitions)
+    return DataStream(stream)
+
+
+def _source(settings: JobSettings) -> TableDescriptor:
+    columns = (
+        Schema.new_builder()
+        .column_by_metadata("topic", DataTypes.STRING(), is_virtual=True)
+        .column_by_metadata("partition", DataTypes.INT(), is_virtual=True)
+        .column_by_metadata("offset", DataTypes.BIGINT(), is_virtual=True)
+        .column_by_metadata("timestamp", DataTypes.TIMESTAMP_LTZ(3), is_virtual=True)
+        .column_by_metadata("headers", _HEADERS, is_virtual=True)
+        .column("key", _BYTES)
+        .column("value", _BYTES)
+        .build()
+    )
+    options = {
+        "topic": ";".join(settings.names[topic] for topic in WORKER_INPUTS),
+        "scan.startup.mode": "group-offsets",
+        "properties.group.id": settings.group,
+        "properties.auto.offset.reset": "earliest",
+        "properties.isolation.level": "read_committed",
+    }
+    return _table(columns, settings, options)
+
+
+def _sink(settings: JobSettings) -> TableDescriptor:
+    columns = (
+        Schema.new_builder()
+        .column_by_metadata("topic", DataTypes.STRING())
+        .column_by_metadata("headers", _HEADERS)
+        .column("key", _BYTES)
+        .column("value", _BYTES)
+        .build()
+    )
+    options = {
+        "topic": ";".join(settings.names[topic] for topic in OUTPUTS),
+        "sink.delivery-guarantee": "exactly-once",
+        "sink.transactional-id-prefix": f"streamgp-{settings.group}",
+        "sink.partitioner": "fixed",
+        "sink.parallelism": str(settings.n_partitions),
+        "properties.transaction.timeout.ms": str(round(1e3 * TRANSACTION_S)),
+    }
+    return _table(columns, settings, options)
+
+
+def _table(columns: Schema, settings: JobSettings, options: Mapping[str, str]) -> TableDescriptor:
+    table = (
+        TableDescriptor.for_connector("kafka")
+        .schema(columns)
+        .option("key.format", "raw")
+        .option("key.fields", "key")
+        .option("value.format", "raw")
+        .option("value.fields-include", "EXCEPT_KEY")
+    )
+    client = {f"properties.{name}": value for name, value in settings.client.items()}
+    for name, value in {**client, **options}.items():
+        table = table.option(name, value)
+    return table.build()

@@ -1,0 +1,279 @@
+"""The conversation on Flink, compared with plain loops: python -m tests.flink [--help]
+
+A real Kafka broker is started on this machine, and `streamgp flink` in an environment with PyFlink,
+a cluster of its own in one process. Conversations with everything in them (late and early answers,
+corrections, deletions, what cannot be read) are written while the processes of Flink are killed:
+its Python workers, or all of it, which then goes on from its last checkpoint with another
+parallelism. What the job has taken, in which order and at what times, it tells in a trace; the same
+goes to a worker's partition in this process, and both must have written the same for every key,
+byte for byte, each record once.
+
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from itertools import zip_longest
+from pathlib import Path
+
+from connectors.keyed_state import entity_of
+from connectors.topics import Outgoing, partition_of
+from streamgp.apps.deployment.deployment import build_loops, load_deployed, open_topics
+from tests.helpers.conversations import MOVES, TRACE, OnWorker, by_entity, conversation
+from tests.kafka_broker import Broker, Unavailable
+
+GROUP, N_PARTITIONS, EXPIRES_S = "rooms", 2, 5.0
+OUTPUTS = ("predictions", "requests", "consensus", "dead-letters")
+ENVIRONMENT = Path.home() / ".cache/streamgp-tests/flink-2.2.1"
+CONFIG = """
+broker = "kafka://{servers}"
+seed = 1
+[worker]
+group = "{group}"
+state = "{state}"
+[topics]
+partitions = {partitions}
+[loop]
+expires_after_s = {expires_s}
+answer_horizon_s = 3600.0
+"""
+
+
+class Job:
+    """`streamgp flink` in a process group of its own."""
+
+    def __init__(self, python, config, directory):
+        self._command = [python, "-m", "tests.flink.traced", "flink", str(config)]
+        self._log = open(directory / "flink.log", "ab")  # noqa: SIM115 (as long as this)
+        root = str(Path(__file__).parents[2])
+        quick = "-Xmx384m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+        logs = {"FLINK_LOG_DIR": str(directory), "PYTHONHASHSEED": "0"}
+        self._environ = {**os.environ, "PYTHONPATH": root, "JVM_ARGS": quick, **logs}
+        self._process = None
+
+    def start(self, parallelism):
+        self._process = subprocess.Popen(
+            [*self._command, "--create-topics", "--parallelism", str(parallelism)],
+            env=self._environ,
+            stdout=self._log,
+            stderr=self._log,
+            start_new_session=True,
+        )
+
+    def check(self):
+        if self._process.poll() is not None:
+            raise RuntimeError(f"the job has ended with status {self._process.returncode}")
+
+    def kill_a_python_worker(self):
+        """Kill one of the Python processes of Flink."""
+        workers = [pid for pid, line in self._processes() if b"beam_boot" in line]
+        os.kill(random.choice(workers), signal.SIGKILL)
+
+    def kill(self):
+        for pid, _ in self._processes():
+            os.kill(pid, signal.SIGKILL)
+        self._process.wait()
+
+    def stop(self):
+        self._process.send_signal(signal.SIGTERM)
+        status = self._process.wait(60)
+        assert status == 0, f"the job has ended with status {status}"
+        self._log.close()
+
+    def _processes(self):
+        found = []
+        for path in Path("/proc").glob("[0-9]*"):
+            try:
+                session = int((path / "stat").read_text().rpartition(")")[2].split()[3])
+                if session == self._process.pid:
+                    found.append((int(path.name), (path / "cmdline").read_bytes()))
+            except OSError:
+                continue
+        return found
+
+
+class Written:
+    """What the topics hold, as far as it is committed."""
+
+    def __init__(self, topics):
+        self._reader = topics.reader(["events", "answers", *OUTPUTS])
+        self.records = []
+
+    def follow(self, seconds, job):
+        """Read for some seconds; return how many records came."""
+        until, n = time.monotonic() + seconds, len(self.records)
+        while time.monotonic() < until:
+            self.records += self._reader.poll(0.5)
+            job.check()
+        return len(self.records) - n
+
+    def wait_for(self, n_taken, job, seconds=150.0):
+        until = time.monotonic() + seconds
+        while self.n_taken < n_taken:
+            self.follow(0.5, job)
+            if time.monotonic() > until:
+                raise RuntimeError(f"the job has taken {self.n_taken} of {n_taken} inputs")
+
+    @property
+    def traces(self):
+        return [r for r in self.records if dict(r.headers).get(TRACE)]
+
+    @property
+    def n_taken(self):
+        return sum(json.loads(r.value)[0] is not None for r in self.traces)
+
+
+def traffic(n_keys, n_moves, seed=1):
+    """Return what is to be sent: topic, key and value, each key's in order."""
+    rng = random.Random(seed)
+    keys = [f"key{n}" for n in range(n_keys)]
+    moves = [(rng.choice(keys), rng.choice(MOVES)) for _ in range(n_keys * n_moves)]
+    return [record for record, _ in conversation(moves) if record is not None]
+
+
+def send(topics, records):
+    writer = topics.writer("feeder")
+    for each in records:
+        entity = entity_of(each.topic, each.key, keyed=True)
+        number = partition_of(entity, N_PARTITIONS)
+        out = Outgoing(topic=each.topic, partition=number, key=each.key, value=each.value)
+        writer.send(out)
+    writer.close()
+
+
+def differences(written, config):
+    """Return keys that differ from plain loops, and how many messages the plain loops say."""
+    inputs = {(r.topic, r.partition, r.offset): r for r in written.records}
+    found = [r for r in written.records if r.topic in OUTPUTS and not dict(r.headers).get(TRACE)]
+    # Deletions are inputs as well.
+    found = [r for r in found if r.topic != "consensus" or r.headers]
+    loops = build_loops(config, source="test")
+    plain = {}
+    for trace in written.traces:
+        topic, place, now = json.loads(trace.value)
+        record = None if topic is None else inputs[topic, trace.partition, place]
+        entity = place.encode() if record is None else entity_of(topic, record.key, keyed=True)
+        if entity not in plain:
+            plain[entity] = OnWorker(loops, GROUP, trace.partition)
+        plain[entity].step(record, now)
+    said = [each for loop in plain.values() for each in loop.written if each.topic != "state"]
+    theirs, ours = shown(found), shown(said)
+    keys = [key for key in theirs.keys() | ours.keys() if theirs.get(key) != ours.get(key)]
+    for key in keys[:5]:
+        pairs = zip_longest(theirs.get(key, []), ours.get(key, []))
+        first = next((each, plain) for each, plain in pairs if each != plain)
+        print(f"{key!r} first differs in\n  Flink: {first[0]}\n  plain: {first[1]}")
+    return keys, len(said), len(found), len(ours)
+
+
+def shown(records):
+    """Return what was written by entity and topic, in order; headers in any order, as Flink has."""
+    found = defaultdict(list)
+    for entity, those in by_entity(records).items():
+        for r in those:
+            found[entity].append((r.topic, r.partition, r.key, r.value, sorted(r.headers)))
+    # Between topics no order can be seen.
+    return {entity: sorted(those, key=lambda each: each[0]) for entity, those in found.items()}
+
+
+def run(python, directory, *, n_keys, n_moves, rounds):
+    random.seed(1)
+    with Broker() as broker:
+        path = directory / "worker.toml"
+        path.write_text(
+            CONFIG.format(
+                servers=broker.servers,
+                group=GROUP,
+                state=directory / "state",
+                partitions=N_PARTITIONS,
+                expires_s=EXPIRES_S,
+            )
+        )
+        config = load_deployed(path)
+        records = traffic(n_keys, n_moves)
+        job = Job(python, path, directory)
+        topics = open_topics(config)
+        topics.create()
+        began = time.monotonic()
+        try:
+            job.start(1)
+            written = Written(topics)
+            share = -(-len(records) // (2 * len(rounds) + 1))
+            parts = [records[at : at + share] for at in range(0, len(records), share)]
+            n_sent = 0
+            for n, part in enumerate(parts):
+                send(topics, part)
+                written.wait_for(n_sent + (1.0 if n % 2 else 0.5) * len(part), job)
+                n_sent += len(part)
+                print(f"{time.monotonic() - began:.0f} s: {written.n_taken} inputs", flush=True)
+                if n % 2:
+                    job.kill()
+                    job.start(rounds[n // 2])
+                    print(f"killed; goes on with parallelism {rounds[n // 2]}", flush=True)
+                elif n < len(parts) - 1:
+                    job.kill_a_python_worker()
+                    print("killed a Python worker", flush=True)
+            written.wait_for(n_sent, job)
+            written.follow(EXPIRES_S + 3.0, job)
+            job.stop()
+        finally:
+            job.kill()
+            topics.close()
+        keys, n_said, n_found, n_keys_seen = differences(written, config)
+        timers = len(written.traces) - written.n_taken
+        print(
+            f"{n_keys_seen - len(keys)} of {n_keys_seen} keys equal; {n_sent} inputs sent, "
+            f"{written.n_taken} taken; {timers} timers; {n_found} messages, {n_said} expected; "
+            f"{2 * len(rounds)} kills; {time.monotonic() - began:.0f} s"
+        )
+        return not keys and written.n_taken == n_sent and n_found == n_said
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--python", type=Path, default=ENVIRONMENT / "bin/python")
+    parser.add_argument("--keys", type=int, default=20)
+    parser.add_argument("--moves", type=int, default=30, help="for each key")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        nargs="*",
+        default=[2],
+        help="parallelism after each round of two kills",
+    )
+    parser.add_argument("--keep", action="store_true", help="keep what lies on the disk")
+    options = parser.parse_args()
+    if not options.python.exists():
+        print(f"left out: no PyFlink at {options.python}")
+        return 0
+    directory = Path(tempfile.mkdtemp(prefix="streamgp-flink-"))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the job and the broker, too
+    try:
+        good = run(
+            str(options.python),
+            directory,
+            n_keys=options.keys,
+            n_moves=options.moves,
+            rounds=options.rounds,
+        )
+    except Unavailable as missing:
+        print(f"left out: {missing}")
+        return 0
+    finally:
+        if options.keep:
+            print(directory)
+        else:
+            shutil.rmtree(directory)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

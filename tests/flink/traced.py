@@ -1,0 +1,54 @@
+"""The command line of streamgp, whose job on Flink also tells what it takes, and when.
+
+A record on `dead-letters` with the header `trace` for each step, in one transaction with what the
+step wrote: what was taken back by a failure has no trace either.
+
+"""
+
+import json
+
+from connectors.flink import function
+from connectors.keyed_state import KeyedState
+from connectors.topics import Outgoing
+from streamgp.cli.main import main
+from tests.helpers.conversations import TRACE
+
+
+class TracedState(KeyedState):
+    """Writes down each step before it is taken."""
+
+    def step(self, record, now):
+        place = [record.topic, record.offset]
+        return [self._trace([*place, now]), *super().step(record, now)]
+
+    def on_time(self, now):
+        return [self._trace([None, self.entity, now]), *super().on_time(now)]
+
+    def _trace(self, content):
+        return Outgoing(
+            topic="dead-letters",
+            partition=self._number,
+            key=None,
+            value=json.dumps(content).encode(),
+            headers=[(TRACE, b"1")],
+        )
+
+
+class TracedFunction(function.LoopFunction):
+    """Makes such states."""
+
+    def open(self, runtime_context):
+        function.KeyedState = TracedState
+        super().open(runtime_context)
+
+    def _state(self, key, now):
+        state = super()._state(key, now)
+        state.entity = key.partition(":")[2]
+        return state
+
+
+if __name__ == "__main__":
+    from tests.flink import traced  # by its name, for the processes of Flink
+
+    function.LoopFunction = traced.TracedFunction
+    main()
