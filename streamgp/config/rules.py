@@ -127,7 +127,7 @@ def section(kind: Kind, name: str, **settings: Any) -> RuleSection:
     Examples
     --------
     >>> section("query", "skeptical", c=2.0)
-    SkepticalAsk(c=2.0, at_least=0.0)
+    SkepticalAsk(c=2.0, at_least=0.0, pending=True)
 
     """
     if ":" in name:

@@ -13,7 +13,7 @@ from textwrap import fill
 
 import msgspec
 
-from streamgp.config.settings import Config, Learner, PresetName, Topics, Worker, resolved
+from streamgp.config.settings import Config, Learner, People, PresetName, Topics, Worker, resolved
 from streamgp.config.validation import shown
 from streamgp.query.registry import LEARNERS, Kind, rules
 
@@ -162,6 +162,31 @@ states_noise = {states_noise}
 #seed = 1
 
 """
+
+_PEOPLE = """\
+[people]
+# Whether only the annotator whose answer stands may correct it, take it back, or uphold or decline
+# a challenge of it; and the annotators who may do so with the answers of others.
+owners = {owners}
+supervisors = []
+# How much is kept at most: labels, names of features and annotators of one learner, corrections
+# of one event.
+max_labels = {max_labels}
+max_features = {max_features}
+max_annotators = {max_annotators}
+max_corrections = {max_corrections}
+"""
+
+_WORKER_PEOPLE = (
+    _PEOPLE
+    + """\
+# Answers of one key that wait for their events.
+max_early_answers = {max_early_answers}
+# Only answers that their annotator has signed count. streamgp makes the keys in this file; or
+# keys_env = "VARIABLE" in its place, which holds them.
+#keys_file = "keys.json"
+"""
+)
 
 _LOG = """\
 [log]
@@ -312,7 +337,9 @@ answer_horizon_s = 86400.0
 max_keys = 10000
 """
 
-_REPLAY = _REPLAY_HEAD + _TOP + _RULES + _ANNOTATOR + _LOG + _WINDOWS + _REPLAY_LOOP
+_REPLAY = (
+    _REPLAY_HEAD + _TOP + _RULES + _ANNOTATOR + _PEOPLE + "\n" + _LOG + _WINDOWS + _REPLAY_LOOP
+)
 """For `streamgp replay`."""
 _WORKER = (
     _WORKER_HEAD
@@ -322,6 +349,8 @@ _WORKER = (
     + _RULES.replace("#open_at_most", "open_at_most")
     + _WINDOWS
     + _WORKER_LOOP
+    + "\n"
+    + _WORKER_PEOPLE
     + "\n"
     + _LOG.replace("[log]\n", "[log]\n# How `streamgp send` reads a log.\n").rstrip("\n")
     + "\n\n"
@@ -366,6 +395,7 @@ def template(preset: PresetName = "default", *, worker: bool = False) -> str:
         states_noise=shown(config.annotator.states_noise),
         **_of_rules(),
         **_of_worker(),
+        **_of_people(),
     )
 
 
@@ -422,3 +452,7 @@ def _of_worker() -> dict[str, str]:
 def _rule(rule: object) -> str:
     settings = msgspec.to_builtins(rule)
     return "\n".join(f"{name} = {shown(value)}" for name, value in settings.items())
+
+
+def _of_people() -> dict[str, str]:
+    return {name: shown(value) for name, value in msgspec.to_builtins(People()).items()}

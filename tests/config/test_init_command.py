@@ -17,6 +17,7 @@ from streamgp.config.settings import (
     Config,
     Loop,
     Page,
+    People,
     Questions,
     Security,
     Topics,
@@ -58,10 +59,11 @@ def test_every_section_and_setting_is_there() -> None:
     text = printed()
     config = resolved(Config())
     assert "#[windows]" in text
-    sections = "learner query challenge budget questions annotator log loop"
+    sections = "learner query challenge budget questions annotator people log loop"
+    of_workers = {"keys_file", "keys_env", "max_early_answers"}
     for section in sections.split():
         assert f"[{section}]" in text
-        for name in getattr(config, section).__struct_fields__:
+        for name in set(getattr(config, section).__struct_fields__) - of_workers:
             in_place = r"|\bwindow = 200 in its place\b" if name == "window" else ""
             pattern = rf"(?m)^#?{name} = |\.{name}\]{in_place}"
             assert re.search(pattern, text), (section, name)
@@ -91,8 +93,16 @@ def test_every_setting_of_a_worker_switched_on_is_a_valid_file() -> None:
     numbers = parse_worker(f'target = "number"\n[page]{of_numbers}', source="init")
     assert numbers.page == Page(unit="°C", low=-10.0, high=40.0)
     assert config.broker is not None
-    others = {"password_file", "key_password_file"}  # in place of a variable
-    for section in (config, config.broker.security, config.loop, config.worker, config.topics):
+    others = {"password_file", "key_password_file", "keys_env"}  # in place of one another
+    assert config.people.keys_file is not None
+    for section in (
+        config,
+        config.broker.security,
+        config.loop,
+        config.people,
+        config.worker,
+        config.topics,
+    ):
         for name in set(section.__struct_fields__) - others:
             assert getattr(section, name) is not None, name
 
@@ -105,6 +115,7 @@ def test_every_section_and_setting_of_a_worker_is_there() -> None:
         "topics": Topics,
         "worker": Worker,
         "page": Page,
+        "people": People,
     }
     for section, cls in sections.items():
         assert re.search(rf"(?m)^#?\[{section}\]$", text)
