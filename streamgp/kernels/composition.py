@@ -199,7 +199,7 @@ class On(Composable):
     >>> model = GPClassifier(On(["light"], SquaredExponential()), noise_variance=1.0)
     >>> model.learn_one({"light": 0.5, "place": "hall"}, "awake")
     >>> model.predict_proba_one({"light": 0.5, "place": "bath"}, with_dist=True)
-    Posterior(mean={'awake': 0.5}, variance=0.5, prior_variance=1.0)
+    Posterior(mean={'awake': 0.5}, variance=0.5, prior_variance=1.0, pending=None)
 
     """
 
