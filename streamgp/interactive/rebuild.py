@@ -13,6 +13,7 @@ from streamgp.base import State
 from streamgp.interactive.conversation_record import GivenLabel, Record
 from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import Event, LabelledExample
+from streamgp.interactive.people import DEFAULT_PEOPLE, People
 from streamgp.interactive.state.serialize import (
     HEAD,
     Resumable,
@@ -121,6 +122,7 @@ def recovered_parts(
     expires_after_s: float | None = None,
     answer_horizon_s: float | None = None,
     open_at_most: int | None = None,
+    people: People = DEFAULT_PEOPLE,
 ) -> dict[str, Any]:
     """Return the state of a loop that goes on where its log ends.
 
@@ -139,7 +141,7 @@ def recovered_parts(
         Another of the same configuration; it is used up.
     at_least
         Number of the last line that is known to have been written, in the log or not.
-    expires_after_s, answer_horizon_s, open_at_most
+    expires_after_s, answer_horizon_s, open_at_most, people
         As in `InteractiveLoop`.
 
     Raises
@@ -183,6 +185,7 @@ def recovered_parts(
         expires_after_s=expires_after_s,
         answer_horizon_s=answer_horizon_s,
         open_at_most=open_at_most,
+        people=people,
     )
     return loop.parts()
 

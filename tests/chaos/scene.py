@@ -33,6 +33,9 @@ url = "kafka://{servers}"
 group = "{group}"
 state = "{state}"
 save_every_s = 5.0
+[query]
+rule = "skeptical"
+pending = false
 [budget]
 rule = "at_most_per"
 n = 3

@@ -23,7 +23,8 @@ from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.budgets import AtMostPer
 from streamgp.interactive import SimulatedAnnotator
 from streamgp.interactive.messages import Challenge, LabelRequest
-from streamgp.query import AlwaysChallenge
+from streamgp.interactive.people import People
+from streamgp.query import AlwaysChallenge, SkepticalAsk
 
 from . import senders, traffic
 from .checks import GRACE_S
@@ -47,10 +48,19 @@ N_ROUNDS, N_EVENTS, STEP_S = 12, 240, 10.0
 N_KEYS, MAX_KEYS = 28, 3
 HOSTILE_SHARE = 0.3
 MODEL = SkepticalClassifier(
-    GPClassifier(), challenge=AlwaysChallenge(), budget=AtMostPer(3, 20.0), warm_up=0, seed=1
+    GPClassifier(),
+    query=SkepticalAsk(pending=False),  # what is open is not in the log
+    challenge=AlwaysChallenge(),
+    budget=AtMostPer(3, 20.0),
+    warm_up=0,
+    seed=1,
 )
 LOOPS = LoopSettings(
-    model=MODEL, expires_after_s=EXPIRES_S, answer_horizon_s=HORIZON_S, max_keys=MAX_KEYS
+    model=MODEL,
+    expires_after_s=EXPIRES_S,
+    answer_horizon_s=HORIZON_S,
+    max_keys=MAX_KEYS,
+    people=People(owners=False),  # the meddler corrects the answers of others
 )
 
 

@@ -44,6 +44,7 @@ from streamgp.apps.maintenance.rebuild import check_idle, check_still_idle, mark
 from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.rebuild import recovered_parts, renumbered
+from streamgp.interactive.state.restartable_loop import arguments_of
 from streamgp.interactive.state.serialize import HEAD
 from streamgp.interactive.state.snapshot import SnapshotError
 
@@ -258,7 +259,7 @@ def _recovered_parts(
             loops.model.clone(),
             loops.model.clone(),
             at_least=int((loop.parts.get(HEAD) or {}).get("sequence", 0)),
-            **loops.spans,
+            **arguments_of(loops.spans),
         )
     except (SnapshotError, TypeError) as error:
         raise click.ClickException(f"{loop.name!r}: {error}; nothing was changed") from None

@@ -126,7 +126,7 @@ def test_summary_holds_the_curve_and_the_confusion_matrix(rooms: Path, tmp_path:
     assert sum(map(sum, counts)) == results["n_scored"]
     assert counts[0][0] + counts[1][1] == pytest.approx(results["accuracy"] * results["n_scored"])
     # Every list of numbers stands on one line, so that the file can be read.
-    assert len((tmp_path / "summary.json").read_text().splitlines()) < 160
+    assert len((tmp_path / "summary.json").read_text().splitlines()) < 200
 
 
 def test_accuracy_is_null_in_the_curve_until_something_is_scored(

@@ -25,6 +25,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Small:
 def deployment(path: Path, monkeypatch: pytest.MonkeyPatch) -> Small:
     small = Small(path, monkeypatch, n_partitions=2)
     small.add("[temporal]\nenabled = false\n")  # its past is not undone
+    small.add('[people]\nsupervisors = ["bob"]\n')  # who corrects ann
     return small
 
 
