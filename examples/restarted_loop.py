@@ -5,8 +5,8 @@ question open, and taken up by a new loop, as after a crash.
 
 Prints:
 
-    saved after 300 readings: 47 labels, 52 kB
-    776 of 776 messages are the same as without the restart
+    saved after 300 readings: 42 labels, 52 kB
+    766 of 766 messages are the same as without the restart
 """
 
 from streamgp import InteractiveLoop, SimulatedAnnotator, datasets, isgp

@@ -137,6 +137,8 @@ def test_hostile_labels_are_text(scene: PageScene, look: Look) -> None:
     scene.write(
         label_request(6, at=at, key=HOSTILE[0], x={"<i>name</i>": "<img src=x>"}, reason="<i>rule")
     )
+    with (scene.directory / "w.toml").open("a") as file:  # a challenge of <i>, shown to others
+        file.write("[people]\nowners = false\n")
     scene.start()
     page = look()
     expect(page.get_by_role("button", name=f"Keep {HOSTILE[2]}", exact=True)).to_be_visible()
