@@ -55,6 +55,8 @@ _ABOUT = """\
 learners and the reliability of all annotators will be those rebuilt from the labels that are left
 not undone: questions asked, what was spent of budgets, predictions, withdrawals; answers that no
   worker has read yet will be learned: revoke the annotator's access first"""
+_ABOUT_UNDO = """\
+learners and the reliability of all annotators will be those rebuilt with these labels among them"""
 
 
 @dataclass(slots=True)
@@ -121,7 +123,7 @@ def retract_labels(
                 click.echo(_told(plan, annotator, undo=undo))
                 if dry_run:
                     return
-                click.echo(_ABOUT)
+                click.echo(_ABOUT_UNDO if undo else _ABOUT)
                 what = "put them back?" if undo else "take them back?"
                 if not (yes or confirm(what)):
                     click.echo("changed nothing")

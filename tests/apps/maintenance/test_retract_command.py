@@ -129,6 +129,7 @@ def test_what_was_taken_back_is_put_back(small: Small) -> None:
     assert proba(small)[1] == 5
     said = small.done("retract", "--annotator", "bob", "--undo", "--yes")
     assert "10 labels of 'bob' in 2 learners can be put back" in said
+    assert "with these labels among them" in said
     assert sorted(map(repr, lines(small))) == before
     assert proba(small) == was
     assert small.wrong("retract", "--annotator", "bob", "--undo") == (
