@@ -18,6 +18,7 @@ from typing import Literal, TypeAlias
 
 from connectors.topics import Record, TopicName
 from connectors.wire.codec import DecodeError, decode
+from connectors.wire.inbound import read
 from connectors.wire.outbound import letter_of
 from connectors.wire.state_records import History, HistoryError
 from streamgp.apps.console import aligned, clock_time, number
@@ -31,8 +32,10 @@ from streamgp.interactive.messages import (
     Cancel,
     Challenge,
     Expired,
+    Input,
     LabelledExample,
     LabelRequest,
+    Message,
 )
 
 Kind: TypeAlias = Literal["asked", "said", "refused", "ended", "doubted", "learned", "retracted"]
@@ -161,12 +164,9 @@ def steps_of(records: Iterable[Record], *, keyed: bool = True) -> list[Step]:
         if record.topic in ("state", "consensus"):
             histories.setdefault(record.partition, History()).take(record)
         if record.topic == "dead-letters":
-            steps += _refused(record)
+            steps += _refused(record, keyed)
         elif record.topic != "state" and record.value is not None:
-            try:
-                message = decode(record.value)
-            except DecodeError:
-                continue
+            message = _message(record, record.value, keyed)
             if isinstance(message, LabelledExample):
                 lines.setdefault((message.key, message.event_id), {})[message.sequence] = message
             elif isinstance(message, Answer):
@@ -210,10 +210,13 @@ def table(steps: Iterable[Step]) -> str:
     for step in steps:
         of = counts.setdefault(step.annotator, Counter())
         event = step.key, step.event_id
+        if step.what == "doubted":
+            whose[event] = step.annotator
         if step.what == "learned":
-            before = whose.get(event)
-            if step.before is not None and before != step.annotator and step.label != step.before:
-                counts.setdefault(before, Counter())["replaced"] += 1
+            before = whose.get(event, step.annotator)
+            # A label that is taken back (None) is replaced by none.
+            if step.label not in (None, step.before) and before != step.annotator:
+                counts.setdefault(before, Counter())["replaced"] += step.before is not None
             whose[event] = step.annotator
             of["learned"] += step.label is not None
         elif step.what in ("said", "doubted", "refused", "retracted"):
@@ -238,12 +241,34 @@ def table(steps: Iterable[Step]) -> str:
 # --- inside
 
 
-def _refused(record: Record) -> Iterator[Step]:
+def _message(record: Record, value: bytes, keyed: bool) -> Input | Message | None:
+    if record.topic == "answers":
+        # As a worker reads it, which fills in what programs leave out of their answers.
+        said = read(record, keyed=keyed)
+        if isinstance(said, Answer | Cancel):
+            return said
+    try:
+        return decode(value)
+    except DecodeError:
+        return None
+
+
+def _refused(record: Record, keyed: bool) -> Iterator[Step]:
     try:
         letter = letter_of(record)
-        message = decode(letter.value or b"")
-    except (DecodeError, ValueError):
+    except ValueError:
         return
+    if letter.topic != "answers" or letter.partition is None or letter.offset is None:
+        return
+    as_it_came = Record(
+        topic="answers",
+        partition=letter.partition,
+        offset=letter.offset,
+        key=letter.key,
+        value=letter.value,
+        at=letter.at,
+    )
+    message = _message(as_it_came, letter.value or b"", keyed)
     if isinstance(message, Answer):
         yield Step(
             at=message.answered_at,

@@ -100,6 +100,38 @@ def test_labels_that_were_taken_back_are_in_the_story(small: Small) -> None:
     assert [row["event_id"] for row in rows(small, "--annotator", "bob")].count("e2") == 9
 
 
+def test_a_label_is_replaced_by_another_annotator_and_by_no_retraction(small: Small) -> None:
+    def replaced() -> dict[str, str]:
+        *rows, _, _ = map(str.split, small.done("audit").splitlines())
+        return {row[0]: row[4] for row in rows[1:]}
+
+    small.add('\n[people]\nsupervisors = ["eve"]\n')
+    said = small.said("answers")[0]
+    assert isinstance(said, Answer)
+    small.put(
+        Answer(
+            answer_id="a9", event_id=said.event_id, key=said.key, y="bath", annotator="eve",
+            supersedes=said.answer_id, answered_at=said.answered_at + 1.0,
+        )
+    )  # fmt: skip
+    small.work()
+    now = {"ann": "1", "bob": "0", "eve": "0"}
+    assert replaced() == now
+    small.done("retract", "--annotator", "bob", "--yes")
+    assert replaced() == now
+    small.done("retract", "--annotator", "bob", "--undo", "--yes")
+    assert replaced() == now
+
+
+def test_a_short_answer_is_read_as_a_worker_reads_it(small: Small) -> None:
+    answer = b'{"answer_id": "a7", "event_id": "e0", "y": "den", "annotator": "ida"}'
+    small.put_bytes("answers", "k1", answer)
+    small.work()
+    text = small.done("audit", "--event", "e0")
+    assert "ida said 'den'" in text
+    assert "the answer of ida was not used: event 'e0' has its label" in text
+
+
 def test_topics_without_answers_have_no_story(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
