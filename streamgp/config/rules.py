@@ -14,6 +14,7 @@ import inspect
 import typing
 from abc import ABC
 from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from functools import cache, partial
 from keyword import iskeyword
 from types import UnionType
@@ -65,8 +66,9 @@ class _AnyRule(ABC):
             raise not_allowed(path, value, f"a section [{path}]")
         if "rule" not in value:
             # Where a learner is named, the key is called so.
-            if "name" in value:
-                raise ConfigError(f'{path}.name is not known, did you mean "rule"?')
+            meant = ["name"] if "name" in value else get_close_matches("rule", list(value), n=1)
+            if meant:
+                raise ConfigError(f'{path}.{meant[0]} is not known, did you mean "rule"?')
             raise ConfigError(f"{path}.rule is missing, expected {cls._expected()}")
         name = value["rule"]
         if isinstance(name, str) and ":" in name and cls.kind in _METHODS:

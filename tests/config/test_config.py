@@ -22,6 +22,7 @@ WRONG = {
     "[query]\nrule = 3": "query.rule = 3 is not allowed, expected one of",
     "[query]\nc = 2.0": "query.rule is missing, expected one of",
     '[query]\nname = "entropy"': 'query.name is not known, did you mean "rule"?',
+    '[query]\nrul = "entropy"': 'query.rul is not known, did you mean "rule"?',
     '[query]\nrule = "random"': "query.rate is missing, expected a number from 0 to 1",
     '[query]\nrule = "skeptical"\nc = "two"': (
         'query.c = "two" is not allowed, expected a number >= 0'
