@@ -123,6 +123,8 @@ class ReplaySink:
         The first reasons, by the key of the row.
     n_rejected
         How many there were.
+    n_failed
+        Of how many events the learner or a rule could make nothing.
 
     """
 
@@ -130,13 +132,16 @@ class ReplaySink:
         self._files = files
         self.reasons: list[tuple[str | None, str]] = []
         self.n_rejected = 0
+        self.n_failed = 0
 
     def send(self, message: Input | Message, *, cause: Received | None = None) -> None:
         """Write a message."""
         if isinstance(message, Rejected):
             self.n_rejected += 1
+            self.n_failed += message.stage in ("predict", "ask")
             if self.n_rejected <= N_REASONS_SHOWN:
-                reason = f"rejected {message.subject}: {message.reason}"
+                stage = "" if message.stage is None else f" ({message.stage})"
+                reason = f"rejected {message.subject}{stage}: {message.reason}"
                 self.reasons.append((message.key, reason))
         if self._files is not None:
             self._files.send(message, cause=cause)
@@ -155,12 +160,17 @@ class ReplaySink:
 
     def state(self) -> State:
         """Return what must survive a restart."""
-        return {"reasons": [list(pair) for pair in self.reasons], "n_rejected": self.n_rejected}
+        return {
+            "reasons": [list(pair) for pair in self.reasons],
+            "n_rejected": self.n_rejected,
+            "n_failed": self.n_failed,
+        }
 
     def load_state(self, state: State) -> None:
         """Become what the state was taken from."""
         self.reasons = [(key, reason) for key, reason in state["reasons"]]
         self.n_rejected = int(state["n_rejected"])
+        self.n_failed = int(state.get("n_failed", 0))  # it is not in older files
 
     def close(self) -> None:
         """Close the files."""
@@ -322,6 +332,9 @@ class _Replay:
             return 2
         if not played.statistics.n_events and sink.n_rejected:
             tell(f"Error: no row of {self._path} could be read; see the reasons above")
+            return 2
+        if 0 < played.statistics.n_events <= sink.n_failed:
+            tell("Error: the learner or a rule has failed over every event; see the reasons above")
             return 2
         if played.result.interrupted:
             further = "; the same command goes on from here" if self._resumable else ""

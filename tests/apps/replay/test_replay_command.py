@@ -609,6 +609,23 @@ def test_a_log_without_one_readable_row_is_an_error(tmp_path):
     assert f"Error: no row of {path} could be read" in result.stderr
 
 
+def test_a_rule_that_fails_over_every_event_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "rules_that_fail.py").write_text(
+        "class Half:\n    def decide(self, belief, draw):\n        return belief and True\n"
+    )
+    path = tmp_path / "log.csv"
+    path.write_text("a,room\n1,x\n2,y\n")
+    config = tmp_path / "own.toml"
+    config.write_text('[query]\nrule = "rules_that_fail:Half"\n')
+    result = CliRunner().invoke(
+        cli, ["replay", str(path), "--label", "room", "--config", str(config)]
+    )
+    assert result.exit_code == 2
+    assert "rejected 2 (ask): AttributeError: " in result.stderr
+    assert "Error: the learner or a rule has failed over every event" in result.stderr
+
+
 def test_a_text_that_cannot_be_written_rejects_its_row(tmp_path):
     path, out = tmp_path / "log.jsonl", tmp_path / "out"
     rows = ['{"k": "u", "a": 1, "room": "x"}', '{"k": "\\ud800", "a": 2, "room": "x"}']
