@@ -36,6 +36,7 @@ def test_every_learner_learns_the_stream(name):
     assert row["step_us"] > 0.0
 
 
+@pytest.mark.nightly
 def test_the_first_labels_are_timed_in_new_processes():
     pytest.importorskip("numba")
     rows = boosting_speed._starts()

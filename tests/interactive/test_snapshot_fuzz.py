@@ -1,6 +1,6 @@
 """Thousands of damaged snapshots: a clear error each, or, by chance, a snapshot that is whole.
 
-As many as the profile of hypothesis draws examples: 500 of each kind, or ten thousand by night.
+As many as the profile of hypothesis draws examples: 300 of each kind, or ten thousand by night.
 
 """
 

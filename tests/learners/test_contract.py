@@ -132,10 +132,8 @@ CHECKED_BY_RIVER = {
     "ConfidenceBoostingClassifier of a binary learner": ConfidenceBoostingClassifier(
         preprocessing.StandardScaler() | linear_model.LogisticRegression(), n_models=2, seed=1
     ),
-    "PrivilegedGPClassifier": PrivilegedGPClassifier(max_points=20),
-    "PrivilegedGPClassifier that learns no hyper-parameters": PrivilegedGPClassifier(
-        max_points=20, learn_hyperparameters=False
-    ),
+    "PrivilegedGPClassifier": PrivilegedGPClassifier(max_points=20, learn_hyperparameters=False),
+    "PrivilegedGPClassifier that learns hyper-parameters": PrivilegedGPClassifier(max_points=20),
     "isgp": isgp(seed=1),
     "SkepticalClassifier of naive Bayes": SkepticalClassifier(naive_bayes.GaussianNB(), seed=1),
     "SkepticalClassifier of a binary learner": SkepticalClassifier(
@@ -156,7 +154,12 @@ def test_every_learner_that_a_configuration_can_name_is_here():
 
 # River plays its checks on every log that suits a model: on the same events with labels of Python
 # and of numpy, and on others. Memory is measured on ten times as many events: by day on one log,
-# with one model of each class.
+# with one model of each class. A learner that fits hyper-parameters of privileged noise takes
+# seconds for a log: it passes all checks by night, and by day without fitting, and these with.
+LONG = "PrivilegedGPClassifier that learns hyper-parameters"
+WITH_FITS = {"check_learn_one", "check_pickling"}
+
+
 def river_checks():
     measured = set()
     for name, model in CHECKED_BY_RIVER.items():
@@ -169,6 +172,8 @@ def river_checks():
             if kind == "check_bounded_memory_growth":
                 is_more = type(model) in measured
                 measured.add(type(model))
+            if name == LONG and "dataset" in getattr(check, "keywords", {}):
+                is_more = is_more or kind not in WITH_FITS
             marks = pytest.mark.nightly if is_more else ()
             if kind not in left_out:
                 yield pytest.param(model, check, id=f"{name}-{i}-{kind}", marks=marks)
@@ -380,7 +385,10 @@ def test_a_label_must_not_be_missing(learner):
 
 @pytest.mark.parametrize(
     ("value", "n"),
-    [(math.inf, 0), (math.inf, 10), (-math.inf, 10), (10**400, 10), (math.inf, 300)],
+    [
+        *((math.inf, 0), (math.inf, 10), (-math.inf, 10), (10**400, 10)),
+        pytest.param(math.inf, 300, marks=pytest.mark.nightly),
+    ],
     ids=["inf-0", "inf-10", "-inf-10", "long-10", "inf-300"],
 )
 def test_infinity_is_refused_by_name_and_changes_nothing(learner, value, n):
@@ -444,10 +452,11 @@ def test_texts_are_features(learner_of_texts):
     assert right == 3
 
 
-def test_the_same_texts_give_the_same_bits_in_any_order_of_the_features(learner_of_texts):
+@pytest.mark.parametrize("n", [30, pytest.param(60, marks=pytest.mark.nightly)])
+def test_the_same_texts_give_the_same_bits_in_any_order_of_the_features(learner_of_texts, n):
     twin = learner_of_texts.clone()
-    teach(learner_of_texts, with_texts(stream(60)))
-    teach(twin, ((dict(reversed(x.items())), y) for x, y in with_texts(stream(60))))
+    teach(learner_of_texts, with_texts(stream(n)))
+    teach(twin, ((dict(reversed(x.items())), y) for x, y in with_texts(stream(n))))
     copied = pickle.loads(pickle.dumps(learner_of_texts))
     expected = answers_about_texts(learner_of_texts)
     assert answers_about_texts(twin) == answers_about_texts(copied) == expected

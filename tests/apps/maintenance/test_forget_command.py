@@ -108,7 +108,10 @@ def lines(out: Path, name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (out / f"{name}.jsonl").read_text().splitlines()]
 
 
-@pytest.fixture(params=[None, 1, 2], ids=["all ready", "one ready", "two ready"])
+@pytest.fixture(
+    params=[None, 1, pytest.param(2, marks=pytest.mark.nightly)],
+    ids=["all ready", "one ready", "two ready"],
+)
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
     return Folder(tmp_path, request.param)
 

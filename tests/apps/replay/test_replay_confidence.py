@@ -44,7 +44,9 @@ def predictions(out: Path) -> list[Any]:
     return [json.loads(line) for line in (out / "predictions.jsonl").read_text().splitlines()]
 
 
-@pytest.mark.parametrize("learner", ["gp", "river.naive_bayes.GaussianNB"])
+@pytest.mark.parametrize(
+    "learner", ["gp", pytest.param("river.naive_bayes.GaussianNB", marks=pytest.mark.nightly)]
+)
 def test_a_rule_that_learns_goes_on_where_a_replay_was_cut(
     learner: str, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -171,7 +171,7 @@ def play_in_pieces(log: Path, arguments: list[str | Path]) -> tuple[int, Result]
 
 
 @pytest.mark.parametrize("name", GAMES)
-@pytest.mark.parametrize("every", [17, 40])
+@pytest.mark.parametrize("every", [17, pytest.param(40, marks=pytest.mark.nightly)])
 def test_cut_after_every_nth_input_changes_nothing(
     name: str, every: int, log: Path, tmp_path: Path, crash_after: Any
 ) -> None:
@@ -266,8 +266,10 @@ def saved_at(path: Path) -> int:
 
 @pytest.mark.parametrize(
     ("options", "text"),
-    [(SLOW, ""), (("--key", "wap7", "--limit", "700", *TWO), ONE_READY)],
-    ids=["one learner", "keys, one ready"],
+    [
+        pytest.param(SLOW, "", marks=pytest.mark.nightly, id="one learner"),
+        pytest.param(("--key", "wap7", "--limit", "700", *TWO), ONE_READY, id="keys, one ready"),
+    ],
 )
 def test_a_killed_process_leaves_what_the_next_one_needs(
     options: tuple[str, ...], text: str, tmp_path: Path

@@ -99,7 +99,7 @@ def said(log: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("on_one_machine", [True, False])
+@pytest.mark.parametrize("on_one_machine", [pytest.param(True, marks=pytest.mark.nightly), False])
 def test_a_change_is_said_until_something_is_learned_after_it(
     site: Site, on_one_machine: bool
 ) -> None:
