@@ -7,6 +7,7 @@ The states of the conversations are not changed here; see `moderator.py`.
 from __future__ import annotations
 
 import warnings
+from bisect import insort
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, TypeAlias
@@ -212,8 +213,8 @@ class EventStore:
     # _records   conversation about each event, by event id, in the order of their numbers. Those
     #            not yet published are the last of them.
     # _answers   every accepted answer; they leave with their record.
-    # _open      ids of the events with an open request, and of some whose request has ended: those
-    #            leave when `open_ones` comes across them.
+    # _open      records with an open request, in the order of their numbers, and some whose request
+    #            has ended: those leave when `open_ones` comes across them.
 
     def __init__(self, answer_horizon_s: float | None) -> None:
         self.horizons: DeadlineQueue[str] = DeadlineQueue()
@@ -222,7 +223,7 @@ class EventStore:
         self._horizon_s = answer_horizon_s
         self._records: dict[str, Record] = {}
         self._answers: set[AnswerName] = set()
-        self._open: set[str] = set()
+        self._open: list[Record] = []
 
     def __len__(self) -> int:
         return len(self._records)
@@ -269,14 +270,13 @@ class EventStore:
     def note_open(self, record: Record) -> None:
         """Note that a request about an event may have been opened."""
         if record.open_request is not None:
-            self._open.add(record.event.event_id)
+            self._open = [known for known in self.open_ones() if known is not record]
+            insort(self._open, record, key=lambda known: known.serial)
 
     def open_ones(self) -> list[Record]:
         """Return the conversations with an open request, in the order of their numbers."""
-        found = [record for name in self._open if (record := self._records.get(name)) is not None]
-        found = [record for record in found if record.open_request is not None]
-        self._open = {record.event.event_id for record in found}
-        return sorted(found, key=lambda record: record.serial)
+        self._open = [record for record in self._open if record.open_request is not None]
+        return self._open
 
     def pending(self) -> tuple[PendingQuestion, ...]:
         """Return the open questions whose answers count already, in the order of their events.
@@ -325,7 +325,8 @@ class EventStore:
         self.segments.remove(record)
         self.horizons.clear(event_id)
         self._answers.difference_update(record.answers)
-        self._open.discard(event_id)
+        if record.open_request is not None:
+            self._open = [known for known in self._open if known is not record]
         del self._records[event_id]
 
     def unpublished(self) -> list[Record]:
