@@ -96,7 +96,8 @@ class TemporalFilter:
     # _scores   l of each expert, (F,)
     # _weights  a function of _scores, (F,); they sum to 1
     # _n_events events observed
-    # _awaited  by event id, the number of the event and its beliefs, until its label is known
+    # _awaited  by event id, the number of the event and its beliefs, until its label is known; also
+    #           as plain values, since the state is asked for after every few events
     # Parameters added after the first release: `common.fingerprint` omits them at their default, so
     # older snapshots still match.
     ADDED: ClassVar = ("experts",)
@@ -112,7 +113,7 @@ class TemporalFilter:
         self._scores: Array = np.where(self._stays == 0.0, 0.0, _FIRST_SCORE)
         self._weights = _weights_of(self._scores)
         self._n_events = 0
-        self._awaited: dict[str, tuple[int, Array]] = {}
+        self._awaited: dict[str, tuple[int, Array, list[int | str]]] = {}
 
     def __repr__(self) -> str:
         return f"TemporalFilter({'' if self.experts == EXPERTS else f'experts={self.experts}'})"
@@ -124,10 +125,9 @@ class TemporalFilter:
         self._n_events += 1
         labels, kept, beliefs = self._stepping(belief)
         if kept is not None:
-            self._awaited = {
-                event_id: (n, then[:, [i for i in kept if i < then.shape[1]]])
-                for event_id, (n, then) in self._awaited.items()
-            }
+            for event_id, (n, then, _) in self._awaited.items():
+                then = then[:, [i for i in kept if i < then.shape[1]]]
+                self._awaited[event_id] = n, then, _plain(then)
         self._labels, self._beliefs = labels, beliefs
         self._stepped = beliefs
 
@@ -148,7 +148,7 @@ class TemporalFilter:
 
     def await_label(self, event_id: str) -> None:
         """Keep what is believed of the present event until its label is known, or `give_up`."""
-        self._awaited[event_id] = self._n_events, self._stepped
+        self._awaited[event_id] = self._n_events, self._stepped, _plain(self._stepped)
         if len(self._awaited) > MOST_AWAITED:
             del self._awaited[next(iter(self._awaited))]
 
@@ -235,7 +235,7 @@ class TemporalFilter:
             "labels": list(self._labels),
             "beliefs": _plain(self._beliefs),
             "scores": text_of(self._scores),
-            "awaited": [[event_id, n, _plain(b)] for event_id, (n, b) in self._awaited.items()],
+            "awaited": [[event_id, n, plain] for event_id, (n, _, plain) in self._awaited.items()],
             **moved,
         }
 
@@ -249,7 +249,8 @@ class TemporalFilter:
         self._scores = array_of(state["scores"], n_experts)
         self._weights = _weights_of(self._scores)
         self._awaited = {
-            event_id: (int(n), _array(plain, n_experts)) for event_id, n, plain in state["awaited"]
+            event_id: (int(n), _array(plain, n_experts), list(plain))
+            for event_id, n, plain in state["awaited"]
         }
 
     # --- inside
