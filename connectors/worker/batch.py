@@ -48,6 +48,7 @@ Said: TypeAlias = Input | Rejected | TakenBack
 Heard: TypeAlias = tuple[int, Said | None, Sequence[Message]]
 """Partition, an input (None: time has passed), and what the loop of its key said about it."""
 
+_LABELLED = (Event, Answer)
 _COUNTED: dict[type, str] = {
     Event: "events",
     Answer: "answers",
@@ -159,7 +160,7 @@ class Results:
                     self.failures.append((cause, message))
         if said is not None and not isinstance(said, TakenBack):
             self.verdicts.append(bad)
-            if isinstance(said, Event | Answer):
+            if isinstance(said, _LABELLED):
                 self.counts[_COUNTED[type(said)]] += 1
 
     def _encoded(self, messages: Iterable[Message], number: int) -> list[Outgoing | None]:
@@ -508,7 +509,7 @@ class Batch:
             self._nulls.take_line(partition, record)
         if said is None:
             return
-        y = said.y if isinstance(said, Event | Answer) else None
+        y = said.y if isinstance(said, _LABELLED) else None
         if isinstance(y, str) and not y.isascii():
             self.labels.append((record, y))
         loops = partition.loops

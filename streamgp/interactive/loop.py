@@ -299,7 +299,8 @@ class InteractiveLoop(RestartableLoop):
 
     def _take_event(self, event: Event, now: float, *, is_checked: bool) -> list[Message]:
         """Predict an event that was let in, and what follows from it."""
-        event_id, x, model, messages = event.event_id, event.x, self.model, list[Message]()
+        event_id, x, model = event.event_id, event.x, self.model
+        messages: list[Message] = []
         try:
             excess = excess_of_features(self._known, x, self.people)
             excess = excess or excess_of_label(model, x, event.y, self.people)
@@ -712,8 +713,9 @@ class InteractiveLoop(RestartableLoop):
 
     def _cleared(self, messages: list[Message], now: float) -> list[Message]:
         """Take back the label requests that have become clear by a label just learned."""
-        learned = any(isinstance(message, LabelledExample) for message in messages)
-        if self.open_at_most is None or not learned:
+        if self.open_at_most is None:
+            return []
+        if not any(isinstance(message, LabelledExample) for message in messages):
             return []
         cancelled: list[Message] = []
         for record in self._memory.open_ones():
