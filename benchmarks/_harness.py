@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -255,6 +256,7 @@ def _document(name: str, options: Options, outcome: Outcome) -> dict[str, Any]:
         "version": VERSION,
         "quick": options.quick,
         "seed": options.seed,
+        "date": datetime.now(UTC).date().isoformat(),
         "machine": _machine(),
         "versions": _versions(),
         "rows": outcome.rows,

@@ -35,8 +35,9 @@ def document(tmp_path, name, measure, *arguments):
 
 def check(document, name, *, quick):
     assert list(document) == [
-        "benchmark", "version", "quick", "seed", "machine", "versions", "rows", "acceptance"
+        "benchmark", "version", "quick", "seed", "date", "machine", "versions", "rows", "acceptance"
     ]  # fmt: skip
+    assert re.fullmatch(r"20\d\d-\d\d-\d\d", document["date"])
     assert (document["benchmark"], document["version"], document["quick"]) == (name, 1, quick)
     assert {"python", "streamgp", "numpy", "scipy", "river"} <= document["versions"].keys()
     assert document["rows"]

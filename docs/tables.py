@@ -1,0 +1,175 @@
+"""Writes tables of measurements into pages: `python docs/tables.py`.
+
+A table stands between `<!-- table NAME -->` and `<!-- end of table -->`; its row in `TABLES` says
+from which file of `benchmarks/results` its numbers come. The benchmarks write these files:
+`python -m benchmarks.NAME --json benchmarks/results/NAME.json`. A test holds that the pages are as
+this writes them.
+
+With `--list` it prints which table of which page comes from which file, and which pages name a
+benchmark whose numbers were typed as they were measured.
+
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+BLOCK = re.compile(r"<!-- table (\S+) -->\n(.*?)<!-- end of table -->\n", re.S)
+COMMAND = re.compile(r"python -m benchmarks\.(\w+)")
+VERSIONS = ("python", "river", "numpy", "scipy")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Where the numbers of a table come from, and how they are shown.
+
+    Parameters
+    ----------
+    measured
+        Name of the benchmark, and of its file.
+    key
+        Column of the file that tells its rows apart.
+    rows
+        What is shown of it by its values, in the order of the table.
+    columns
+        Templates by title, filled in with the values of a row.
+    where
+        Values that rows must have besides, for files with rows of several kinds.
+
+    """
+
+    measured: str
+    key: str
+    rows: Mapping[str, str]
+    columns: Mapping[str, str]
+    where: Mapping[str, Any] = field(default_factory=dict)
+
+
+TABLES = {
+    "wifi": Table(
+        measured="wifi",
+        key="learner",
+        rows={
+            name: name
+            for name in (
+                "skeptical GP",
+                "GP, never challenging",
+                "GP, always challenging",
+                "skeptical AMF (River)",
+                "skeptical ARF (River)",
+            )
+        },
+        columns={
+            "accuracy": "{accuracy:.3f} ± {accuracy_se:.3f}",
+            "macro F1": "{macro_f1:.3f}",
+            "labels asked": "{labels_asked:.0f}",
+            "challenges": "{challenges:.0f}",
+            "challenge precision": "{challenge_precision:.0%}",
+            "wrong labels kept": "{wrong_labels_kept:.1%}",
+        },
+    ),
+}
+
+
+class _Value:
+    """A value of a row, formatted as the pages have it: .951, −1.20, and - for none."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __format__(self, how: str) -> str:
+        if self.value is None:
+            return "-"
+        text = format(self.value, how)
+        if float(text.rstrip("%")) == 0.0:
+            text = text.lstrip("+-")
+        return re.sub(r"^([-+]?)0\.(?=\d*[1-9])", r"\1.", text).replace("-", "−").replace("%", " %")
+
+
+def document(measured: str) -> dict[str, Any]:
+    """Return what a benchmark has written."""
+    found: dict[str, Any] = json.loads((RESULTS / f"{measured}.json").read_text(encoding="utf-8"))
+    return found
+
+
+def shown(table: Table) -> str:
+    """Return a table and, below it, when and with what it was measured."""
+    found = document(table.measured)
+    rows = {
+        row[table.key]: {name: _Value(value) for name, value in row.items()}
+        for row in found["rows"]
+        if table.key in row and all(row.get(name) == value for name, value in table.where.items())
+    }
+    lines = [["", *table.columns], [":--", *("--:" for _ in table.columns)]]
+    for value, name in table.rows.items():
+        cells = (template.format_map(rows[value]) for template in table.columns.values())
+        # Where nothing was measured, nothing is uncertain either.
+        lines.append([name, *(re.sub(r"^- .*", "-", cell) for cell in cells)])
+    body = "".join(f"| {' | '.join(line)} |\n" for line in lines).replace("|  |", "| |")
+    return f"{body}\n{provenance(found)}\n"
+
+
+def provenance(found: Mapping[str, Any]) -> str:
+    """Return when, where and with what a file was measured, in words."""
+    machine, versions = found["machine"], found["versions"]
+    names = {"python": "Python", "river": "River"}
+    with_what = ", ".join(f"{names.get(name, name)} {versions[name]}" for name in VERSIONS)
+    processor = machine["processor"] or machine["architecture"]
+    return f"{found['date']}, {machine['cores']} cores of {processor}; {with_what}."
+
+
+def written(text: str) -> str:
+    """Return a page with its tables as their files have them."""
+
+    def renewed(block: re.Match[str]) -> str:
+        return f"<!-- table {block[1]} -->\n{shown(TABLES[block[1]])}<!-- end of table -->\n"
+
+    return BLOCK.sub(renewed, text)
+
+
+def pages() -> Iterator[Path]:
+    """Yield the README and the pages of the documentation."""
+    yield ROOT / "README.md"
+    yield from sorted((ROOT / "docs").rglob("*.md"))
+
+
+def sources() -> Iterator[tuple[str, str, str]]:
+    """Yield page and line, what stands there, and where its numbers come from."""
+    for path in pages():
+        text = path.read_text(encoding="utf-8")
+        place = path.relative_to(ROOT)
+        backed = set()
+        for block in BLOCK.finditer(text):
+            table = TABLES[block[1]]
+            backed.add(table.measured)
+            line = text.count("\n", 0, block.start()) + 1
+            file = (RESULTS / f"{table.measured}.json").relative_to(ROOT)
+            when = document(table.measured)["date"]
+            yield f"{place}:{line}", f"table {block[1]}", f"{file}, measured {when}"
+        for name in sorted({*COMMAND.findall(text)} - backed):
+            yield f"{place}", f"benchmarks.{name}", "typed, as measured at the time"
+
+
+def main() -> None:
+    """Write the pages, or print where their numbers come from."""
+    if sys.argv[1:] == ["--list"]:
+        for place, what, source in sources():
+            print(f"{place:32} {what:26} {source}")
+        return
+    for path in pages():
+        text = path.read_text(encoding="utf-8")
+        if (renewed := written(text)) != text:
+            path.write_text(renewed, encoding="utf-8")
+            print(f"{path.relative_to(ROOT)} written")
+
+
+if __name__ == "__main__":
+    main()

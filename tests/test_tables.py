@@ -1,0 +1,74 @@
+"""Tables of measurements in pages are those of the files that benchmarks wrote."""
+
+import json
+import re
+import runpy
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SCRIPT = ROOT / "docs" / "tables.py"
+if not SCRIPT.is_file():
+    pytest.skip("docs/ is not beside the tests", allow_module_level=True)
+
+TABLES = SimpleNamespace(**runpy.run_path(str(SCRIPT)))
+FILES = sorted((ROOT / "benchmarks" / "results").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", list(TABLES.pages()), ids=lambda path: path.name)
+def test_page_is_as_the_script_writes_it(path):
+    text = path.read_text(encoding="utf-8")
+    assert text == TABLES.written(text), "run python docs/tables.py"
+
+
+def test_every_table_stands_in_one_page_and_every_file_is_shown():
+    pages = "".join(path.read_text(encoding="utf-8") for path in TABLES.pages())
+    assert sorted(re.findall(r"<!-- table (\S+) -->", pages)) == sorted(TABLES.TABLES)
+    assert pages.count("<!-- end of table -->") == len(TABLES.TABLES)
+    measured = {table.measured for table in TABLES.TABLES.values()}
+    assert [path.stem for path in FILES] == sorted(measured)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_file_is_of_a_whole_run_of_its_benchmark(path):
+    found = json.loads(path.read_text(encoding="utf-8"))
+    assert found["benchmark"] == path.stem
+    assert found["quick"] is False
+    assert (ROOT / "benchmarks" / f"{path.stem}.py").is_file()
+
+
+def test_a_number_that_is_not_that_of_the_file_is_replaced():
+    block = f"<!-- table wifi -->\n{TABLES.shown(TABLES.TABLES['wifi'])}<!-- end of table -->\n"
+    row = next(r for r in TABLES.document("wifi")["rows"] if r["learner"] == "skeptical GP")
+    accuracy = f"| skeptical GP | .{round(1000 * row['accuracy'])} ±"
+    assert accuracy in block
+    assert TABLES.written(block.replace(accuracy, "| skeptical GP | .999 ±")) == block
+
+
+@pytest.mark.parametrize(
+    ("value", "how", "shown"),
+    [
+        (0.951, ".3f", ".951"),
+        (-0.0004, ".3f", "0.000"),
+        (0.0, "+.1f", "0.0"),
+        (-1.2, "+.2f", "−1.20"),
+        (0.83, "+.2f", "+.83"),
+        (0.203, ".1%", "20.3 %"),
+        (3000, "", "3000"),
+        (None, ".1f", "-"),
+    ],
+)
+def test_values_are_written_as_the_pages_have_them(value, how, shown):
+    assert format(TABLES._Value(value), how) == shown
+
+
+def test_the_list_names_page_file_and_date_of_a_table(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["tables.py", "--list"])
+    TABLES.main()
+    lines = capsys.readouterr().out.splitlines()
+    (line,) = (line for line in lines if "table wifi" in line)
+    assert re.fullmatch(r"docs/measured\.md:\d+ .* benchmarks/results/wifi\.json, .*20\d\d.*", line)
+    assert any("benchmarks.kafka" in line and "typed" in line for line in lines)
