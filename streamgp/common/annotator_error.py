@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -34,6 +34,34 @@ class Reliability:
     error_rate: float = ERRORS / ANSWERS
     insistence: float = INSISTED / WRONG
     n_answers: int = 0
+
+
+def combined(
+    estimates: Iterable[Mapping[str | None, Reliability]],
+) -> dict[str | None, Reliability]:
+    """Combine what several learners know of their annotators: means, weighted by answers.
+
+    Examples
+    --------
+    >>> ann = [{"ann": Reliability(error_rate=e, n_answers=n)} for e, n in ((0.1, 30), (0.5, 10))]
+    >>> combined(ann)
+    {'ann': Reliability(error_rate=0.2, insistence=0.25, n_answers=40)}
+
+    """
+    known: dict[str | None, list[Reliability]] = {}
+    for estimate in estimates:
+        for name, reliability in estimate.items():
+            known.setdefault(name, []).append(reliability)
+    return {name: _mean(each) for name, each in known.items()}
+
+
+def _mean(each: Sequence[Reliability]) -> Reliability:
+    n = sum(one.n_answers for one in each)
+    return Reliability(
+        error_rate=sum(one.error_rate * one.n_answers for one in each) / n,
+        insistence=sum(one.insistence * one.n_answers for one in each) / n,
+        n_answers=n,
+    )
 
 
 class ErrorRate:

@@ -9,7 +9,7 @@ from streamgp.base import Budget
 from streamgp.common.environment import environment, warn_if_different
 from streamgp.common.validation import check_whole
 from streamgp.interactive.deadlines import DeadlineQueue
-from streamgp.interactive.loop import InteractiveLoop
+from streamgp.interactive.loop import InteractiveLoop, SkepticalLearner
 from streamgp.interactive.loop_cache import (
     CloneableLearner,
     LoopCache,
@@ -426,6 +426,11 @@ class KeyedLoops:
         """
         loop = self._cache.look_up(self._home(key))
         return loop is not None and (event_id is None or loop.knows(event_id))
+
+    def learner(self, key: str | None) -> SkepticalLearner | None:
+        """Return the learner of a key, to be read only; None if there is no such key."""
+        loop = self._cache.look_up(self._home(key))
+        return None if loop is None else loop.model
 
     def open_requests(self, key: str | None) -> list[str]:
         """Return the ids of a key's requests that wait for an answer."""

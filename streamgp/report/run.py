@@ -158,8 +158,10 @@ class Distributions:
 class AnnotatorCounts:
     """First answers of one annotator.
 
-    `n_wrong` and `error_rate` (their share) are about answers whose truth is known; `estimate` is
-    what the learner made of the annotator, without the truth.
+    `n_wrong` and `error_rate` (their share) are about answers whose truth is known. `estimate` is
+    what the learner made of the annotator as the answers came, without the truth; `by_all_answers`
+    what it makes of all of them together in the end, and `insistence` the share of wrong answers
+    that the annotator stands by when challenged; None where they are not estimated.
     """
 
     name: str | None
@@ -167,6 +169,8 @@ class AnnotatorCounts:
     n_wrong: int
     error_rate: float | None
     estimate: float | None
+    by_all_answers: float | None = None
+    insistence: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

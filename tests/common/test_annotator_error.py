@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgp.common.annotator_error import ErrorRate
+from streamgp.common.annotator_error import ErrorRate, Reliability, combined
 
 
 def test_before_anything_is_known_one_answer_in_five_is_wrong():
@@ -38,3 +38,13 @@ def test_a_copy_goes_on_alike():
     rate.note(1.0)
     twin.note(1.0)
     assert twin.estimate == rate.estimate == pytest.approx(2.3 / 7)
+
+
+def test_estimates_of_several_learners_count_by_their_answers():
+    one = {"ann": Reliability(error_rate=0.1, insistence=0.4, n_answers=3), None: Reliability()}
+    other = {"ann": Reliability(error_rate=0.5, insistence=0.8, n_answers=1)}
+    together = combined([one, {None: Reliability(error_rate=0.3, n_answers=2)}, other])
+    assert list(together) == ["ann", None]
+    ann = together["ann"]
+    assert (ann.error_rate, ann.insistence) == pytest.approx((0.2, 0.5))
+    assert (ann.n_answers, together[None].error_rate) == (4, 0.3)

@@ -218,3 +218,14 @@ def test_every_new_key_has_a_clone_of_its_own_whether_or_not_the_model_can_be_pi
 def test_clones_that_draw_a_seed_of_their_own_are_no_copies():
     model = isgp()
     assert copier(model) == model.clone
+
+
+def test_learner_of_a_key_is_looked_at_where_it_is():
+    loops = KeyedLoops(isgp(seed=1), max_keys=1)
+    for key in ("ann", "bob"):
+        loops.on_event(event(key, y="a"), 0.0)
+    assert [loops.learner(key).n_learned for key in ("ann", "bob")] == [1, 1]
+    assert loops.learner("eve") is None
+    assert list(loops.loops) == ["bob"]
+    one = KeyedLoops(isgp(seed=1), keyed=False)
+    assert one.learner("ann") is one.learner("bob") is one.loops[None].model

@@ -423,3 +423,11 @@ def test_documentation_tells_the_parts_the_outcomes_and_the_limits() -> None:
     limits = (f"{N_ROWS} challenges", f"{N_CLASSES} most", f"{N_SHOWN} char", f"{N_TOLD}.")
     for limit in limits:
         assert f" {limit}" in told
+
+
+def test_estimates_by_all_answers_have_columns_where_there_are_any() -> None:
+    [ann] = run().annotators
+    known = replace(ann, by_all_answers=0.123, insistence=0.88)
+    shown = text(run(annotators=[known, replace(ann, name="bob")]))
+    assert "By all answersInsistsann1783620.0 %21.0 %12.3 %88 %bob1783620.0 %21.0 %--" in shown
+    assert "By all answers" not in text(run())

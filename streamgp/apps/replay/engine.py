@@ -7,8 +7,8 @@ no file is opened here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from math import nan
 from typing import Any
 
@@ -16,8 +16,10 @@ from connectors.broker import Received, Sink, Source
 from connectors.runner import RunResult, run
 from connectors.tables.log_source import AnnotatedLog
 from streamgp.base import State
+from streamgp.common.annotator_error import Reliability, combined
 from streamgp.evaluation import RunStatistics
 from streamgp.evaluation.run_statistics import SCORES, Target
+from streamgp.interactive import InteractiveLoop, KeyedLoops
 from streamgp.interactive.messages import Answer, Event, Input, Message, Prediction, Rejected
 from streamgp.report.charts import Curve
 from streamgp.report.tables import Row
@@ -232,6 +234,8 @@ class Played:
         What was handed over, and how long the loop took.
     points
         How it went on: accuracy and questions so far.
+    reliability
+        What is known of each annotator by all answers together; empty where nothing tells.
 
     """
 
@@ -239,6 +243,7 @@ class Played:
     by_key: dict[str | None, RunStatistics]
     result: RunResult
     points: Points
+    reliability: Mapping[str | None, Reliability] = field(default_factory=dict)
 
     def row(self, name: str) -> Row:
         """Return the line of the table."""
@@ -259,6 +264,38 @@ def row_of(name: str, statistics: RunStatistics, microseconds: float | None) -> 
         challenge_precision=statistics.challenge_precision,
         wrong_kept=statistics.wrong_kept,
         microseconds=microseconds,
+    )
+
+
+# Each of their learners is made anew if it was put away, and left out example by example.
+_MOST_LEARNERS = 100
+
+
+def reliability_of(
+    loop: InteractiveLoop | KeyedLoops, keys: Iterable[str | None]
+) -> dict[str | None, Reliability]:
+    """Return what the learners know of each annotator by all answers together.
+
+    Nothing where targets are numbers, and with more than 100 learners, which would take too long.
+
+    Parameters
+    ----------
+    loop
+        The loops after a run.
+    keys
+        All their keys.
+
+    """
+    if isinstance(loop, InteractiveLoop):
+        learners: list[Any] = [loop.model]
+    elif loop.n_keys > _MOST_LEARNERS:
+        return {}
+    else:
+        learners = [loop.learner(key) for key in (keys if loop.keyed else [None])]
+    return combined(
+        learner.estimate_annotators()
+        for learner in learners
+        if hasattr(learner, "estimate_annotators")
     )
 
 

@@ -23,6 +23,7 @@ from connectors.storage.snapshots import write_snapshot
 from connectors.wire.codec import DecodeError
 from streamgp import __version__
 from streamgp.apps.replay.engine import Played, Points, baseline_rows, row_of
+from streamgp.common.annotator_error import Reliability
 from streamgp.common.printable import printable
 from streamgp.common.private_files import make_directory, private
 from streamgp.config.settings import Config, resolved
@@ -106,6 +107,10 @@ def write_results(
         "interrupted": played.result.interrupted,
         **counts_of(played),
     }
+    for annotator in summary["annotators"]:
+        known = played.reliability.get(annotator["name"])
+        if known is not None:
+            annotator |= {"by_all_answers": known.error_rate, "insistence": known.insistence}
     if config.log.key is not None:
         summary["keys"] = counts_of_keys(played)
     timing = {
@@ -243,9 +248,18 @@ def _annotators(played: Played) -> list[str]:
     return [
         f"{'unnamed' if name is None else _on_one_line(name)}: "
         f"{_percent(answers.error_rate)} wrong, estimated {_percent(answers.estimate)}, "
-        f"of {answers.n_answers} answers"
+        f"of {answers.n_answers} answers{_by_all_answers(played.reliability.get(name))}"
         for name, answers in annotators.items()
     ]
+
+
+def _by_all_answers(known: Reliability | None) -> str:
+    if known is None:
+        return ""
+    return (
+        f"; by all answers together {_percent(known.error_rate)} wrong, and "
+        f"{_percent(known.insistence)} of the wrong ones insisted on"
+    )
 
 
 def _percent(share: float | None) -> str:

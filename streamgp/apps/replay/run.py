@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
@@ -17,7 +18,7 @@ from connectors.tables.readers import TableError
 from streamgp.apps.console import progress, tell
 from streamgp.apps.recorded_logs import N_REASONS_SHOWN, Notes, open_log
 from streamgp.apps.replay.checkpoint import Cut, Keeper, check_log, in_words
-from streamgp.apps.replay.engine import Game, Played
+from streamgp.apps.replay.engine import Game, Played, reliability_of
 from streamgp.apps.replay.results import (
     FILE_NAMES,
     SUMMARY,
@@ -301,6 +302,7 @@ class _Replay:
             )
             if played.result.whole:
                 save.now()
+            played = replace(played, reliability=reliability_of(loop, played.by_key))
             _note_hidden(played, notes)
         self._seconds = perf_counter() - self._start
         if self._directory is not None:

@@ -21,12 +21,21 @@ from click.testing import CliRunner, Result
 from connectors.jsonl import MessageFiles, alone_in
 from connectors.storage import snapshots
 from connectors.tables.log_source import LogSource
+from streamgp import isgp
 from streamgp.apps.replay import run
+from streamgp.apps.replay.engine import reliability_of
 from streamgp.cli.main import cli
 from streamgp.common.printable import printable
 from streamgp.config.load import load, with_options
 from streamgp.config.settings import Annotator, Config, Log
-from streamgp.interactive import Challenge, Event, LabelledExample, RunStatistics
+from streamgp.interactive import (
+    Challenge,
+    Event,
+    InteractiveLoop,
+    KeyedLoops,
+    LabelledExample,
+    RunStatistics,
+)
 
 NAMES = {
     "predictions.jsonl",
@@ -754,3 +763,46 @@ def test_a_label_that_hides_something_is_written_out_and_warned_of_and_kept(
     assert hidden in {
         json.loads(line)["y"] for line in (out / "consensus.jsonl").read_text().splitlines()
     }
+
+
+PEOPLE = ("--annotator", "name=ann", "--annotator", "name=bob,error_rate=0.4,stubborn=true")
+
+
+def annotators(out: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((out / "summary.json").read_text())["annotators"]
+    return found
+
+
+def test_annotators_are_estimated_by_all_answers_of_all_keys(log: Path, tmp_path: Path) -> None:
+    few = tmp_path / "few.toml"
+    few.write_text("[loop]\nmax_keys = 1\n")
+    arguments = ("--label", "room", "--key", "phone", *PEOPLE, "--out")
+    shown = replay(log, *arguments, tmp_path / "all").stdout
+    assert replay(log, "--config", few, *arguments, tmp_path / "few").exit_code == 0
+    found = annotators(tmp_path / "all")
+    assert found == annotators(tmp_path / "few")
+    assert {each["name"] for each in found} == {"ann", "bob"}
+    for each in found:
+        assert 0.0 < each["by_all_answers"] < 1.0
+        together = f"{100 * each['by_all_answers']:.0f} % wrong, and {100 * each['insistence']:.0f}"
+        assert f"; by all answers together {together} % of the wrong ones insisted on" in shown
+
+
+def test_one_learner_says_of_its_annotators_what_it_knows() -> None:
+    loop = InteractiveLoop(isgp(seed=1))
+    for n in range(12):
+        y = "den" if n % 2 else "hall"
+        loop.on_event(Event(event_id=str(n), x={"near": n % 2}, occurred_at=n, y=y), n)
+    known = loop.model.estimate_annotators()
+    assert known[None].n_answers == 12
+    assert reliability_of(loop, []) == known
+
+
+def test_what_many_keys_know_is_left_alone() -> None:
+    loops = KeyedLoops(isgp(seed=1))
+    keys = [str(n) for n in range(101)]
+    for key in keys:
+        if loops.n_keys == 100:
+            assert reliability_of(loops, keys[:100])[None].n_answers == 100
+        loops.on_event(Event(event_id="1", key=key, x={"near": 1}, occurred_at=0.0, y="den"), 0.0)
+    assert reliability_of(loops, keys) == {}
