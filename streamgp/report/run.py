@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 
 from streamgp.base import Label
 from streamgp.common.annotator_error import ErrorRate
+from streamgp.evaluation.stopping import Gain
 from streamgp.interactive.messages import (
     Answer,
     Cancel,
@@ -257,6 +258,8 @@ class Run:
         kind, and for runs that were made before they were counted.
     baselines
         Scores of predictions that need no features, by name; empty for runs made before them.
+    gain
+        What further labels are expected to gain; None where too little is known of it.
 
     """
 
@@ -278,6 +281,7 @@ class Run:
     calibration: Calibration | None = None
     distributions: Distributions | None = None
     baselines: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
+    gain: Gain | None = None
 
     @property
     def of_numbers(self) -> bool:

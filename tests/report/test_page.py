@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 import pytest
 
+from streamgp.evaluation.stopping import Gain
 from streamgp.report.html import N_ROWS, N_SHOWN, N_TOLD
 from streamgp.report.page import N_CLASSES, page
 from streamgp.report.run import (
@@ -431,3 +432,9 @@ def test_estimates_by_all_answers_have_columns_where_there_are_any() -> None:
     shown = text(run(annotators=[known, replace(ann, name="bob")]))
     assert "By all answersInsistsann1783620.0 %21.0 %12.3 %88 %bob1783620.0 %21.0 %--" in shown
     assert "By all answers" not in text(run())
+
+
+def test_advice_stands_below_the_results_where_there_is_any() -> None:
+    gain = Gain(n_labels=50, expected=0.004, low=0.0, high=0.012)
+    assert f"A{str(gain)[1:]}." in text(run(gain=gain))
+    assert "another 50 labels" not in text(run()).lower()

@@ -11,7 +11,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -28,6 +28,7 @@ from streamgp.common.printable import printable
 from streamgp.common.private_files import make_directory, private
 from streamgp.config.settings import Config, resolved
 from streamgp.evaluation import RunStatistics
+from streamgp.evaluation.stopping import Gain, expected_gain
 from streamgp.interactive.messages import (
     Answer,
     Challenge,
@@ -133,10 +134,12 @@ def counts_of(played: Counted) -> dict[str, Any]:
     """Return the parts of the summary that are counted over all events."""
     statistics = played.statistics
     of_classes = statistics.target == "label"
+    gain = _gain(played)
     return {
         "results": statistics.summary(),
         "baselines": statistics.baselines(),
         "curve": played.points.summary(),
+        **({} if gain is None else {"gain": asdict(gain)}),
         "confusion": statistics.confusion.summary(),
         **({"calibration": statistics.calibration.summary()} if of_classes else {}),
         **({} if of_classes else {"distributions": statistics.errors.summary()}),
@@ -144,6 +147,19 @@ def counts_of(played: Counted) -> dict[str, Any]:
             {"name": name, **answers.summary()} for name, answers in statistics.annotators.items()
         ],
     }
+
+
+def _gain(played: Counted) -> Gain | None:
+    """Return what further labels are expected to gain; None for numbers, too."""
+    if played.statistics.target != "label":
+        return None
+    curve = played.points.summary()
+    return expected_gain(
+        curve["n_events"],
+        curve["accuracy"],
+        curve["n_asked"],
+        n_scored=played.statistics.n_scored,
+    )
 
 
 def counts_of_keys(played: Counted) -> dict[str, Any]:
@@ -192,7 +208,9 @@ def results_text(config: Config, played: Played) -> str:
         rows = [row_of(_on_one_line(str(key)), statistics, None) for key, statistics in first]
         rows += [played.row(f"all {n_keys} keys{shown}"), *baselines]
         text = table(rows, first=config.log.key, numbers=numbers)
-    return "\n".join([text, _counts(played), *_annotators(played)])
+    gain = _gain(played)
+    advice = [] if gain is None else [str(gain)]
+    return "\n".join([text, _counts(played), *_annotators(played), *advice])
 
 
 def _on_one_line(key: str) -> str:
@@ -294,6 +312,7 @@ class _Summary:
     baselines: dict[str, dict[str, float | None]] | None = None
     calibration: Calibration | None = None
     distributions: Distributions | None = None
+    gain: Gain | None = None
 
 
 def read_run(directory: Path) -> Run:
@@ -340,6 +359,7 @@ def read_run(directory: Path) -> Run:
         calibration=summary.calibration,
         distributions=summary.distributions,
         baselines=summary.baselines or {},
+        gain=summary.gain,
         annotators=summary.annotators,
         estimates=outcomes.estimates(N_ESTIMATES_SHOWN),
         challenges=outcomes.challenges(),

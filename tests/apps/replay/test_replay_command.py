@@ -806,3 +806,15 @@ def test_what_many_keys_know_is_left_alone() -> None:
             assert reliability_of(loops, keys[:100])[None].n_answers == 100
         loops.on_event(Event(event_id="1", key=key, x={"near": 1}, occurred_at=0.0, y="den"), 0.0)
     assert reliability_of(loops, keys) == {}
+
+
+def test_what_more_labels_would_gain_is_said_and_written(wifi: Path, tmp_path: Path) -> None:
+    shown = replay(wifi, "--label", "room", "--out", tmp_path / "out").stdout
+    gain = json.loads((tmp_path / "out" / "summary.json").read_text())["gain"]
+    assert 0.0 <= gain["low"] <= gain["expected"] <= gain["high"]
+    assert f"{gain['n_labels']} labels are expected to bring about +{gain['expected']:.3f}" in shown
+
+
+def test_few_labels_bring_no_advice(log: Path, tmp_path: Path) -> None:
+    assert "labels are expected" not in replay(log, "--label", "room", "--out", tmp_path).stdout
+    assert "gain" not in json.loads((tmp_path / "summary.json").read_text())

@@ -1,0 +1,162 @@
+"""Stopping advice: what further labels are expected to gain, by the learning curve of a run.
+
+The curve is the prequential record: how many predictions were right while so many labels had been
+asked for. It knows nothing of what is to come, a new class for one.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamgp.base import Array
+
+MORE = 50
+"""Number of further labels that the advice is about."""
+
+# With fewer labels or points than these a curve says nothing of how it goes on.
+_FEWEST_LABELS, _FEWEST_POINTS = 20, 40
+# Shapes of curves, all as probable: error ∝ ρ + (1 - ρ) ((n + m) / (N + m))^-b. A large m beside a
+# large b is nearly an exponential fall.
+_SHIFTS = (10.0, 50.0, 200.0)
+_EXPONENTS = (0.25, 0.5, 1.0, 2.0, 4.0)
+_LASTING = np.linspace(0.0, 0.95, 12)
+_N_LEVELS = 40
+# What a curve passes through on the way is compared with it in so many parts; three numbers of it
+# have been fitted.
+_N_PARTS, _N_FITTED = 20, 3
+_LOW, _HIGH = 0.05, 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gain:
+    """Expected gain in accuracy from further labels.
+
+    Parameters
+    ----------
+    n_labels
+        How many.
+    expected
+        Mean of the posterior.
+    low, high
+        Its quantiles of 5 and 95 %.
+
+    """
+
+    n_labels: int
+    expected: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return (
+            f"another {self.n_labels} labels are expected to bring about +{self.expected:.3f} of "
+            f"accuracy (between {self.low:.3f} and {self.high:.3f}), if events go on as they did"
+        )
+
+
+def expected_gain(
+    n_events: Sequence[int],
+    accuracy: Sequence[float | None],
+    n_asked: Sequence[int],
+    *,
+    n_scored: int,
+    n_labels: int = MORE,
+) -> Gain | None:
+    """Estimate what further labels gain: a Bayesian fit of power laws to the record of a run.
+
+    Of the error after n labels it is assumed that a share ρ stays and the rest falls as
+    `(n + m)^-b`. All ρ, m, b on a grid, and all levels of the error in their logarithm, are as
+    probable. The likelihood is binomial, divided by the dispersion (at least 1) of the record
+    around the best curve, since errors come in runs.
+
+    Parameters
+    ----------
+    n_events, accuracy, n_asked
+        Points of the run, as in `summary.json`: events, accuracy of all predictions so far, and
+        labels asked for so far.
+    n_scored
+        Predictions whose truth is known, of the whole run.
+    n_labels
+        How many further labels.
+
+    Returns
+    -------
+    The gain, or None where too little is known: fewer than 20 labels or 40 points, or a truth for
+    less than 95 % of the events.
+
+    Examples
+    --------
+    After n labels the error is .1 + 9 / (n + 10):
+
+    >>> n = range(10, 2010, 10)
+    >>> asked = [events // 20 for events in n]
+    >>> right = np.cumsum([10 * (1 - 0.1 - 9 / (labels + 10)) for labels in asked])
+    >>> gain = expected_gain(n, list(right / n), asked, n_scored=2000)
+    >>> print(f"{9 / 110 - 9 / 160:.3f}: {gain.expected:.3f}, {gain.low:.3f} to {gain.high:.3f}")
+    0.026: 0.021, 0.007 to 0.026
+
+    """
+    kept = [i for i, score in enumerate(accuracy) if score is not None]
+    if len(kept) < _FEWEST_POINTS or n_asked[-1] < _FEWEST_LABELS:
+        return None
+    n_unscored = n_events[-1] - n_scored
+    if n_unscored > 0.05 * n_events[-1]:
+        return None
+    # What is not scored are first events, for which nothing could be predicted.
+    events = np.array([n_events[i] for i in kept], dtype=float) - n_unscored
+    scores = np.array([accuracy[i] for i in kept], dtype=float)
+    labels = np.array([n_asked[i] for i in kept], dtype=float)
+    n, right = np.diff(events), np.diff(scores * events)
+    wrong = np.clip(n - right, 0.0, n)
+    shapes, falls = _shapes((labels[1:] + labels[:-1]) / 2.0, labels[-1], n_labels)
+    mean = (wrong.sum() + 1.0) / (n.sum() + 2.0)
+    levels = np.geomspace(mean / 20.0, min(0.98, 3.0 * mean), _N_LEVELS)
+    fits = np.array([_log_likelihoods(level * shapes, n, wrong) for level in levels])
+    level, shape = np.unravel_index(fits.argmax(), fits.shape)
+    dispersion = _dispersion(_probabilities(levels[level] * shapes[shape]), n, wrong)
+    weights = np.exp((fits - fits.max()) / dispersion).ravel()
+    gains = np.outer(levels, falls).ravel()
+    order = np.argsort(gains, kind="stable")
+    shares = np.cumsum(weights[order]) / weights.sum()
+    low, high = (gains[order][np.searchsorted(shares, q)] for q in (_LOW, _HIGH))
+    return Gain(
+        n_labels=n_labels,
+        expected=float(weights @ gains / weights.sum()),
+        low=float(low),
+        high=float(high),
+    )
+
+
+def _shapes(labels: Array, now: float, more: int) -> tuple[Array, Array]:
+    """Return the error of each curve, 1 now, along the record; and by how much it will fall."""
+    shapes, falls = [], []
+    for shift in _SHIFTS:
+        for b in _EXPONENTS:
+            before = ((labels + shift) / (now + shift)) ** -b
+            after = ((now + more + shift) / (now + shift)) ** -b
+            shapes += [lasting + (1.0 - lasting) * before for lasting in _LASTING]
+            falls += [(1.0 - lasting) * (1.0 - after) for lasting in _LASTING]
+    return np.array(shapes), np.array(falls)
+
+
+def _probabilities(errors: Array) -> Array:
+    return np.clip(errors, 1e-4, 0.99)
+
+
+def _log_likelihoods(errors: Array, n: Array, wrong: Array) -> Array:
+    p = _probabilities(errors)
+    found: Array = np.log(p) @ wrong + np.log1p(-p) @ (n - wrong)
+    return found
+
+
+def _dispersion(p: Array, n: Array, wrong: Array) -> float:
+    """Return Pearson's statistic of a curve per degree of freedom, at least 1."""
+    parts = np.array_split(np.arange(len(n)), _N_PARTS)
+    squares = [
+        (wrong[i] - n[i] * p[i]).sum() ** 2 / (n[i] * p[i] * (1.0 - p[i])).sum() for i in parts
+    ]
+    return max(1.0, float(np.sum(squares)) / (_N_PARTS - _N_FITTED))
