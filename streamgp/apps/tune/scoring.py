@@ -70,11 +70,19 @@ class Recording:
         The events of each key, in their order; of all together where there are no keys.
     rejected
         Why events could not be used, one line each.
+    spans
+        Times of the first and the last event of each key, POSIX seconds.
 
     """
 
     by_key: dict[str | None, list[Recorded]] = field(default_factory=dict)
     rejected: list[str] = field(default_factory=list)
+    spans: dict[str | None, tuple[float, float]] = field(default_factory=dict)
+
+    @property
+    def days(self) -> float:
+        """Days from the first to the last event of each key, added up."""
+        return sum(last - first for first, last in self.spans.values()) / 86400.0
 
     @property
     def n_events(self) -> int:
@@ -132,6 +140,9 @@ def _note(recording: Recording, event: Event, annotator: Annotator) -> None:
     if event.truth is not None:
         annotator.see(event.truth)
         given = annotator.answer(_request(event), event.truth, event.occurred_at).y
+    at = event.occurred_at
+    first, last = recording.spans.get(event.key, (at, at))
+    recording.spans[event.key] = min(first, at), max(last, at)
     events = recording.by_key.setdefault(event.key, [])
     events.append(Recorded(x=event.x, truth=event.truth, given=given))
 

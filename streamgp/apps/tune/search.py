@@ -121,6 +121,8 @@ N_REPLAYED = 5
 """Number of the first configurations that are replayed with questions, beside the one given."""
 N_SEEDS = 3
 """Number of seeds of these replays."""
+# Of a log shorter than this nothing is said about a day.
+_FEWEST_DAYS = 2.0
 _TITLES = ["length scale", "noise variance", "accuracy", "log loss", "asks", "µs per event", ""]
 _REPLAYED_TITLES = ["length scale", "noise variance", "accuracy", "questions", "worth", ""]
 
@@ -137,10 +139,12 @@ class Replayed:
         Share of the events predicted rightly.
     n_questions
         Number of labels asked for and of challenges.
+    n_labels
+        Number of labels asked for.
 
     Examples
     --------
-    >>> replayed = Replayed(n_events=1000, accuracy=0.9, n_questions=50.0)
+    >>> replayed = Replayed(n_events=1000, accuracy=0.9, n_questions=50.0, n_labels=40.0)
     >>> replayed.worth, replayed.standard_error
     (0.85, 0.0094...)
 
@@ -149,6 +153,7 @@ class Replayed:
     n_events: int
     accuracy: float
     n_questions: float
+    n_labels: float
 
     @property
     def worth(self) -> float:
@@ -379,6 +384,7 @@ def search(
         return INTERRUPTED
     best = best_of(replayed)
     _show_best(replayed, best)
+    _propose_per_day(path, config, best, recording.days, source=source)
     if output is not None:
         _write(output, config, best, n_tried=len(trials))
     return INTERRUPTED if interrupted else DONE
@@ -397,20 +403,50 @@ def _replayed(
     found = []
     for i, trial in enumerate(final):
         one = changed(config, learner=trial.learner)
-        runs: list[RunStatistics] = []
-        for n in range(N_SEEDS):
-            of = f"replay {i + 1} of {len(final)}, "
-            played = play_seed(path, seeded(one, config.seed + n), source, of=of)
-            if played.result.interrupted:
-                return None
-            runs.append(played.statistics)
-        replayed = Replayed(
-            n_events=runs[0].n_events,
-            accuracy=fmean(run.accuracy or 0.0 for run in runs),
-            n_questions=fmean(run.n_asked + run.n_challenges for run in runs),
-        )
+        replayed = _means(path, one, source, of=f"replay {i + 1} of {len(final)}, ")
+        if replayed is None:
+            return None
         found.append(replace(trial, replayed=replayed))
     return found
+
+
+def _means(path: Path, config: Config, source: str, *, of: str) -> Replayed | None:
+    """Return the means over replays with several seeds; None after Ctrl-C."""
+    runs: list[RunStatistics] = []
+    for n in range(N_SEEDS):
+        played = play_seed(path, seeded(config, config.seed + n), source, of=of)
+        if played.result.interrupted:
+            return None
+        runs.append(played.statistics)
+    return Replayed(
+        n_events=runs[0].n_events,
+        accuracy=fmean(run.accuracy or 0.0 for run in runs),
+        n_questions=fmean(run.n_asked + run.n_challenges for run in runs),
+        n_labels=fmean(run.n_asked for run in runs),
+    )
+
+
+def _propose_per_day(path: Path, config: Config, best: Trial, days: float, *, source: str) -> None:
+    """Say how many questions a day the best asks, and what it is with that as a limit.
+
+    Nothing where events have no time, or span less than two days, or a limit is set.
+    """
+    limits = (config.budget, config.questions.per_day, config.questions.per_hour)
+    if config.log.time is None or days < _FEWEST_DAYS or any(n is not None for n in limits):
+        return
+    assert best.replayed is not None
+    n = max(1, math.ceil(best.replayed.n_labels / days))
+    limited = changed(config, learner=best.learner, questions=changed(config.questions, per_day=n))
+    found = _means(path, limited, source, of="replay with a limit, ")
+    if found is None:
+        tell("interrupted; no limit of questions a day is proposed")
+        return
+    each = "" if config.log.key is None else " for each key"
+    click.echo(
+        f"\nit asks for {number(n, 'label')} a day{each}, rounded up; with `[questions] per_day = "
+        f"{n}`, which spreads them evenly: accuracy {found.accuracy:.3f}, "
+        f"{found.n_questions:.0f} questions, worth {found.worth:.3f}"
+    )
 
 
 def _show_best(replayed: Sequence[Trial], best: Trial) -> None:

@@ -103,7 +103,9 @@ def test_there_is_no_finalist_of_those_that_could_not_learn() -> None:
 
 
 def with_questions(accuracy: float, n_questions: float, *, is_given: bool = False) -> Trial:
-    replayed = Replayed(n_events=100, accuracy=accuracy, n_questions=n_questions)
+    replayed = Replayed(
+        n_events=100, accuracy=accuracy, n_questions=n_questions, n_labels=n_questions
+    )
     return Trial(learner=Learner(), score=None, is_given=is_given, replayed=replayed)
 
 

@@ -393,3 +393,27 @@ def test_results_on_other_rows_or_labels_are_not_compared(
     message = wrong(log, "--compare", one, other)
     assert f"cannot be compared: {name} in section [log] is " in message
     assert f"give --{name}, which then holds for all of them" in message
+
+
+def test_a_limit_of_questions_a_day_is_proposed_with_what_it_costs(tmp_path: Path) -> None:
+    hours = [f"{3600 * i},{row}" for i, row in enumerate(rows(72))]
+    log = tmp_path / "days.csv"
+    log.write_text("\n".join([f"time,{HEADER}", *hours]) + "\n")
+    options = ("--label", "room", "--time", "time", "--length-scales", "1")
+    one = ("--noise-variances", "0.5")
+    shown = tune(log, *options, *one).stdout.splitlines()[-1]
+    found = re.fullmatch(
+        r"it asks for (\d+) labels? a day, rounded up; with `\[questions\] per_day = (\d+)`, which "
+        r"spreads them evenly: accuracy ([.\d]+), (\d+) questions, worth ([-.\d]+)",
+        shown,
+    )
+    assert found
+    n, same, accuracy, n_questions, _ = found.groups()
+    assert n == same
+    start = tmp_path / "limit.toml"
+    start.write_text(f"[questions]\nper_day = {n}\n")
+    limited = tune(log, *options, *one, "--config", start)
+    # The limit in the configuration is no proposal, and the replays are the same.
+    assert "rounded up" not in limited.stdout
+    assert [accuracy, n_questions] in [row[2:4] for row in replays(limited)]
+    assert "a day" not in tune(log, "--label", "room", *options[4:], *one).stdout
