@@ -52,10 +52,11 @@ def module(name):
 rehearse = module("rehearse")
 rooms = module("rooms")
 STEPS = rehearse.steps((DOCKER / "Dockerfile").read_text(encoding="utf-8"))
+FLINK_STEPS = rehearse.steps((DOCKER / "flink.Dockerfile").read_text(encoding="utf-8"))
 
 
-def all_of(word):
-    return [step.rest for step in STEPS if step.word == word]
+def all_of(word, steps=STEPS):
+    return [step.rest for step in steps if step.word == word]
 
 
 # --- the image
@@ -100,7 +101,8 @@ def test_a_worker_is_healthy_if_it_was_alive_within_the_last_minute(tmp_path, ag
 def test_the_context_holds_what_is_copied_from_it_and_little_else():
     ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     let_in = {line[1:] for line in ignored if line.startswith("!")}
-    copied = {word for rest in all_of("COPY") if "--from" not in rest for word in rest.split()[:-1]}
+    copies = all_of("COPY") + all_of("COPY", FLINK_STEPS)
+    copied = {word for rest in copies if "--from" not in rest for word in rest.split()[:-1]}
     assert ignored[1] == "*"
     assert copied == let_in
     assert [name for name in copied if not (ROOT / name).exists()] == []
@@ -142,6 +144,17 @@ def test_what_the_image_installs_is_what_the_package_asks_for():
     for text in project["build-system"]["requires"]:
         wanted = Requirement(text)
         assert built[canonicalize_name(wanted.name)] in wanted.specifier
+
+
+def test_the_image_of_flink_is_like_the_other_but_for_its_packages():
+    for word in ("ENTRYPOINT", "USER", "STOPSIGNAL", "VOLUME"):
+        assert all_of(word, FLINK_STEPS) == all_of(word)
+    assert all_of("FROM", FLINK_STEPS) == all_of("FROM")[1:]
+    labels = " ".join(all_of("LABEL", FLINK_STEPS))
+    assert f'image.version="{streamgp.__version__}"' in labels
+    made = " ".join(all_of("RUN", FLINK_STEPS))
+    [path] = re.findall(r"bash docker/flink-environment.sh (\S+)", made)
+    assert f"PATH={path}/bin:" in " ".join(all_of("ENV", FLINK_STEPS))
 
 
 # --- the rehearsal
@@ -209,7 +222,8 @@ def test_images_are_our_own_or_named_by_digest(services):
         if name in FOREIGN:
             assert BY_DIGEST.fullmatch(service["image"])
         else:
-            assert service["image"] == f"streamgp:{streamgp.__version__}"
+            image = "streamgp-flink" if name == "flink" else "streamgp"
+            assert service["image"] == f"{image}:{streamgp.__version__}"
             build = service["build"]
             assert (COMPOSE.parent / build["context"]).resolve() == ROOT
             assert (ROOT / build["dockerfile"]).is_file()
@@ -258,6 +272,20 @@ def test_workers_share_neither_their_name_nor_their_state(services):
     assert load_worker(CONFIG).worker.instance is None  # so that it follows from the host's name
 
 
+def test_flink_takes_the_place_of_the_workers_and_is_not_started_beside_them(services):
+    flink = services["flink"]
+    assert flink["profiles"] == ["flink"]
+    assert mounts(flink)[1][1] == load_worker(CONFIG).worker.state
+    text = COMPOSE.read_text(encoding="utf-8")
+    [named] = re.findall(r"up --build (flink .*)", text)
+    wanted, todo = set(), named.split()
+    while todo:
+        wanted.add(name := todo.pop())
+        todo += services[name].get("depends_on", {})
+    assert not wanted & {"worker-1", "worker-2"}
+    assert {"kafka", "topics", "rooms", "flink"} <= wanted
+
+
 def test_the_configuration_names_a_listener_of_the_broker(services):
     config = load_worker(CONFIG)
     listeners = services["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"]
@@ -271,7 +299,7 @@ def test_every_command_exists_with_its_options(services, tmp_path):
     rooms.main(str(tmp_path / "rooms.csv"))
     commands = started(services)
     assert {arguments[0] for arguments in commands.values()} == {
-        "check", "run", "annotate", "page", "invite", "send", "watch"
+        "check", "run", "flink", "annotate", "page", "invite", "send", "watch"
     }  # fmt: skip
     for name, arguments in commands.items():
         places = {to: str(DOCKER / source) for source, to in mounts(services[name])}
