@@ -109,7 +109,7 @@ def estimate(
     upheld = np.array([one.upheld is True for one in answers], dtype=bool)
     best: tuple[float, float, Array, Array, Array] | None = None
     for power in SHARPENINGS:
-        q = _shares(beliefs, power)[np.arange(len(given)), given]
+        q = sharpened(beliefs, power)[np.arange(len(given)), given]
         found = _fit(q, max(1, len(labels) - 1), who, len(names), challenged, upheld)
         if best is None or found[0] > best[0] + _AS_LIKELY:
             best = (found[0], power, *found[1:])
@@ -128,8 +128,8 @@ def estimate(
     )
 
 
-def _shares(beliefs: Array, power: float) -> Array:
-    """Return beliefs, spread a little, raised to a power and normalised."""
+def sharpened(beliefs: Array, power: float) -> Array:
+    """Return beliefs, spread a little, raised to a power and normalised, shape (n, K)."""
     n_labels = beliefs.shape[1]
     sums = beliefs.sum(axis=1, keepdims=True)
     shares = np.divide(beliefs, sums, out=np.full(beliefs.shape, 1.0 / n_labels), where=sums > 0.0)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -66,6 +66,10 @@ _FOREIGN = (LookupError, ArithmeticError, AttributeError)
 # Latest answers by which annotators are judged. A learner that cannot leave examples out is taught
 # these once more, which must not take longer and longer.
 _MOST_ANSWERS = 2000
+# Answers, and what is believed of the event of each.
+Answers: TypeAlias = tuple[list[SettledAnswer], list[Belief]]
+# Latest answers of one annotator, and labels of the others, by which that one is judged alone.
+_MOST_OWN, _MOST_OF_OTHERS = 200, 500
 
 
 # --- Optional methods of a learner beside those of a River estimator.
@@ -607,31 +611,68 @@ class ClassExampleStore(ExampleStore[Belief]):
         example, through the statistics now in use. Changes nothing.
         """
         examples = dict(deque(self._examples.items(), maxlen=_MOST_ANSWERS))
-        labels = dict(self._labels)
-        for example in examples.values():
-            if example.answer is not None and example.answer.y is not None:
-                labels.setdefault(example.answer.y, example.answer.y)
         found: dict[Any, Belief] = {}
         if self._leaves_one_out:
             found.update(self.leave_one_out())
         if not examples.keys() <= found.keys():
-            found = {**self._beliefs_beforehand(examples), **found}
-        answers, beliefs = [], []
-        for key, example in examples.items():
-            answer = example.answer
-            if answer is None or key not in found:
-                continue
-            if answer.y is None:  # any other label stands for it
-                other = next((label for label in labels if label != example.y), None)
-                if other is None:
-                    continue
-                answer = replace(answer, y=other)
-            answers.append(answer)
-            beliefs.append(found[key])
-        return answers, beliefs, list(labels)
+            found = {**self._taught_apart(examples)[1], **found}
+        labels = self._labels_with(examples)
+        return *_with_answers(examples, found, labels), labels
 
-    def _beliefs_beforehand(self, examples: Mapping[Any, Example]) -> dict[Any, Belief]:
-        """Return what a fresh learner believes of each example just before it is taught it."""
+    def answered_by(
+        self, annotator: str, without: Collection[str | None] = ()
+    ) -> tuple[Answers, Answers, list[Label]]:
+        """Return the latest answers of one annotator and of the others, by the others' word.
+
+        What is believed of their events is that of a fresh learner that is taught the latest labels
+        of the others alone, through the statistics now in use; of an event of theirs, as in
+        `answered`. Changes nothing.
+
+        Parameters
+        ----------
+        annotator
+            Whose answers.
+        without
+            Annotators who are not among the others either.
+
+        Returns
+        -------
+        The answers of the annotator and what is believed of each, those of the others, and all
+        labels of the others.
+
+        """
+        own: deque[tuple[Any, Example]] = deque(maxlen=_MOST_OWN)
+        others: deque[tuple[Any, Example]] = deque(maxlen=_MOST_OF_OTHERS)
+        for key, example in self._examples.items():
+            name = None if example.answer is None else example.answer.annotator
+            if name == annotator:
+                own.append((key, example))
+            elif name not in without:
+                others.append((key, example))
+        learner, found = self._taught_apart(dict(others))
+        if self._leaves_one_out:
+            found.update(learner.leave_one_out())
+        beliefs: dict[Any, Belief] = {}
+        for key, _ in own:
+            try:
+                seen = self.scaling.transform(self._extracted_of(key))
+                beliefs[key] = self._believed(learner, seen)
+            except (ValueError, TypeError, *_FOREIGN):
+                continue  # with the present statistics it cannot be used
+        labels = list({example.y: None for _, example in others})
+        heard = _with_answers(dict(own), beliefs, labels)
+        return heard, _with_answers(dict(others), found, labels), labels
+
+    def _labels_with(self, examples: Mapping[Any, Example]) -> list[Label]:
+        """Return all labels on record, and those of first answers."""
+        labels = dict(self._labels)
+        for example in examples.values():
+            if example.answer is not None and example.answer.y is not None:
+                labels.setdefault(example.answer.y, example.answer.y)
+        return list(labels)
+
+    def _taught_apart(self, examples: Mapping[Any, Example]) -> tuple[Any, dict[Any, Belief]]:
+        """Teach a fresh learner examples; return it, and what it believed of each beforehand."""
         learner = self._template.clone()
         if self._is_own:
             self._prime(learner, self._state())
@@ -645,7 +686,7 @@ class ClassExampleStore(ExampleStore[Belief]):
                 raise
             except Exception:
                 continue  # as in `_teach_all`: passed over, and on record
-        return found
+        return learner, found
 
     def _joint(self, xs: Mapping[str, Features]) -> tuple[list[str], Joint | None]:
         if not xs:
@@ -727,6 +768,25 @@ class ClassExampleStore(ExampleStore[Belief]):
     @property
     def _relabels(self) -> bool:
         return self._is_own
+
+
+def _with_answers(
+    examples: Mapping[Any, Example], beliefs: Mapping[Any, Belief], labels: Sequence[Label]
+) -> Answers:
+    """Return the first answers about examples of which something is believed, and what that is."""
+    answers, found = [], []
+    for key, example in examples.items():
+        answer = example.answer
+        if answer is None or key not in beliefs:
+            continue
+        if answer.y is None:  # any other label stands for it
+            other = next((label for label in labels if label != example.y), None)
+            if other is None:
+                continue
+            answer = replace(answer, y=other)
+        answers.append(answer)
+        found.append(beliefs[key])
+    return answers, found
 
 
 def _are_same(ones: Sequence[PendingQuestion], others: Sequence[PendingQuestion]) -> bool:

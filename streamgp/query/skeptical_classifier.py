@@ -8,7 +8,8 @@ requests that wait for answers, is `streamgp.interactive`.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -30,8 +31,9 @@ from streamgp.base import (
     SettledAnswer,
     State,
 )
-from streamgp.common.annotator_em import estimate
+from streamgp.common.annotator_em import Estimates, estimate, sharpened
 from streamgp.common.annotator_error import ErrorRate, Reliability
+from streamgp.common.annotator_quarantine import FEWEST, WITNESSES, evidence
 from streamgp.common.budget_account import state_of
 from streamgp.common.uncertainty import most_probable
 from streamgp.query import criteria
@@ -344,10 +346,70 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
 
         """
         answers, beliefs, labels = self._store.answered()
-        if not answers:
-            return {}
-        shares = np.array([criteria.shares(belief, labels) for belief in beliefs])
-        return estimate(answers, shares, labels).reliability
+        return _estimated(answers, beliefs, labels).reliability if answers else {}
+
+    def n_answers(self, annotator: str | None) -> int:
+        """Return the number of first answers of an annotator that were learned or corrected."""
+        return self._error_estimate(annotator).n
+
+    def evidence_against(self, annotator: str, without: Collection[str] = ()) -> float:
+        """Return the evidence that an annotator misleads; changes nothing.
+
+        That of `streamgp.common.annotator_quarantine.evidence` of the latest 200 answers, by a
+        learner that was taught the latest 500 labels of the others alone; its beliefs are sharpened
+        as the answers of the others have it (`streamgp.common.annotator_em`). Answers with a label
+        that none of the others has given tell nothing. 0 unless two of the others have eight
+        answers each on record.
+
+        Parameters
+        ----------
+        annotator
+            Whose answers.
+        without
+            Annotators whose labels are left out as well.
+
+        Examples
+        --------
+        >>> from streamgp import isgp
+        >>> model = isgp(seed=1)
+        >>> lies = {"dark": "dim", "dim": "day", "day": "dark"}
+        >>> for n in range(90):
+        ...     light, name = n % 10, ("ann", "bob", "eve")[n % 3]
+        ...     truth = ("dark", "dim", "day")[light // 4]
+        ...     model.observe_one({"light": light})
+        ...     y = lies[truth] if name == "eve" else truth
+        ...     w = model.settle_one(
+        ...         {"light": light}, y, given=y, challenged=False, annotator=name, event_id=f"e{n}"
+        ...     )
+        >>> model.evidence_against("ann"), model.evidence_against("eve") > 1e6
+        (4.569..., True)
+
+        """
+        counts = Counter(
+            example.answer.annotator
+            for example in self._store.examples()
+            if example.answer is not None
+        )
+        others = counts.keys() - {annotator, None, *without}
+        if sum(counts[name] >= FEWEST for name in others) < WITNESSES:
+            return 0.0
+        (answers, beliefs), theirs, labels = self._store.answered_by(annotator, without)
+        columns = {label: column for column, label in enumerate(labels)}
+        told = [
+            (columns[answer.y], belief)
+            for answer, belief in zip(answers, beliefs, strict=True)
+            if answer.y in columns
+        ]
+        # Where a first answer had a label that was given up, nothing is believed of that.
+        known = [each for each in zip(*theirs, strict=True) if each[0].y in columns]
+        if not (told and known):
+            return 0.0
+        given_by_others, believed = [answer for answer, _ in known], [belief for _, belief in known]
+        sharpening = _estimated(given_by_others, believed, labels).sharpening
+        shares = np.array([criteria.shares(belief, labels) for _, belief in told])
+        given = [column for column, _ in told]
+        q = sharpened(shares, sharpening)[np.arange(len(given)), given]
+        return evidence(q.tolist(), len(labels))
 
     # --- doubting and learning
 
@@ -680,6 +742,14 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         from river.naive_bayes import GaussianNB
 
         yield {"model": GaussianNB(), "seed": 1}  # type: ignore[no-untyped-call]
+
+
+def _estimated(
+    answers: Sequence[SettledAnswer], beliefs: Sequence[Belief], labels: Sequence[Label]
+) -> Estimates:
+    """Judge answers together, by what is believed of their events."""
+    shares = np.array([criteria.shares(belief, labels) for belief in beliefs])
+    return estimate(answers, shares, labels)
 
 
 def _predicted(belief: Belief) -> Label | None:

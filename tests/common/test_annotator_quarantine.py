@@ -1,0 +1,78 @@
+"""Evidence that an annotator misleads: closed forms, brute force, and its mean for honest ones."""
+
+import itertools
+from math import prod
+from statistics import fmean
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgp.common.annotator_quarantine import LARGEST_HONEST, THRESHOLD, evidence
+
+RATES = (0.55, 0.65, 0.75, 0.85, 0.95)
+SPREAD = 0.05
+
+
+def ratio(q, e, n_labels):
+    """Likelihood ratio of an answer with the belief q, written out."""
+    q = (1 - SPREAD) * q + SPREAD / n_labels
+    wrong = (1 - q) / (n_labels - 1)
+    return ((1 - e) * q + e * wrong) / (0.7 * q + 0.3 * wrong)
+
+
+def test_one_answer_by_hand():
+    q = 0.95 * 0.2 + 0.0125
+    found = (0.25 * q + 0.75 * (1 - q) / 3) / (0.7 * q + 0.3 * (1 - q) / 3)
+    # The ratio is linear in e, and .75 the mean of the rates.
+    assert evidence([0.2], n_labels=4) == pytest.approx(found)
+
+
+beliefs = st.lists(st.floats(0.0, 1.0), max_size=8)
+
+
+@given(beliefs, st.integers(2, 6))
+def test_evidence_is_the_sum_over_all_beginnings(told, n_labels):
+    expected = fmean(
+        [
+            sum(prod(ratio(q, e, n_labels) for q in told[first:]) for first in range(len(told)))
+            for e in RATES
+        ]
+    )
+    assert evidence(told, n_labels) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.02, 0.1, 0.2, LARGEST_HONEST])
+@pytest.mark.parametrize("shares", [(0.9, 0.1), (0.6, 0.3, 0.1)])
+def test_evidence_against_honest_annotators_is_the_number_of_answers_at_most(rate, shares):
+    n_labels, n_answers = len(shares), 4
+    right = [(1 - SPREAD) * q + SPREAD / n_labels for q in shares]
+    answer = [(1 - rate) * q + rate * (1 - q) / (n_labels - 1) for q in right]
+    mean = sum(
+        prod(answer[y] for y in given_) * evidence([shares[y] for y in given_], n_labels)
+        for given_ in itertools.product(range(n_labels), repeat=n_answers)
+    )
+    assert mean <= n_answers * (1 + 1e-12)
+    if rate == LARGEST_HONEST:
+        assert mean == pytest.approx(n_answers)
+
+
+@given(beliefs, st.integers(2, 6))
+def test_what_others_know_nothing_of_is_no_evidence(told, n_labels):
+    unknown = [*told, *[1 / n_labels] * 5]
+    # Each answer is one more from which on an annotator may mislead.
+    assert evidence(unknown, n_labels) == pytest.approx(evidence(told, n_labels) + 5)
+
+
+def test_lies_are_found_after_any_number_of_honest_answers():
+    lies = [0.02] * 20
+    for n_before in (0, 10, 1000):
+        assert evidence([0.9] * n_before + lies, n_labels=4) > THRESHOLD
+
+
+def test_evidence_has_a_limit():
+    assert 1e190 < evidence([0.0] * 2000, n_labels=4) < float("inf")
+
+
+def test_with_one_label_there_is_no_evidence():
+    assert evidence([1.0] * 9, n_labels=1) == 0.0
