@@ -308,6 +308,7 @@ _STAGES: dict[Fault, str] = {
     "ended": "correlate",
     "unauthorised": "correlate",
     "excessive": "correlate",
+    "quarantined": "quarantine",
     "unlearnable": "learn",
     "failed": "learn",
 }

@@ -153,10 +153,10 @@ class Results:
                 self.counts["duplicates"] += 1
             else:
                 # Repeated sending does no harm, and no stranger may end a worker.
-                bad = message.fault not in ("duplicate", "unauthorised")
+                bad = message.fault not in ("duplicate", "unauthorised", "quarantined")
                 self.bury(message, cause, number)
-                if message.fault == "failed":
-                    self.counts["failed"] += 1
+                self.counts["failed"] += message.fault == "failed"
+                if message.fault in ("failed", "quarantined"):
                     self.failures.append((cause, message))
         if said is not None and not isinstance(said, TakenBack):
             self.verdicts.append(bad)
@@ -445,7 +445,7 @@ class Batch:
 
     @property
     def failures(self) -> list[tuple[Record | None, Rejected]]:
-        """Inputs over which a learner, a rule or the encoding failed, and why."""
+        """Inputs to be told of: over which something failed, and answers in quarantine."""
         return self._results.failures
 
     @property

@@ -383,10 +383,15 @@ class Session:
     def _tell_failures(self, failures: Sequence[tuple[Record | None, Rejected]]) -> None:
         """Say over which inputs something failed; the dead letters have all of them."""
         for cause, rejected in failures[:_MOST_TOLD]:
+            # No key and no annotator: they may be names of people.
+            place = {} if cause is None else self._place(cause)
+            if rejected.fault == "quarantined":
+                consequence = "the answer is a dead letter, which names the annotator"
+                self._log.warning("quarantined", **place, consequence=consequence)
+                continue
             self._log.warning(
                 "record-failed",
-                # No key: it may be the name of a person.
-                **({} if cause is None else self._place(cause)),
+                **place,
                 stage=rejected.stage,
                 reason=rejected.reason,
                 consequence="it is a dead letter; the learner is as it was before",

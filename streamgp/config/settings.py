@@ -152,6 +152,8 @@ class People(Section, frozen=True, kw_only=True):
 
     owners: bool = True
     supervisors: tuple[Text, ...] = ()
+    quarantine: bool = True
+    trusted: tuple[Text, ...] = ()
     keys_file: SecretFile | None = None
     keys_env: Variable | None = None
     max_labels: Count = 2000
@@ -172,6 +174,8 @@ class People(Section, frozen=True, kw_only=True):
         return Rules(
             owners=self.owners,
             supervisors=frozenset(self.supervisors),
+            quarantine=self.quarantine,
+            trusted=frozenset(self.trusted),
             max_labels=self.max_labels,
             max_features=self.max_features,
             max_annotators=self.max_annotators,

@@ -169,6 +169,10 @@ _PEOPLE = """\
 # a challenge of it; and the annotators who may do so with the answers of others.
 owners = {owners}
 supervisors = []
+# Whether answers of an annotator who misleads, by the labels of two others, are no longer learned;
+# and the annotators, beside supervisors, to whom that never happens.
+quarantine = {quarantine}
+trusted = []
 # How much is kept at most: labels, names of features and annotators of one learner, corrections
 # of one event.
 max_labels = {max_labels}

@@ -13,6 +13,12 @@ teaches nothing then. Before an answer is weighed, the time passes for its event
 after the expiry of an open request first ends it, with the same messages in the same call, and an
 answer given after the horizon is rejected as late.
 
+Quarantine
+----------
+Before an answer is weighed, its annotator may be judged by the word of the others. In quarantine,
+all that an annotator says is `quarantined` in every state, and changes nothing; a question stays
+open to the others. See `quarantine.py`.
+
 Owners
 ------
 An answer to what another annotator has said, be it a correction or the answer to a challenge, is
@@ -90,7 +96,14 @@ from streamgp.interactive.messages import (
 )
 from streamgp.interactive.moderator import Moderator, ask_back, look_through
 from streamgp.interactive.people import DEFAULT_PEOPLE, People
-from streamgp.interactive.retract import Relearned, Retraction, put_back, take_back
+from streamgp.interactive.quarantine import as_judge, judged
+from streamgp.interactive.retract import (
+    Relearned,
+    Retraction,
+    disregarded,
+    put_back,
+    take_back,
+)
 from streamgp.interactive.rollback import CallJournal, Rollback, reason_of, stage_of
 from streamgp.interactive.shared_budget import SharedBudget
 from streamgp.interactive.state.restartable_loop import RestartableLoop
@@ -117,6 +130,13 @@ __all__ = ["InteractiveLoop", "SkepticalLearner"]
 _TEXTS = frozenset((str,))
 # Types of learners that a loop was made around: to check one takes as long as some events.
 _CHECKED: set[type] = set()
+
+
+def _in_quarantine(annotator: str | None) -> str:
+    return (
+        f"annotator {annotator!r} is in quarantine: by the labels of the others most of the latest "
+        "answers are wrong; retract what was learned of them, or name the annotator in trusted"
+    )
 
 
 class _RefusedError(Exception):
@@ -195,6 +215,7 @@ class InteractiveLoop(RestartableLoop):
     # _asking_back  the model, if it asks about earlier events
     # _counting   the model, if it counts questions whose answers are not there yet
     # _known      the model, if it tells which names it knows
+    # _judge      the model, if it judges annotators by the word of others
     # _changed    whether anything is different from what `changes` returned last
     # _rollback   undoes the input at hand if it fails
     # _last       the last input, if it can still be undone
@@ -237,6 +258,7 @@ class InteractiveLoop(RestartableLoop):
         self._asking_back = as_asking_back(model)
         self._counting = as_counting_pending(model)
         self._known = as_knowing_names(model)
+        self._judge = as_judge(model)
 
     def share(self, shared_budget: SharedBudget | None) -> Self:
         """Ask only what a budget allows that is shared with other loops; return this loop.
@@ -417,6 +439,10 @@ class InteractiveLoop(RestartableLoop):
         excess = excess_of_answer(self.model, self._known, record, answer, self.people)
         if excess is not None:
             return [rejected(answer.answer_id, answer.key, "excessive", excess, now)]
+        cancels = self._judged(answer.annotator, now)
+        if answer.annotator in self.quarantined:
+            reason = _in_quarantine(answer.annotator)
+            return [*cancels, rejected(answer.answer_id, answer.key, "quarantined", reason, now)]
         self._rollback.touch(record)
         try:
             messages = self._moderator.hear(record, answer, now)
@@ -425,7 +451,30 @@ class InteractiveLoop(RestartableLoop):
         self._memory.accept(answer, record)
         self._note(record)
         messages += self._cleared(messages, now)
-        return self._reviewed(messages, now)
+        return self._reviewed([*cancels, *messages], now)
+
+    @property
+    def quarantined(self) -> list[str]:
+        """Annotators in quarantine, in the order named."""
+        names = self._moderator.quarantine.names
+        return [name for name in names if self.people.may_be_quarantined(name)]
+
+    def _judged(self, annotator: str | None, now: float) -> list[Message]:
+        """Judge an annotator before an answer, if it is time.
+
+        Of one who is in quarantine from now on, labels that are contested are never learned.
+        """
+        if self._judge is None or annotator is None or not self.people.quarantine:
+            return []
+        moderator = self._moderator
+        before = moderator.quarantine
+        moderator.quarantine = after = judged(before, self._judge, annotator, self.people)
+        self._changed = self._changed or after is not before
+        cancels: list[Message] = []
+        for name in after.names[len(before.names) :]:
+            why = "its annotator is in quarantine"
+            cancels += disregarded(self._rollback, self._memory, moderator, name, now, why)
+        return cancels
 
     def on_time(self, now: float) -> list[Message]:
         """End the requests that expired, and forget the events beyond the horizon, before `now`.

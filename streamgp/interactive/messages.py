@@ -31,6 +31,7 @@ Fault: TypeAlias = Literal[
     "failed",
     "unauthorised",
     "excessive",
+    "quarantined",
 ]
 """Why an input was rejected.
 
@@ -39,7 +40,8 @@ within the answer horizon. `late`: came after the answer horizon. `ended`: its r
 ended. `unlearnable`: the learner cannot take this example. `failed`: the learner, a rule or the
 encoding raised an error that none of them should; the loop is what it was before the input.
 `unauthorised`: its annotator may not say that, or it is not shown that they have said it.
-`excessive`: it goes beyond one of the limits in `People`.
+`excessive`: it goes beyond one of the limits in `People`. `quarantined`: its annotator misleads, by
+the word of the others.
 """
 
 Stage: TypeAlias = Literal["predict", "ask", "challenge", "learn", "review", "encode"]

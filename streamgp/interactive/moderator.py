@@ -34,6 +34,7 @@ from streamgp.interactive.messages import (
     Rejected,
 )
 from streamgp.interactive.people import DEFAULT_PEOPLE
+from streamgp.interactive.quarantine import Quarantine
 from streamgp.interactive.rollback import CallJournal
 from streamgp.interactive.shared_budget import SharedBudget
 from streamgp.interactive.transitions import CELLS, Cell, Input
@@ -81,6 +82,8 @@ class Moderator:
         doubt has fallen below that.
     people
         Who may answer for whom.
+    quarantine
+        Whose answers are not learned.
     written_at
         When the questions that the present input causes are written, if that is known and may be
         later than the input's own time; to be set before each input.
@@ -95,6 +98,7 @@ class Moderator:
         expires_after_s: float | None,
     ) -> None:
         self.people = DEFAULT_PEOPLE
+        self.quarantine = Quarantine()
         self.written_at: float | None = None
         self.keeps_thresholds = False
         self._memory = memory

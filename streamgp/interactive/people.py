@@ -9,6 +9,8 @@ from typing import Any, Final, Self
 from streamgp.common.validation import check_whole
 
 _LIMITS = ("max_labels", "max_features", "max_annotators", "max_corrections", "max_early_answers")
+_NAMES = ("supervisors", "trusted")
+_NO_NAMES: Mapping[str, list[str]] = {name: [] for name in _NAMES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +28,11 @@ class People:
         open to all.
     supervisors
         Annotators who may do so with the answers of others, too.
+    quarantine
+        Whether answers of an annotator who misleads, by the word of the others, are `quarantined`
+        from then on; see `streamgp.interactive.quarantine`.
+    trusted
+        Annotators beside the supervisors who are never in quarantine.
     max_labels, max_features, max_annotators
         Limits of what one loop learns of: labels, names of features, annotators. An input that
         brings one more is rejected as `excessive`.
@@ -46,6 +53,8 @@ class People:
 
     owners: bool = True
     supervisors: frozenset[str] = frozenset()
+    quarantine: bool = True
+    trusted: frozenset[str] = frozenset()
     max_labels: int = 2000
     max_features: int = 10_000
     max_annotators: int = 1000
@@ -65,17 +74,20 @@ class People:
             or (annotator is not None and annotator in self.supervisors)
         )
 
+    def may_be_quarantined(self, annotator: str) -> bool:
+        """Whether the answers of an annotator may be kept from the learner."""
+        return self.quarantine and annotator not in self.supervisors | self.trusted
+
     def state(self) -> dict[str, Any]:
         """Return what differs from the defaults, as plain values."""
-        plain = {**asdict(self), "supervisors": sorted(self.supervisors)}
-        defaults = {**asdict(DEFAULT_PEOPLE), "supervisors": []}
+        names = {name: sorted(getattr(self, name)) for name in _NAMES}
+        plain, defaults = {**asdict(self), **names}, {**asdict(DEFAULT_PEOPLE), **_NO_NAMES}
         return {name: value for name, value in plain.items() if value != defaults[name]}
 
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> Self:
         """Return the rules of which `state` is known."""
-        supervisors = frozenset(state.get("supervisors", ()))
-        return cls(**{**state, "supervisors": supervisors})
+        return cls(**{**state, **{name: frozenset(state.get(name, ())) for name in _NAMES}})
 
 
 DEFAULT_PEOPLE: Final = People()

@@ -256,7 +256,7 @@ def take_back(
     """
     before = _lines_of(model, log)
     after, taken = without(before, annotator, since)
-    cancels: list[Message] = [*_disregarded(rollback, memory, moderator, annotator, now)]
+    cancels: list[Message] = [*disregarded(rollback, memory, moderator, annotator, now, _WHY)]
     if not taken:
         return Relearned(messages=cancels, log=before)
     first = moderator.consensus.sequence + 1
@@ -369,8 +369,13 @@ def _relearned(
     return messages, log
 
 
-def _disregarded(
-    rollback: Rollback, memory: EventStore, moderator: Moderator, annotator: str, now: float
+def disregarded(
+    rollback: Rollback,
+    memory: EventStore,
+    moderator: Moderator,
+    annotator: str,
+    now: float,
+    why: str,
 ) -> list[Cancel]:
     """Take back the labels of an annotator that are contested and were not learned yet."""
     cancels = []
@@ -379,7 +384,7 @@ def _disregarded(
         if record.state == "challenged" and label is not None and label.annotator == annotator:
             rollback.touch(record)
             memory.segments.note(record)
-            cancels.append(moderator.disregard(record, now, _WHY))
+            cancels.append(moderator.disregard(record, now, why))
     return cancels
 
 

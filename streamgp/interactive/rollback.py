@@ -251,11 +251,13 @@ class Rollback:
     # _touched  conversations that the input changes, as they were before it
     # _counts   what is only ever counted up, as it was before it
     # _shared   state of the budget that is shared with other loops
+    # _quarantine  who was in quarantine; it is replaced, and never changed
     __slots__ = (
         "_counts",
         "_journal",
         "_memory",
         "_moderator",
+        "_quarantine",
         "_shared",
         "_touched",
         "call",
@@ -269,6 +271,7 @@ class Rollback:
         self._touched: list[tuple[Record, dict[str, Any], float | None, int | None]] = []
         self._counts = (0, 0, 0, 0)
         self._shared: State | None = None
+        self._quarantine = moderator.quarantine
 
     def begin(self) -> None:
         """Begin an input: what is there now is what `undo` brings back."""
@@ -282,6 +285,7 @@ class Rollback:
             deadlines.n_set,
             moderator.consensus.sequence,
         )
+        self._quarantine = moderator.quarantine
         shared_budget = moderator.shared_budget
         self._shared = None if shared_budget is None else shared_budget.state()
 
@@ -307,6 +311,7 @@ class Rollback:
                 moderator.deadlines.reset(record.event.event_id, at, number)
         self._touched.clear()
         memory.n_added, memory.horizons.n_set = n_added, n_horizons
+        moderator.quarantine = self._quarantine
         moderator.deadlines.n_set, moderator.consensus.sequence = n_deadlines, sequence
         if moderator.shared_budget is not None and self._shared is not None:
             moderator.shared_budget.reset_to(self._shared)

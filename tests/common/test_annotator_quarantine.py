@@ -4,6 +4,7 @@ import itertools
 from math import prod
 from statistics import fmean
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -76,3 +77,21 @@ def test_evidence_has_a_limit():
 
 def test_with_one_label_there_is_no_evidence():
     assert evidence([1.0] * 9, n_labels=1) == 0.0
+
+
+@pytest.mark.parametrize("n_labels", [2, 4, 10])
+@pytest.mark.parametrize("rate", [0.02, 0.1, 0.2, LARGEST_HONEST])
+def test_at_most_two_of_1000_honest_annotators_are_taken_for_misleading(n_labels, rate):
+    rng, n_runs, n_answers = np.random.default_rng(1), 1000, 300
+    shares = rng.dirichlet(np.full(n_labels, 0.1), size=(n_runs, n_answers))
+    believed = (1 - SPREAD) * shares + SPREAD / n_labels
+    y = (believed.cumsum(-1) > rng.random((n_runs, n_answers, 1))).argmax(-1)  # the truth
+    errs = rng.random((n_runs, n_answers)) < rate
+    y = np.where(errs, (y + rng.integers(1, n_labels, size=y.shape)) % n_labels, y)
+    q = np.take_along_axis(shares, y[..., None], -1)[..., 0]
+    e, found, most = np.array(RATES), np.zeros((n_runs, len(RATES))), np.zeros(n_runs)
+    for answered in q.T:
+        found = (1 + found) * ratio(answered[:, None], e, n_labels)
+        most = np.maximum(most, found.mean(axis=1))
+    assert found[0].mean() == pytest.approx(evidence(q[0].tolist(), n_labels))
+    assert (most > THRESHOLD).sum() <= 2

@@ -186,6 +186,27 @@ class SavedLearner(ScriptedLearner):
         self.held = {str(e.event_id): (e.x, e.y) for e in examples}
 
 
+class JudgingLearner(SavedLearner):
+    """Knows three annotators, with `n` answers each, and what speaks `against` them."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.against, self.n = {"eve": 1e9}, 8
+
+    def annotators(self):
+        return [None, "ann", "bob", "eve"]
+
+    def n_features_with(self, x):
+        return len(x)
+
+    def n_answers(self, annotator):
+        return self.n
+
+    def evidence_against(self, annotator, without=()):
+        assert annotator not in without
+        return self.against.get(annotator, 0.0)
+
+
 def log_of(messages: list[Message]) -> list[tuple[str, Label | None]]:
     """What the consensus messages say the model was told."""
     return [(m.event_id, m.y) for m in messages if isinstance(m, LabelledExample)]

@@ -190,3 +190,11 @@ def test_one_annotator_leaves_no_trace_of_owners_in_the_state():
     loop = loop_after_ann()
     [plain] = loop.parts()["head"]["recent"]
     assert len(plain) == 13  # the fields that a conversation has had from the beginning
+
+
+def test_rules_are_what_their_state_says():
+    rules = People(
+        owners=False, supervisors=frozenset(["eve"]), quarantine=False, trusted=frozenset(["ann"])
+    )
+    assert People.of(rules.state()) == rules
+    assert People().state() == {}

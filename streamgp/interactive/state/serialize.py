@@ -22,6 +22,7 @@ from streamgp.interactive.event_store import EventStore, PlainRecord
 from streamgp.interactive.learner import SkepticalLearner
 from streamgp.interactive.messages import Event, LabelledExample, Origin
 from streamgp.interactive.moderator import Moderator
+from streamgp.interactive.quarantine import Quarantine
 from streamgp.interactive.rollback import FULL_CREDIT
 from streamgp.interactive.state.snapshot import Snapshot
 from streamgp.interactive.transitions import State as ConversationState
@@ -40,6 +41,7 @@ def head_of(model: Any, memory: EventStore, moderator: Moderator) -> State:
         "model": model.state(),
         # Nothing for most loops, as before anything could fail: snapshots stay what they are.
         **({} if moderator.journal.credit == FULL_CREDIT else {"credit": moderator.journal.credit}),
+        **({"quarantine": quarantine} if (quarantine := moderator.quarantine.state()) else {}),
     }
 
 
@@ -70,6 +72,7 @@ def resume(
         raise ValueError(f"there are {len(records)} conversations, expected {head['remembered']}")
     model.load_state(head["model"], examples)
     moderator.journal.credit = int(head.get("credit", FULL_CREDIT))
+    moderator.quarantine = Quarantine.of(head.get("quarantine", {}))
     memory.n_added, memory.segments.n = int(head["events"]), int(head["pages"])
     deadlines = moderator.deadlines
     deadlines.n_set = int(head["alarms"])

@@ -390,7 +390,7 @@ prediction = {"y": "a", "proba": [["a", 1.0]], "n_learned": 1, "at": 0}
         (wire(y={"double": 1}), "^event: field 'float' of y is missing$"),
         (
             wire("rejected", subject="s", fault="bad", reason="r", at=0),
-            '^rejected: fault must be one of malformed, .*, excessive, got "bad"$',
+            '^rejected: fault must be one of malformed, .*, quarantined, got "bad"$',
         ),
         (
             wire("prediction", **prediction, decision={**decision, "ask": False}),

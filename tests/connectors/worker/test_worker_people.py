@@ -15,7 +15,7 @@ from streamgp.interactive.messages import Answer, Cancel, Event, LabelledExample
 from streamgp.interactive.people import People
 from tests.connectors.test_topics_contract import FACTORIES
 from tests.helpers.workbench import GROUP, everything, idle, said
-from tests.interactive.scripted import SavedLearner
+from tests.interactive.scripted import JudgingLearner, SavedLearner
 
 PEOPLE = People(supervisors=frozenset(["eve"]))
 
@@ -52,12 +52,29 @@ def send(topics, topic, *messages, headers=()):
             writer.send(Outgoing(topic=topic, key=b"k", value=encode(message), headers=headers))
 
 
-def work(topics, people=PEOPLE, signatures=None):
+def work(topics, people=PEOPLE, signatures=None, learner=None):
     """Let a worker do all that waits, whose learner contests the labels of events named c..."""
-    learner = SavedLearner(proba={"b": 0.6, "a": 0.4}, contests=lambda name: name[0] == "c")
+    if learner is None:
+        learner = SavedLearner(proba={"b": 0.6, "a": 0.4}, contests=lambda name: name[0] == "c")
     loops = LoopSettings(model=learner, people=people, signatures=signatures)
     settings = WorkerSettings(group=GROUP, instance="w", leave=True)
     Worker(topics, loops, settings, state=None, clock=lambda: 2.0).run(idle(topics))
+
+
+def test_answers_in_quarantine_become_dead_letters_and_are_told(topics, caplog):
+    people = People()
+    learner = JudgingLearner(proba={"b": 0.6, "a": 0.4})
+    send(topics, "events", event("e1"))
+    work(topics, people, learner=learner)
+    refused = answer("e1", "a", "eve", request="label")
+    send(topics, "answers", refused, answer("e1", "b", "ann", request="label"))
+    work(topics, people, learner=learner)
+    [(value, stage, error)] = letters(topics)
+    assert (value, stage) == (encode(refused), "quarantine")
+    assert error.startswith("annotator 'eve' is in quarantine")
+    assert [line.annotator for line in said(topics, "consensus")] == ["ann"]
+    [line] = [record for record in caplog.records if record.message == "quarantined"]
+    assert line.fields["topic"] == "answers"
 
 
 def letters(topics):

@@ -1,0 +1,117 @@
+"""Quarantine of annotators who mislead: whose further answers are not learned.
+
+An annotator is judged by the labels of the others (`streamgp.common.annotator_quarantine`), before
+an answer is weighed, whenever the number of answers has grown by an eighth, and by four at least.
+If the evidence is beyond the threshold, all are judged, and the one against whom most speaks is in
+quarantine: an annotator who floods a learner with lies makes the others look like liars, but not as
+much. The next judgement is without the labels of those in quarantine.
+
+Whom the log tells apart, and nothing else, decides: who is in quarantine follows from the inputs in
+their order. What an annotator taught before stays learned until it is retracted.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Protocol, Self, cast, runtime_checkable
+
+from streamgp.common.annotator_quarantine import FEWEST, THRESHOLD, WITNESSES
+from streamgp.interactive.learner import KnowsNames, SkepticalLearner, has_methods
+from streamgp.interactive.people import People
+
+_STEP: Final = 4
+
+
+@runtime_checkable
+class JudgesAnnotators(KnowsNames, Protocol):
+    """A learner that tells what speaks against an annotator."""
+
+    def n_answers(self, annotator: str | None) -> int:
+        """Return the number of first answers of an annotator that were learned."""
+
+    def evidence_against(self, annotator: str, without: Collection[str] = ()) -> float:
+        """Return the evidence that an annotator misleads; pure.
+
+        `without` names annotators whose labels are left out.
+        """
+
+
+def as_judge(model: SkepticalLearner) -> JudgesAnnotators | None:
+    """Return a model that judges annotators, None if it does not."""
+    judges = has_methods(type(model), JudgesAnnotators)
+    return cast("JudgesAnnotators", model) if judges else None
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantine:
+    """Annotators in quarantine, and number of answers of each when last judged.
+
+    Examples
+    --------
+    >>> quarantine = Quarantine(names=("eve",), judged={"ann": 12, "eve": 16})
+    >>> quarantine.state()
+    {'names': ['eve'], 'judged': {'ann': 12, 'eve': 16}}
+    >>> Quarantine.of(quarantine.state()) == quarantine, Quarantine().state()
+    (True, {})
+
+    """
+
+    names: tuple[str, ...] = ()
+    judged: Mapping[str, int] = field(default_factory=dict)
+
+    def is_due(self, annotator: str, n_answers: int) -> bool:
+        """Whether to judge an annotator who has given so many answers."""
+        last = self.judged.get(annotator, 0)
+        # Fewer than at the last time if labels were retracted.
+        return n_answers >= FEWEST and abs(n_answers - last) >= max(_STEP, last // 8)
+
+    def state(self) -> dict[str, Any]:
+        """Return what is known as plain values, {} for nothing."""
+        if not self.judged:
+            return {}
+        return {"names": list(self.names), "judged": dict(self.judged)}
+
+    @classmethod
+    def of(cls, state: Mapping[str, Any]) -> Self:
+        """Return the quarantine of which `state` is known."""
+        return cls(tuple(state.get("names", ())), dict(state.get("judged", {})))
+
+
+def judged(
+    quarantine: Quarantine, judge: JudgesAnnotators, annotator: str, people: People
+) -> Quarantine:
+    """Return the quarantine before an answer of an annotator, who is judged if it is time.
+
+    Parameters
+    ----------
+    quarantine
+        As it was; it is returned if nothing has changed.
+    judge
+        The learner.
+    annotator
+        Who answers.
+    people
+        Who is never in quarantine.
+
+    """
+    if len(judge.annotators()) <= WITNESSES:
+        return quarantine
+    n_answers = judge.n_answers(annotator)
+    if annotator in quarantine.names or not quarantine.is_due(annotator, n_answers):
+        return quarantine
+    # An annotator who is trusted by now is a witness again.
+    without = [name for name in quarantine.names if people.may_be_quarantined(name)]
+    after = replace(quarantine, judged={**quarantine.judged, annotator: n_answers})
+    against = judge.evidence_against(annotator, without)
+    if against <= THRESHOLD:
+        return after
+    found = {annotator: against}
+    for name in judge.annotators():
+        if name is not None and name != annotator and name not in without:
+            found[name] = judge.evidence_against(name, without)
+    worst = max(found, key=found.__getitem__)
+    if not people.may_be_quarantined(worst):
+        return after
+    return replace(after, names=(*quarantine.names, worst))

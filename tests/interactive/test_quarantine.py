@@ -1,0 +1,227 @@
+"""Who is in quarantine, what becomes of the answers, and that a restart changes nothing of it."""
+
+import itertools
+
+import pytest
+
+from streamgp import isgp
+from streamgp.common.counter_rng import uniform
+from streamgp.interactive import (
+    Answer,
+    Cancel,
+    Challenge,
+    Event,
+    InteractiveLoop,
+    LabelledExample,
+    LabelRequest,
+    People,
+    Rejected,
+)
+from streamgp.interactive.quarantine import Quarantine
+from streamgp.interactive.rollback import FULL_CREDIT
+from tests.interactive.scripted import JudgingLearner
+
+ANN, BOB, EVE = "ann", "bob", "eve"
+
+
+def event(n):
+    return Event(event_id=f"e{n}", x={"f": 0.0}, occurred_at=float(n))
+
+
+def answer(n, by, y="a", request="label"):
+    request_id = f"e{n}/{request}"
+    return Answer(
+        answer_id=f"{by}/{request_id}",
+        event_id=f"e{n}",
+        request_id=request_id,
+        y=y,
+        annotator=by,
+        answered_at=float(n),
+    )
+
+
+def loop_with(people=None, **options):
+    learner = JudgingLearner(proba={"b": 0.6, "a": 0.4}, **options)
+    loop = InteractiveLoop(learner, people=people or People())
+    for n in range(3):
+        loop.on_event(event(n), float(n))
+    return loop
+
+
+def kinds(messages):
+    return [m.fault if isinstance(m, Rejected) else type(m).__name__ for m in messages]
+
+
+def test_answers_in_quarantine_change_nothing_and_leave_the_question_open():
+    loop = loop_with()
+    [refused] = loop.on_answer(answer(0, EVE), 0.0)
+    assert (refused.fault, loop.quarantined) == ("quarantined", [EVE])
+    assert "annotator 'eve' is in quarantine" in refused.reason
+    assert "e0/label" in loop.open_requests()
+    assert loop.model.n_learned == 0
+    assert kinds(loop.on_answer(answer(0, ANN), 0.0)) == ["LabelledExample"]
+    assert kinds(loop.on_answer(answer(1, EVE), 1.0)) == ["quarantined"]
+    taken_back = Answer(
+        answer_id="x",
+        event_id="e0",
+        supersedes="ann/e0/label",
+        declined=True,
+        annotator=EVE,
+        answered_at=2.0,
+    )
+    assert kinds(loop.on_answer(taken_back, 2.0)) == ["quarantined"]
+
+
+def test_the_annotator_against_whom_most_speaks_is_in_quarantine():
+    loop = loop_with()
+    loop.model.against = {ANN: 1e7, EVE: 1e9}
+    assert kinds(loop.on_answer(answer(0, ANN), 0.0)) == ["LabelledExample"]
+    assert loop.quarantined == [EVE]
+
+
+@pytest.mark.parametrize(
+    "people",
+    [
+        People(quarantine=False),
+        People(supervisors=frozenset([EVE])),
+        People(trusted=frozenset([EVE])),
+    ],
+)
+def test_some_are_never_in_quarantine(people):
+    loop = loop_with(people)
+    assert kinds(loop.on_answer(answer(0, EVE), 0.0)) == ["LabelledExample"]
+    assert loop.quarantined == []
+
+
+def test_an_annotator_who_is_trusted_later_is_heard_again():
+    loop = loop_with()
+    loop.on_answer(answer(0, EVE), 0.0)
+    trusting = People(trusted=frozenset([EVE]))
+    again = InteractiveLoop.from_parts(
+        loop.parts(), [], JudgingLearner(proba={"b": 0.6, "a": 0.4}), people=trusting
+    )
+    assert again.quarantined == []
+    assert kinds(again.on_answer(answer(0, EVE), 0.0)) == ["LabelledExample"]
+
+
+def test_contested_labels_of_an_annotator_in_quarantine_are_never_learned():
+    loop = loop_with(contests=True)
+    loop.model.against = {}
+    assert kinds(loop.on_answer(answer(0, EVE), 0.0)) == ["Challenge"]
+    loop.model.against, loop.model.n = {EVE: 1e9}, 12
+    cancel, refused = loop.on_answer(answer(1, EVE), 1.0)
+    assert isinstance(cancel, Cancel)
+    assert (cancel.request_id, cancel.why) == ("e0/challenge/1", "its annotator is in quarantine")
+    assert refused.fault == "quarantined"
+    loop.model.contests = False
+    [line] = loop.on_answer(answer(0, ANN), 2.0)
+    assert (line.annotator, line.given_by) == (ANN, None)
+
+
+def test_a_judgement_is_undone_with_the_input_that_fails():
+    loop = loop_with()
+    loop.model.against = {}
+    before = loop.snapshot(with_environment=False)
+    loop.model.refuses = lambda _: 1 / 0
+    assert kinds(loop.on_answer(answer(0, ANN), 0.0)) == ["failed"]
+    loop.model.refuses = False
+    loop._moderator.journal.credit = FULL_CREDIT
+    assert loop.snapshot(with_environment=False) == before
+
+
+def test_annotators_are_judged_ever_more_rarely():
+    due = []
+    for n in range(200):
+        last = due[-1] if due else 0
+        if Quarantine(judged={ANN: last} if due else {}).is_due(ANN, n):
+            due.append(n)
+    assert due[:9] == [8, 12, 16, 20, 24, 28, 32, 36, 40]
+    assert due[-3:] == [154, 173, 194]
+    assert all(later - n <= max(4, n / 8) for n, later in itertools.pairwise(due))
+
+
+# --- with a learner that judges
+
+
+PLACES = ("home", "work", "gym", "cafe")
+NAMES = (ANN, BOB, EVE)
+
+
+def told(n, *, liar=EVE, names=NAMES):
+    """Who is asked about the n-th event, and what they say; honest ones err in 10 %."""
+    place = int(uniform(1, str(n), "place") * 4)
+    x = {
+        "north": place // 2 * 4.0 + uniform(1, str(n), "north"),
+        "east": place % 2 * 4.0 + uniform(1, str(n), "east"),
+    }
+    by = names[int(uniform(1, str(n), "who") * len(names))]
+    errs = by == liar or uniform(1, str(n), "errs") < 0.1
+    y = PLACES[(place + errs) % 4]
+    return Event(event_id=f"e{n}", x=x, occurred_at=float(n)), by, y
+
+
+def play(loop, numbers, **who):
+    """Let all events be answered, challenges by what was said first; return all messages."""
+    messages = []
+    for n in numbers:
+        given, by, y = told(n, **who)
+        messages += loop.on_event(given, float(n))
+        unasked = Answer(
+            answer_id=f"a{n}", event_id=f"e{n}", y=y, annotator=by, answered_at=float(n)
+        )
+        said = loop.on_answer(unasked, float(n))
+        for challenge in [m for m in said if isinstance(m, Challenge)]:
+            said += loop.on_answer(answer(n, by, challenge.given, "challenge/1"), float(n))
+        messages += said
+    return messages
+
+
+def restarted(loop, lines):
+    return InteractiveLoop.from_parts(loop.parts(), lines, isgp(seed=1))
+
+
+def test_a_liar_among_three_is_named_and_a_restart_changes_nothing():
+    loop = InteractiveLoop(isgp(seed=1))
+    messages = play(loop, range(150))
+    assert loop.quarantined == [EVE]
+    lines = [m for m in messages if isinstance(m, LabelledExample)]
+    n_learned = sum(line.annotator == EVE for line in lines)
+    assert 8 <= n_learned <= 40
+    other = InteractiveLoop(isgp(seed=1))
+    found, log = [], []
+    for first in range(0, 150, 15):
+        found += play(other, range(first, first + 15))
+        log = [m for m in found if isinstance(m, LabelledExample)]
+        if first % 30:
+            other = InteractiveLoop.restore(other.snapshot(), isgp(seed=1))
+        else:
+            other = restarted(other, log)
+    assert found == messages
+    assert other.snapshot() == loop.snapshot()
+
+
+def test_what_was_learned_before_stays_until_it_is_retracted():
+    loop = InteractiveLoop(isgp(seed=1))
+    lines = [m for m in play(loop, range(150)) if isinstance(m, LabelledExample)]
+    assert any(example.answer.annotator == EVE for example in loop.model.examples())
+    relearned = loop.retract(EVE, lines, 150.0)
+    assert not any(example.answer.annotator == EVE for example in loop.model.examples())
+    assert loop.quarantined == [EVE]
+    assert "quarantined" in kinds(play(loop, range(150, 170)))
+    assert relearned.retraction is not None
+
+
+@pytest.mark.parametrize("names", [(EVE,), (ANN, EVE)])
+def test_one_or_two_annotators_are_never_judged(names):
+    loop, other = (
+        InteractiveLoop(isgp(seed=1), people=People(quarantine=on)) for on in (True, False)
+    )
+    assert play(loop, range(60), names=names) == play(other, range(60), names=names)
+    assert loop.parts() == other.parts()
+
+
+def test_honest_annotators_are_not_in_quarantine():
+    loop = InteractiveLoop(isgp(seed=1))
+    requests = [m for m in play(loop, range(120), liar=None) if isinstance(m, LabelRequest)]
+    assert requests
+    assert loop.quarantined == []
