@@ -23,10 +23,12 @@ from streamgp.interactive import (
     Event,
     InteractiveLoop,
     LabelRequest,
+    People,
     Prediction,
     Rejected,
 )
 from streamgp.interactive.learner import PredictsClasses, SkepticalLearner
+from streamgp.interactive.people import DEFAULT_PEOPLE
 from streamgp.metrics import ConversationMetric, DistributionMetric
 from streamgp.simulation import AnswerQueue, SimulatedAnnotator, SimulatedMeasurer
 from streamgp.simulation.driver import Driver
@@ -76,6 +78,8 @@ class InteractiveResult:
         Labels held in the end.
     wrong_kept
         Share of the labels held in the end that are wrong; None if there are none.
+    quarantined
+        Annotators whose answers are not learned any more, in the end.
 
     """
 
@@ -93,6 +97,7 @@ class InteractiveResult:
     n_rejected: int
     n_learned: int
     wrong_kept: float | None
+    quarantined: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         challenges = f"{self.n_challenges:,d} challenges"
@@ -124,6 +129,7 @@ def interactive_val_score(
     moment: Moment = None,
     expires_after_s: float | None = None,
     answer_horizon_s: float | None = None,
+    people: People = DEFAULT_PEOPLE,
     print_every: int = 0,
     show_time: bool = False,
     show_memory: bool = False,
@@ -161,6 +167,8 @@ def interactive_val_score(
         Seconds after which a question expires, as in `InteractiveLoop`.
     answer_horizon_s
         Seconds for which an event is remembered, as in `InteractiveLoop`.
+    people
+        Rules where several annotators answer, as in `InteractiveLoop`.
     print_every
         Events between two printed lines; 0 for none.
     show_time
@@ -199,14 +207,13 @@ def interactive_val_score(
     target: Target = "label" if isinstance(learner, PredictsClasses) else "number"
     _check_metric(metric, model)
     check_whole("print_every", print_every, 0)
-    game = _Game(
-        InteractiveLoop(
-            learner, expires_after_s=expires_after_s, answer_horizon_s=answer_horizon_s
-        ),
-        metric,
-        _annotator_for(target) if annotator is None else annotator,
-        target,
+    loop = InteractiveLoop(
+        learner,
+        expires_after_s=expires_after_s,
+        answer_horizon_s=answer_horizon_s,
+        people=people,
     )
+    game = _Game(loop, metric, _annotator_for(target) if annotator is None else annotator, target)
     started = time.perf_counter()
 
     def report(n: int) -> None:
@@ -240,10 +247,9 @@ def interactive_val_score(
     if print_every and n > print_every and n % print_every:
         report(n)
     counts = game.statistics.summary()
-    return InteractiveResult(
-        metric=metric,
-        **{name: counts[name] for name in InteractiveResult.__slots__ if name != "metric"},
-    )
+    known: dict[str, Any] = {"metric": metric, "quarantined": tuple(loop.quarantined)}
+    names = [name for name in InteractiveResult.__slots__ if name not in known]
+    return InteractiveResult(**known, **{name: counts[name] for name in names})
 
 
 class _Game:

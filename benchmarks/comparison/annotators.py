@@ -11,6 +11,9 @@ annotators who err in 20 % of their answers; classes never heard before also on 
 
 Giving in: annotators of 20 %, some of whom take what a challenge suggests, right or wrong.
 
+Quarantine: two honest annotators of 5 and 20 %, and one who always lies by the same rule; with and
+without quarantine, and without the liar.
+
 """
 
 from __future__ import annotations
@@ -40,13 +43,15 @@ from streamgp import (
     isgp,
 )
 from streamgp.base import Label
-from streamgp.interactive import Answer, Challenge, Request
+from streamgp.interactive import Answer, Challenge, People, Request
 from streamgp.simulation import Annotator
 
 _FEWEST_LOGS = 5
 _EARLY = 35  # answers
 _FEWEST = 8  # answers of an annotator who is judged
 _N_BINS = 10
+_HONEST = [(0.05, False), (0.2, False)]
+_LIAR = "liar"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +97,34 @@ class Judged:
             return
         share = self.n_wrong / self.n
         self.running[when], self.joint[when] = abs(running - share), abs(joint - share)
+
+
+class Liar:
+    """An annotator who always says the label after the true one, also when challenged."""
+
+    name = _LIAR
+
+    def __init__(self, classes: Sequence[Label]) -> None:
+        self._classes = list(classes)
+
+    def see(self, truth: Label) -> None:
+        """Learn nothing: all labels are known."""
+
+    def answer(self, request: Request, truth: Label | None, now: float) -> Answer:
+        """Lie, and decline where no truth is known."""
+        y = None
+        if truth is not None:
+            y = self._classes[(self._classes.index(truth) + 1) % len(self._classes)]
+        return Answer(
+            answer_id=f"{request.request_id}/answer",
+            request_id=request.request_id,
+            event_id=request.event_id,
+            key=request.key,
+            y=y,
+            declined=y is None,
+            annotator=self.name,
+            answered_at=now,
+        )
 
 
 class Witness:
@@ -156,6 +189,8 @@ class Played:
     n_spoiled: int
     wrong_kept: float
     witness: Witness
+    quarantined: Sequence[str]
+    n_lies: int
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -185,6 +220,18 @@ def measure(options: Options, *, plan: Plan | None = None) -> Outcome:
                 for seed in seeds
             ]
         rows.append(_giving_in(suggestible, runs, played[_USUAL]))
+    for people, liar, quarantine in (
+        ("without the liar", False, True),
+        ("with the liar", True, True),
+        ("with the liar, no quarantine", True, False),
+    ):
+        progress(people)
+        runs = [
+            play(log, seed, _HONEST, liar=liar, quarantine=quarantine)
+            for log in logs
+            for seed in seeds
+        ]
+        rows.append(_lying(people, runs))
     ece = expected_error(stated)
     notes = [f"{plan.n_seeds} seeds; expected calibration error of P(wrong) {ece:.4f}."]
     whole = len(logs) == _FEWEST_LOGS and not options.quick
@@ -199,10 +246,12 @@ def play(
     people: Sequence[tuple[float, bool]],
     *,
     suggestible: float = 0.0,
+    liar: bool = False,
+    quarantine: bool = True,
 ) -> Played:
     """Play a log once."""
     order = "recorded" if "recorded" in log.orders else "random"
-    annotators = [
+    annotators: list[SimulatedAnnotator | Liar] = [
         SimulatedAnnotator(
             error_rate=rate,
             stubborn=stubborn,
@@ -213,10 +262,16 @@ def play(
         )
         for i, (rate, stubborn) in enumerate(people)
     ]
+    if liar:
+        annotators.append(Liar(log.classes))
     model = isgp(seed=seed)
     witness = Witness(AnnotatorPanel(annotators, seed=seed), model)
     result = interactive_val_score(
-        log.played(order, seed), model, metrics.Accuracy(), annotator=witness
+        log.played(order, seed),
+        model,
+        metrics.Accuracy(),
+        annotator=witness,
+        people=People(quarantine=quarantine),
     )
     witness.judge("end")
     return Played(
@@ -227,6 +282,8 @@ def play(
         n_spoiled=result.n_spoiled,
         wrong_kept=result.wrong_kept or 0.0,
         witness=witness,
+        quarantined=result.quarantined,
+        n_lies=model.n_answers(_LIAR),
     )
 
 
@@ -292,6 +349,21 @@ def _giving_in(suggestible: float, runs: Sequence[Played], firm: Sequence[Played
         "challenges": mean(one.n_challenges for one in runs),
         "wrong_kept": mean(one.wrong_kept for one in runs),
         **spoiled,
+    }
+
+
+def _lying(people: str, runs: Sequence[Played]) -> Row:
+    """Return who was named, and after how many lies learned."""
+    named = [one for one in runs if _LIAR in one.quarantined]
+    return {
+        "quarantine": people,
+        "accuracy": mean(one.accuracy for one in runs),
+        "labels": mean(one.n_asked for one in runs),
+        "runs": len(runs),
+        "named": len(named),
+        "lies, mean": mean(one.n_lies for one in named) if named else None,
+        "lies, most": max((one.n_lies for one in named), default=None),
+        "honest named": sum(name != _LIAR for one in runs for name in one.quarantined),
     }
 
 
