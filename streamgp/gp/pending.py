@@ -8,15 +8,17 @@ that were learned and has the target of its question at a pending one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import lapack
 
 from streamgp.base import Array
+from streamgp.gp.cholesky import PackedCholesky
 from streamgp.gp.joint_posterior import MIN_SHARE_OF_NOISE
 from streamgp.kernels import Kernel
+
+_SMALLEST = 16
 
 
 class Covarying(Protocol):
@@ -49,10 +51,11 @@ class PendingPoints:
     ----------
     gp
         The process.
-    X
-        The points, at least one, each of shape (d,).
-    targets
-        The target `r` of the share at each.
+
+    Attributes
+    ----------
+    n
+        Number of points.
 
     Examples
     --------
@@ -60,8 +63,9 @@ class PendingPoints:
 
     >>> from streamgp.gp.exact import ExactGP
     >>> from streamgp.kernels import SquaredExponential
-    >>> x = np.array([0.0])
-    >>> PendingPoints(ExactGP(SquaredExponential(), 1.0), [x], [1.0]).predict(x)
+    >>> pending = PendingPoints(ExactGP(SquaredExponential(), 1.0))
+    >>> pending.append(np.array([0.0]), 1.0)
+    >>> pending.predict(np.array([0.0]))
     (0.5, 0.5)
 
     References
@@ -71,39 +75,68 @@ class PendingPoints:
 
     """
 
-    # _rows, _left  the points as the kernel stores them, and `a` of each
-    # _L, _weights  Cholesky factor of A, and A⁻¹ r
-    __slots__ = ("_L", "_gp", "_left", "_rows", "_weights")
+    # _rows, _left  the points as the kernel stores them, and `a` of each, in the first n rows
+    # _factor, _z   Cholesky factor L of A, and L⁻¹ r. It grows by a row for each point, so that its
+    #               bits do not depend on which points are appended together.
+    __slots__ = ("_factor", "_gp", "_left", "_rows", "_z", "n")
 
-    def __init__(self, gp: Covarying, X: Sequence[Array], targets: Sequence[float]) -> None:
-        rows, left, right = zip(*map(gp.covariance_terms, X), strict=True)
+    def __init__(self, gp: Covarying) -> None:
         self._gp = gp
-        self._rows: Array = np.array(rows)
-        # In single precision a process stores them rounded; sums of them are not.
-        self._left: Array = np.array(left, float)
-        K = gp.kernel.matrix(self._rows)
+        self.n = 0
+        self._factor = PackedCholesky()
+        self._rows: Array = np.empty((0, 0))
+        self._left: Array = np.empty((0, 0))
+        self._z: Array = np.empty(0)
+
+    def append(self, x: Array, target: float) -> None:
+        """Add the point `x` of shape (d,), and the target `r` of the share there."""
+        row, left, right = self._gp.covariance_terms(x)
+        prior = self._gp.kernel.prior_variance(row)
         # Repeated points leave nothing but noise, be there ever so little of it.
-        noise = max(gp.noise_variance, MIN_SHARE_OF_NOISE * float(np.diagonal(K).max()))
-        A = K - self._left @ np.array(right, float).T
-        A[np.diag_indices_from(A)] += noise
-        self._L: Array = np.linalg.cholesky(A)
-        half = self._solve(np.array(targets, float))
-        self._weights: Array = self._solve(half, transposed=True)
+        noise = max(self._gp.noise_variance, MIN_SHARE_OF_NOISE * prior)
+        half = self._half(row, right)
+        residual = self._gp.predict(x)[1] + noise - float(half @ half)
+        d = math.sqrt(max(residual, noise))
+        n = self.n
+        if n == len(self._z):
+            self._grow(row, left)
+        self._rows[n] = row
+        self._left[n, : len(left)] = left
+        self._z[n] = (target - float(half @ self._z[:n])) / d
+        self._factor.append(half, d)
+        self.n = n + 1
+
+    def truncate(self, n: int) -> None:
+        """Keep the first `n` points only."""
+        self._factor.truncate(n)
+        self.n = n
 
     def predict(self, x: Array) -> tuple[float, float]:
         """Posterior mean of the share, and latent variance, at `x` of shape (d,)."""
         row, _, right = self._gp.covariance_terms(x)
-        c = self._gp.kernel.vector(self._rows, row) - self._left @ right
-        half = self._solve(c)
+        half = self._half(row, right)
         variance = self._gp.predict(x)[1] - float(half @ half)
-        return float(c @ self._weights), max(variance, 0.0)
+        return float(half @ self._z[: self.n]), max(variance, 0.0)
 
-    def _solve(self, b: Array, *, transposed: bool = False) -> Array:
-        """Return `L⁻¹ b`, or `L⁻ᵀ b`.
+    def _half(self, row: Array, right: Array) -> Array:
+        """Return `L⁻¹ c` for the covariances `c` of the points with another one."""
+        n = self.n
+        if n == 0:
+            return np.empty(0)
+        c = self._gp.kernel.vector(self._rows[:n], row)
+        c -= self._left[:n, : len(right)] @ right.astype(float, copy=False)
+        return self._factor.solve(c)
 
-        By LAPACK itself, once for every event: what `scipy.linalg.solve_triangular` does around it
-        takes longer than solving for a few points. It reads `L`, which lies in rows, as its
-        transpose.
-        """
-        solved: Array = lapack.dtrtrs(self._L.T, b, lower=0, trans=0 if transposed else 1)[0]
-        return solved
+    def _grow(self, row: Array, left: Array) -> None:
+        """Make room for as many points again, at least 16."""
+        n = self.n
+        rows, lefts, z = self._rows, self._left, self._z
+        capacity = max(_SMALLEST, 2 * n)
+        # Of even length, so that all begin alike in memory: some kernels of BLAS add up from where
+        # a vector is aligned. In single precision a process stores them rounded; sums are not.
+        width = len(left) + len(left) % 2
+        self._rows = np.empty((capacity, len(row)), row.dtype)
+        self._left = np.empty((capacity, width))
+        self._z = np.empty(capacity)
+        if n:
+            self._rows[:n], self._left[:n], self._z[:n] = rows, lefts, z

@@ -177,6 +177,7 @@ def _grouped(
 # Answers to more open questions than these are not foreseen: the time of an event would grow with
 # the number of questions that are never answered.
 MOST_PENDING: Final = 100
+_BLOCK = 32
 MANY = 100_000
 """Events from which on it is warned of a loop that never forgets any."""
 
@@ -215,6 +216,8 @@ class EventStore:
     # _answers   every accepted answer; they leave with their record.
     # _open      records with an open request, in the order of their numbers, and some whose request
     #            has ended: those leave when `open_ones` comes across them.
+    # _pending   what `pending` has returned last, and whose questions they are; None after a change
+    #            of _open. A question that has ended since is found by its record.
 
     def __init__(self, answer_horizon_s: float | None) -> None:
         self.horizons: DeadlineQueue[str] = DeadlineQueue()
@@ -224,6 +227,7 @@ class EventStore:
         self._records: dict[str, Record] = {}
         self._answers: set[AnswerName] = set()
         self._open: list[Record] = []
+        self._pending: tuple[list[Record], tuple[PendingQuestion, ...]] | None = None
 
     def __len__(self) -> int:
         return len(self._records)
@@ -272,6 +276,7 @@ class EventStore:
         if record.open_request is not None:
             self._open = [known for known in self.open_ones() if known is not record]
             insort(self._open, record, key=lambda known: known.serial)
+            self._pending = None
 
     def open_ones(self) -> list[Record]:
         """Return the conversations with an open request, in the order of their numbers."""
@@ -281,16 +286,36 @@ class EventStore:
     def pending(self) -> tuple[PendingQuestion, ...]:
         """Return the open questions whose answers count already, in the order of their events.
 
-        If there are more than `MOST_PENDING`, those about the latest events.
+        If there are `MOST_PENDING` or more, those about the latest events. Of these some of the
+        earliest are left out, up to the next event whose number is a multiple of 32: a learner
+        keeps what it has made of questions as long as the first ones are the same.
         """
         if not self._open:
             return ()
-        found = [
-            PendingQuestion(record.event.x, target)
-            for record in self.open_ones()
-            if (target := record.pending) is not None
-        ]
-        return tuple(found[-MOST_PENDING:])
+        if (memo := self._pending) is not None:
+            records, questions = memo
+            if all(
+                record.pending == question.target for record, question in zip(*memo, strict=True)
+            ):
+                return questions
+        records = []
+        for record in reversed(self._open):
+            if record.open_request is not None and record.pending is not None:
+                records.append(record)
+                if len(records) == MOST_PENDING:
+                    first = -(-record.serial // _BLOCK) * _BLOCK
+                    records = [one for one in records if one.serial >= first]
+                    break
+        records.reverse()
+        questions = tuple(
+            [
+                PendingQuestion(record.event.x, target)
+                for record in records
+                if (target := record.pending) is not None
+            ]
+        )
+        self._pending = records, questions
+        return questions
 
     def latest(self) -> Record:
         """Return the conversation that was added last."""
@@ -327,6 +352,7 @@ class EventStore:
         self._answers.difference_update(record.answers)
         if record.open_request is not None:
             self._open = [known for known in self._open if known is not record]
+            self._pending = None
         del self._records[event_id]
 
     def unpublished(self) -> list[Record]:

@@ -6,7 +6,7 @@ Dictionaries and labels in, probabilities or a posterior out; the mathematics is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
@@ -28,7 +28,7 @@ from streamgp.kernels import Kernel
 from streamgp.learners.gp_core import (
     LENGTH_SCALE_PER_ROOT_FEATURE as LENGTH_SCALE_PER_ROOT_FEATURE,
 )
-from streamgp.learners.gp_core import FeatureGP, GPSettings, Learn
+from streamgp.learners.gp_core import FeatureGP, GPSettings, Learn, PendingEvents
 from streamgp.learners.gp_tuning import are_mixed
 from streamgp.learners.river_adapters import feature_rows, frame_like, series_like
 
@@ -307,30 +307,22 @@ class GPClassifier(base.MiniBatchClassifier):
             means = np.zeros((len(xs), len(self._labels)))
         return means, covariances, self._core.noise_variance
 
-    def pending(
-        self, xs: Sequence[Features], targets: Sequence[float]
-    ) -> Callable[[Features], tuple[float, float]]:
-        """Return a function that tells what answers to pending questions will tell of an event.
+    def pending(self) -> PendingEvents:
+        """Return what takes events asked about, and tells what the answers will tell of others.
 
-        Parameters
-        ----------
-        xs, targets
-            Features and target of the events asked about, at least one: see `PendingQuestion`.
-
-        Returns
-        -------
-        A function of the features of an event, valid until something is learned: posterior mean of
-        the share of these answers, and the latent variance with them.
+        It is valid until something is learned or forgotten. For each event asked about it takes the
+        features and a target: see `PendingQuestion`. Of another event it gives the posterior mean
+        of the share of these answers, and the latent variance with them.
 
         Examples
         --------
-        >>> model = GPClassifier(noise_variance=1.0)
-        >>> told = model.pending([{"light": 0.0}], [1.0])
-        >>> [round(value, 3) for value in (*told({"light": 0.0}), *told({"light": 9.0}))]
+        >>> told = GPClassifier(noise_variance=1.0).pending()
+        >>> told.append({"light": 0.0}, 1.0)
+        >>> [round(v, 3) for v in (*told.predict({"light": 0.0}), *told.predict({"light": 9.0}))]
         [0.5, 0.5, 0.0, 1.0]
 
         """
-        return self._core.pending(xs, targets)
+        return self._core.pending()
 
     # --- changing what was learned
 

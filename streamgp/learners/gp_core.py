@@ -8,7 +8,7 @@ settled here. What the targets mean is the business of the learner around it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
@@ -232,19 +232,12 @@ class FeatureGP:
 
     def joint(self, xs: Sequence[Features]) -> tuple[Array, Array]:
         """Posterior means (b, m), without functions before the first example, and covariances."""
-        gp, columns = self._or_prior(xs)
+        gp, columns = self.or_prior(xs)
         return gp.joint(np.array([columns.vector(x) for x in xs]).reshape(len(xs), len(columns)))
 
-    def pending(
-        self, xs: Sequence[Features], targets: Sequence[float]
-    ) -> Callable[[Features], tuple[float, float]]:
-        """Return what gives the share of pending events, and the variance, at another one.
-
-        Valid until something changes; see `PendingPoints`.
-        """
-        gp, columns = self._or_prior(xs)
-        points = PendingPoints(gp, [columns.vector(x) for x in xs], targets)
-        return lambda x: points.predict(columns.vector(x))
+    def pending(self) -> PendingEvents:
+        """Return what takes pending events; valid until something is learned or forgotten."""
+        return PendingEvents(self)
 
     def prior_variance(self, x: Features) -> float:
         """Latent variance before anything was learned."""
@@ -453,7 +446,7 @@ class FeatureGP:
 
     # --- inside
 
-    def _or_prior(self, xs: Sequence[Features]) -> tuple[NumberedGP | BoundedGP, Columns]:
+    def or_prior(self, xs: Iterable[Features]) -> tuple[NumberedGP | BoundedGP, Columns]:
         """Return the process and its columns; before the first example those that `xs` make."""
         gp, columns = self.gp, self.columns
         if gp is None:
@@ -479,3 +472,55 @@ class FeatureGP:
         if self.gp is None:
             raise KeyError("nothing has been learned yet")
         return self.gp
+
+
+class PendingEvents:
+    """Events with pending answers, beside what a `FeatureGP` has learned; see `PendingPoints`.
+
+    Parameters
+    ----------
+    core
+        What has learned; the events are valid until it changes.
+
+    """
+
+    # Before the first example the columns, and with them the process, follow from the events.
+    __slots__ = ("_columns", "_core", "_events", "_points")
+
+    def __init__(self, core: FeatureGP) -> None:
+        self._core = core
+        self._events: list[tuple[Features, float]] = []
+        self._columns, self._points = self._of([])
+
+    @property
+    def n(self) -> int:
+        """Number of events."""
+        return self._points.n
+
+    def append(self, x: Features, target: float) -> None:
+        """Add an event, and the target of the share there; if it is refused, nothing changes."""
+        columns = self._columns
+        if self._core.gp is None and columns.widened(x) is not columns:
+            self._columns, self._points = self._of([*self._events, (x, target)])
+        else:
+            self._points.append(columns.vector(x), target)
+        self._events.append((x, target))
+
+    def truncate(self, n: int) -> None:
+        """Keep the first `n` events only."""
+        del self._events[n:]
+        if self._core.gp is None:
+            self._columns, self._points = self._of(self._events)
+        else:
+            self._points.truncate(n)
+
+    def predict(self, x: Features) -> tuple[float, float]:
+        """Posterior mean of the share, and latent variance, at an event."""
+        return self._points.predict(self._columns.vector(x))
+
+    def _of(self, events: Sequence[tuple[Features, float]]) -> tuple[Columns, PendingPoints]:
+        gp, columns = self._core.or_prior(x for x, _ in events)
+        points = PendingPoints(gp)
+        for x, target in events:
+            points.append(columns.vector(x), target)
+        return columns, points

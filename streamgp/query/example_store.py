@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -56,8 +56,8 @@ from streamgp.query.retrospective import LeavingOneOut
 from streamgp.scaling import Scaling, check_finite
 
 B = TypeVar("B")
-# What the answers to pending questions will tell of an event, as the learner sees it.
-_Told: TypeAlias = Callable[[Features], tuple[float, float]]
+# An open question, and whether it can be used with the present statistics.
+_Known: TypeAlias = tuple[PendingQuestion, bool]
 
 # What River's transformers and estimators raise over features that they do not expect, besides
 # ValueError and TypeError.
@@ -124,14 +124,29 @@ class TellingNoise(Protocol):
         """Return the noise variance expected of a label; None stands for any label."""
 
 
+class PendingAnswers(Protocol):
+    """What answers to pending questions will tell, whatever they are."""
+
+    @property
+    def n(self) -> int:
+        """Number of questions."""
+
+    def append(self, x: Features, target: float) -> None:
+        """Add a question; if it is refused, nothing changes."""
+
+    def truncate(self, n: int) -> None:
+        """Keep the first `n` questions only."""
+
+    def predict(self, x: Features) -> tuple[float, float]:
+        """Share of the answers, and variance, at an event."""
+
+
 @runtime_checkable
 class CountingPending(Protocol):
-    """A learner that tells what answers to pending questions will tell, whatever they are."""
+    """A learner that tells what answers to pending questions will tell."""
 
-    def pending(
-        self, xs: Sequence[Features], targets: Sequence[float]
-    ) -> Callable[[Features], tuple[float, float]]:
-        """Return what gives the share of these questions, and the variance, at an event."""
+    def pending(self) -> PendingAnswers:
+        """Return what takes the questions; valid until the learner changes."""
 
 
 class ExampleStore(ABC, Generic[B]):
@@ -196,7 +211,7 @@ class ExampleStore(ABC, Generic[B]):
         self.n_taught = 0
         self._passed_over = False
         self._memo: tuple[Features, Features, Features, B] | None = None
-        self._pending: tuple[Sequence[PendingQuestion], _Told | None] | None = None
+        self._pending: tuple[Sequence[PendingQuestion], list[_Known], PendingAnswers] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # What is only remembered for speed is no state: asking changes nothing.
@@ -702,27 +717,36 @@ class ClassExampleStore(ExampleStore[Belief]):
         seen, belief = self._seen_and_believed(x)
         if not (self.counts_pending and isinstance(belief, Posterior)):
             return belief
-        memo = self._pending
-        if memo is None or not _are_same(memo[0], questions):
-            self._pending = memo = questions, self._told(questions)
-        told = memo[1]
-        if told is None:
+        told = self._told(questions)
+        if not told.n:
             return belief
         # By hand: `replace` takes several times as long.
         return Posterior(
             mean=belief.mean,
             variance=belief.variance,
             prior_variance=belief.prior_variance,
-            pending=PendingPosterior(*told(seen)),
+            pending=PendingPosterior(*told.predict(seen)),
         )
 
-    def _told(self, questions: Sequence[PendingQuestion]) -> _Told | None:
-        try:
-            seen = [self._seen(question.x) for question in questions]
-            told: _Told = self.learner.pending(seen, [question.target for question in questions])
-        except (ValueError, TypeError, *_FOREIGN):
-            usable = [question for question in questions if self._can_use(question.x)]
-            return self._told(usable) if 0 < len(usable) < len(questions) else None
+    def _told(self, questions: Sequence[PendingQuestion]) -> PendingAnswers:
+        """Return what the answers will tell; the first questions are mostly those of last time."""
+        if self._pending is None:
+            self._pending = (), [], self.learner.pending()
+        asked, known, told = self._pending
+        if asked is questions:
+            return told
+        n = _n_same(known, questions)
+        if n < len(known):
+            del known[n:]
+            told.truncate(sum(counts for _, counts in known))
+        for question in questions[n:]:
+            try:
+                told.append(self._seen(question.x), question.target)
+            except (ValueError, TypeError, *_FOREIGN):
+                known.append((question, False))
+            else:
+                known.append((question, True))
+        self._pending = questions, known, told
         return told
 
     def _can_use(self, x: Features) -> bool:
@@ -789,12 +813,14 @@ def _with_answers(
     return answers, found
 
 
-def _are_same(ones: Sequence[PendingQuestion], others: Sequence[PendingQuestion]) -> bool:
-    """Whether questions are the same, their features by identity: to compare them takes longer."""
-    return len(ones) == len(others) and all(
-        one.x is other.x and one.target == other.target
-        for one, other in zip(ones, others, strict=True)
-    )
+def _n_same(known: Sequence[_Known], questions: Sequence[PendingQuestion]) -> int:
+    """Count the first questions that are the same; features by identity, which is faster."""
+    n = 0
+    for (one, _), other in zip(known, questions, strict=False):
+        if one.x is not other.x or one.target != other.target:
+            break
+        n += 1
+    return n
 
 
 # --- A learner of numbers, the raw examples that it was taught, and the scaling between the two.

@@ -11,6 +11,14 @@ from streamgp.gp.pending import PendingPoints
 from streamgp.gp.sparse import SparseGP, WindowGP
 from streamgp.kernels import Linear, SquaredExponential
 
+
+def pending_points(gp, X, targets):
+    pending = PendingPoints(gp)
+    for x, target in zip(X, targets, strict=True):
+        pending.append(x, target)
+    return pending
+
+
 KERNELS = (SquaredExponential(0.8), SquaredExponential(1.5) + Linear())
 
 
@@ -32,7 +40,12 @@ def test_it_is_a_process_that_learns_the_pending_points_as_rows(seed, n, b, nois
     for i, learned in enumerate(X):
         gp.append(learned, np.eye(2)[i % 2])
         explicit.append(learned, np.array([0.0]))
-    pending = PendingPoints(gp, P, targets)
+    pending = pending_points(gp, P, targets)
+    grown = pending_points(gp, [*P[:1], *X], [0.5] * (n + 1))
+    grown.truncate(0)
+    for asked, target in zip(P, targets, strict=True):
+        grown.append(asked, target)
+    assert grown.predict(x) == pending.predict(x)  # whatever was there in between
     for asked, target in zip(P, targets, strict=True):
         explicit.append(asked, np.array([target]))
     for at in (x, P[0]):
@@ -50,7 +63,7 @@ def test_a_bounded_process_is_conditioned_on_its_own_joint_posterior(bounded):
     P, x, targets = points(rng, 5), rng.normal(size=2), rng.uniform(size=5)
     C = gp.joint(np.array([*P, x]))[1]
     A, c = C[:5, :5] + 0.3 * np.eye(5), C[:5, 5]
-    share, variance = PendingPoints(gp, P, targets.tolist()).predict(x)
+    share, variance = pending_points(gp, P, targets.tolist()).predict(x)
     assert share == pytest.approx(c @ np.linalg.solve(A, targets))
     assert variance == pytest.approx(C[5, 5] - c @ np.linalg.solve(A, c))
     assert variance < gp.predict(x)[1]
@@ -64,11 +77,11 @@ def test_single_precision_is_the_same_up_to_its_rounding():
         gp = NumberedGP(SquaredExponential(), 0.1, single_precision=single)
         for learned in X:
             gp.append(learned, np.array([1.0]))
-        found.append(PendingPoints(gp, P, [1.0] * 4).predict(x))
+        found.append(pending_points(gp, P, [1.0] * 4).predict(x))
     assert found[1] == pytest.approx(found[0], abs=1e-4)
 
 
 def test_a_point_asked_about_twice_without_noise_is_known_and_nothing_breaks():
     x = np.array([0.5])
-    pending = PendingPoints(ExactGP(SquaredExponential(), 1e-16), [x, x], [1.0, 1.0])
+    pending = pending_points(ExactGP(SquaredExponential(), 1e-16), [x, x], [1.0, 1.0])
     assert pending.predict(x) == pytest.approx((1.0, 0.0), abs=1e-5)

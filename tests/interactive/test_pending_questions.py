@@ -94,7 +94,8 @@ def test_only_the_latest_ones_count():
         event = Event(event_id=f"e{i}", x={"u": float(i)}, occurred_at=0.0)
         loop._moderator.ask(loop._memory.add(event), asking(), 0.0)
     found = loop._memory.pending()
-    assert [question.x["u"] for question in found] == list(range(5, n))
+    # The latest 100 are e5, e6, ...; e31 is the 32nd event.
+    assert [question.x["u"] for question in found] == list(range(31, n))
 
 
 def asking():
