@@ -192,17 +192,22 @@ def in_turns(scripts: list[list[Outgoing]], n: int) -> list[list[list[Outgoing]]
     return [whole[start : start + size] for start in range(0, len(whole), size)]
 
 
-# Seconds each; others do the same with records, and the law below draws all of them.
-COSTLY = {
-    *("privileged, all challenged", "ensemble, logistic", "confidence_boosting"),
-    *("river.forest.ARFClassifier", "river.forest.AMFRegressor, numbers"),
+# Seconds each: learners like them are played by day, and the law below draws all of them.
+BY_NIGHT = {
+    *("gp, leave one out", "privileged, all challenged", "pipeline", "ensemble, logistic"),
+    *("confidence_boosting", "gradient_boosting"),
+    *("river.forest.ARFClassifier", "river.forest.AMFClassifier", "river.neighbors.KNNClassifier"),
+    *("river.forest.AMFRegressor, numbers", "river.neighbors.KNNRegressor, numbers"),
     *("river.linear_model.LinearRegression, numbers", "river.tree.HoeffdingTreeRegressor, numbers"),
 }
 
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=pytest.mark.nightly if name in COSTLY else ()) for name in LEARNERS],
+    [
+        pytest.param(name, marks=pytest.mark.nightly if name in BY_NIGHT else ())
+        for name in LEARNERS
+    ],
 )
 def test_hostile_records_stop_no_worker_and_change_nothing_for_other_keys(name, tmp_path):
     model = LEARNERS[name]()
