@@ -31,7 +31,7 @@ from streamgp.base import State
 from streamgp.common.printable import HiddenLabels
 from streamgp.config import build
 from streamgp.config.settings import Config
-from streamgp.interactive import Input, InteractiveLoop, KeyedLoops, Message, Rejected
+from streamgp.interactive import Input, InteractiveLoop, KeyedLoops, Message, Prediction, Rejected
 from streamgp.interactive.state.snapshot import INCONSISTENT
 
 # --- The ends of a replay on the disk: where its events come from, and where its messages go.
@@ -124,8 +124,8 @@ class ReplaySink:
         The first reasons, by the key of the row.
     n_rejected
         How many there were.
-    n_failed
-        Of how many events the learner or a rule could make nothing.
+    n_predicted
+        How many events were predicted.
 
     """
 
@@ -133,17 +133,17 @@ class ReplaySink:
         self._files = files
         self.reasons: list[tuple[str | None, str]] = []
         self.n_rejected = 0
-        self.n_failed = 0
+        self.n_predicted = 0
 
     def send(self, message: Input | Message, *, cause: Received | None = None) -> None:
         """Write a message."""
         if isinstance(message, Rejected):
             self.n_rejected += 1
-            self.n_failed += message.stage in ("predict", "ask")
             if self.n_rejected <= N_REASONS_SHOWN:
                 stage = "" if message.stage is None else f" ({message.stage})"
                 reason = f"rejected {message.subject}{stage}: {message.reason}"
                 self.reasons.append((message.key, reason))
+        self.n_predicted += isinstance(message, Prediction)
         if self._files is not None:
             self._files.send(message, cause=cause)
 
@@ -164,14 +164,14 @@ class ReplaySink:
         return {
             "reasons": [list(pair) for pair in self.reasons],
             "n_rejected": self.n_rejected,
-            "n_failed": self.n_failed,
+            "n_predicted": self.n_predicted,
         }
 
     def load_state(self, state: State) -> None:
         """Become what the state was taken from."""
         self.reasons = [(key, reason) for key, reason in state["reasons"]]
         self.n_rejected = int(state["n_rejected"])
-        self.n_failed = int(state.get("n_failed", 0))  # it is not in older files
+        self.n_predicted = int(state.get("n_predicted", 0))  # it is not in older files
 
     def close(self) -> None:
         """Close the files."""
@@ -335,7 +335,7 @@ class _Replay:
         if not played.statistics.n_events and sink.n_rejected:
             tell(f"Error: no row of {self._path} could be read; see the reasons above")
             return 2
-        if 0 < played.statistics.n_events <= sink.n_failed:
+        if 0 < played.statistics.n_events <= sink.n_rejected and not sink.n_predicted:
             tell("Error: the learner or a rule has failed over every event; see the reasons above")
             return 2
         if played.result.interrupted:

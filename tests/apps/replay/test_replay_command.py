@@ -624,7 +624,7 @@ def test_a_rule_that_fails_over_every_event_is_an_error(tmp_path, monkeypatch):
         "class Half:\n    def decide(self, belief, draw):\n        return belief and True\n"
     )
     path = tmp_path / "log.csv"
-    path.write_text("a,room\n1,x\n2,y\n")
+    path.write_text("a,room\n" + "1,x\n2,y\n" * 20)  # so many that some are not tried
     config = tmp_path / "own.toml"
     config.write_text('[query]\nrule = "rules_that_fail:Half"\n')
     result = CliRunner().invoke(
