@@ -7,7 +7,7 @@ Nothing here reads or writes a record. Obstacles are open transactions of other 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, TypeAlias, TypeVar
@@ -18,6 +18,7 @@ from connectors.kafka.client_import import (
     ConfigResourceType,
     IsolationLevel,
     MemberToRemove,
+    OffsetAndMetadata,
     OffsetSpec,
     TopicPartition,
     kafka_errors,
@@ -302,7 +303,7 @@ class Administration:
             If its positions are not those of these topics.
 
         """
-        roles = self._inputs()
+        roles = self._partitions_of()
         ends, starts = self.ends(roles), self.starts(roles)
         committed = self.positions(group)
         backlog = {}
@@ -316,8 +317,10 @@ class Administration:
             )
         return backlog
 
-    def positions(self, group: str) -> dict[TopicPartition, int]:
-        """Return where a group reads on, of the input partitions of which it has a position.
+    def positions(
+        self, group: str, topics: Sequence[TopicName] = WORKER_INPUTS
+    ) -> dict[TopicPartition, int]:
+        """Return where a group reads on, of the partitions of which it has a position.
 
         Raises
         ------
@@ -326,8 +329,8 @@ class Administration:
             partitions.
 
         """
-        roles = self._inputs()
-        shapes = self.shapes(WORKER_INPUTS)
+        roles = self._partitions_of(topics)
+        shapes = self.shapes(topics)
         committed = self._ask(
             f"tell how far group {group} is",
             lambda client: client.list_group_offsets({group: list(roles)})[group],
@@ -341,6 +344,15 @@ class Administration:
                 check_mark(partition.topic, then, now, group)
             positions[partition] = at.offset
         return positions
+
+    def set_positions(self, group: str, positions: Mapping[TopicPartition, int]) -> None:
+        """Have a group that is not at work read on elsewhere."""
+        doing = f"set the positions of group {group}"
+        offsets = {place: OffsetAndMetadata(n, "", -1) for place, n in positions.items()}
+        answers = self._ask(doing, lambda client: client.alter_group_offsets(group, offsets))
+        for error in answers.values():
+            if error.errno:
+                raise self._connection.said(error(), doing)
 
     def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:
         """Return the open transactions that keep partitions from being read."""
@@ -389,11 +401,13 @@ class Administration:
 
     # --- inside
 
-    def _inputs(self) -> dict[TopicPartition, Place]:
-        """Return the partitions of the inputs of workers."""
+    def _partitions_of(
+        self, topics: Sequence[TopicName] = WORKER_INPUTS
+    ) -> dict[TopicPartition, Place]:
+        """Return the partitions of some topics, those of the inputs of workers by default."""
         return {
             TopicPartition(self._names[name], number): (name, number)
-            for name, count in self.counts(WORKER_INPUTS).items()
+            for name, count in self.counts(topics).items()
             for number in range(count)
         }
 

@@ -7,7 +7,7 @@ Kafka is loaded with this module, so import it only where the configuration name
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from connectors.kafka.admin import Administration
 from connectors.kafka.checkpoint import checkpoint
@@ -16,7 +16,15 @@ from connectors.kafka.client_import import TopicPartition
 from connectors.kafka.reader_writer import KafkaReader, KafkaWriter, partitions_with_records
 from connectors.kafka.settings import Security, Timeouts, check_name
 from connectors.kafka.worker_client import KafkaWorkerClient
-from connectors.topics import ALL_TOPICS, Backlog, Checkpoint, Obstacle, Place, TopicName
+from connectors.topics import (
+    ALL_TOPICS,
+    WORKER_INPUTS,
+    Backlog,
+    Checkpoint,
+    Obstacle,
+    Place,
+    TopicName,
+)
 from streamgp.common.validation import check_number, check_whole
 
 __all__ = ["KafkaTopics", "Security", "Timeouts"]
@@ -150,8 +158,12 @@ class KafkaTopics:
         """
         return self._administration.backlog(group)
 
-    def positions(self, group: str) -> dict[Place, int]:
+    def positions(
+        self, group: str, topics: Sequence[TopicName] = WORKER_INPUTS
+    ) -> dict[Place, int]:
         """Return the offsets at which a group reads on, of the inputs of which it has one.
+
+        Other topics have positions where another program reads them in a group.
 
         Raises
         ------
@@ -160,8 +172,15 @@ class KafkaTopics:
 
         """
         roles = {called: name for name, called in self._names.items()}
-        found = self._administration.positions(group)
+        found = self._administration.positions(group, topics)
         return {(roles[place.topic], place.partition): at for place, at in found.items()}
+
+    def set_positions(self, group: str, positions: Mapping[Place, int]) -> None:
+        """Have a group that is not at work read on elsewhere."""
+        places = {
+            TopicPartition(self._names[n], number): at for (n, number), at in positions.items()
+        }
+        self._administration.set_positions(group, places)
 
     def checkpoint(self, group: str) -> Checkpoint:
         """Return a moment of each partition at which none of its transactions was open."""

@@ -153,6 +153,19 @@ def test_without_its_topics_nothing_is_read_and_nobody_counts(kafka, kafka_prefi
             topics.client(group="g", instance="a", max_records=1)
 
 
+def test_a_group_reads_on_where_it_is_put(kafka, kafka_prefix):
+    group = f"{kafka_prefix}moved"
+    with opened(kafka, kafka_prefix, partitions=2) as topics:
+        assert topics.positions(group, ("state",)) == {}
+        topics.set_positions(group, {("events", 1): 7, ("state", 0): 3})
+        assert topics.positions(group) == {("events", 1): 7}
+        assert topics.positions(group, ("state",)) == {("state", 0): 3}
+        topics.set_positions(group, {("events", 1): 0})
+        wrong = pytest.raises(BrokerError, match="set the positions of group")
+        with linked(topics, group=group), wrong:
+            topics.set_positions(group, {("events", 1): 0})
+
+
 def test_lags_are_what_a_group_has_not_worked_off(kafka, kafka_prefix):
     group = kafka_prefix + "g"
     with opened(kafka, kafka_prefix) as topics:
