@@ -93,7 +93,7 @@ install_tools() {
 flink=~/.cache/streamgp-tests/flink-2.2.1
 
 # The conversation on Flink, in an environment that is made the first time; left out where that
-# cannot be, and said so.
+# cannot be, and said so. Takes a module of tests and its arguments.
 flink_run() {
   if [ ! -e "$flink/made" ]; then
     rm -rf "$flink"
@@ -103,7 +103,7 @@ flink_run() {
     fi
     touch "$flink/made"
   fi
-  "$tools/python" -m tests.flink "$@"
+  "$tools/python" -m "$@"
 }
 
 # The tests that are named, with kernels of OpenBLAS that it picks on other processors.

@@ -15,8 +15,9 @@ from dataclasses import replace
 from typing import Protocol, TypeAlias
 
 from connectors.topics import COMPACTED, Outgoing, Record, TopicName
-from connectors.wire.state_records import SEPARATOR, History
+from connectors.wire.state_records import CONFIGURATION, SEPARATOR, History, state, value_of
 from connectors.worker.batch import Batch
+from connectors.worker.losses import FORGOTTEN, failed_in
 from connectors.worker.partition import Partition
 from connectors.worker.settings import LoopSettings
 
@@ -218,6 +219,77 @@ def entity_of(topic: TopicName, key: bytes | None, *, keyed: bool) -> bytes:
     if not keyed or key is None:
         return b""
     return key.split(SEPARATOR.encode(), 1)[0] if topic in COMPACTED else key
+
+
+# --- Moving between workers and an engine: a worker's partition has two records that belong to no
+# key, which every key of an engine has for itself.
+
+_CONFIGURATION, _FORGOTTEN = (f"{SEPARATOR}{name}".encode() for name in (CONFIGURATION, FORGOTTEN))
+
+
+def shared_records(configuration: bytes, failed: Mapping[str, int], entity: str) -> list[Kept]:
+    r"""Return what a key's state holds of the records of a worker's partition.
+
+    Parameters
+    ----------
+    configuration
+        The record that says by which configuration and group the partition was worked on.
+    failed
+        By entity the nulls that could not be heeded, as the record `forgotten` has them.
+    entity
+        The entity of the key.
+
+    Examples
+    --------
+    >>> [key for _, key, _ in shared_records(b"{}", {"ann": 1}, "ann")]
+    [b'\x1fconfiguration', b'\x1fforgotten']
+    >>> [key for _, key, _ in shared_records(b"{}", {"ann": 1}, "bob")]
+    [b'\x1fconfiguration']
+
+    """
+    found: list[Kept] = [("state", _CONFIGURATION, configuration)]
+    if entity in failed:
+        value = {"n": 0, "heeded": 0, "failed": {entity: failed[entity]}}
+        record = state("", FORGOTTEN, value, partition=0)
+        found.append(("state", _FORGOTTEN, record.value or b""))
+    return found
+
+
+def state_for_workers(items: Iterable[Kept]) -> list[tuple[bytes, bytes]]:
+    """Return the records that a key adds to the topic `state` when workers go on with it.
+
+    Those that belong to the partition are not among them, but for nulls that could not be heeded.
+
+    Parameters
+    ----------
+    items
+        What is kept of the key.
+
+    Examples
+    --------
+    >>> state_for_workers(shared_records(b"{}", {}, "ann"))
+    []
+
+    """
+    found = []
+    for topic, key, value in items:
+        if topic == "state" and (
+            key not in (_CONFIGURATION, _FORGOTTEN) or (key == _FORGOTTEN and failed_of(value))
+        ):
+            found.append((key, value))
+    return found
+
+
+def failed_of(forgotten: bytes | None) -> dict[str, int]:
+    """Return the nulls that could not be heeded, by entity, as the bytes of `forgotten` say it.
+
+    Examples
+    --------
+    >>> failed_of(None)
+    {}
+
+    """
+    return {} if forgotten is None else failed_in(value_of("", FORGOTTEN, forgotten) or {})
 
 
 def _ignore(_: str) -> None:

@@ -11,7 +11,13 @@ from pyflink.common import Row, Types
 from pyflink.datastream.functions import KeyedProcessFunction, RuntimeContext
 from pyflink.datastream.state import MapState, MapStateDescriptor
 
-from connectors.keyed_state import Kept, KeyedState, entity_of
+from connectors.keyed_state import (
+    Kept,
+    KeyedState,
+    entity_of,
+    shared_records,
+    state_for_workers,
+)
 from connectors.topics import Outgoing, Record, TopicName
 from connectors.worker.settings import LoopSettings
 from streamgp.common.environment import use_one_thread
@@ -23,6 +29,9 @@ OUTPUT = Types.ROW_NAMED(
     [Types.INT(), Types.STRING(), BYTES, BYTES, HEADERS],
 )
 """A record to be written: the partition that it goes into, and the columns of the sink."""
+END = 2**63 - 1
+"""The moment of event time at which the inputs end: then a key's state is given to workers."""
+_LOADED_WITHIN_MS = 60_000
 
 
 def record_of(row: Row, roles: Mapping[str, TopicName]) -> Record:
@@ -94,6 +103,8 @@ class LoopFunction(KeyedProcessFunction):  # type: ignore[misc]
         Names the source of the records written.
     names
         What the topics are called on the broker.
+    hands_back
+        Whether the state of each key is written to the topic `state` where the inputs end.
 
     """
 
@@ -106,8 +117,10 @@ class LoopFunction(KeyedProcessFunction):  # type: ignore[misc]
         *,
         group: str,
         names: Mapping[TopicName, str],
+        hands_back: bool = False,
     ) -> None:
         self._make_settings = make_settings
+        self._hands_back = hands_back
         self._group = group
         self._names = dict(names)
         self._roles = {name: topic for topic, name in names.items()}
@@ -124,24 +137,28 @@ class LoopFunction(KeyedProcessFunction):  # type: ignore[misc]
         """Hand one record to the loop of its key."""
         record = record_of(value, self._roles)
         now = time.time()
-        state = self._state(ctx.get_current_key(), now)
+        state = self._state(ctx, now)
         return self._done(state, state.step(record, now), ctx)
 
     def on_timer(self, timestamp: int, ctx: Any) -> Iterable[Row]:
         """End what is due for a key."""
         key = ctx.get_current_key()
+        if timestamp == END:
+            return self._handed_back(key) if self._hands_back else []
         if self._timers.get(key) == timestamp:
             del self._timers[key]
         # The clock of this process may be behind that of Flink's.
         now = max(time.time(), timestamp / 1e3)
-        state = self._state(key, now)
+        state = self._state(ctx, now)
         return self._done(state, state.on_time(now), ctx)
 
     # --- inside
 
-    def _state(self, key: str, now: float) -> KeyedState:
+    def _state(self, ctx: Any, now: float) -> KeyedState:
+        key = ctx.get_current_key()
         state = self._live.get(key)
         if state is None:
+            ctx.timer_service().register_event_time_timer(END)
             number = int(key.partition(":")[0])
             state = KeyedState(
                 number,
@@ -164,6 +181,14 @@ class LoopFunction(KeyedProcessFunction):  # type: ignore[misc]
         self._set_timer(ctx.get_current_key(), state.next_deadline(), ctx.timer_service())
         return [row_of(record, self._names) for record in written]
 
+    def _handed_back(self, key: str) -> list[Row]:
+        number = int(key.partition(":")[0])
+        kept = state_for_workers(self._store.items())
+        return [
+            row_of(Outgoing(topic="state", partition=number, key=name, value=value), self._names)
+            for name, value in kept
+        ]
+
     def _set_timer(self, key: str, deadline: float | None, timers: Any) -> None:
         """Keep one timer for a key, at the first moment after its next deadline."""
         at = None if deadline is None else int(deadline * 1e3) + 1
@@ -176,3 +201,49 @@ class LoopFunction(KeyedProcessFunction):  # type: ignore[misc]
         if at is not None:
             timers.register_processing_time_timer(at)
             self._timers[key] = at
+
+
+class LoadFunction(KeyedProcessFunction):  # type: ignore[misc]
+    """Keeps of each key what workers have written to the topics `state` and `consensus`.
+
+    Parameters
+    ----------
+    names
+        What the topics are called on the broker.
+    shared
+        Of each partition what belongs to no key: the record of its configuration, and by entity
+        the nulls that could not be heeded.
+
+    """
+
+    def __init__(
+        self,
+        names: Mapping[TopicName, str],
+        shared: Mapping[int, tuple[bytes, Mapping[str, int]]],
+    ) -> None:
+        self._roles = {name: topic for topic, name in names.items()}
+        self._shared = dict(shared)
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Begin with nothing."""
+        self._store = FlinkStore(runtime_context)
+        self._later = int(1e3 * time.time()) + _LOADED_WITHIN_MS
+
+    def process_element(self, value: Row, ctx: Any) -> Iterable[Row]:
+        """Keep one record."""
+        record = record_of(value, self._roles)
+        self._store.put(record.topic, record.key or b"", record.value)
+        if record.value is not None:
+            number, _, entity = ctx.get_current_key().partition(":")
+            for kept in shared_records(*self._shared[int(number)], entity):
+                self._store.put(*kept)
+            # When the loops are at work it says at once what each waits for.
+            ctx.timer_service().register_processing_time_timer(self._later)
+            ctx.timer_service().register_event_time_timer(END)
+        return []
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterable[Row]:
+        """Put off what is the business of the loops."""
+        later = timestamp + _LOADED_WITHIN_MS
+        ctx.timer_service().register_processing_time_timer(later)
+        return []

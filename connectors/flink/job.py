@@ -8,17 +8,17 @@ checkpoint, so that no reader sees some results of a checkpoint's inputs and oth
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pyflink.common import Row, Types
-from pyflink.datastream import DataStream, StreamExecutionEnvironment
+from pyflink.datastream import DataStream, KeyedProcessFunction, StreamExecutionEnvironment
 from pyflink.java_gateway import get_gateway
 from pyflink.table import DataTypes, Schema, StreamTableEnvironment, TableDescriptor
 
-from connectors.flink.function import OUTPUT, LoopFunction, record_of, state_key
-from connectors.topics import WORKER_INPUTS, TopicName
-from connectors.wire.state_records import ERASED_BY
+from connectors.flink.function import OUTPUT, LoadFunction, LoopFunction, record_of, state_key
+from connectors.topics import COMPACTED, WORKER_INPUTS, Place, TopicName
+from connectors.wire.state_records import ERASED_BY, SEPARATOR
 
 OUTPUTS: tuple[TopicName, ...] = ("predictions", "requests", "consensus", "dead-letters")
 """What is written; the state is Flink's."""
@@ -39,7 +39,9 @@ class JobSettings:
     Parameters
     ----------
     group
-        Names Kafka's group, the transactions, and the source of the records written.
+        Names the transactions, and the source of the records written.
+    reads_as
+        Kafka's group, for which is committed how far the inputs are read.
     names
         What the topics are called on the broker.
     n_partitions
@@ -48,14 +50,19 @@ class JobSettings:
         Properties of Kafka's client: servers and security.
     keyed
         Whether each key has a loop of its own.
+    ends
+        Offsets of the inputs from which on they are not taken; None: all are taken. Then the state
+        is written, too, where the job is drained.
 
     """
 
     group: str
+    reads_as: str
     names: Mapping[TopicName, str]
     n_partitions: int
     client: Mapping[str, str]
     keyed: bool = True
+    ends: Mapping[Place, int] | None = None
 
 
 def build(
@@ -64,24 +71,20 @@ def build(
     """Add the job to an environment."""
     environment.set_max_parallelism(MAX_PARALLELISM)
     tables = StreamTableEnvironment.create(environment)
-    roles = {name: topic for topic, name in settings.names.items()}
-    keyed, consensus = settings.keyed, settings.names["consensus"]
+    consensus = settings.names["consensus"]
+    ends: dict[tuple[str, int], int] | None = None
+    if settings.ends is not None:
+        ends = {(settings.names[name], n): end for (name, n), end in settings.ends.items()}
 
     def is_input(row: Row) -> bool:
+        if ends is not None and row[2] >= ends[row[0], row[1]]:
+            return False
         # Of the consensus log only what others take away is an input.
         return row[0] != consensus or (row[6] is None and ERASED_BY not in (row[4] or {}))
 
-    def key_of(row: Row) -> str:
-        return state_key(record_of(row, roles), keyed=keyed)
-
-    written = (
-        tables.to_data_stream(tables.from_descriptor(_source(settings)))
-        .filter(is_input)
-        .key_by(key_of, Types.STRING())
-        .process(function, OUTPUT)
-        .name("loops")
-        .uid("loops")
-    )
+    source = _source(settings, WORKER_INPUTS, {"scan.startup.mode": "group-offsets"})
+    inputs = tables.to_data_stream(tables.from_descriptor(source)).filter(is_input)
+    written = _keyed(inputs, settings, function)
     columns = (  # in the order of the sink's
         Schema.new_builder()
         .column("topic", DataTypes.STRING())
@@ -98,6 +101,46 @@ def build(
     statements.attach_as_datastream()
 
 
+def build_load(
+    environment: StreamExecutionEnvironment, settings: JobSettings, function: LoadFunction
+) -> None:
+    """Add a job that only keeps what workers have learned, for the other one to go on from.
+
+    Where it is in the topics `state` and `consensus` it commits for the group with each checkpoint.
+    """
+    environment.set_max_parallelism(MAX_PARALLELISM)
+    tables = StreamTableEnvironment.create(environment)
+    # Names of its own for what it keeps of its source: the other job must not take that for its.
+    tables.get_config().set("table.exec.uid.generation", "ALWAYS")
+    tables.get_config().set("table.exec.uid.format", "load_<id>_<transformation>")
+    source = _source(settings, COMPACTED, {"scan.startup.mode": "earliest-offset"})
+    keyed = settings.keyed
+
+    def is_of_a_key(row: Row) -> bool:
+        return not (keyed and (row[5] or b"").startswith(SEPARATOR.encode()))
+
+    records = tables.to_data_stream(tables.from_descriptor(source)).filter(is_of_a_key)
+    columns = Schema.new_builder().column("value", _BYTES).build()
+    nowhere = TableDescriptor.for_connector("blackhole").schema(columns).build()
+    statements = tables.create_statement_set()
+    statements.add_insert(
+        nowhere, tables.from_data_stream(_keyed(records, settings, function), columns)
+    )
+    statements.attach_as_datastream()
+
+
+def _keyed(stream: DataStream, settings: JobSettings, function: KeyedProcessFunction) -> DataStream:
+    """Have a function work on the records of each key, with the state that both jobs share."""
+    roles = {name: topic for topic, name in settings.names.items()}
+    keyed = settings.keyed
+
+    def key_of(row: Row) -> str:
+        return state_key(record_of(row, roles), keyed=keyed)
+
+    processed = stream.key_by(key_of, Types.STRING()).process(function, OUTPUT)
+    return processed.name("loops").uid("loops")
+
+
 def _partitioned(written: DataStream, n_partitions: int) -> DataStream:
     """Send each record to the task of the sink that writes into its partition.
 
@@ -111,7 +154,9 @@ def _partitioned(written: DataStream, n_partitions: int) -> DataStream:
     return DataStream(stream)
 
 
-def _source(settings: JobSettings) -> TableDescriptor:
+def _source(
+    settings: JobSettings, topics: Iterable[TopicName], options: Mapping[str, str]
+) -> TableDescriptor:
     columns = (
         Schema.new_builder()
         .column_by_metadata("topic", DataTypes.STRING(), is_virtual=True)
@@ -124,9 +169,9 @@ def _source(settings: JobSettings) -> TableDescriptor:
         .build()
     )
     options = {
-        "topic": ";".join(settings.names[topic] for topic in WORKER_INPUTS),
-        "scan.startup.mode": "group-offsets",
-        "properties.group.id": settings.group,
+        **options,
+        "topic": ";".join(settings.names[topic] for topic in topics),
+        "properties.group.id": settings.reads_as,
         "properties.auto.offset.reset": "earliest",
         "properties.isolation.level": "read_committed",
     }
@@ -142,8 +187,9 @@ def _sink(settings: JobSettings) -> TableDescriptor:
         .column("value", _BYTES)
         .build()
     )
+    topics = OUTPUTS if settings.ends is None else (*OUTPUTS, "state")
     options = {
-        "topic": ";".join(settings.names[topic] for topic in OUTPUTS),
+        "topic": ";".join(settings.names[topic] for topic in topics),
         "sink.delivery-guarantee": "exactly-once",
         "sink.transactional-id-prefix": f"streamgp-{settings.group}",
         "sink.partitioner": "fixed",

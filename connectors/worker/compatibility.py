@@ -20,6 +20,12 @@ BEING_RECOVERED = "being recovered"
 """Stands in the place of a fingerprint while state is recovered; no configuration has it."""
 BEING_RESTORED = "being restored"
 """Stands there while a backup is written into the topics."""
+ON_FLINK = "on Flink"
+"""Stands there while Flink keeps what is learned, and the topic `state` does not count."""
+FLINK_KEEPS_IT = (
+    "Flink keeps what is learned; go on with `streamgp flink`, or have it given back to workers "
+    "with `streamgp flink --hand-back`"
+)
 
 
 class UnfitTopicsError(ValueError):
@@ -122,6 +128,8 @@ def check_signed(
         If another group has worked there.
     ChangedConfigurationError
         If another configuration has.
+    UnfitTopicsError
+        If Flink works there.
 
     Examples
     --------
@@ -130,6 +138,8 @@ def check_signed(
     connectors.worker.compatibility.OtherGroupError: partition 2 is that of the group 'rooms', ...
 
     """
+    if theirs.get("fingerprint") == ON_FLINK:
+        raise UnfitTopicsError(f"partition {partition}: {FLINK_KEEPS_IT}")
     other = theirs.get(GROUP, group)
     if group is not None and other != group:
         raise OtherGroupError(

@@ -15,7 +15,13 @@ from typing import Any, Literal, TypeAlias
 
 from connectors.topics import Place
 from connectors.wire.state_records import History
-from connectors.worker.compatibility import BEING_RECOVERED, BEING_RESTORED, UnfitTopicsError
+from connectors.worker.compatibility import (
+    BEING_RECOVERED,
+    BEING_RESTORED,
+    FLINK_KEEPS_IT,
+    ON_FLINK,
+    UnfitTopicsError,
+)
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.state.serialize import HEAD, examples_in
 
@@ -100,6 +106,7 @@ class Losses:
     # _n_failed     by entity the nulls of others that could not be heeded
     # _n_learners   learners looked at
     # _n_lines      lines of all of them
+    # _is_on_flink  whether a job of Flink keeps what is learned
     # _is_unsigned  whether there is no record of which workers have worked on the partition
     def __init__(self, partition: int, history: History) -> None:
         self.partition = partition
@@ -107,7 +114,9 @@ class Losses:
         configuration = history.configuration
         self._history = history
         self._is_unsigned = configuration is None
-        self.cut = _COMMANDS.get(str((configuration or {}).get("fingerprint")))
+        fingerprint = (configuration or {}).get("fingerprint")
+        self.cut = _COMMANDS.get(str(fingerprint))
+        self._is_on_flink = fingerprint == ON_FLINK
         forgotten = history.parts("").get(FORGOTTEN) or {}
         self._n_heeded = int(forgotten.get("heeded", 0))
         self._n_failed = failed_in(forgotten)
@@ -150,6 +159,8 @@ class Losses:
         """Return what a worker ends with, None if nothing is missing."""
         if self.cut is not None:
             text = f"an earlier `streamgp {self.cut}` was cut; run it again"
+        elif self._is_on_flink:
+            text = FLINK_KEEPS_IT
         elif self.is_empty:
             text = f"{self._text('short', _EMPTY)}; {_BEGIN_ANEW}"
         elif self._is_unsigned and self._n_learners:

@@ -34,6 +34,16 @@ from streamgp.apps.worker.logging import LogFormat, say, start_log
     help="Go on from a checkpoint or savepoint of Flink.  [default: run here, the last checkpoint]",
 )
 @click.option(
+    "--take-over",
+    is_flag=True,
+    help="Begin with what workers have learned, which must have stopped.",
+)
+@click.option(
+    "--hand-back",
+    is_flag=True,
+    help="Give what was learned to workers, and end.",
+)
+@click.option(
     "-D",
     "flink",
     multiple=True,
@@ -52,6 +62,8 @@ def flink(
     parallelism: int,
     submit: str | None,
     begin_at: str | None,
+    take_over: bool,
+    hand_back: bool,
     flink: tuple[str, ...],
     create_topics: bool,
     broker: str | None,
@@ -81,11 +93,18 @@ def flink(
         if not (name and separator):
             raise click.UsageError(f"-D must be KEY=VALUE, got {each!r}")
         settings[name] = value
+    if take_over and hand_back:
+        raise click.UsageError("--take-over is the way to Flink, and --hand-back the way from it")
     start_log(log_format)
     with Stop(lambda name: say(logging.INFO, "stopping", signal=name)) as stop:
         from streamgp.apps.flink.process import FlinkOptions, run_flink
 
         options = FlinkOptions(
-            parallelism=parallelism, submit=submit, begin_at=begin_at, flink=settings
+            parallelism=parallelism,
+            submit=submit,
+            begin_at=begin_at,
+            take_over=take_over,
+            hand_back=hand_back,
+            flink=settings,
         )
         leave(run_flink(config_file, stop, options, broker=broker, create_topics=create_topics))

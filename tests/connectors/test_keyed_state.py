@@ -1,5 +1,6 @@
 """The state of one key under an engine says and keeps what a worker does."""
 
+import json
 import re
 from collections import defaultdict
 from zlib import crc32
@@ -7,12 +8,21 @@ from zlib import crc32
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from connectors.keyed_state import KeyedState, MemoryKeyStore, entity_of
+from connectors.keyed_state import (
+    KeyedState,
+    MemoryKeyStore,
+    entity_of,
+    failed_of,
+    shared_records,
+    state_for_workers,
+)
 from connectors.worker.compatibility import UnfitTopicsError
 from connectors.worker.settings import LoopSettings
 from streamgp import isgp
 from streamgp.budgets import AtMost
+from streamgp.interactive.people import People
 from tests.helpers.conversations import MOVES, OnWorker, by_entity, conversation
 from tests.helpers.laws import examples
 
@@ -105,6 +115,105 @@ def test_a_long_conversation_with_everything_in_it(long_conversation):
     said = b"".join(each.value or b"" for each in engine.written)
     for what in (b"label.request", b"label.challenge", b"label.cancel", b"expired"):
         assert re.search(b'"type":"' + what, said), what
+
+
+CONFIGURATION, FORGOTTEN = b"\x1fconfiguration", b"\x1fforgotten"
+
+
+def taken_over(worker):
+    """Return an engine that has what a worker keeps, each key its own."""
+    engine = KeyByKey()
+    kept = {(topic, key): value for topic, key, value in worker.store.items()}
+    configuration = kept.pop(("state", CONFIGURATION))
+    failed = failed_of(kept.pop(("state", FORGOTTEN), None))
+    for (topic, key), value in kept.items():
+        store = engine.stores[entity_of(topic, key, keyed=True)]
+        store.put(topic, key, value)
+        for each in shared_records(configuration, failed, key.split(b"\x1f")[0].decode()):
+            store.put(*each)
+    return engine
+
+
+def handed_back(engine, worker):
+    """Return a worker that has what an engine keeps, and the partition's own record."""
+    after = OnWorker(settings(), GROUP)
+    items = [item for store in engine.stores.values() for item in store.items()]
+    kept = {key: value for _, key, value in worker.store.items()}
+    after.store.put("state", CONFIGURATION, kept[CONFIGURATION])
+    for store in engine.stores.values():
+        for key, value in state_for_workers(store.items()):
+            after.store.put("state", key, value)
+    for topic, key, value in items:
+        if topic == "consensus":
+            after.store.put(topic, key, value)
+    after.partition.bring_up(after.history(0))
+    return after
+
+
+@examples(10)
+@given(moves, st.integers(0, 60), st.integers(0, 60))
+def test_what_moves_from_a_worker_to_an_engine_and_back_goes_on_as_if_it_had_stayed(
+    moves, one_cut, other_cut
+):
+    steps = conversation([("ann", "labelled"), *moves])
+    there, back = sorted((1 + one_cut % len(steps), 1 + other_cut % len(steps)))
+    stayed, moved = OnWorker(settings(), GROUP), OnWorker(settings(), GROUP)
+    for record, now in steps:
+        stayed.step(record, now)
+    for record, now in steps[:there]:
+        moved.step(record, now)
+    engine = taken_over(moved)
+    for record, now in steps[there:back]:
+        engine.step(record, now)
+    after = handed_back(engine, moved)
+    for record, now in steps[back:]:
+        after.step(record, now)
+    written = [*moved.written, *engine.written, *after.written]
+    assert by_entity(written) == by_entity(stayed.written)
+    assert without_partition(after.store.items()) == without_partition(stayed.store.items())
+
+
+def by_annotators(steps):
+    """Name the annotator of each answer; corrections are about the first answer to their event."""
+    first = {}
+    for record, now in steps:
+        if record is not None and record.topic == "answers":
+            value = json.loads(record.value)
+            value["annotator"] = ("ada", "ben", "cyd")[record.offset % 3]
+            answer_id = first.setdefault((record.key, value["event_id"]), value["answer_id"])
+            if value["y"] == "shop":
+                value["supersedes"] = answer_id
+            record = replace(record, value=json.dumps(value).encode())
+        yield record, now
+
+
+@pytest.mark.parametrize(
+    ("people", "text"),
+    [
+        (People(), b"may not change, confirm or decline it"),
+        (People(max_labels=1), b"raise max_labels"),
+    ],
+)
+def test_rules_for_people_hold_as_on_a_worker(people, text):
+    made = settings(people=people)
+    worker, engine = OnWorker(made, GROUP), KeyByKey(made)
+    moves = [*("event", "answer", "correct", "correct", "correct", "early", "early"), "wait"]
+    steps = conversation([(key, move) for move in moves * 6 for key in KEYS[:2]])
+    for n, (record, now) in enumerate(by_annotators(steps)):
+        if n % 5 == 0:
+            engine.fail()
+        worker.step(record, now)
+        engine.step(record, now)
+    assert by_entity(engine.written) == by_entity(worker.written)
+    said = {dict(r.headers)["dlq.error"] for r in engine.written if r.topic == "dead-letters"}
+    assert any(text in each for each in said)
+
+
+def test_a_null_that_could_not_be_heeded_moves_with_its_key():
+    kept = shared_records(b"{}", {"ann": 2}, "ann")
+    assert shared_records(b"{}", {"ann": 2}, "bob") == kept[:1]
+    ((key, value),) = state_for_workers(kept)
+    assert (key, failed_of(value)) == (FORGOTTEN, {"ann": 2})
 
 
 def test_a_deadline_is_the_next_of_requests_and_of_answers_that_wait():

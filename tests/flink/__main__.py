@@ -50,8 +50,8 @@ answer_horizon_s = 3600.0
 class Job:
     """`streamgp flink` in a process group of its own."""
 
-    def __init__(self, python, config, directory):
-        self._command = [python, "-m", "tests.flink.traced", "flink", str(config)]
+    def __init__(self, python, config, directory, *, module="tests.flink.traced", flags=()):
+        self._command = [python, "-m", module, "flink", str(config), *flags]
         self._log = open(directory / "flink.log", "ab")  # noqa: SIM115 (as long as this)
         root = str(Path(__file__).parents[2])
         quick = "-Xmx384m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
@@ -74,13 +74,17 @@ class Job:
 
     def kill_a_python_worker(self):
         """Kill one of the Python processes of Flink."""
-        workers = [pid for pid, line in self._processes() if b"beam_boot" in line]
+        workers = [pid for pid, line in self.processes() if b"beam_boot" in line]
         os.kill(random.choice(workers), signal.SIGKILL)
 
     def kill(self):
-        for pid, _ in self._processes():
+        for pid, _ in self.processes():
             os.kill(pid, signal.SIGKILL)
         self._process.wait()
+
+    def wait(self, seconds):
+        """Return the exit status."""
+        return self._process.wait(seconds)
 
     def stop(self):
         self._process.send_signal(signal.SIGTERM)
@@ -88,7 +92,8 @@ class Job:
         assert status == 0, f"the job has ended with status {status}"
         self._log.close()
 
-    def _processes(self):
+    def processes(self):
+        """Return the processes of the job, by number and command line."""
         found = []
         for path in Path("/proc").glob("[0-9]*"):
             try:

@@ -41,9 +41,9 @@ class TracedFunction(function.LoopFunction):
         function.KeyedState = TracedState
         super().open(runtime_context)
 
-    def _state(self, key, now):
-        state = super()._state(key, now)
-        state.entity = key.partition(":")[2]
+    def _state(self, ctx, now):
+        state = super()._state(ctx, now)
+        state.entity = ctx.get_current_key().partition(":")[2]
         return state
 
 

@@ -1,6 +1,7 @@
 """What `streamgp flink` says where it cannot begin; tests/flink has it at work."""
 
 import ast
+import os
 import subprocess
 import sys
 import tomllib
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from streamgp.apps.flink import process
+from streamgp.apps.flink import cluster
 from streamgp.cli.main import cli
 
 ROOT = Path(__file__).parents[3]
@@ -26,7 +27,7 @@ def run(tmp_path, text, *options):
 
 @pytest.fixture
 def no_pyflink(monkeypatch):
-    monkeypatch.setattr(process, "find_spec", lambda _: None)
+    monkeypatch.setattr(cluster, "find_spec", lambda _: None)
 
 
 @pytest.mark.usefixtures("no_pyflink")
@@ -39,7 +40,7 @@ def test_without_pyflink_one_line_says_how_to_install_it(tmp_path):
 
 
 def test_a_missing_connector_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(process, "find_spec", lambda _: sys.modules["json"].__spec__)
+    monkeypatch.setattr(cluster, "find_spec", lambda _: sys.modules["json"].__spec__)
     monkeypatch.setenv("FLINK_HOME", str(tmp_path))
     assert f"{tmp_path / 'lib'} has no Kafka connector of Flink" in run(tmp_path, KAFKA)
 
@@ -73,8 +74,8 @@ def test_the_newest_checkpoint_that_is_complete_is_taken(tmp_path):
         if name != "job2/chk-2":  # it was not finished
             metadata = directory / "_metadata"
             metadata.touch()
-            process.os.utime(metadata, (n, n))
-    assert process.last_checkpoint(tmp_path) == (tmp_path / "job2/chk-1").as_uri()
+            os.utime(metadata, (n, n))
+    assert cluster.last_checkpoint(tmp_path) == (tmp_path / "job2/chk-1").as_uri()
 
 
 def test_no_other_module_imports_pyflink_and_no_dependency_brings_it():
@@ -86,7 +87,7 @@ def test_no_other_module_imports_pyflink_and_no_dependency_brings_it():
             if any(name.split(".")[0] == "pyflink" for name in names):
                 importing.add(path.relative_to(ROOT).as_posix())
     of_flink = {"connectors/flink/function.py", "connectors/flink/job.py"}
-    assert importing == of_flink | {"streamgp/apps/flink/process.py"}
+    assert importing == of_flink | {"streamgp/apps/flink/cluster.py"}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert "flink" not in str([project["dependencies"], project["optional-dependencies"]])
 
