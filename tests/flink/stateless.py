@@ -1,0 +1,30 @@
+"""The command line of streamgp, whose job on Flink keeps nothing: how fast Flink is without state.
+
+The records of each key lie in the memory of the Python process, and no checkpoint holds them.
+
+"""
+
+from collections import defaultdict
+
+from connectors.flink import function
+from connectors.keyed_state import MemoryKeyStore
+from streamgp.cli.main import main
+
+
+class StatelessFunction(function.LoopFunction):
+    """Has a store in memory for each key."""
+
+    def open(self, runtime_context):
+        super().open(runtime_context)
+        self._stores = defaultdict(MemoryKeyStore)
+
+    def _state(self, ctx, now):
+        self._store = self._stores[ctx.get_current_key()]
+        return super()._state(ctx, now)
+
+
+if __name__ == "__main__":
+    from tests.flink import stateless  # by its name, for the processes of Flink
+
+    function.LoopFunction = stateless.StatelessFunction
+    main()
