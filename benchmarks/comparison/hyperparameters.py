@@ -101,7 +101,7 @@ def compared(stream: ArrayStream) -> Row:
 
 
 def n_fits(model: GPClassifier) -> int:
-    """Return how often it was time for a classifier to fit, whether classes were mixed or not."""
+    """Return how many fits of a classifier have ended, or waited for classes to alternate."""
     state = model.state()
     return 0 if state is None else round(math.log2(state["due"] / FIRST_FIT))
 

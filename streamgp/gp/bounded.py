@@ -6,6 +6,7 @@ Which examples are retained, and what becomes of the others, is in `sparse.py`.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
@@ -17,10 +18,52 @@ from streamgp.base import Array, State
 from streamgp.common.array_text import array_of, text_of
 from streamgp.common.validation import check_whole
 from streamgp.gp.arrays import padded
-from streamgp.gp.cholesky import check_noise_variance
 from streamgp.gp.exact import ExactGP, log_density
 from streamgp.gp.inducing_regression import ProjectedGP
 from streamgp.kernels import Kernel
+
+
+class Adoption:
+    """An exact process with other hyper-parameters that learns the examples of another by and by.
+
+    Parameters
+    ----------
+    noise_variance
+        Variance of the observation noise, in units of y².
+
+    """
+
+    # _gp     the process, None before the first example
+    # _begun  the first example of the other, and the number of features, when it was made
+    def __init__(self, noise_variance: float) -> None:
+        self.noise_variance = noise_variance
+        self._gp: ExactGP | None = None
+        self._begun: tuple[list[int], int | None] = [], None
+
+    def taught(self, retained: Sequence[int], d: int | None = None) -> ExactGP | None:
+        """Return the process so far; None if it has to learn other examples, or none was begun."""
+        return self._gp if self._begun == (list(retained[:1]), d) else None
+
+    def begin(self, gp: ExactGP, retained: Sequence[int], d: int | None = None) -> None:
+        """Go on with a process that has learned nothing yet."""
+        self._gp, self._begun = gp, (list(retained[:1]), d)
+
+    def next_to_learn(self, n: int, work: float) -> range:
+        """Return the indices of the examples to learn now, of `n`, in so many microseconds."""
+        first = last = 0 if self._gp is None else self._gp.n
+        while last < n and (last - first < 2 or work > 0.0):
+            work -= microseconds(last)
+            last += 1
+        return range(first, last)
+
+
+def microseconds(n: int) -> float:
+    """Return how long an exact process of `n` examples takes for one more, about.
+
+    On one core of a cloud server. It is counted and not measured: whoever does some work at a time
+    does the same after the same examples on every machine.
+    """
+    return 30.0 + 1e-4 * n * n
 
 
 class BoundedGP(ABC):
@@ -167,12 +210,19 @@ class BoundedGP(ABC):
         del self.retained[i], self._points[i], self._targets[i]
         self._gp = self._exact(self.kernel)
 
-    def adopt(self, kernel: Kernel, noise_variance: float) -> list[int]:
+    def adopt(
+        self, adoption: Adoption, kernel_for: Callable[[int], Kernel], work: float = math.inf
+    ) -> list[int] | None:
         """Go on with other hyper-parameters, as if they had always been these.
+
+        Parameters
+        ----------
+        adoption, kernel_for, work
+            As for `NumberedGP.adopt`.
 
         Returns
         -------
-        Numbers of the examples that are retained no longer.
+        Numbers of the examples that are retained no longer; None if there is more to do.
 
         Raises
         ------
@@ -180,9 +230,21 @@ class BoundedGP(ABC):
             If the examples cannot be learned with them. Nothing has changed then.
 
         """
-        check_noise_variance(noise_variance)
-        self._gp = self._exact(kernel, noise_variance)
-        self.noise_variance = noise_variance
+        d = self._d or 0
+        gp = adoption.taught(self.retained, d)
+        if gp is None:
+            gp = ExactGP(kernel_for(d), adoption.noise_variance)
+            for _ in range(self.n_targets):
+                gp.add_target()
+            adoption.begin(gp, self.retained, d)
+        for i in adoption.next_to_learn(len(self.retained), work):
+            gp.append(padded(self._points[i], d), padded(self._targets[i], self.n_targets))
+        if gp.n < len(self.retained):
+            return None
+        while gp.n_targets < self.n_targets:
+            gp.add_target()
+        self._gp = gp
+        self.noise_variance = adoption.noise_variance
         return []
 
     def reset_to_prior(self) -> list[int]:
@@ -267,9 +329,9 @@ class BoundedGP(ABC):
             )
         return gp
 
-    def _exact(self, kernel: Kernel, noise_variance: float | None = None) -> ExactGP:
+    def _exact(self, kernel: Kernel) -> ExactGP:
         """Return an exact process that was taught the retained examples."""
-        gp = ExactGP(kernel, self.noise_variance if noise_variance is None else noise_variance)
+        gp = ExactGP(kernel, self.noise_variance)
         for _ in range(self.n_targets):
             gp.add_target()
         for x, y in zip(*self._examples(), strict=True):
@@ -436,19 +498,24 @@ class NumberedGP:
         self._gp.remove(i)
         del self.retained[i]
 
-    def adopt(self, kernel_for: Callable[[int], Kernel], noise_variance: float) -> list[int]:
+    def adopt(
+        self, adoption: Adoption, kernel_for: Callable[[int], Kernel], work: float = math.inf
+    ) -> list[int] | None:
         """Go on with other hyper-parameters, bitwise as if they had always been these.
 
         Parameters
         ----------
+        adoption
+            What was done so far.
         kernel_for
             Returns the kernel for so many features: the first examples may have had fewer.
-        noise_variance
-            Variance of the observation noise, in units of y².
+        work
+            Microseconds to spend, about; two examples are learned in any case, so that there is an
+            end if one comes with every call.
 
         Returns
         -------
-        No number: all examples are retained.
+        No number: all examples are retained; None if there is more to do.
 
         Raises
         ------
@@ -457,14 +524,20 @@ class NumberedGP:
 
         """
         old, d = self._gp, self._gp.points.d or 0
-        examples = list(zip(old.points.given, old.targets.values, strict=True))
-        first = len(examples[0][0]) if examples else d
-        gp = ExactGP(kernel_for(first), noise_variance, single_precision=old.single_precision)
-        for x, y in examples:
+        points, targets = old.points.given, old.targets.values
+        gp = adoption.taught(self.retained)
+        if gp is None:
+            kernel = kernel_for(len(points[0]) if points else d)
+            gp = ExactGP(kernel, adoption.noise_variance, single_precision=old.single_precision)
+            adoption.begin(gp, self.retained)
+        for i in adoption.next_to_learn(len(points), work):
+            x, y = points[i], targets[i]
             # The bits of a covariance depend on the number of features.
             if gp.points.d is not None and len(x) > gp.points.d:
                 gp.widen(len(x), kernel_for(len(x)))
             gp.append(x, padded(y, max(gp.n_targets, len(y))))
+        if gp.n < len(points):
+            return None
         if gp.points.d is not None and d > gp.points.d:
             gp.widen(d, kernel_for(d))
         while gp.n_targets < old.n_targets:

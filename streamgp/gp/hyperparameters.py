@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,9 +13,11 @@ from streamgp.base import Array
 from streamgp.gp.cholesky import NotPositiveDefiniteError
 from streamgp.gp.marginal_likelihood import (
     Criterion,
+    Steps,
+    at_once,
     covariance_factor,
     embedded,
-    log_marginal_likelihood,
+    likelihood_steps,
 )
 from streamgp.kernels import Kernel
 
@@ -28,6 +30,8 @@ _PRIOR_SD = 1.0
 # No hyper-parameter is sought farther from its start than this factor, in natural logarithms.
 _FARTHEST = 6.0
 _WORTHLESS = 1e300
+# Microseconds for the optimiser to come to the next point, for each that it was at before.
+_REPEATED = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +68,7 @@ def fit(
     X: Array,
     Y: Array,
     *,
-    criterion: Criterion = log_marginal_likelihood,
+    criterion: Criterion = likelihood_steps,
     n_evaluations: int = 25,
 ) -> Hyperparameters:
     """Return hyper-parameters that explain targets better, near what was expected beforehand.
@@ -81,7 +85,7 @@ def fit(
     X, Y
         Points (n, d) and targets (n, m).
     criterion
-        `log_marginal_likelihood` or `leave_one_out_likelihood`.
+        `likelihood_steps` or `leave_one_out_steps`.
     n_evaluations
         How often the criterion is computed at most, roughly.
 
@@ -103,6 +107,20 @@ def fit(
     (4.2, 0.0001)
 
     """
+    steps = fit_steps(start, prior, X, Y, criterion=criterion, n_evaluations=n_evaluations)
+    return at_once(steps)
+
+
+def fit_steps(
+    start: Hyperparameters,
+    prior: Hyperparameters,
+    X: Array,
+    Y: Array,
+    *,
+    criterion: Criterion = likelihood_steps,
+    n_evaluations: int = 25,
+) -> Steps[Hyperparameters]:
+    """Compute `fit` in steps, those of the criterion; bitwise the same."""
     for noise_variance in (start.noise_variance, prior.noise_variance):
         if not noise_variance > 0.0:
             raise ValueError(
@@ -113,23 +131,48 @@ def fit(
     lowest, highest = centre - _FARTHEST, centre + _FARTHEST
     lowest[-1] = math.log(MIN_NOISE_VARIANCE)
     highest[-1] = max(highest[-1], lowest[-1] + _FARTHEST)
+    results: list[tuple[float, Array] | None] = []
+    while True:
+        # The optimiser cannot be suspended. It is run from the start each time, with the results
+        # so far, up to the first point where the criterion is not known: little work beside it.
+        yield _REPEATED * (len(results) + 1)
+        known = iter(results)
 
-    def explained(vector: Array) -> tuple[float, Array] | None:
-        tried = start.moved_to(vector)
+        def explained(
+            vector: Array, known: Iterator[tuple[float, Array] | None] = known
+        ) -> tuple[float, Array] | None:
+            try:
+                return next(known)
+            except StopIteration:
+                raise _UnknownError(vector.copy()) from None
+
         try:
-            return criterion(tried.kernel, tried.noise_variance, X, Y)
+            found = maximum_a_posteriori(
+                explained,
+                start.vector,
+                centre,
+                np.full_like(centre, _PRIOR_SD),
+                (lowest, highest),
+                n_evaluations=n_evaluations,
+            )
+        except _UnknownError as unknown:
+            tried = start.moved_to(unknown.vector)
+        else:
+            return start.moved_to(found)
+        try:
+            result = yield from criterion(tried.kernel, tried.noise_variance, X, Y)
         except NotPositiveDefiniteError:
-            return None
+            results.append(None)
+        else:
+            results.append(result)
 
-    found = maximum_a_posteriori(
-        explained,
-        start.vector,
-        centre,
-        np.full_like(centre, _PRIOR_SD),
-        (lowest, highest),
-        n_evaluations=n_evaluations,
-    )
-    return start.moved_to(found)
+
+class _UnknownError(Exception):
+    """The optimiser came to a point where the criterion is not known."""
+
+    def __init__(self, vector: Array) -> None:
+        super().__init__(vector)
+        self.vector = vector
 
 
 def maximum_a_posteriori(

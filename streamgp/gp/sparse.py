@@ -7,8 +7,11 @@ here; how it goes on from there is in `inducing_regression.py`.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 from streamgp.base import Array
-from streamgp.gp.bounded import BoundedGP
+from streamgp.gp.bounded import Adoption, BoundedGP
 from streamgp.gp.cholesky import check_noise_variance
 from streamgp.gp.exact import ExactGP
 from streamgp.gp.inducing_regression import ProjectedGP
@@ -109,24 +112,22 @@ class SparseGP(BoundedGP):
         else:
             super().remove(number)
 
-    def adopt(self, kernel: Kernel, noise_variance: float) -> list[int]:
+    def adopt(
+        self, adoption: Adoption, kernel_for: Callable[[int], Kernel], work: float = math.inf
+    ) -> list[int] | None:
         """Go on with other hyper-parameters, as if they had always been these.
 
-        What was absorbed is kept, so far as it is known at the points; `log_evidence` goes on from
-        where it was. A process without noise is exact again and knows the retained examples only.
-
-        Returns
-        -------
-        Numbers of the examples that are retained no longer.
-
+        What was absorbed is kept, so far as it is known at the points, all at once; `log_evidence`
+        goes on from where it was. A process without noise is exact again and knows the retained
+        examples only.
         """
-        gp = self._gp
-        if isinstance(gp, ExactGP) or noise_variance == 0.0:
-            return super().adopt(kernel, noise_variance)
+        gp, noise_variance = self._gp, adoption.noise_variance
+        if isinstance(gp, ExactGP):
+            return super().adopt(adoption, kernel_for, work)
         check_noise_variance(noise_variance)
-        chosen = gp.adopt(kernel, noise_variance)
+        chosen = gp.adopt(kernel_for(self._d or 0), noise_variance) if noise_variance else None
         if chosen is None:
-            return super().adopt(kernel, noise_variance)
+            return super().adopt(Adoption(noise_variance), kernel_for)
         self.noise_variance = noise_variance
         return self._keep(chosen)
 

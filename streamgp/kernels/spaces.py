@@ -57,10 +57,10 @@ class Space(Protocol):
     def halves_matrix(self, rows: Array) -> Array:
         """Minus half the squared distances of `n` points from each other, shape (n, n)."""
 
-    def parts(self, rows: Array) -> Iterator[Array]:
-        """Half the derivatives of `halves_matrix(rows)` by `-ln length_scale`.
+    def parts(self, rows: Array, halves: Array) -> Iterator[Array]:
+        """Half the derivatives of `halves`, the matrix of these rows, by `-ln length_scale`.
 
-        One (n, n) for each length scale; they sum to the whole.
+        A new (n, n) for each length scale; they sum to the whole.
         """
 
 
@@ -142,10 +142,10 @@ class Euclidean:
         products: Array = s @ s.T
         return products
 
-    def parts(self, rows: Array) -> Iterator[Array]:
-        """Return what each length scale has in `halves_matrix(rows)`."""
+    def parts(self, rows: Array, halves: Array) -> Iterator[Array]:
+        """Return what each length scale has in `halves`, the matrix of these rows."""
         if self.shares is None:
-            yield self.halves_matrix(rows)
+            yield halves.copy()
         else:
             for share in self.shares:
                 yield self._part(rows, share)
@@ -168,10 +168,22 @@ def _halves_matrix(s: Array) -> Array:
         band += norms[start : start + _BAND, None] + norms
         np.minimum(band, 0.0, out=band)
     np.fill_diagonal(halves, 0.0)
-    for i in np.flatnonzero(norms < -FAR):
-        differences = s - s[i]
-        halves[i] = halves[:, i] = -0.5 * np.einsum("ij,ij->i", differences, differences)
+    far = norms < -FAR
+    if far.any():
+        _take_differences(halves, s, norms, far)
     return halves
+
+
+def _take_differences(halves: Array, s: Array, norms: Array, far: Array) -> None:
+    """Compute what is lost to cancellation from differences: of far points that are close."""
+    # Of others, the expanded square has at least an eighth of what it is the difference of.
+    close = halves > 0.125 * (norms[:, None] + norms)
+    close &= np.logical_or.outer(far, far)
+    first, second = np.nonzero(np.triu(close, 1))
+    for start in range(0, len(first), _BAND * _BAND):
+        i, j = (indices[start : start + _BAND * _BAND] for indices in (first, second))
+        differences = s[i] - s[j]
+        halves[i, j] = halves[j, i] = -0.5 * np.einsum("ij,ij->i", differences, differences)
 
 
 # --- Points some of whose coordinates are texts, and points of which it is not known what they

@@ -108,7 +108,7 @@ class Radial(Hyperparameters, ABC):
         # A squared length scale divides its part of h: ∂h / ∂ ln length_scale = -2 part.
         slope = self._slope(h)
         slope *= -2.0 * self.variance
-        for part in self._space.parts(rows):
+        for part in self._space.parts(rows, h):
             part *= slope
             yield part
         yield self._covariance(h)
@@ -442,9 +442,9 @@ class _Hamming:
     def halves_matrix(self, rows: Array) -> Array:
         return self._halves_matrix(rows, np.broadcast_to(self.weights, rows.shape[1:]))
 
-    def parts(self, rows: Array) -> Iterator[Array]:
+    def parts(self, rows: Array, halves: Array) -> Iterator[Array]:
         if self.shares is None:
-            yield self.halves_matrix(rows)
+            yield halves.copy()
         else:
             for share in self.shares:
                 yield self._halves_matrix(rows, share * self.weights)

@@ -64,13 +64,13 @@ class GPClassifier(base.MiniBatchClassifier):
         relabelled nor forgotten. None retains all (in configuration files "all").
     learn_hyperparameters
         Fit the parameters of the kernel and the noise variance to the latest 512 examples whenever
-        their number has doubled, from 32 on; what was given is what is expected beforehand. That
-        event takes longer, about a second (docs/kernels.md). True fits to the marginal likelihood,
-        "leave_one_out" to what each example is predicted to be by all others. Where classes come
-        one after another it waits until they alternate: a class alone does not tell what the next
-        one will be like. Off by default: while labels are asked for it gains on some streams what
-        it loses on others (docs/choosing.md); of privileged features nothing can be known
-        beforehand, so there it is on.
+        their number has doubled, from 32 on; what was given is what is expected beforehand. The
+        work is spread over the examples that follow (docs/kernels.md). True fits to the marginal
+        likelihood, "leave_one_out" to what each example is predicted to be by all others. Where
+        classes come one after another it waits until they alternate: a class alone does not tell
+        what the next one will be like. Off by default: while labels are asked for it gains on some
+        streams what it loses on others (docs/choosing.md); of privileged features nothing can be
+        known beforehand, so there it is on.
     single_precision
         Keep the matrix of an exact process in half the room and read it in half the time; means
         change in the third or fourth decimal. Needs a noise variance of .001 or more.

@@ -28,14 +28,14 @@ from streamgp.gp.cholesky import (
 from streamgp.gp.hyperparameters import MIN_NOISE_VARIANCE, Hyperparameters
 from streamgp.gp.marginal_likelihood import (
     Criterion,
-    leave_one_out_likelihood,
-    log_marginal_likelihood,
+    leave_one_out_steps,
+    likelihood_steps,
 )
 from streamgp.gp.pending import PendingPoints
 from streamgp.gp.sparse import SparseGP, WindowGP
 from streamgp.kernels import Kernel, SquaredExponential
 from streamgp.kernels.base import check_kernel
-from streamgp.learners.gp_tuning import Score, Tuning
+from streamgp.learners.gp_tuning import WORK, Score, Search, Tuning
 
 # --- Validated constructor arguments of a learner, and what follows from them.
 
@@ -48,8 +48,8 @@ Learn: TypeAlias = bool | Literal["leave_one_out"]
 """Whether hyper-parameters are learned, and by what: True stands for the marginal likelihood."""
 
 _CRITERIA: Mapping[Learn, Criterion] = {
-    True: log_marginal_likelihood,
-    "leave_one_out": leave_one_out_likelihood,
+    True: likelihood_steps,
+    "leave_one_out": leave_one_out_steps,
 }
 
 
@@ -302,7 +302,7 @@ class FeatureGP:
         number = self.number(event_id)
         self._learned().relabel(number, y)
         if self._tuning is not None:
-            self._tuning.relabel(number, y)
+            self._tuning.relabel(number, y, self.n_examples)
 
     def forget(self, event_id: str) -> None:
         """Forget an example; raises KeyError if it is not retained."""
@@ -311,7 +311,7 @@ class FeatureGP:
         self._n_taken_back += 1
         self._drop_event_ids([number])
         if self._tuning is not None:
-            self._tuning.forget(number)
+            self._tuning.forget(number, self.n_examples)
 
     def restart_with(self, x: Features, y: Array, event_id: str | None) -> None:
         """Fall back to the prior, and learn the latest example, given once more, as the first."""
@@ -366,41 +366,37 @@ class FeatureGP:
         score: Score,
         is_informative: Callable[[Array], bool] | None = None,
     ) -> bool:
-        """Fit the hyper-parameters if it is time, and go on with what was found.
+        """Do some work for a fit of the hyper-parameters, if it is time, or go on with the result.
 
         Parameters
         ----------
         standardise, score, is_informative
-            As for `Tuning.search`.
+            As for `Tuning.begin`.
 
         Returns
         -------
         Whether hyper-parameters have changed.
 
         """
-        tuning, gp, prior = self._tuning, self.gp, self._prior
-        if tuning is None or gp is None or prior is None or not tuning.is_due(self.n_examples):
+        tuning, gp, prior, n = self._tuning, self.gp, self._prior, self.n_examples
+        if tuning is None or gp is None or prior is None:
             return False
-        before = tuning.vector
-        after = tuning.search(
-            self._settings.given(prior, self.columns),
-            len(self.columns),
-            gp.n_targets,
-            standardise=standardise,
-            score=score,
-            is_informative=is_informative,
-            min_noise_variance=self._settings.min_noise_variance,
-        )
-        tuning.postpone()
-        if after is before:
-            return False
-        tuning.vector = after
-        try:
-            self._drop_event_ids(self._adopt(gp, prior))
-        except NotPositiveDefiniteError:
-            tuning.vector = before
-            return False
-        return True
+        if (
+            tuning.search is None
+            and tuning.is_due(n)
+            and not tuning.begin(
+                self._settings.given(prior, self.columns),
+                len(self.columns),
+                gp.n_targets,
+                standardise=standardise,
+                score=score,
+                is_informative=is_informative,
+                min_noise_variance=self._settings.min_noise_variance,
+            )
+        ):
+            tuning.settle(tuning.vector, n)
+        search = tuning.search
+        return search is not None and self._advance(tuning, search, gp, prior)
 
     @property
     def noise_variance(self) -> float:
@@ -428,17 +424,36 @@ class FeatureGP:
         if state is not None and self._tuning is not None:
             self._tuning.load_state(state)
 
-    def _adopt(self, gp: NumberedGP | BoundedGP, prior: Kernel) -> list[int]:
-        columns = self.columns
-        these = self._hyperparameters(prior, columns)
-        if isinstance(gp, BoundedGP):
-            return gp.adopt(these.kernel, these.noise_variance)
+    def _advance(
+        self, tuning: Tuning, search: Search, gp: NumberedGP | BoundedGP, prior: Kernel
+    ) -> bool:
+        """Do some work for a search; whether hyper-parameters have changed."""
+        before, n = tuning.vector, self.n_examples
+        left = WORK if search.adoption is not None else search.advance(WORK)
+        if left is None:
+            return False
+        if search.adoption is None or search.taken is before:
+            tuning.settle(before, n)
+            return False
+        if left < WORK and not self.is_exact:
+            return False  # where examples were given up, this cannot be divided
+        given, columns = self._settings.given(prior, self.columns), self.columns
+        kernel = given.kernel if search.taken is None else given.moved_to(search.taken).kernel
 
         def kernel_for(d: int) -> Kernel:
             first = Columns(columns.names[:d], [i for i in columns.texts if i < d])
-            return these.kernel.bound(first)
+            return kernel.bound(first)
 
-        return gp.adopt(kernel_for, these.noise_variance)
+        try:
+            gone = gp.adopt(search.adoption, kernel_for, left)
+        except NotPositiveDefiniteError:
+            tuning.settle(before, n)
+            return False
+        if gone is None:
+            return False
+        self._drop_event_ids(gone)
+        tuning.settle(search.taken, n)
+        return True
 
     def _hyperparameters(self, prior: Kernel, columns: Columns) -> Hyperparameters:
         given, tuning = self._settings.given(prior, columns), self._tuning

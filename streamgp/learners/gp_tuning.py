@@ -9,28 +9,32 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
 
 from streamgp.base import Array, State
 from streamgp.gp.arrays import padded
-from streamgp.gp.bounded import BoundedGP
+from streamgp.gp.bounded import Adoption, BoundedGP, microseconds
 from streamgp.gp.cholesky import NotPositiveDefiniteError
 from streamgp.gp.hyperparameters import (
     MIN_NOISE_VARIANCE,
     Hyperparameters,
-    fit,
+    fit_steps,
     predicted_before_learned,
 )
-from streamgp.gp.marginal_likelihood import Criterion, log_marginal_likelihood
+from streamgp.gp.marginal_likelihood import Criterion, Steps, likelihood_steps, step_cost
 from streamgp.gp.sparse import SparseGP
 
 FIRST_FIT = 32
-"""Number of examples at the first fit; from then on whenever there are twice as many."""
+"""Number of examples at the first search; from then on whenever there are twice as many."""
 
 MOST_EXAMPLES = 512
 """A fit looks at the latest examples, so many of them, and costs as much as they do."""
+
+WORK = 4000.0
+"""Microseconds, estimated and not measured, that each example spends on a search under way."""
 
 # What was found for a bounded process is tried on so many times as many examples as it has points:
 # what it costs to give points up, shows only then.
@@ -42,6 +46,13 @@ Score: TypeAlias = Callable[[Array, Array, Array], float]
 
 class Tuning:
     """State of the hyperparameter search of one learner.
+
+    The work of a search is spread over the examples that follow: hyper-parameters are fitted, those
+    found are tried, and then a process with them learns the examples. The search sees the examples
+    as they were at its start, so that it finds what it would find at once.
+
+    A search under way is not saved: learning the examples again begins it with the same one. For
+    that reason it begins once more if an example is relabelled or forgotten meanwhile.
 
     Parameters
     ----------
@@ -60,14 +71,17 @@ class Tuning:
 
     """
 
-    # _due     number of examples at the next fit
+    # _due     number of examples at which the next search begins, or the one under way began
     # _recent  the latest examples by number: points and targets, as they were learned
+    # _search  the one under way, None between two
     def __init__(
         self,
         max_points: int | None = None,
         kind: type[BoundedGP] = SparseGP,
-        criterion: Criterion = log_marginal_likelihood,
+        criterion: Criterion = likelihood_steps,
     ) -> None:
+        import scipy.optimize  # noqa: F401 - takes a tenth of a second, which no example waits for
+
         self.vector: Array | None = None
         self._kind = kind
         self._criterion = criterion
@@ -75,39 +89,44 @@ class Tuning:
         self._due = FIRST_FIT
         most = max(MOST_EXAMPLES, _TRIED_ON * (max_points or 0))
         self._recent: deque[tuple[int, Array, Array]] = deque(maxlen=most)
+        self._search: Search | None = None
 
     def note(self, number: int, x: Array, y: Array) -> None:
         """Record an example."""
         self._recent.append((number, x, y))
 
-    def relabel(self, number: int, y: Array) -> None:
-        """Record other targets of an example."""
+    def relabel(self, number: int, y: Array, n: int) -> None:
+        """Record other targets of an example; there are `n`."""
         for i, (other, x, _) in enumerate(self._recent):
             if other == number:
                 self._recent[i] = number, x, y
+        self._begin_again(n)
 
-    def forget(self, number: int) -> None:
-        """Forget an example."""
+    def forget(self, number: int, n: int) -> None:
+        """Forget an example; there are `n` without it."""
         kept = [found for found in self._recent if found[0] != number]
         self._recent = deque(kept, maxlen=self._recent.maxlen)
+        self._begin_again(n)
 
     def restart(self) -> None:
-        """Forget all examples; what was found in them stays in use."""
+        """Forget all examples, and a search under way; what was found in them stays in use."""
         self._recent.clear()
-
-    def is_due(self, n: int) -> bool:
-        """Whether it is time for a fit, with so many examples learned and not taken back."""
-        return n >= self._due and len(self._recent) >= FIRST_FIT
+        self._search = None
 
     def moved(self, prior: Hyperparameters) -> Hyperparameters:
         """Return the hyper-parameters in use, of which `prior` were given."""
         return prior if self.vector is None else prior.moved_to(self.vector)
 
-    def postpone(self) -> None:
-        """Wait until there are twice as many examples."""
-        self._due *= 2
+    @property
+    def search(self) -> Search | None:
+        """The search under way, None between two."""
+        return self._search
 
-    def search(
+    def is_due(self, n: int) -> bool:
+        """Whether it is time for a search, with so many examples learned and not taken back."""
+        return n >= self._due and len(self._recent) >= FIRST_FIT
+
+    def begin(
         self,
         prior: Hyperparameters,
         d: int,
@@ -117,12 +136,8 @@ class Tuning:
         score: Score,
         is_informative: Callable[[Array], bool] | None = None,
         min_noise_variance: float = MIN_NOISE_VARIANCE,
-    ) -> Array | None:
-        """Return the vector of the hyper-parameters to go on with, None for those given.
-
-        Fitted to the latest examples. They are taken if what each example was predicted to be by
-        those before it is no worse with them than with those in use, and with those given: by a
-        process with as many points as that of the learner.
+    ) -> bool:
+        """Begin a search among the latest examples; whether their targets say enough for one.
 
         Parameters
         ----------
@@ -135,44 +150,35 @@ class Tuning:
         score
             How good a prediction of these is.
         is_informative
-            Whether targets (n, k) say enough to be learned from, None for always; if not, the
-            hyper-parameters in use stay.
+            Whether targets (n, k) say enough to be learned from, None for always.
         min_noise_variance
             Least noise variance that may be found.
 
         """
         X = np.array([padded(x, d) for _, x, _ in self._recent])
         Y = standardise(np.array([padded(y, m) for _, _, y in self._recent]))
-        latest = slice(-MOST_EXAMPLES, None)
-        if is_informative is not None and not is_informative(Y[latest]):
-            return self.vector
-        start = self.moved(prior)
-        found = fit(start, prior, X[latest], Y[latest], criterion=self._criterion).vector
-        found[-1] = max(found[-1], math.log(min_noise_variance))
-        best, taken = -math.inf, self.vector
-        for vector in (None, self.vector, found):
-            these = prior if vector is None else prior.moved_to(vector)
-            try:
-                means, variances = self._predicted(these, X, Y)
-            except NotPositiveDefiniteError:
-                continue
-            value = score(means, variances + these.noise_variance, Y)
-            if value >= best:
-                best, taken = value, vector
-        return taken
+        if is_informative is not None and not is_informative(Y[-MOST_EXAMPLES:]):
+            return False
+        self._search = Search(
+            prior=prior,
+            used=self.vector,
+            X=X,
+            Y=Y,
+            criterion=self._criterion,
+            score=score,
+            min_noise_variance=min_noise_variance,
+            max_points=self._max_points,
+            kind=self._kind,
+        )
+        return True
 
-    def _predicted(self, these: Hyperparameters, X: Array, Y: Array) -> tuple[Array, Array]:
-        """Return what `predicted_before_learned` does, for a process with as many points."""
-        if self._max_points is None or len(X) <= self._max_points:
-            return predicted_before_learned(these, X, Y)
-        gp = self._kind(these.kernel, these.noise_variance, self._max_points)
-        means, variances = np.empty_like(Y), np.empty(len(Y))
-        for _ in range(Y.shape[1]):
-            gp.add_target()
-        for i, (x, y) in enumerate(zip(X, Y, strict=True)):
-            means[i], variances[i] = gp.predict(x)
-            gp.append(x, y)
-        return means, variances
+    def settle(self, vector: Array | None, n: int) -> None:
+        """Use a vector from now on, with `n` examples, and wait until there are twice as many."""
+        self.vector = vector
+        self._search = None
+        self._due = FIRST_FIT
+        while self._due <= n:
+            self._due *= 2
 
     def state(self) -> State | None:
         """Return what is no function of the examples, as plain JSON values; None for nothing."""
@@ -185,6 +191,133 @@ class Tuning:
         vector = state["vector"]
         self._due = int(state["due"])
         self.vector = None if vector is None else np.array(vector, dtype=float)
+
+    def _begin_again(self, n: int) -> None:
+        """Begin a search under way once more, with the next example."""
+        if self._search is not None:
+            self._search = None
+            self._due = n + 1
+
+
+@dataclass(kw_only=True)
+class Search:
+    """A search for hyper-parameters among given examples, some steps at a time.
+
+    Those found are taken if what each example was predicted to be by those before it is no worse
+    with them than with those in use, and with those given: by a process with as many points as that
+    of the learner. A copy repeats the steps that were done with its next ones.
+
+    Parameters
+    ----------
+    prior
+        The hyper-parameters that were given.
+    used
+        Vector of those in use, None for those given.
+    X, Y
+        Points (n, d), and targets (n, k) as hyper-parameters are about them.
+    criterion, score, min_noise_variance, max_points, kind
+        As for `Tuning`.
+
+    Attributes
+    ----------
+    taken
+        Vector of the hyper-parameters to go on with once the search has ended, None for those
+        given.
+    adoption
+        How far a process with these has come; None before the end.
+
+    """
+
+    prior: Hyperparameters
+    used: Array | None
+    X: Array
+    Y: Array
+    criterion: Criterion
+    score: Score
+    min_noise_variance: float = MIN_NOISE_VARIANCE
+    max_points: int | None
+    kind: type[BoundedGP]
+    # _steps    what is left; _n_begun of them were begun, and _cost is that of the next
+    taken: Array | None = field(default=None, init=False)
+    adoption: Adoption | None = field(default=None, init=False)
+    _steps: Steps[Array | None] | None = field(default=None, init=False, repr=False)
+    _n_begun: int = field(default=0, init=False)
+    _cost: float = field(default=0.0, init=False)
+
+    def __getstate__(self) -> State:
+        return {**self.__dict__, "_steps": None}
+
+    def advance(self, work: float = math.inf) -> float | None:
+        """Do some steps, at least one; return what is left of the work, None before the end.
+
+        Parameters
+        ----------
+        work
+            Microseconds to spend, as steps are estimated.
+
+        """
+        steps = self._steps
+        if steps is None:
+            steps = self._steps = self._all_steps()
+            for _ in range(self._n_begun):
+                next(steps)
+        spent = self._cost
+        while True:
+            try:
+                self._cost = next(steps)
+            except StopIteration as end:
+                self.taken = end.value
+                self.adoption = Adoption(self._with(self.taken).noise_variance)
+                return work - spent
+            self._n_begun += 1
+            spent += self._cost
+            if spent > work:
+                return None
+
+    def _with(self, vector: Array | None) -> Hyperparameters:
+        return self.prior if vector is None else self.prior.moved_to(vector)
+
+    def _all_steps(self) -> Steps[Array | None]:
+        """Find hyper-parameters, and return the vector of those to take."""
+        latest = slice(-MOST_EXAMPLES, None)
+        fitted = yield from fit_steps(
+            self._with(self.used),
+            self.prior,
+            self.X[latest],
+            self.Y[latest],
+            criterion=self.criterion,
+        )
+        found = fitted.vector
+        found[-1] = max(found[-1], math.log(self.min_noise_variance))
+        best, taken = -math.inf, self.used
+        for vector in (None, found) if self.used is None else (None, self.used, found):
+            these = self._with(vector)
+            try:
+                means, variances = yield from self._prediction_steps(these)
+            except NotPositiveDefiniteError:
+                continue
+            value = self.score(means, variances + these.noise_variance, self.Y)
+            if value >= best:
+                best, taken = value, vector
+        return taken
+
+    def _prediction_steps(self, these: Hyperparameters) -> Steps[tuple[Array, Array]]:
+        """Compute what `predicted_before_learned` does, for a process with as many points."""
+        X, Y, most = self.X, self.Y, self.max_points
+        if most is None or len(X) <= most:
+            yield step_cost(len(X))
+            return predicted_before_learned(these, X, Y)
+        gp = self.kind(these.kernel, these.noise_variance, most)
+        means, variances = np.empty_like(Y), np.empty(len(Y))
+        for _ in range(Y.shape[1]):
+            gp.add_target()
+        for i, (x, y) in enumerate(zip(X, Y, strict=True)):
+            # To give points up for the first time is enough for one example.
+            bounded = WORK if i == most else 80.0 + most * most / 1400.0
+            yield microseconds(i) if i < most else bounded
+            means[i], variances[i] = gp.predict(x)
+            gp.append(x, y)
+        return means, variances
 
 
 # --- Whether classes alternate, or come one after another.

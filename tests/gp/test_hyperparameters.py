@@ -10,13 +10,15 @@ from streamgp.gp.hyperparameters import (
     MIN_NOISE_VARIANCE,
     Hyperparameters,
     fit,
+    fit_steps,
+    maximum_a_posteriori,
     predicted_before_learned,
 )
-from streamgp.gp.marginal_likelihood import leave_one_out_likelihood, log_marginal_likelihood
+from streamgp.gp.marginal_likelihood import at_once, leave_one_out_steps, likelihood_steps
 from streamgp.kernels import Linear, Matern52, RationalQuadratic, SquaredExponential
 from tests.helpers.gp_cases import problem, taught
 
-CRITERIA = [log_marginal_likelihood, leave_one_out_likelihood]
+CRITERIA = [likelihood_steps, leave_one_out_steps]
 criteria = pytest.mark.parametrize("criterion", CRITERIA)
 
 START = Hyperparameters(kernel=SquaredExponential(), noise_variance=0.5)
@@ -31,9 +33,9 @@ def drawn(these, n, m, d=1, seed=0):
     return X, L @ rng.normal(size=(n, m))
 
 
-def loss(these, prior, X, Y, criterion=log_marginal_likelihood):
+def loss(these, prior, X, Y, criterion=likelihood_steps):
     """What a fit makes small."""
-    value, _ = criterion(these.kernel, these.noise_variance, X, Y)
+    value, _ = at_once(criterion(these.kernel, these.noise_variance, X, Y))
     off = these.vector - prior.vector
     return 0.5 * off @ off - value
 
@@ -87,6 +89,28 @@ def test_a_fit_never_explains_less_than_its_start(n, m, seed, n_evaluations):
     X, Y = problem(n, 2, m, seed)
     found = fit(START, START, X, Y, n_evaluations=n_evaluations)
     assert loss(found, START, X, Y) <= loss(START, START, X, Y) + 1e-9
+
+
+@criteria
+@pytest.mark.parametrize("noise_variance", [0.5, 1e-4])
+def test_a_fit_in_steps_is_bitwise_an_optimiser_that_runs_through(criterion, noise_variance):
+    X, Y = drawn(Hyperparameters(kernel=SquaredExponential(0.3), noise_variance=0.01), 150, 2)
+    start = Hyperparameters(kernel=SquaredExponential(), noise_variance=noise_variance)
+
+    def explained(vector):
+        tried = start.moved_to(vector)
+        try:
+            return at_once(criterion(tried.kernel, tried.noise_variance, X, Y))
+        except NotPositiveDefiniteError:
+            return None
+
+    centre, lowest = start.vector, start.vector - 6.0
+    lowest[-1] = math.log(MIN_NOISE_VARIANCE)
+    expected = maximum_a_posteriori(
+        explained, centre, centre, np.ones(3), (lowest, centre + 6.0), n_evaluations=25
+    )
+    steps = fit_steps(start, start, X, Y, criterion=criterion)
+    assert at_once(steps).vector.tolist() == start.moved_to(expected).vector.tolist()
 
 
 @criteria

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgp.gp.bounded import NumberedGP
+from streamgp.gp.bounded import Adoption, NumberedGP
 from streamgp.gp.cholesky import NotPositiveDefiniteError
 from streamgp.gp.exact import ExactGP
 from streamgp.kernels import SquaredExponential
@@ -66,7 +66,7 @@ def test_adopted_hyper_parameters_are_to_the_last_bit_as_if_they_had_always_been
         else:
             for gp in (old, new):
                 gp.relabel(gp.retained[0], np.arange(float(m)))
-    assert old.adopt(lambda _: SquaredExponential(0.7, 2.0), 0.1) == []
+    assert old.adopt(Adoption(0.1), lambda _: SquaredExponential(0.7, 2.0)) == []
     probe = rng.normal(size=d)
     assert bits(old.predict(probe)) == bits(new.predict(probe))
     assert old.retained == new.retained
@@ -80,13 +80,25 @@ def test_hyper_parameters_under_which_an_example_is_refused_are_not_adopted():
     gp = taught(NumberedGP(SquaredExponential(), 0.3), [*X, X[0]], [*Y, Y[0]])
     before = bits(gp.predict(X[1]))
     with pytest.raises(NotPositiveDefiniteError):
-        gp.adopt(lambda _: SquaredExponential(), 0.0)
+        gp.adopt(Adoption(0.0), lambda _: SquaredExponential())
     assert bits(gp.predict(X[1])) == before
 
 
 def test_nothing_learned_is_nothing_to_learn_again():
     gp = NumberedGP(SquaredExponential(), 0.5)
     gp.add_target()
-    gp.adopt(lambda _: SquaredExponential(variance=3.0), 0.5)
+    gp.adopt(Adoption(0.5), lambda _: SquaredExponential(variance=3.0))
     assert gp.predict(np.zeros(2))[1] == 3.0
     assert gp.n_targets == 1
+
+
+def test_two_examples_are_learned_again_for_each_that_comes():
+    X, Y = problem(30)
+    gp, adoption, found = NumberedGP(SquaredExponential(), 0.5), Adoption(0.1), []
+    for x, y in zip(X, Y, strict=True):
+        gp.append(x, y)
+        found.append(gp.adopt(adoption, lambda _: SquaredExponential(2.0), work=0.0))
+    assert found[:2] == [[], []]
+    # From the second on there is nothing but the latest one to learn.
+    assert gp.noise_variance == 0.1
+    assert gp.n == 30

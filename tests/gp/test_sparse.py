@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgp.gp.bounded import Adoption
 from streamgp.gp.cholesky import NotPositiveDefiniteError
 from streamgp.gp.exact import ExactGP
 from streamgp.gp.sparse import SparseGP, WindowGP
@@ -343,6 +344,42 @@ def test_falling_back_leaves_the_prior_and_what_comes_next_is_exact():
 # --- other hyper-parameters
 
 
+def adopt(gp, kernel, noise_variance):
+    return gp.adopt(Adoption(noise_variance), lambda _: kernel)
+
+
+@pytest.mark.parametrize("kind", [SparseGP, WindowGP])
+def test_adopting_by_and_by_while_examples_come_is_adopting_at_once(kind):
+    X, Y = problem(40)
+    gp, twin = (kind(SquaredExponential(), 0.5, 40) for _ in range(2))
+    adoption, steps = Adoption(0.1), 0
+    for i, (x, y) in enumerate(zip(X, Y, strict=True)):
+        for one in (gp, twin):
+            one.append(x, y)
+        if i >= 12 and gp.noise_variance == 0.5:
+            steps += 1
+            gp.adopt(adoption, lambda _: SquaredExponential(2.0), work=0.0)
+    assert steps == 12  # two examples at a time catch up with one
+    adopt(twin, SquaredExponential(2.0), 0.1)
+    assert bits(gp.predict(X[0])) == bits(twin.predict(X[0]))
+
+
+def test_a_window_that_moves_on_is_adopted_from_its_first_example():
+    X, Y = problem(45)
+    gp, twin = (WindowGP(SquaredExponential(), 0.5, 40) for _ in range(2))
+    adoption, found = Adoption(0.1), []
+    for i, (x, y) in enumerate(zip(X, Y, strict=True)):
+        gone = gp.append(x, y)
+        twin.append(x, y)
+        if i >= 35:
+            work = 0.0 if i < 44 else math.inf
+            found.append(gp.adopt(adoption, lambda _: SquaredExponential(2.0), work=work))
+    assert found == [None] * 9 + [[]]
+    assert (gone, gp.retained[0]) == ([], 10)
+    adopt(twin, SquaredExponential(2.0), 0.1)
+    assert bits(gp.predict(X[0])) == bits(twin.predict(X[0]))
+
+
 @pytest.mark.parametrize("noise_variance", [0.05, 0.5, 2.0])
 @pytest.mark.parametrize("n_near", [0, 300])
 def test_adopted_hyper_parameters_are_as_if_they_had_always_been_these(noise_variance, n_near):
@@ -353,7 +390,7 @@ def test_adopted_hyper_parameters_are_as_if_they_had_always_been_these(noise_var
     gp, exact = taught(X, Y, max_points=20), ExactGP(SquaredExponential(0.8, 2.0), noise_variance)
     for x, y in zip(X, Y, strict=True):
         exact.append(x, y)
-    assert gp.adopt(SquaredExponential(0.8, 2.0), noise_variance) == []
+    assert adopt(gp, SquaredExponential(0.8, 2.0), noise_variance) == []
     assert (gp.kernel, gp.noise_variance) == (SquaredExponential(0.8, 2.0), noise_variance)
     # Absorbed observations follow from the points by the prior of then: a millionth of it is lost.
     assert_close(gp, exact, X[:20], tolerance=1e-3 if n_near else 1e-9)
@@ -372,17 +409,17 @@ def test_up_to_the_bound_adopting_is_learning_anew(kind):
     for x, y in zip(X, Y, strict=True):
         gp.append(x, y)
         twin.append(x, y)
-    assert gp.adopt(SquaredExponential(2.0), 0.1) == []
+    assert adopt(gp, SquaredExponential(2.0), 0.1) == []
     assert bits(gp.predict(X[0])) == bits(twin.predict(X[0]))
     with pytest.raises(ValueError, match="noise_variance must be non-negative"):
-        gp.adopt(SquaredExponential(2.0), -0.1)
+        adopt(gp, SquaredExponential(2.0), -0.1)
 
 
 def test_points_that_follow_from_others_under_a_new_kernel_are_let_go():
     X, Y = problem(200)
     gp = taught(X, np.sin(X) + 0.1 * Y, max_points=30, length_scale=0.5)
     known = gp.retained
-    gone = gp.adopt(SquaredExponential(3.0), 0.5)
+    gone = adopt(gp, SquaredExponential(3.0), 0.5)
     assert gone
     assert sorted([*gone, *gp.retained]) == sorted(known)
     assert gp.n == 200
@@ -394,7 +431,7 @@ def test_points_that_follow_from_others_under_a_new_kernel_are_let_go():
 def test_without_noise_adopting_leaves_the_exact_process_of_the_retained(noise_variance):
     X, _ = spread(30)
     gp = taught(X, np.sin(X), max_points=20, noise_variance=1e-16)
-    assert gp.adopt(SquaredExponential(0.7), noise_variance) == []
+    assert adopt(gp, SquaredExponential(0.7), noise_variance) == []
     exact = ExactGP(SquaredExponential(0.7), noise_variance)
     for number in gp.retained:
         exact.append(X[number], np.sin(X[number]))
@@ -531,7 +568,7 @@ class Hand:
             return gp.reset_to_prior()
         elif step == "adopt":
             scale = float(rng.uniform(0.5, 1.0))
-            return gp.adopt(SquaredExponential(scale), 1.0 - 0.5 * scale)
+            return adopt(gp, SquaredExponential(scale), 1.0 - 0.5 * scale)
         elif gp.retained:
             number = gp.retained[i % len(gp.retained)]
             if step == "remove":

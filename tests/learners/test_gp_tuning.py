@@ -1,12 +1,16 @@
 """Classifiers that learn their hyper-parameters."""
 
 import copy
+import itertools
 import json
 import math
+import pickle
 import random
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from river import metrics
 
 from streamgp import (
@@ -18,7 +22,7 @@ from streamgp import (
 )
 from streamgp.datasets import WiFiRooms
 from streamgp.gp.hyperparameters import Hyperparameters, fit
-from streamgp.gp.marginal_likelihood import leave_one_out_likelihood, log_marginal_likelihood
+from streamgp.gp.marginal_likelihood import leave_one_out_steps, likelihood_steps
 from streamgp.kernels import Categorical, On, SquaredExponential
 from streamgp.learners import gp_tuning
 from streamgp.learners.gp_tuning import Tuning
@@ -56,7 +60,7 @@ def test_learned_hyper_parameters_find_what_given_ones_do_not(max_points, aim):
     learned = taught(300, learn_hyperparameters=aim, max_points=max_points)
     scale = learned.hyperparameters.kernel.length_scale
     assert scale < 0.7 * given.hyperparameters.kernel.length_scale
-    assert accuracy(learned) > accuracy(given) + 0.1
+    assert accuracy(learned) > accuracy(given) + 0.08
 
 
 def test_they_are_learned_whenever_the_number_of_examples_has_doubled():
@@ -66,7 +70,9 @@ def test_they_are_learned_whenever_the_number_of_examples_has_doubled():
         if model.state() != before:
             before = model.state()
             changes.append((i + 1, before["due"]))
-    assert changes == [(32, 64), (64, 128), (128, 256)]
+    # A few examples after it began.
+    assert [due for _, due in changes] == [64, 128, 256]
+    assert all(due < 2 * i < 1.2 * due for i, due in changes)
 
 
 def test_an_exact_learner_is_as_if_they_had_been_given():
@@ -93,6 +99,42 @@ def test_they_survive_a_restart_to_the_last_bit(aim):
 
 
 @aims
+@pytest.mark.parametrize("max_points", [None, 40])
+def test_a_copy_of_one_that_searches_goes_on_with_the_same_bits(aim, max_points):
+    """Whatever the search has come to: the criterion, a trial or the process with the result."""
+    model = GPClassifier(learn_hyperparameters=aim, max_points=max_points)
+    copies = []
+    for i, (x, y) in enumerate(squares(90)):
+        if 31 < i < 90 and i % 3 == 0:
+            copies.append(copy.deepcopy(model) if i % 2 else pickle.loads(pickle.dumps(model)))
+        for one in (model, *copies):
+            one.learn_one(x, y)
+    assert {repr(one.state()) for one in copies} == {repr(model.state())}
+    assert {repr(beliefs(one)) for one in copies} == {repr(beliefs(model))}
+
+
+@pytest.mark.parametrize("n", [33, 36, 39, 66, 70, 75])
+@pytest.mark.parametrize("change", ["nothing", "relabel"])
+def test_a_restart_in_the_middle_of_a_search_repeats_it(n, change):
+    """Nothing of a search is saved: it begins with the same example."""
+    model, again = (GPClassifier(learn_hyperparameters=True) for _ in range(2))
+    events = list(squares(140))
+    for i, (x, y) in enumerate(events[:n]):
+        model.learn_one(x, y, event_id=str(i))
+    if change == "relabel":
+        model.relabel_one("3", "p")
+        events[3] = events[3][0], "p"
+    again.load_state(json.loads(json.dumps(model.state())))
+    for i, (x, y) in enumerate(events[:n]):
+        again.learn_one(x, y, event_id=str(i))
+    for x, y in events[n:]:
+        assert beliefs(again) == beliefs(model)
+        model.learn_one(x, y)
+        again.learn_one(x, y)
+    assert again.state() == model.state()
+
+
+@aims
 def test_the_same_examples_lead_to_the_same_bits(aim):
     one, other = (taught(300, learn_hyperparameters=aim) for _ in range(2))
     assert one.state() == other.state()
@@ -100,7 +142,51 @@ def test_the_same_examples_lead_to_the_same_bits(aim):
     assert beliefs(one) == beliefs(other)
 
 
-@pytest.mark.parametrize("criterion", [log_marginal_likelihood, leave_one_out_likelihood])
+def begun(tuner, prior, score):
+    """A search among the examples noted."""
+    assert tuner.begin(prior, 2, 2, standardise=lambda Y: Y, score=score)
+    return tuner.search
+
+
+def searched(tuner, prior, score):
+    """What a search goes on with."""
+    search = begun(tuner, prior, score)
+    assert search.advance() is not None
+    return search.taken
+
+
+def nearest(means, _, Y):
+    return -float(np.square(means - Y).sum())
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.sampled_from([None, 20]),
+    st.sampled_from([likelihood_steps, leave_one_out_steps]),
+    st.lists(st.tuples(st.floats(0.0, 5e3), st.booleans()), min_size=1, max_size=5),
+)
+def test_a_search_cut_anywhere_ends_bitwise_where_one_does_that_runs_through(
+    max_points, criterion, cuts
+):
+    """Also if copied meanwhile, and if examples come."""
+    prior = Hyperparameters(kernel=SquaredExponential(), noise_variance=0.5)
+    tuner = Tuning(max_points=max_points, criterion=criterion)
+    examples = list(squares(60))
+    for i, (x, y) in enumerate(examples[:40]):
+        tuner.note(i, np.array([x["a"], x["b"]]), np.array([y == "p", y == "q"], dtype=float))
+    expected = searched(tuner, prior, nearest)
+    search = begun(tuner, prior, nearest)
+    for i, (work, copied) in enumerate(itertools.cycle(cuts)):
+        if search.advance(work) is not None:
+            break
+        tuner.note(40 + i, np.zeros(2), np.ones(2))
+        if copied and i < 3:
+            search = pickle.loads(pickle.dumps(search))
+    assert expected is not None
+    assert search.taken.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("criterion", [likelihood_steps, leave_one_out_steps])
 def test_what_is_found_is_the_fit_by_the_criterion(criterion):
     prior = Hyperparameters(kernel=SquaredExponential(), noise_variance=0.5)
     tuner, examples = Tuning(criterion=criterion), list(squares(64))
@@ -108,9 +194,10 @@ def test_what_is_found_is_the_fit_by_the_criterion(criterion):
     Y = np.array([[y == "p", y == "q"] for _, y in examples], dtype=float)
     for i, (x, y) in enumerate(zip(X, Y, strict=True)):
         tuner.note(i, x, y)
-    found = tuner.search(prior, 2, 2, standardise=lambda Y: Y, score=lambda *_: 0.0)
+    found = searched(tuner, prior, lambda *_: 0.0)
     assert found is not None
-    assert found.tolist() == fit(prior, prior, X, Y, criterion=criterion).vector.tolist()
+    expected = fit(prior, prior, X, Y, criterion=criterion)
+    assert found.tolist() == expected.vector.tolist()
 
 
 def test_leaving_one_out_finds_other_hyper_parameters_than_the_marginal_likelihood():
@@ -131,10 +218,10 @@ def test_there_are_two_aims_and_none(learner, aim):
 
 
 def test_forgetting_and_learning_again_does_not_fit_again():
-    model = taught(33)
+    model = taught(50)
     for _ in range(5):
-        model.forget_one("32")
-        model.learn_one({"a": 0.0, "b": 0.0}, "p", event_id="32")
+        model.forget_one("49")
+        model.learn_one({"a": 0.0, "b": 0.0}, "p", event_id="49")
     assert model.state()["due"] == 64
 
 
@@ -144,8 +231,8 @@ def test_what_was_relabelled_or_forgotten_is_fitted_no_more():
     other.relabel_one("3", "p")
     model.forget_one("30")
     for m in (model, other):
-        m.learn_one({"a": 0.3, "b": 0.0}, "q")
-        m.learn_one({"a": 0.4, "b": 0.0}, "q")
+        for i in range(20):
+            m.learn_one({"a": 0.1 * i, "b": 0.0}, "pq"[i % 2])
     assert model.state() == other.state()
     assert model.state()["due"] == 64
 
@@ -158,7 +245,7 @@ def test_hyper_parameters_that_predict_worse_are_not_taken():
         tuner.note(i, np.array([x["a"], x["b"]]), np.array([y == "p", y == "q"], dtype=float))
 
     def search(score):
-        return tuner.search(prior, 2, 2, standardise=lambda Y: Y, score=score)
+        return searched(tuner, prior, score)
 
     best = []
     found = search(lambda _, variances, __: best.append(variances[0]) or 0.0)
@@ -169,8 +256,8 @@ def test_hyper_parameters_that_predict_worse_are_not_taken():
 
 def test_a_noise_in_single_precision_stays_large_enough():
     model = GPClassifier(learn_hyperparameters=True, single_precision=True)
-    for i in range(70):
-        # Seven stretches, which a function can follow without noise.
+    for i in range(90):
+        # Nine stretches, which a function can follow without noise.
         model.learn_one({"a": i / 10.0}, "pq"[i // 10 % 2])
     assert model.state()["vector"] is not None
     assert model.hyperparameters.noise_variance >= 1e-3
@@ -199,7 +286,7 @@ def test_texts_and_truth_values_have_a_part_in_it():
     for max_points in (None, 30):
         model = GPClassifier(kernel, 0.5, max_points, learn_hyperparameters=True)
         rng = random.Random(0)
-        for i in range(140):
+        for i in range(200):
             x = {"place": rng.choice(["hall", "bath", "attic"]), "a": rng.gauss(0.0, 1.0)}
             if i > 20:
                 x["open"] = rng.random() < 0.5
@@ -216,7 +303,10 @@ def test_scaling_that_is_renewed_keeps_what_was_learned(monkeypatch):
         model.observe_one(x)
         model.settle_one(x, y, given=y, challenged=False, event_id=str(i))
         known.append(copy.deepcopy(model.learner.state()))
-    assert [state and state["due"] for state in known] == [None] * 7 + [16] * 8 + [32] * 16 + [64]
+    due = [8 if state is None else state["due"] for state in known]
+    assert due == sorted(due)
+    assert due[:7] == [8] * 7
+    assert due[-1] == 32  # also after the last event, with which all are learned again
 
 
 @aims
@@ -232,7 +322,7 @@ def test_where_classes_come_one_after_another_what_was_given_stays(aim):
 
 @aims
 def test_what_was_learned_stays_until_classes_alternate_again(aim):
-    model = taught(64, learn_hyperparameters=aim)
+    model = taught(82, learn_hyperparameters=aim)
     found = model.state()["vector"]
     assert found is not None
     for x, _ in squares(64, seed=5):
@@ -242,7 +332,7 @@ def test_what_was_learned_stays_until_classes_alternate_again(aim):
 
 @aims
 def test_waiting_survives_a_restart_to_the_last_bit(aim):
-    events = sorted(squares(40), key=lambda pair: pair[1]) + list(squares(90, seed=4))
+    events = sorted(squares(40), key=lambda pair: pair[1]) + list(squares(140, seed=4))
     model, again = (GPClassifier(learn_hyperparameters=aim) for _ in range(2))
     for x, y in events[:40]:
         model.learn_one(x, y)
@@ -293,5 +383,5 @@ def test_what_was_found_is_tried_with_as_many_points_as_the_learner_has():
         tried.append(np.column_stack([means, variances]))
         return 0.0
 
-    tuner.search(prior, 2, 2, standardise=lambda Y: Y, score=score)
+    searched(tuner, prior, score)
     np.testing.assert_allclose(tried[0], expected, atol=1e-12)
