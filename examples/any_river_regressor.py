@@ -7,7 +7,7 @@ about at random. Gaussian processes ask where their prediction varies most.
 Prints:
 
     River's ARFRegressor, at random: 100 numbers asked, off by 1.90 on average
-    GPRegressor, by variance: 101 numbers asked, off by 0.56 on average
+    GPRegressor, by variance: 100 numbers asked, off by 0.52 on average
     EnsembleGPRegressor, by variance: 100 numbers asked, off by 0.57 on average
 """
 

@@ -117,7 +117,12 @@ def test_a_null_that_was_refused_is_sent_again_into_its_partition():
 
 @pytest.mark.parametrize("fault", get_args(Fault))
 def test_the_stage_says_how_far_an_input_came(fault):
-    stages = {"malformed": "decode", "unlearnable": "learn", "failed": "learn"}
+    stages = {
+        "malformed": "decode",
+        "unlearnable": "learn",
+        "failed": "learn",
+        "quarantined": "quarantine",
+    }
     dead = outbox.dead_letter(malformed(fault=fault), bad, 3)
     assert letter_of(lying(dead)).stage == stages.get(fault, "correlate")
 

@@ -74,7 +74,7 @@ def test_answers_in_quarantine_become_dead_letters_and_are_told(topics, caplog):
     assert error.startswith("annotator 'eve' is in quarantine")
     assert [line.annotator for line in said(topics, "consensus")] == ["ann"]
     [line] = [record for record in caplog.records if record.message == "quarantined"]
-    assert line.fields["topic"] == "answers"
+    assert line.fields["topic"].endswith("answers")  # with the prefix of the test, on Kafka
 
 
 def letters(topics):
