@@ -38,16 +38,19 @@ from streamgp.apps.page.access import (
     Traffic,
     json_response,
 )
-from streamgp.apps.page.bodies import (
+from streamgp.apps.page.http import (
+    ERRORS,
     AnswerBody,
     NoBody,
     RenameBody,
     ReviseBody,
     SkipBody,
+    gone,
+    other_key,
     read_body,
+    refuse,
+    static_files,
 )
-from streamgp.apps.page.errors import ERRORS, gone, other_key, refuse
-from streamgp.apps.page.files import static_files
 from streamgp.apps.page.invites import Invites, Person
 from streamgp.apps.page.live import LiveDesk
 from streamgp.apps.page.measures import Durations, prometheus

@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from connectors.memory import MemoryTopics
-from streamgp.apps.page import access, bodies, errors, server
-from streamgp.apps.page.bodies import AnswerBody, RenameBody, ReviseBody, SkipBody
+from streamgp.apps.page import access, http, server
+from streamgp.apps.page.http import AnswerBody, RenameBody, ReviseBody, SkipBody
 from streamgp.apps.page.preferences import Preferences
 from tests.helpers.page_server import Served, request, write
 
@@ -63,7 +63,7 @@ def test_bodies_have_the_fields_that_are_described(name: str, body: type[msgspec
 
 
 def test_every_error_is_described() -> None:
-    code = "".join(map(inspect.getsource, (server, access, bodies, errors)))
+    code = "".join(map(inspect.getsource, (server, access, http)))
     found = set(re.findall(r"Refused\(\s*\d+,\s*\"(\w+)\"", code)) - {"internal", "not_found"}
     found -= {"too_slow"}
     assert len(found) > 10

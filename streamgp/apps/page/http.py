@@ -1,0 +1,213 @@
+"""Requests and replies over HTTP: bodies, what errors mean to clients, and the page's files."""
+
+from __future__ import annotations
+
+import asyncio
+import mimetypes
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from connectors.annotation.own_answers import CannotUndoError
+from connectors.annotation.replies import BadReplyError, CardGoneError, DifferentBodyError
+from connectors.storage.snapshots import StateError
+from streamgp.apps.page.access import MAX_BODY, Refused, too_large
+from streamgp.apps.page.live import NotReadyError, NotSavedError
+
+BODY_S = 10.0
+"""How long a body may take to come."""
+_MAX_NAME = 10_000
+
+Id = Annotated[str, Meta(min_length=1, max_length=_MAX_NAME)]
+AnswerId = Annotated[str, Meta(min_length=1, max_length=200)]
+PlainLabel = bool | int | float | Annotated[str, Meta(min_length=1, max_length=_MAX_NAME)]
+Finite = Annotated[float, Meta(gt=-1e300, lt=1e300)]
+Body = TypeVar("Body", bound=msgspec.Struct)
+
+
+class _Said(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What stands beside an answer; see `connectors.annotation.replies.Reply`."""
+
+    label: PlainLabel | None = None
+    number: Finite | None = None
+    std: Annotated[float, Meta(gt=0, lt=1e300)] | None = None
+    confidence: Annotated[float, Meta(ge=1, le=5)] | None = None
+    response_s: Annotated[float, Meta(ge=0, lt=1e9)] | None = None
+    shown: Annotated[tuple[Annotated[str, Meta(max_length=100)], ...], Meta(max_length=20)] = ()
+    flag: bool = False
+    note: Annotated[str, Meta(max_length=2000)] | None = None
+    why_not: Annotated[str, Meta(max_length=100)] | None = None
+
+
+class AnswerBody(_Said, kw_only=True, forbid_unknown_fields=True):
+    """Body of `POST /api/answers`; how sure it is from 1 (guessed) to 5 (certain)."""
+
+    card: Id
+    answer_id: AnswerId
+    action: Literal["label", "number", "keep", "change", "decline"]
+
+
+class ReviseBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Body of `POST /api/answers/{answer_id}/revise`; one of them."""
+
+    label: PlainLabel | None = None
+    number: Finite | None = None
+
+
+class SkipBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Body of `POST /api/skip`."""
+
+    card: Id
+
+
+class RenameBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Body of `POST /api/labels/rename`."""
+
+    key: Annotated[str, Meta(max_length=_MAX_NAME)] | None
+    old: PlainLabel
+    new: PlainLabel
+
+
+class NoBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Body of a request that says everything in its path: an empty object."""
+
+
+async def read_body(request: Request, kind: type[Body]) -> Body:
+    """Return the body of a request.
+
+    Raises
+    ------
+    Refused
+        If it is too large, too slow, or something else than expected.
+
+    """
+    data = bytearray()
+    try:
+        async with asyncio.timeout(BODY_S):
+            async for chunk in request.stream():
+                data += chunk
+                if len(data) > MAX_BODY:
+                    raise too_large()
+    except TimeoutError:
+        raise Refused(
+            408, "too_slow", "the body did not come", f"all of it in {BODY_S:g} s"
+        ) from None
+    except ClientDisconnect:
+        raise Refused(400, "cut_off", "the body has ended early", "all of it") from None
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.ValidationError as error:
+        raise Refused(400, "bad_body", str(error), "a body as in /api/openapi.json") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise Refused(400, "bad_json", "the body is no JSON", "a JSON object, in UTF-8") from None
+
+
+# --- errors
+
+
+def gone() -> Refused:
+    """Return the refusal of a card that can no longer be answered, or may not be seen."""
+    return Refused(409, "card_gone", "this question waits for no answer any more", "the next card")
+
+
+def other_key() -> Refused:
+    """Return the refusal of what belongs to another key than that of the invite."""
+    return Refused(403, "other_key", "this invite is for another key", "the key in /api/me")
+
+
+async def refuse(request: Request, error: Exception) -> Response:
+    """Answer with what an error means to a client."""
+    refused = error if isinstance(error, Refused) else _meaning(error)
+    request.scope["streamgp.error"] = refused.error
+    return refused.response()
+
+
+def _meaning(error: Exception) -> Refused:
+    match error:
+        case HTTPException(status_code=404):
+            return Refused(404, "not_found", "there is nothing here", "/api/openapi.json tells")
+        case HTTPException():
+            return Refused(
+                error.status_code, "http", "this cannot be done here", "/api/openapi.json tells"
+            )
+        case CardGoneError():
+            return gone()
+        case DifferentBodyError():
+            return Refused(
+                409,
+                "different_body",
+                "another answer came under this answer_id",
+                "an answer_id of its own for each answer",
+            )
+        case BadReplyError():
+            return Refused(400, "bad_reply", error.what, error.expected)
+        case CannotUndoError():
+            return Refused(409, "cannot_undo", str(error), "an answer that still stands")
+        case NotReadyError():
+            return Refused(
+                503,
+                "reading",
+                "the server has just started and reads the topics",
+                "the same request again, soon",
+                retry_after_s=1.0,
+            )
+        case NotSavedError():
+            return Refused(
+                503,
+                "no_broker",
+                "the broker has not confirmed the answer",
+                "the same request again, soon; it counts once",
+                retry_after_s=2.0,
+            )
+        case _:  # StateError
+            return Refused(503, "no_disk", "preferences cannot be kept", "tell who runs this page")
+
+
+ERRORS: tuple[type[Exception], ...] = (
+    CardGoneError,
+    DifferentBodyError,
+    BadReplyError,
+    CannotUndoError,
+    NotReadyError,
+    NotSavedError,
+    StateError,
+)
+"""What the parts below the routes raise, and `refuse` translates."""
+
+
+# --- files
+
+
+def static_files(directory: Path) -> dict[str, tuple[bytes, str, str]]:
+    """Return the files of a directory by their names: their bytes, their kind, and an ETag.
+
+    They are read once: no request can name anything else.
+    """
+    files = {}
+    for path in sorted(directory.rglob("*")):
+        if path.is_file() and not path.name.startswith("."):
+            data = path.read_bytes()
+            tag = f'"{sha256(data).hexdigest()[:32]}"'
+            files[path.relative_to(directory).as_posix()] = (data, _kind_of(path), tag)
+    return files
+
+
+_KINDS = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".svg": "image/svg+xml",
+    ".webmanifest": "application/manifest+json",
+}
+
+
+def _kind_of(path: Path) -> str:
+    guessed = mimetypes.guess_type(path.name)[0]
+    return _KINDS.get(path.suffix, guessed or "application/octet-stream")
