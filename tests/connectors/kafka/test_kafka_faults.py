@@ -39,10 +39,10 @@ ALL = [b"%d" % i for i in range(N)]
 # --- processes
 
 
-def copier(servers, prefix, stop_at="nothing"):
+def copier(servers, prefix, stop_at="nothing", times=1):
     path = os.pathsep.join([str(COPIER.parents[2]), *sys.path])
     return subprocess.Popen(
-        [sys.executable, str(COPIER), servers, prefix, stop_at],
+        [sys.executable, str(COPIER), servers, prefix, stop_at, str(times)],
         env={**os.environ, "PYTHONPATH": path},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -107,7 +107,8 @@ def test_a_process_whose_name_another_has_taken_meanwhile_ends_with_a_code_of_it
 ):
     with opened(kafka, kafka_prefix, partitions=1) as topics:
         write(topics, *numbered("events", N))
-        older = copier(kafka, kafka_prefix, "_await")
+        # Patient: it must hear from the broker, however busy the machine is.
+        older = copier(kafka, kafka_prefix, "_await", times=6)
         try:
             stopped(older)
             assert run(kafka, kafka_prefix)[0] == 0
