@@ -1,8 +1,8 @@
 """A world that changes: light means awake, and from the 1500th event on, asleep.
 
 What was learned becomes wrong. `drift=True` forgets it when errors grow more frequent, a window
-forgets the oldest all the time. Either needs labels from where the learner is sure, or nobody tells
-it: one event in ten is asked about however sure it is.
+forgets the oldest all the time. Either needs labels from where the learner is sure, or it is not
+told: one event in ten is asked about however sure it is.
 
 Prints:
 

@@ -1,7 +1,7 @@
 """The loop by hand: events and answers go in, messages come out.
 
-Every tenth reading of the WiFi log is handed to the loop, and somebody answers its questions, once
-wrongly. Prints:
+Every tenth reading of the WiFi log is handed to the loop, and an annotator answers its questions,
+once wrongly. Prints:
 
     reading-0: where are you?
     reading-0: learned 1 (asked)

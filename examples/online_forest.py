@@ -1,6 +1,6 @@
 """An online forest: texts, numbers and gaps, as they come.
 
-Somebody is at home or not, which day and hour, a door and a thermometer tell; the thermometer often
+A person is at home or not, which day and hour, a door and a thermometer tell; the thermometer often
 fails. Nothing is scaled or encoded. Half of the events are asked about, and one answer in ten is
 wrong; then the same with the skeptical random forest in stages, `srf()`, which decides itself.
 

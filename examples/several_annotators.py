@@ -1,7 +1,7 @@
 """Several annotators: the learner finds out whose answers to doubt.
 
 Ann errs in one answer of fifty, Bob in two of five. Each question goes to one of them, and a
-challenge to whoever gave the answer that is doubted.
+challenge to the annotator whose answer is doubted.
 
 Prints:
 

@@ -1,8 +1,8 @@
-"""Numbers, asked for where they are least sure, from somebody who sometimes slips a decimal point.
+"""Numbers, asked for where they are least sure; the annotator sometimes slips a decimal point.
 
 A real log: 1001 daily estimates of a president's approval, in percent, and five polls to predict
 them from; it comes with River. Three days of ten are asked about, those whose prediction varies
-most. Whoever is asked reads off the truth to 0.2 percentage points, but one answer in ten is far
+most. The annotator reads off the truth to 0.2 percentage points, but one answer in ten is far
 off. Every prediction is scored before anything is asked. The mean absolute error falls by
 a quarter when numbers are challenged that lie outside the interval that was expected: nine of ten
 of those challenged were wrong, and most of the wrong ones were.

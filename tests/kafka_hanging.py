@@ -1,8 +1,8 @@
 """Transactions that a broker has lost track of, and what its operator does about them.
 
 A broker that goes down amid a transaction may come back with records of it that no coordinator
-knows. Nobody reads on behind them, and groups are not told their positions, until somebody ends
-the transaction by hand (`kafka-transactions.sh abort`).
+knows. No worker reads on behind them, and groups are not told their positions, until an operator
+ends the transaction by hand (`kafka-transactions.sh abort`).
 
 """
 

@@ -237,7 +237,7 @@ class OpenQuestions:
         return names[0]
 
     def may_be_first(self, event: EventKey, request: Request, annotator: str | None) -> bool:
-        """Say whether nobody else is known to have answered a request before an annotator."""
+        """Say whether no other annotator is known to have answered a request before."""
         past = self._past.get(event) or self._older.get(event)
         names = () if past is None else past.answered.get(request.request_id, ())
         first = next((name for name in names if self._may_answer(request, name)), annotator)

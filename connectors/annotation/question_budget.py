@@ -1,4 +1,4 @@
-"""What is left of a budget of questions, as the topics tell it.
+"""Rest of a budget of questions, as the topics tell it.
 
 Budgets like those of the workers count the label requests that were written, each once, and hear
 which ended without an answer. Where the topics hold too little of the past, more seems to be left

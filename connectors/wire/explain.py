@@ -1,4 +1,4 @@
-"""Why bytes are no message, in one short line: which field is wrong, and what was expected.
+"""Reasons why bytes are no message, in a short line: which field is wrong, what was expected.
 
 Speed does not matter here: the decoder has refused already, and one bad message is read again to
 find the culprit. What stands in the bytes is shown, but cut, and never as control characters.

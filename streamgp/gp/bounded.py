@@ -60,8 +60,8 @@ class Adoption:
 def microseconds(n: int) -> float:
     """Return how long an exact process of `n` examples takes for one more, about.
 
-    On one core of a cloud server. It is counted and not measured: whoever does some work at a time
-    does the same after the same examples on every machine.
+    On one core of a cloud server. It is counted and not measured: a caller that does some work at a
+    time does the same after the same examples on every machine.
     """
     return 30.0 + 1e-4 * n * n
 

@@ -1,7 +1,7 @@
 """Limits of what one loop learns of: what an input would add, and whether that is too much.
 
-What is kept for each label, feature and annotator is kept for ever; whoever may write inputs could
-make a loop, and its state, as large as they like.
+What is kept for each label, feature and annotator is kept for ever; without limits a client
+that may write inputs could make a loop, and its state, as large as it likes.
 
 """
 

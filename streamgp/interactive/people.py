@@ -1,4 +1,4 @@
-"""Who may say what about an event, and how much: the rules that all who write to a loop keep to."""
+"""Rules of who may say what about an event, and how much: all who write to a loop keep to them."""
 
 from __future__ import annotations
 

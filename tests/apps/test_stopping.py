@@ -34,7 +34,7 @@ def test_second_signal_ends_at_once(
     monkeypatch.setattr(console.time, "monotonic", lambda: next(times))
     with Stop():
         signal.raise_signal(signal.SIGTERM)
-        signal.raise_signal(number)  # the same wish, passed on by somebody else
+        signal.raise_signal(number)  # the same wish, passed on by another process
         assert ended == []
         signal.raise_signal(number)
     assert ended == [status]

@@ -185,8 +185,8 @@ def test_answers_in_a_conversation_are_wrong_as_often_as_the_setting_says(name, 
             asked.append((given != truth, y != truth, privileged["p1"]))
             return 0.0
 
-    monkeypatch.setitem(game.RULES, "nobody learns", Listener)
-    found = game.talk(game.SETTINGS[name], "nobody learns", 1, 4000)
+    monkeypatch.setitem(game.RULES, "learns nothing", Listener)
+    found = game.talk(game.SETTINGS[name], "learns nothing", 1, 4000)
     wrong, kept, times = np.array(asked, dtype=float).T
     shares = {"40": 0.2, "10": 0.05, "20": 0.1 + 0.8 * 0.5 * 0.4}
     assert wrong.mean() == pytest.approx(shares[name[:2]], abs=0.02)

@@ -438,7 +438,7 @@ def test_a_doubled_prediction_is_found(run):
 
 def test_a_prediction_of_no_event_is_found(run):
     prediction = found(run, "predictions")
-    forged = replaced(run, prediction, changed(prediction, event_id="nobody"))
+    forged = replaced(run, prediction, changed(prediction, event_id="unknown"))
     assert flaws(run, forged) == {"lost": 1, "duplicated": 1}
 
 

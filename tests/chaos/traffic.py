@@ -161,8 +161,8 @@ class _Bad:
             "type": "answer",
             "version": 1,
             "answer_id": f"bad-{number:07}",
-            "request_id": f"nobody-{number:07}/label",
-            "event_id": f"nobody-{number:07}",
+            "request_id": f"unknown-{number:07}/label",
+            "event_id": f"unknown-{number:07}",
             "key": key,
             "y": "hall",
             "answered_at": at,
@@ -233,7 +233,7 @@ KINDS: dict[str, Callable[[_Bad], Outgoing]] = {
     "missing key": _with_key(None),
     "empty key": _with_key(b""),
     "key that is not UTF-8": _with_key(b"\xff\xfe"),
-    "another key": _event(key="somebody else"),
+    "another key": _event(key="another key"),
     "unknown version": _event(version=2),
     "unknown major version": lambda bad: bad.events(
         _json(bad.event), headers=[("ce_type", b"streamgp.event.v2")]
@@ -251,7 +251,7 @@ KINDS: dict[str, Callable[[_Bad], Outgoing]] = {
     "answer to nothing": _answer(request_id=None, event_id=None),
     "answer to an unknown request": _answer(),
     "answer with and without a label": _answer(declined=True),
-    "answer of another key": _answer(key="somebody else"),
+    "answer of another key": _answer(key="another key"),
     "cancellation of an unknown request": _cancel,
     "null with a strange key": lambda bad: Outgoing(
         topic="consensus", key=f"{bad.mark}\x1fof two parts".encode(), value=None

@@ -15,7 +15,7 @@ from streamgp.cli.init import COMPLETE_VARIABLE
 from streamgp.cli.main import cli
 
 SHELLS = ("bash", "zsh", "fish")
-# As the command is installed: whoever starts it this way gets the hashes fixed, if need be.
+# As the command is installed: a user who starts it this way gets the hashes fixed, if need be.
 SCRIPT = "from streamgp.cli.main import main\nmain()\n"
 
 

@@ -60,7 +60,7 @@ def test_hangup_ends_it_in_order(command: str, is_closed: bool, directory: Path)
             assert select.select([person], [], [], until - time.monotonic())[0], seen
             seen += os.read(person, 65536)
         if is_closed:
-            os.close(person)  # which the kernel tells whoever has the terminal
+            os.close(person)  # which the kernel tells all processes of the terminal
         else:
             process.send_signal(signal.SIGHUP)
             seen += _rest(person)
@@ -74,7 +74,7 @@ def test_hangup_ends_it_in_order(command: str, is_closed: bool, directory: Path)
 
 
 def _rest(person: int) -> bytes:
-    """Read what is written until nobody has the terminal any more."""
+    """Read what is written until no process has the terminal any more."""
     seen = b""
     while True:
         try:

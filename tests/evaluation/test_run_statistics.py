@@ -272,7 +272,7 @@ def test_first_answers_are_judged_as_by_hand(answers):
         if second is None:
             statistics.message(example(str(n), given_y, annotator=who, w=w))
         else:
-            # Somebody else may have the last word; the answer contested counts.
+            # Another annotator may have the last word; the answer contested counts.
             statistics.message(challenge(str(n), given_y, who))
             statistics.message(example(str(n), second, "revised", annotator="zoe", w=w))
             statistics.message(example(str(n), "a", "revised", 1, annotator="zoe"))

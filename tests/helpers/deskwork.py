@@ -102,7 +102,7 @@ class Town:
 
 
 class Broken:
-    """Topics that outlive whoever closes them, and raise an error as long as told to."""
+    """Topics that outlive the desk that closes them, and raise an error as long as told to."""
 
     def __init__(self, topics: MemoryTopics) -> None:
         self.topics = topics

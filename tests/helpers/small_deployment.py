@@ -113,7 +113,7 @@ class Small:
         self.config_file.write_text(TEXT)
         self.sent_at = time.time() - 60.0
         monkeypatch.setattr(deployment, "open_topics", lambda _config: self.topics)
-        monkeypatch.setattr(worker, "LONGEST_WAIT_S", 0.05)  # nobody waits for an idle worker
+        monkeypatch.setattr(worker, "LONGEST_WAIT_S", 0.05)  # no test waits for an idle worker
 
     def add(self, text: str) -> None:
         """Add settings to the configuration."""

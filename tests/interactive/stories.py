@@ -85,7 +85,7 @@ class Story:
         return Answer(
             answer_id=f"a{self.n}",
             request_id=request.request_id if rng.random() < 0.8 and not supersedes else None,
-            event_id=request.event_id if rng.random() < 0.95 else "nobody",
+            event_id=request.event_id if rng.random() < 0.95 else "unknown",
             key=self.key,
             y=y,
             declined=y is None,

@@ -212,6 +212,6 @@ def test_a_model_that_could_not_be_put_away_is_refused_at_the_start():
 def test_a_store_used_before_is_empty_for_loops_that_had_none():
     data = KeyedLoops(isgp(seed=1)).snapshot()
     store = MemoryStore()
-    store.put("old", b"of somebody else")
+    store.put("old", b"of another program")
     loops = KeyedLoops.restore(data, isgp(seed=1), max_keys=1, store=store)
     assert (loops.n_keys, len(store)) == (0, 0)

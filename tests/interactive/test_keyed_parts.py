@@ -211,7 +211,7 @@ def test_only_keys_that_something_happened_to_are_returned(max_keys):
         lambda loops: loops.on_event(
             Event(event_id="g", key="ann", x={("odd", 1): 1.0}, occurred_at=0.0), 0.0
         ),
-        lambda loops: loops.on_answer(answer(name="nobody"), 1.0),
+        lambda loops: loops.on_answer(answer(name="unknown"), 1.0),
         lambda loops: loops.on_answer(answer(key="dan"), 1.0),
         lambda loops: loops.on_cancel("e/challenge/1", 1.0, key="ann"),
         lambda loops: loops.on_time(10.0),

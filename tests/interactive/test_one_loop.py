@@ -127,7 +127,7 @@ def test_a_model_that_cannot_be_published_is_refused_at_the_start():
 
 
 def test_an_event_is_known_as_long_as_it_is_remembered(loops):
-    assert (loops.knows(None), loops.knows("nobody")) == (True, True)
+    assert (loops.knows(None), loops.knows("unknown")) == (True, True)
     assert (loops.knows("ann", "e"), loops.knows(None, "e"), loops.knows("ann", "f")) == (
         True,
         True,

@@ -253,7 +253,7 @@ def test_what_is_rejected_leads_to_no_look():
     talk.event("e", y="hall")
     n_looks = len(talk.looks())
     talk.event("e")
-    talk.answer("nobody", "hall")
+    talk.answer("unknown", "hall")
     talk.answer("e", "den", "label")
     assert len(talk.looks()) == n_looks
 

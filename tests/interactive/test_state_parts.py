@@ -236,7 +236,7 @@ def test_only_what_an_input_has_changed_is_returned(loop, change, names):
         lambda loop: loop.on_event(event(), 1.0),
         lambda loop: loop.on_event(Event(event_id="g", x={"f": 1e200}, occurred_at=0.0), 0.0),
         lambda loop: loop.on_event(event(""), 0.0),
-        lambda loop: loop.on_answer(answer(name="nobody"), 1.0),
+        lambda loop: loop.on_answer(answer(name="unknown"), 1.0),
         lambda loop: loop.on_answer(answer(supersedes="nothing"), 1.0),
         lambda loop: loop.on_answer(answer(key="ann"), 1.0),
         lambda loop: loop.on_cancel("e/challenge/1", 1.0),
@@ -560,8 +560,8 @@ def test_a_question_about_an_event_id_used_again_stays_open_when_the_old_label_i
 
 def test_nothing_unknown_can_be_withdrawn(learned):
     loop, _, _ = learned
-    assert loop.withdraw("nobody", 7.0) == []
-    assert loop.withdraw("nobody", 7.0, revision=3) == []
+    assert loop.withdraw("unknown", 7.0) == []
+    assert loop.withdraw("unknown", 7.0, revision=3) == []
     # The head is returned once more: an older snapshot may still hold the example.
     assert list(loop.changes()) == ["head"]
 

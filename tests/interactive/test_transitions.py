@@ -36,7 +36,7 @@ class Conversation:
         self.messages = []
         self.now = 0.0
         self.n_answers = 0
-        self.standing = "nobody"
+        self.standing = "none"
         self.challenged = False
         getattr(self, f"to_{state}")()
         assert self.state == state

@@ -42,7 +42,7 @@ variances = st.floats(0.0, 1e300)
 
 
 class Listener(base.Classifier):
-    """A classifier of somebody else's that hears of privileged features, and cannot relabel."""
+    """A classifier of a user's own that hears of privileged features, and cannot relabel."""
 
     def __init__(self):
         self.heard = []
@@ -206,7 +206,7 @@ def same(model, other):
     return [model.predict_proba_one(x) for x in xs] == [other.predict_proba_one(x) for x in xs]
 
 
-def anew(model):
+def retaught(model):
     """Return a model that is taught the examples of another."""
     fresh = skeptical(model.model)
     fresh.load_state(model.state(), model.examples())
@@ -234,7 +234,7 @@ def test_a_new_label_has_the_privileged_features_of_the_old_one_unless_it_has_it
         before = model.examples()[3]
         model.relabel_one("3", "asleep", privileged=new)
         assert model.examples()[3] == replace(before, y="asleep", privileged=expected)
-        assert same(model, anew(model))
+        assert same(model, retaught(model))
 
 
 def test_the_same_label_may_come_with_other_privileged_features():
@@ -244,9 +244,9 @@ def test_the_same_label_may_come_with_other_privileged_features():
     assert same(model, before)
     model.relabel_one("3", y, privileged={"seconds": 30.0})
     assert not same(model, before)
-    assert same(model, anew(model))
+    assert same(model, retaught(model))
     with pytest.raises(KeyError):
-        model.relabel_one("nobody", y, privileged={"seconds": 30.0})
+        model.relabel_one("unknown", y, privileged={"seconds": 30.0})
 
 
 def test_any_learner_that_takes_them_is_told_also_when_it_is_taught_anew():
@@ -255,7 +255,7 @@ def test_any_learner_that_takes_them_is_told_also_when_it_is_taught_anew():
     model.learn_one({"a": 2.0}, "q", event_id="f")
     model.relabel_one("f", "p", privileged={"s": 2.0})
     expected = [({"a": 1.0}, "p", {"s": 1.0}), ({"a": 2.0}, "p", {"s": 2.0})]
-    assert model.learner.heard == anew(model).learner.heard == expected
+    assert model.learner.heard == retaught(model).learner.heard == expected
     x = {"a": 1.0}
     wrong = [model.probability_wrong_one(x, "q", privileged=p) for p in (None, {"s": 1.0})]
     assert wrong[0] == wrong[1]

@@ -266,7 +266,7 @@ def test_run_without_anything_has_a_page() -> None:
         "Accuracy so far: nothing to draw.",
         "No prediction could be compared with a truth.",
         "No label was challenged.",
-        "Nobody answered.",
+        "No annotator answered.",
     ):
         assert words in shown
 

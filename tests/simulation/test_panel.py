@@ -147,11 +147,11 @@ def test_impossible_panels_raise(members, shares, message):
         AnnotatorPanel(people(*members), shares)
 
 
-@pytest.mark.parametrize("nobody", ["ann", None, SimulatedAnnotator, Path("ann")])
-def test_who_cannot_answer_is_no_annotator(nobody):
+@pytest.mark.parametrize("misfit", ["ann", None, SimulatedAnnotator, Path("ann")])
+def test_who_cannot_answer_is_no_annotator(misfit):
     message = r"annotators must have a name and the methods see and answer, got .*; give Simulated"
     with pytest.raises(TypeError, match=message):
-        AnnotatorPanel([SimulatedAnnotator(), nobody])
+        AnnotatorPanel([SimulatedAnnotator(), misfit])
 
 
 @pytest.mark.parametrize("shares", [["many"], "x", [None], [[1.0]], 1.0])

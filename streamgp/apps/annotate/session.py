@@ -67,7 +67,7 @@ class Answering:
     n_answered
         Answers given.
     lost
-        Why it was left, where the broker was away for as long as nobody wants to wait without a
+        Why it was left, where the broker was away for longer than the session waits without a
         question; else None.
 
     Raises

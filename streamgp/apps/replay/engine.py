@@ -267,7 +267,7 @@ def row_of(name: str, statistics: RunStatistics, microseconds: float | None) -> 
     )
 
 
-# Each of their learners is made anew if it was put away, and left out example by example.
+# Each of their learners is made again if it was evicted, and left out example by example.
 _MOST_LEARNERS = 100
 
 

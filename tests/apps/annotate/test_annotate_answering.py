@@ -30,7 +30,7 @@ def label(y: Any) -> Command:
 
 @pytest.fixture(autouse=True)
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits for what cannot come: everything happens in one thread."""
+    """No thread waits for what cannot come: everything happens in one thread."""
     for module in ("session", "subscription"):
         monkeypatch.setattr(f"streamgp.apps.annotate.{module}.LOOK_S", 0.0)
     monkeypatch.setattr("connectors.worker.worker.LONGEST_WAIT_S", 0.0)

@@ -1,4 +1,4 @@
-"""How sure somebody is: a key after the label, or what stands behind it in a line."""
+"""Confidence of an annotator: a key after the label, or what stands behind it in a line."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def view(request: Any = None, labels: tuple[Any, ...] = ("den", "hall"), **field
 
 
 class Person:
-    """Somebody at a terminal, and a clock that goes on when they say so."""
+    """An annotator at a terminal, and a clock that goes on when they say so."""
 
     def __init__(self) -> None:
         self.keyboard, self._terminal = pty.openpty()
@@ -365,7 +365,7 @@ def test_every_answer_says_how_sure_it_is(town: Town) -> None:
     said = [(a.event_id, a.y, a.privileged) for a in town.said("answers")]
     assert said == [
         ("e1", "den", {"confidence": 0.75}),
-        ("e1", None, None),  # takes the answer back: nobody was asked
+        ("e1", None, None),  # takes the answer back: no one was asked
         ("e1", "den", {"confidence": 0.25}),
         ("e2", None, None),
         ("e3", "den", None),

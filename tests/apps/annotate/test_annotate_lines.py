@@ -221,10 +221,10 @@ def test_without_a_name_it_is_that_of_the_login(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("getpass.getuser", lambda: "Ann B")
     assert login_name() == "Ann B"
 
-    def nobody() -> str:
+    def no_login() -> str:
         raise KeyError("uid not found")
 
-    monkeypatch.setattr("getpass.getuser", nobody)
+    monkeypatch.setattr("getpass.getuser", no_login)
     assert login_name() == f"user-{os.getuid()}"
 
 

@@ -249,7 +249,7 @@ def test_terminal_is_given_back_however_it_ends(
 def test_going_to_sleep_gives_the_terminal_back_until_it_wakes(terminal: Terminal) -> None:
     terminal.sees("q quit")
     terminal.process.send_signal(signal.SIGTSTP)
-    terminal.sees("q quit")  # nobody takes care of this process group: it wakes at once
+    terminal.sees("q quit")  # no shell takes care of this process group: it wakes at once
     terminal.press("q")
     assert terminal.leaves() == 0
     assert terminal.is_as_before

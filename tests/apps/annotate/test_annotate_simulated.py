@@ -24,7 +24,7 @@ from tests.helpers.deskwork import Broken, Clock, Town, challenge, label_request
 
 @pytest.fixture(autouse=True)
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits for what cannot come: everything happens in one thread."""
+    """No thread waits for what cannot come: everything happens in one thread."""
     monkeypatch.setattr("connectors.worker.worker.LONGEST_WAIT_S", 0.0)
     monkeypatch.setattr("streamgp.apps.annotate.simulated.LOOK_S", 0.0)
 

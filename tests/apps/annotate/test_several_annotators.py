@@ -101,7 +101,7 @@ def test_one_annotator_has_no_line_of_its_own(rooms: Path, tmp_path: Path) -> No
 
 
 def test_classes_of_the_option_fit_integer_labels(rooms: Path, tmp_path: Path) -> None:
-    """In the first room nobody has seen another label: only given classes allow an error."""
+    """In the first room no annotator has seen another label: only given classes allow an error."""
     few = ("--limit", "300", "--annotator")
     without = summary_of(rooms, tmp_path / "a", *few, "error_rate=0.5")
     assert without["annotators"][0]["n_wrong"] == 0

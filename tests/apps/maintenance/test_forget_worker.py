@@ -32,7 +32,7 @@ def with_people(small: Small) -> None:
 
 
 def left_of(small: Small, key: str) -> list[bytes]:
-    """Return the keys of the records that still say something about somebody."""
+    """Return the keys of the records that still say something about a person."""
     found: dict[bytes, Record] = {}
     for record in small.records("state", "consensus"):
         if record.key is not None and split_key(record.key)[0] == key:

@@ -194,7 +194,7 @@ def test_what_was_deleted_on_purpose_is_no_loss(small: Small) -> None:
     [first, second, *_] = [line for line in lines(small) if line.key == "ann"]
     take_out(small, first)
     small.work()  # which reads that
-    take_out(small, second)  # nobody has read that when the next one starts
+    take_out(small, second)  # no worker has read that when the next one starts
     assert n_learned(small, "ann") == N - 2
 
 
@@ -461,7 +461,7 @@ def test_a_cut_recovery_stops_all_workers_until_it_is_repeated(
 
 
 def fingerprinted(small: Small, value: dict[str, Any]) -> None:
-    """Let somebody write what no worker says of who works on each partition."""
+    """Let a client write what no worker says of who works on each partition."""
     writer = small.topics.writer("test")
     for partition in {record.partition for record in small.records("state")}:
         writer.send(state_records.state("", state_records.CONFIGURATION, value, partition))

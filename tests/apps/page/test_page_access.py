@@ -1,4 +1,4 @@
-"""Whoever may not come in stays out, over real HTTP, and leaves one line in the log."""
+"""Clients that may not come in stay out, over real HTTP, and leave one line in the log."""
 
 from __future__ import annotations
 

@@ -291,7 +291,7 @@ def test_two_hundred_answers_survive_a_server_that_is_killed(tmp_path: Path) -> 
                     killer.join()
                     scene.start()
                     killer = None
-            if killer is not None:  # it was answered before; the next ones find nobody
+            if killer is not None:  # it was answered before; the next ones find no process
                 killer.join()
                 scene.start()
     finally:

@@ -126,7 +126,7 @@ def test_counts_of_nobody_are_none() -> None:
     tell(counter, events)
     counter.forget("a")
     assert counter.statistics.state() == CountingSink().statistics.state()
-    counter.see(events[0])  # read again after a restart: of nobody's
+    counter.see(events[0])  # read again after a restart: of no annotator's
     assert counter.statistics.truth_of("a", "0") is None
 
 

@@ -108,7 +108,7 @@ def test_an_answer_about_an_event_of_an_earlier_transaction_survives_a_kill(
     assert isinstance(line, LabelledExample)
     assert (line.event_id, line.y, line.origin, line.late) == ("e1", "home", "asked", False)
 
-    # The next look goes on from the last one, and asks nobody twice.
+    # The next look goes on from the last one, and asks no question twice.
     deployment.send("events", *events(0.0, 0.0, 0.0, 0.0, 0.0, first=5))
     first, second = deployment.said("requests", 2)
     assert first == request

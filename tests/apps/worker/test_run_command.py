@@ -333,10 +333,10 @@ def test_learner_that_raises_is_told_with_the_place(
 def test_broker_that_cannot_be_reached_is_one_line_and_status_75(
     config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def nobody(_config: object) -> None:
+    def unreachable(_config: object) -> None:
         raise BrokerError("nowhere:9092 cannot be reached: name is not known")
 
-    monkeypatch.setattr(running, "open_topics", nobody)
+    monkeypatch.setattr(running, "open_topics", unreachable)
     result = started(config)
     assert result.exit_code == console.LOST_BROKER
     assert failure(result) == "nowhere:9092 cannot be reached: name is not known"

@@ -173,7 +173,7 @@ def test_broker_that_is_down_is_told_in_time(
     config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))  # nobody listens
+        bound.bind(("127.0.0.1", 0))  # no server listens
         there = f"kafka://127.0.0.1:{bound.getsockname()[1]}"
         begun = monotonic()
         status, log = Process(config, "--broker", there).end()

@@ -146,7 +146,7 @@ def test_without_its_topics_nothing_is_read_and_nobody_counts(kafka, kafka_prefi
         with pytest.raises(BrokerError, match=missing % "events"):
             topics.n_partitions()
         with pytest.raises(BrokerError, match=missing % "answers"):
-            topics.lags("nobody")
+            topics.lags("unknown")
         with pytest.raises(BrokerError, match=missing % "state"):
             topics.reader(["state"])
         with pytest.raises(BrokerError, match=missing % "events"):

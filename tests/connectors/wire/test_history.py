@@ -85,7 +85,7 @@ def test_of_each_key_the_last_record_counts():
     assert history.entities() == ["ann", "bob"]
     assert history.parts("ann") == {"head": {"n": 2}, "events/0": None}
     assert history.parts("bob") == {"head": {"n": -2}}
-    assert history.parts("nobody") == {}
+    assert history.parts("unknown") == {}
 
 
 def test_lines_come_in_the_order_of_learning_whatever_compaction_did():

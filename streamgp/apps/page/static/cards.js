@@ -568,7 +568,7 @@ class ChallengeView extends View {
     const { card } = this;
     const given = labelNode(card.given, { class: "label given" });
     const when = typeof card.given_at === "number" ? ago(card.given_at) : "";
-    const by = card.given_by === null || card.given_by === undefined ? "nobody" : card.given_by === "you" ? "you" : "other";
+    const by = card.given_by === null || card.given_by === undefined ? "event" : card.given_by === "you" ? "you" : "other";
     const name = element("bdi", {}, card.given_by ?? "");
     const said = element("p", { class: "said" }, parts(`challenge.said.${by}`, { label: given, name, when }), " ", this.speaksFor());
     this.reason.replaceWith(said);

@@ -81,7 +81,7 @@ export class Desk {
     });
     this.#outbox.send();
     setInterval(() => {
-      // Whoever does not look at a card leaves it to others.
+      // An annotator who does not look at a card leaves it to others.
       if (!document.hidden && !this.paused) this.refill();
     }, RENEW_MS);
     await Promise.all([this.refill(), this.refreshHistory()]);

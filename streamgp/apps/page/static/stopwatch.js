@@ -15,7 +15,7 @@ export class Stopwatch {
       this.#stands = document.hidden;
     };
     document.addEventListener("visibilitychange", look);
-    // A computer that sleeps may count on: nobody looks at a page longer than its last sign of life.
+    // A computer that sleeps may count on: no annotator looks at a page longer than its last sign of life.
     setInterval(() => this.#count(), 1000);
   }
 
