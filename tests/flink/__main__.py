@@ -37,14 +37,32 @@ CONFIG = """
 broker = "kafka://{servers}"
 seed = 1
 [worker]
-group = "{group}"
+group = "{name}"
 state = "{state}"
 [topics]
+prefix = "{name}."
 partitions = {partitions}
 [loop]
 expires_after_s = {expires_s}
 answer_horizon_s = 3600.0
 """
+
+
+def deployed(broker, directory, name, *, expires_s=36000.0):
+    """Write a configuration, make its topics; return the path, the configuration and the topics."""
+    path = directory / f"{name}.toml"
+    text = CONFIG.format(
+        name=name,
+        servers=broker.servers,
+        state=directory / name,
+        partitions=N_PARTITIONS,
+        expires_s=expires_s,
+    )
+    path.write_text(text)
+    config = load_deployed(path)
+    topics = open_topics(config)
+    topics.create()
+    return path, config, topics
 
 
 class Job:
@@ -192,21 +210,9 @@ def shown(records):
 def run(python, directory, *, n_keys, n_moves, rounds):
     random.seed(1)
     with Broker() as broker:
-        path = directory / "worker.toml"
-        path.write_text(
-            CONFIG.format(
-                servers=broker.servers,
-                group=GROUP,
-                state=directory / "state",
-                partitions=N_PARTITIONS,
-                expires_s=EXPIRES_S,
-            )
-        )
-        config = load_deployed(path)
+        path, config, topics = deployed(broker, directory, GROUP, expires_s=EXPIRES_S)
         records = traffic(n_keys, n_moves)
         job = Job(python, path, directory)
-        topics = open_topics(config)
-        topics.create()
         began = time.monotonic()
         try:
             job.start(1)

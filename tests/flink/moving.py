@@ -20,8 +20,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from connectors.topics import Outgoing, partition_of
-from streamgp.apps.deployment.deployment import load_deployed, open_topics
-from tests.flink.__main__ import CONFIG, ENVIRONMENT, N_PARTITIONS, Job
+from tests.flink.__main__ import ENVIRONMENT, N_PARTITIONS, Job, deployed
 from tests.kafka_broker import Broker, Unavailable
 
 KEYS = [f"key{n}" for n in range(6)]
@@ -52,17 +51,7 @@ class Side:
     """One of the two deployments."""
 
     def __init__(self, broker, python, directory, name):
-        self.config = directory / f"{name}.toml"
-        text = CONFIG.format(
-            servers=broker.servers,
-            group=name,
-            state=directory / name,
-            partitions=N_PARTITIONS,
-            expires_s=36000.0,
-        )
-        self.config.write_text(text.replace("[topics]", f'[topics]\nprefix = "{name}."'))
-        self.topics = open_topics(load_deployed(self.config))
-        self.topics.create()
+        self.config, _, self.topics = deployed(broker, directory, name)
         self.name, self.directory, self.python = name, directory, python
         self.process, self.n_events = None, 0
         self._reader, self.found = self.topics.reader(OUTPUTS), []

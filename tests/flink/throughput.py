@@ -19,8 +19,7 @@ import time
 from pathlib import Path
 
 from connectors.topics import Outgoing, partition_of
-from streamgp.apps.deployment.deployment import load_deployed, open_topics
-from tests.flink.__main__ import CONFIG, ENVIRONMENT, N_PARTITIONS, Job
+from tests.flink.__main__ import ENVIRONMENT, N_PARTITIONS, Job, deployed
 from tests.kafka_broker import Broker, Unavailable
 
 WARM = 0.4
@@ -57,17 +56,7 @@ def cpu_s(job):
 
 def work_off(broker, python, directory, module, options, prefix):
     """Return records, CPU seconds and seconds of the later part, and a checkpoint's bytes."""
-    path = directory / f"{prefix}.toml"
-    text = CONFIG.format(
-        servers=broker.servers,
-        group=prefix,
-        state=directory / prefix,
-        partitions=N_PARTITIONS,
-        expires_s=36000.0,
-    )
-    path.write_text(text.replace("[topics]", f'[topics]\nprefix = "{prefix}."'))
-    topics = open_topics(load_deployed(path))
-    topics.create()
+    path, _, topics = deployed(broker, directory, prefix)
     send(topics, options.keys, options.events, options.labelled)
     flags = [word for each in options.flink for word in ("-D", each)]
     job = Job(python, path, directory, module=module, flags=flags)
