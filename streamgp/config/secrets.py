@@ -13,7 +13,7 @@ from pathlib import Path
 from streamgp.config.validation import ConfigError
 
 _LONGEST = 65536
-_WHERE = "broker.security."
+_SECTION = "broker.security"
 
 
 def kept_secret(
@@ -21,7 +21,7 @@ def kept_secret(
     variable: str | None,
     file: str | None,
     *,
-    section: str = "broker.security",
+    section: str = _SECTION,
     longest: int = _LONGEST,
 ) -> str | None:
     """Return a secret from where it is kept, or None if it is kept nowhere.
@@ -89,4 +89,4 @@ def readable(name: str, file: str | None) -> None:
             pass
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "it is no path"
-        raise ConfigError(f"{_WHERE}{name} = {file!r} cannot be read: {why}") from None
+        raise ConfigError(f"{_SECTION}.{name} = {file!r} cannot be read: {why}") from None

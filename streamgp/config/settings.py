@@ -8,6 +8,7 @@ the preset has none either, is switched off.
 
 from __future__ import annotations
 
+from dataclasses import fields
 from functools import cache, partial
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
@@ -26,6 +27,7 @@ from streamgp.config.rules import (
     Section,
     section,
 )
+from streamgp.interactive.people import DEFAULT_PEOPLE
 from streamgp.interactive.people import People as Rules
 from streamgp.query.registry import (
     LONGEST_S,
@@ -150,17 +152,17 @@ class Questions(Section, frozen=True, kw_only=True):
 class People(Section, frozen=True, kw_only=True):
     """Who may say what, see `streamgp.interactive.People`."""
 
-    owners: bool = True
+    owners: bool = DEFAULT_PEOPLE.owners
     supervisors: tuple[Text, ...] = ()
-    quarantine: bool = True
+    quarantine: bool = DEFAULT_PEOPLE.quarantine
     trusted: tuple[Text, ...] = ()
     keys_file: SecretFile | None = None
     keys_env: Variable | None = None
-    max_labels: Count = 2000
-    max_features: Count = 10_000
-    max_annotators: Count = 1000
-    max_corrections: Count = 20
-    max_early_answers: Count = 100
+    max_labels: Count = DEFAULT_PEOPLE.max_labels
+    max_features: Count = DEFAULT_PEOPLE.max_features
+    max_annotators: Count = DEFAULT_PEOPLE.max_annotators
+    max_corrections: Count = DEFAULT_PEOPLE.max_corrections
+    max_early_answers: Count = DEFAULT_PEOPLE.max_early_answers
 
     def rules(self) -> Rules:
         """Return the rules that loops keep to.
@@ -171,17 +173,7 @@ class People(Section, frozen=True, kw_only=True):
         frozenset({'eve'})
 
         """
-        return Rules(
-            owners=self.owners,
-            supervisors=frozenset(self.supervisors),
-            quarantine=self.quarantine,
-            trusted=frozenset(self.trusted),
-            max_labels=self.max_labels,
-            max_features=self.max_features,
-            max_annotators=self.max_annotators,
-            max_corrections=self.max_corrections,
-            max_early_answers=self.max_early_answers,
-        )
+        return Rules.of({field.name: getattr(self, field.name) for field in fields(Rules)})
 
 
 class Loop(Section, frozen=True, kw_only=True):

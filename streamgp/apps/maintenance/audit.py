@@ -270,17 +270,7 @@ def _refused(record: Record, keyed: bool) -> Iterator[Step]:
     )
     message = _message(as_it_came, letter.value or b"", keyed)
     if isinstance(message, Answer):
-        yield Step(
-            at=message.answered_at,
-            key=message.key,
-            event_id=message.event_id,
-            what="refused",
-            annotator=message.annotator,
-            label=message.y,
-            request_id=message.request_id,
-            answer_id=message.answer_id,
-            detail=letter.error,
-        )
+        yield replace(_said(message), what="refused", shown=(), detail=letter.error)
 
 
 def _said(answer: Answer) -> Step:
