@@ -184,7 +184,7 @@ def has_methods(learner: type, protocol: Any) -> bool:
 
 def as_knowing_names(model: SkepticalLearner) -> KnowsNames | None:
     """Return a model that tells which names it knows, None if it does not."""
-    return cast("KnowsNames", model) if isinstance(model, KnowsNames) else None
+    return cast("KnowsNames", model) if has_methods(type(model), KnowsNames) else None
 
 
 def as_reviewer(model: SkepticalLearner) -> ReviewingLearner | None:
@@ -264,7 +264,7 @@ class CountsPending(Protocol):
 
 def as_counting_pending(model: SkepticalLearner) -> CountsPending | None:
     """Return a model that counts pending questions, None if it does not."""
-    return model if isinstance(model, CountsPending) else None
+    return cast("CountsPending", model) if has_methods(type(model), CountsPending) else None
 
 
 # --- Predictions of classes and of numbers.
