@@ -9,6 +9,10 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from typing import Final
+
+COMPLETE_VARIABLE: Final = "_STREAMGP_COMPLETE"
+"""Environment variable by which a shell asks what can follow a word."""
 
 
 def _refuse_foreign_connectors() -> None:

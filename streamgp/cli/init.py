@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
+from streamgp.cli import COMPLETE_VARIABLE
 from streamgp.config.settings import PresetName
 from streamgp.config.templates import template
 
@@ -40,7 +41,6 @@ def init(preset: PresetName, worker: bool) -> None:
 
 
 PROGRAM = "streamgp"
-COMPLETE_VARIABLE = "_STREAMGP_COMPLETE"
 
 
 def directories(

@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -22,7 +21,7 @@ from streamgp.apps.console import INTERRUPTED, LOST_BROKER, UNREAD, WRONG_USE, t
 from streamgp.cli.annotate import annotate
 from streamgp.cli.demo import demo
 from streamgp.cli.flink import flink
-from streamgp.cli.init import COMPLETE_VARIABLE, completion, init
+from streamgp.cli.init import completion, init
 from streamgp.cli.maintenance import (
     audit,
     backup,
@@ -182,13 +181,6 @@ def main() -> NoReturn:
     # Whatever the environment says: results must not depend on how a sum was split among cores,
     # and at the sizes of one event more threads only wait for each other.
     use_one_thread()
-    script = Path(sys.argv[0])
-    # A shell that waits for what can follow a word needs no hashes, but an answer at once.
-    completing = COMPLETE_VARIABLE in os.environ
-    if not completing and (
-        "streamgp" in (script.stem, script.parent.name) or __name__ == "__main__"
-    ):
-        _fix_hashes()
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:  # a terminal without µ gets a question mark, not a traceback
@@ -199,18 +191,6 @@ def main() -> NoReturn:
         sys.exit(INTERRUPTED)
     finally:
         _flush_quietly()
-
-
-def _fix_hashes() -> None:
-    """Start over with hashes that are the same in every process, unless the user chose some.
-
-    Some of River's learners (nearest neighbours, the Mondrian forest) add up over sets of feature
-    names, so that their last digits, and in the end their decisions, follow the order of hashes.
-    Python takes the seed of hashes only when it starts.
-    """
-    if "PYTHONHASHSEED" not in os.environ:
-        os.environ["PYTHONHASHSEED"] = "0"
-        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
 def _flush_quietly() -> None:
@@ -228,7 +208,3 @@ def _flush_quietly() -> None:
             unread = unread or (stream is sys.stdout and isinstance(error, BrokenPipeError))
     if unread:
         sys.exit(UNREAD)
-
-
-if __name__ == "__main__":
-    main()

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from streamgp.cli.init import COMPLETE_VARIABLE
+from streamgp.cli import COMPLETE_VARIABLE
 from streamgp.cli.main import cli
 
 SHELLS = ("bash", "zsh", "fish")
 # As the command is installed: a user who starts it this way gets the hashes fixed, if need be.
-SCRIPT = "from streamgp.cli.main import main\nmain()\n"
+SCRIPT = "from streamgp.__main__ import main\nmain()\n"
 
 
 @pytest.fixture

@@ -169,7 +169,7 @@ def test_terminal_without_unicode_gets_no_traceback() -> None:
 @pytest.mark.parametrize("how", ["-m streamgp", "console script"])
 def test_one_blas_thread_whatever_the_environment_says(how: str, tmp_path: Path) -> None:
     script = tmp_path / "streamgp"
-    program = "from streamgp.cli.main import main\nmain()\n"
+    program = "from streamgp.__main__ import main\nmain()\n"
     if how == "-m streamgp":
         program = "import runpy\nrunpy.run_module('streamgp', run_name='__main__')\n"
     # What the command would load late, and what it would then find.
@@ -199,9 +199,10 @@ def test_hashes_are_the_same_in_every_process_unless_the_user_says_otherwise(
     script = tmp_path / "streamgp"
     script.write_text(
         "import sys\n"
-        "from streamgp.cli import main\n"
-        "main.cli.main = lambda **_: print(hash('wap1'), sys.argv[1:])\n"
-        "main.main()\n"
+        "from streamgp.__main__ import main\n"
+        "from streamgp.cli.main import cli\n"
+        "cli.main = lambda **_: print(hash('wap1'), sys.argv[1:])\n"
+        "main()\n"
     )
 
     def printed(**environment: str) -> str:
@@ -218,6 +219,17 @@ def test_hashes_are_the_same_in_every_process_unless_the_user_says_otherwise(
     assert printed() == printed() == printed(PYTHONHASHSEED="0")
     assert printed().endswith("['demo']\n")
     assert printed() != printed(PYTHONHASHSEED="7")
+
+
+def test_what_a_start_does_twice_loads_no_command() -> None:
+    code = (
+        "import os, sys\n"
+        "from streamgp.__main__ import main\n"
+        "os.execv = lambda *_: sys.exit(int('click' in sys.modules))\n"
+        "main()\n"
+    )
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
+    assert subprocess.run([sys.executable, "-c", code], env=clean, check=False).returncode == 0
 
 
 def beside(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
