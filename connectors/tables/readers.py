@@ -16,9 +16,7 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Iterator
-from functools import partial
 from io import BufferedReader, FileIO, RawIOBase
-from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol, TypeAlias
 
@@ -179,31 +177,54 @@ def refuse_duplicates(columns: list[str], path: Path) -> None:
 
 MAX_LINE = 1 << 24
 _MAX_OVER_LINES = 1 << 17
+_UNCLOSED = "a quote is not closed"
 
 
 class _Lines:
-    """The lines of a text file; how many there were, and which of them are not UTF-8."""
+    """The lines of a text file; how many there were, and whether a row's are all UTF-8."""
 
+    # _row    the lines of the row at hand
+    # _again  lines to be read once more, the next one last
     def __init__(self, file: BinaryFile) -> None:
         self.number = 0
-        self.damaged: set[int] = set()
+        self.is_damaged = False
         self._file = file
+        self._row: list[bytes] = []
+        self._again: list[bytes] = []
+
+    def begin_row(self) -> None:
+        """Forget the lines of the row before."""
+        self._row.clear()
+        self.is_damaged = False
+
+    def again_from(self, n: int) -> None:
+        """Have the lines of the row at hand read once more, without the first `n`."""
+        later = self._row[n:]
+        self._again += reversed(later)
+        self.number -= len(later)
+        self.begin_row()
 
     def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
         # bounded, so that a file without line ends is not read into memory
-        for data in iter(partial(self._file.stream.readline, MAX_LINE), b""):
-            self.number += 1
-            if len(data) == MAX_LINE:
-                raise TableError(
-                    f"{self._file.path}: line {self.number} has more than {MAX_LINE} bytes; "
-                    "expected one row on each line"
-                )
-            try:
-                line = data.decode()
-            except UnicodeDecodeError:
-                self.damaged.add(self.number)
-                line = data.decode(errors="replace")
-            yield line.removeprefix("\ufeff") if self.number == 1 else line
+        data = self._again.pop() if self._again else self._file.stream.readline(MAX_LINE)
+        if not data:
+            raise StopIteration
+        self.number += 1
+        if len(data) == MAX_LINE:
+            raise TableError(
+                f"{self._file.path}: line {self.number} has more than {MAX_LINE} bytes; "
+                "expected one row on each line"
+            )
+        self._row.append(data)
+        try:
+            line = data.decode()
+        except UnicodeDecodeError:
+            self.is_damaged = True
+            line = data.decode(errors="replace")
+        return line.removeprefix("\ufeff") if self.number == 1 else line
 
 
 class CsvTable:
@@ -222,22 +243,22 @@ class CsvTable:
 
     def _read_header(self) -> tuple[list[str], list[str]]:
         path = self._file.path
-        lines = map(_with_room, self._lines)
-        first = next((line for line in lines if line.strip()), None)
+        first = next((line for line in self._lines if line.strip()), None)
         if first is None:
             raise TableError(f"{path} is empty; expected a table with a header and rows")
-        if self._lines.damaged:
+        if self._lines.is_damaged:
             raise TableError(f"{path} is not UTF-8 text; save it as UTF-8")
         # the most frequent one; the earlier of equals
         delimiter = max(",;\t", key=first.count)
         self.decimal_comma = delimiter == ";"
+        self._lines.again_from(self._lines.number - 1)
         self._reader = csv.reader(
-            chain([first], lines), delimiter=delimiter, skipinitialspace=True, strict=True
+            map(_with_room, self._lines), delimiter=delimiter, skipinitialspace=True, strict=True
         )
         try:
             header = [name.strip() for name in next(self._reader)]
         except csv.Error as error:
-            raise TableError(f"{path} has an unreadable header: {error}") from None
+            raise TableError(f"{path} has an unreadable header: {_plain(error)}") from None
         if all(_is_number(name) for name in header):
             raise TableError(
                 f"{path} has no header, its first line is {first.strip()!r:.80}; "
@@ -249,10 +270,15 @@ class CsvTable:
         return columns, unnamed
 
     def rows(self) -> Rows:
-        """Read the rows; blank lines are skipped."""
+        """Read the rows; blank lines are skipped.
+
+        A row that is no CSV costs its first line only: a quote that is not closed would take the
+        lines up to the next quote, or all the others, with it.
+        """
         lines, reader, columns = self._lines, self._reader, self._columns
         width, number = len(columns), 0
         while True:
+            lines.begin_row()
             start = lines.number + 1
             try:
                 cells = next(reader)
@@ -260,7 +286,9 @@ class CsvTable:
                 return
             except csv.Error as error:
                 number += 1
-                yield BadRow(number, start, lines.number, f"is not CSV: {_plain(error)}")
+                reason = _UNCLOSED if lines.number > start else _plain(error)
+                lines.again_from(1)
+                yield BadRow(number, start, start, f"is not CSV: {reason}")
                 continue
             except DAMAGES as error:
                 raise self._file.damaged(number, error) from None
@@ -268,8 +296,7 @@ class CsvTable:
                 continue
             number += 1
             end = lines.number
-            if lines.damaged:
-                lines.damaged.clear()
+            if lines.is_damaged:
                 yield BadRow(number, start, end, "is not UTF-8 text")
             elif len(cells) != width:
                 yield BadRow(number, start, end, f"has {len(cells)} cells, expected {width}")
@@ -301,9 +328,10 @@ class JsonTable:
     def rows(self) -> Rows:
         """Read the rows; blank lines are skipped."""
         number = 0
-        lines = iter(self._lines)
+        lines = self._lines
         decode = msgspec.json.Decoder().decode
         while True:
+            lines.begin_row()
             try:
                 line = next(lines)
             except StopIteration:
@@ -313,9 +341,8 @@ class JsonTable:
             if not line.strip():
                 continue
             number += 1
-            at = self._lines.number
-            if self._lines.damaged:
-                self._lines.damaged.clear()
+            at = lines.number
+            if lines.is_damaged:
                 yield BadRow(number, at, at, "is not UTF-8 text")
                 continue
             try:
@@ -342,7 +369,7 @@ def _with_room(line: str) -> str:
 
     The limit of `csv` is one for all readers, and low: a long text, though left out, would cost its
     row. It stays as it is for cells over several lines, or else a quote that is not closed would
-    swallow thousands of rows.
+    take the rest of the file into memory.
     """
     csv.field_size_limit(max(_MAX_OVER_LINES, len(line)))
     return line
@@ -366,11 +393,7 @@ def _is_number(text: str) -> bool:
 
 def _plain(error: csv.Error) -> str:
     text = str(error)
-    if text.startswith("field larger"):
-        return f"{text}, is a quote missing?"
-    if text == "unexpected end of data":
-        return "a quote is not closed"
-    return text
+    return _UNCLOSED if text.startswith(("field larger", "unexpected end of data")) else text
 
 
 # --- Rows of a Parquet file, by pyarrow (optional: `streamgp[parquet]`).

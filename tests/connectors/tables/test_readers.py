@@ -121,19 +121,23 @@ def test_a_header_may_be_long_too(tmp_path):
     assert read(write(tmp_path, f"{name},b\n1,2\n".encode()))[0].cells == {name: "1", "b": "2"}
 
 
-def test_a_quote_that_is_not_closed_swallows_no_more_than_131072_characters(tmp_path):
-    rows = b"".join(b"%d,%d\n" % (i, i) for i in range(50_000))
-    found = read(write(tmp_path, b'a,b\n1,"2\n' + rows))
-    assert found[0].reason == (
-        "is not CSV: field larger than field limit (131072), is a quote missing?"
-    )
-    assert found[0].end - found[0].start < 20_000
-    assert found[-1].cells == {"a": "49999", "b": "49999"}
+@pytest.mark.parametrize("n_later", [0, 1, 50_000])  # of so many no row would hold all
+@pytest.mark.parametrize("last", [b"", b'"x",1\n'])  # beside which the quote is not closed either
+def test_a_quote_that_is_not_closed_costs_its_line(tmp_path, n_later, last):
+    rows = b"".join(b"%d,%d\n" % (i, i) for i in range(n_later))
+    found = read(write(tmp_path, b'a,b\n1,2\n3,"4\n' + rows + last))
+    assert found[1] == BadRow(2, 3, 3, "is not CSV: a quote is not closed")
+    later = [{"a": str(i), "b": str(i)} for i in range(n_later)]
+    assert cells(found[2:]) == [*later, *([{"a": "x", "b": "1"}] if last else [])]
+    assert [row.start for row in found] == [*range(2, len(found) + 2)]
 
 
-def test_a_quote_that_is_not_closed_costs_the_rows_it_swallowed(tmp_path):
-    found = read(write(tmp_path, b'a,b\n1,2\n3,"4\n5,6\n'))
-    assert found[1:] == [BadRow(2, 3, 4, "is not CSV: a quote is not closed")]
+def test_a_line_after_a_quote_that_is_not_closed_is_damaged_by_itself(tmp_path):
+    found = read(write(tmp_path, b'a,b\n1,"2\n\xff,1\n"3\n4",5\n'))
+    assert [row.number for row in found] == [1, 2, 3]
+    assert found[0] == BadRow(1, 2, 2, "is not CSV: a quote is not closed")
+    assert found[1] == BadRow(2, 3, 3, "is not UTF-8 text")
+    assert found[2] == Row(3, 4, 5, {"a": "3\n4", "b": "5"})
 
 
 def test_json_lines_bring_their_own_columns_and_types(tmp_path):
@@ -229,7 +233,7 @@ def test_reading_takes_constant_memory(tmp_path):
         ("a,b\n1,2\n".encode("utf-16"), r"log\.csv is UTF-16 text; save it as UTF-8$"),
         (b"1,2\n3,4\n", r"log\.csv has no header, its first line is '1,2'; name the columns in th"),
         (b"a,b,a\n1,2,3\n", r"log\.csv has several columns named 'a'; rename all but one$"),
-        (b'a,"b\n1,2\n', r"log\.csv has an unreadable header: unexpected end of data$"),
+        (b'a,"b\n1,2\n', r"log\.csv has an unreadable header: a quote is not closed$"),
         (b'[{"a": 1}]', r"log\.csv is a JSON array; expected one JSON object on each line$"),
         (b"PAR1 and no more", r"log\.csv is not readable as Parquet: "),
         (
