@@ -16,6 +16,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+import click
+
 from connectors.topics import Record, TopicName
 from connectors.wire.codec import DecodeError, decode
 from connectors.wire.inbound import read
@@ -41,6 +43,7 @@ from streamgp.interactive.messages import (
 Kind: TypeAlias = Literal["asked", "said", "refused", "ended", "doubted", "learned", "retracted"]
 Format: TypeAlias = Literal["text", "csv", "json"]
 
+_MOST_NAMES = 20
 _READ: tuple[TopicName, ...] = ("requests", "answers", "consensus", "dead-letters", "state")
 # Of what happened at one moment, the cause comes before what came of it.
 _ORDER: tuple[Kind, ...] = (
@@ -136,7 +139,7 @@ def audit_labels(
     ConfigError
         If the configuration is wrong.
     click.ClickException
-        If topics are missing.
+        If topics are missing, or no annotator has the name that is wanted.
 
     """
     with visit(config_file, broker) as there:
@@ -145,6 +148,7 @@ def audit_labels(
         )
     if wanted.is_all and format == "text":
         return table(steps)
+    _check_annotator(wanted.annotator, steps)
     stories = [story for story in _stories(steps) if any(map(wanted.fits, story))]
     if format == "text":
         rest = f", the last {last} of them shown" if len(stories) > last else ""
@@ -239,6 +243,19 @@ def table(steps: Iterable[Step]) -> str:
 
 
 # --- inside
+
+
+def _check_annotator(name: str | None, steps: Iterable[Step]) -> None:
+    """Raise ClickException if a name is that of no annotator, with the names that there are."""
+    if name is None:
+        return
+    names = sorted({step.annotator for step in steps if step.annotator is not None})
+    if name not in names:
+        few = ", ".join(repr(each) for each in names[:_MOST_NAMES])
+        more = f" and {number(len(names) - _MOST_NAMES, 'other')}" if names[_MOST_NAMES:] else ""
+        raise click.ClickException(
+            printable(f"no annotator {name!r} in the topics; they name {few or 'none'}{more}")
+        )
 
 
 def _message(record: Record, value: bytes, keyed: bool) -> Input | Message | None:

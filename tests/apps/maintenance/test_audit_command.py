@@ -68,6 +68,11 @@ def test_events_are_chosen_by_annotator_label_and_time(small: Small) -> None:
     assert "the last 1 of them shown" in small.done("audit", "--label", "hall", "--last", "1")
 
 
+def test_a_name_that_does_not_occur_is_told_with_those_that_do(small: Small) -> None:
+    refused = small.wrong("audit", "--annotator", "bobb", "--format", "csv")
+    assert "no annotator 'bobb' in the topics; they name 'ann', 'bob', 'eve'" in refused
+
+
 def test_rows_are_the_same_in_both_formats(small: Small) -> None:
     as_json = rows(small)
     text = small.done("audit", "--format", "csv")
@@ -137,7 +142,9 @@ def test_topics_without_answers_have_no_story(
 ) -> None:
     small = Small(tmp_path, monkeypatch)
     assert small.done("audit") == "the topics hold no answers\n"
-    assert small.done("audit", "--annotator", "bob") == "0 events\n"
+    assert "no annotator 'bob' in the topics; they name none" in small.wrong(
+        "audit", "--annotator", "bob"
+    )
 
 
 def test_an_answer_counts_once_and_what_is_no_message_not_at_all() -> None:
