@@ -13,7 +13,7 @@ import logging
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, unquote
@@ -21,6 +21,7 @@ from urllib.parse import quote, unquote
 import msgspec
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
+from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from streamgp.apps.page.address import LOOPBACK_NAMES, host_name
@@ -234,7 +235,7 @@ class Guard:
     traffic
         What is counted.
     routes
-        Templates of paths by the name of their endpoint: what a log may hold of a path.
+        Those of the page: their templates are what a log may hold of a path.
     clock
         Seconds that never go back.
 
@@ -247,7 +248,7 @@ class Guard:
         door: Door,
         invites: Invites | None,
         traffic: Traffic,
-        routes: Mapping[Any, str],
+        routes: Sequence[Route],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._app = app
@@ -363,7 +364,9 @@ class Guard:
     def _note(self, scope: Scope, status: int) -> None:
         """Count a request, and log it if it was refused."""
         # Paths hold ids, and links are secrets: only the route is logged and counted.
-        route = self._routes.get(scope.get("endpoint"), "other")
+        # What is refused here never comes to the router, which says what matches.
+        matching = (route for route in self._routes if route.matches(scope)[0] is not Match.NONE)
+        route = next((route.path for route in matching), "other")
         method = scope["method"] if scope["method"] in _METHODS else "other"
         self._traffic.requests[route, method, status] += 1
         if status >= 400:

@@ -154,7 +154,7 @@ class Page:
                     door=door,
                     invites=invites,
                     traffic=self.traffic,
-                    routes={route.endpoint: route.path for route in routes},
+                    routes=routes,
                 )
             ],
             exception_handlers=dict.fromkeys((HTTPException, Refused, *ERRORS), refuse),
