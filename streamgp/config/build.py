@@ -18,7 +18,7 @@ from streamgp.base import Budget, CountingBudget
 from streamgp.common.signatures import lacking
 from streamgp.config import settings
 from streamgp.config.rules import build_rule, find
-from streamgp.config.validation import ConfigError, shown, unknown
+from streamgp.config.validation import ConfigError, nearest, shown, unknown
 from streamgp.interactive import InteractiveLoop, KeyedLoops
 from streamgp.interactive.loop_cache import LoopStore
 from streamgp.query.registry import LEARNERS, Kind, TargetName
@@ -221,10 +221,12 @@ def _of_river(name: str, target: TargetName, where: str) -> type[Learner]:
         wanted, kind, example = Regressor, "regressor", "river.tree.HoeffdingTreeRegressor"
     module_name, _, class_name = name.rpartition(".")
     if module_name.split(".")[0] != "river" or not name.replace(".", "").isidentifier():
-        own = ", ".join(f'"{one}"' for one in LEARNERS if target in LEARNERS[one].classes)
+        own = ["gp", *(one for one in LEARNERS if target in LEARNERS[one].classes)]
+        quoted, near = ", ".join(f'"{one}"' for one in own), nearest(name, own)
         raise ConfigError(
-            f'{where} is not allowed, expected "gp", {own} or the path of a River {kind}, as in '
+            f"{where} is not allowed, expected {quoted} or the path of a River {kind}, as in "
             f'"{example}", or of one of your own, as in "my_learners:MyLearner"'
+            f"{f'; {near}' if near else ''}"
         )
     try:
         module = importlib.import_module(module_name)

@@ -79,7 +79,7 @@ class _AnyRule(ABC):
         elif isinstance(name, str) and name in cls.names():
             check(value, msgspec.inspect.type_info(section_class(cls.kind, name)), path)
         else:
-            raise not_allowed(f"{path}.rule", name, cls._expected())
+            raise not_allowed(f"{path}.rule", name, cls._expected(), cls.names())
 
     @classmethod
     def convert(cls, value: dict[str, Any]) -> RuleSection:

@@ -106,7 +106,8 @@ def check(value: object, kind: inspect.Type, path: str) -> None:
                 raise not_allowed(f"the name of a section in {path}", key, expected(kind.key_type))
             check(item, kind.value_type, _join(path, key))
     elif not _fits(value, kind):
-        raise not_allowed(path, value, expected(kind))
+        names = map(str, kind.values) if isinstance(kind, inspect.LiteralType) else ()
+        raise not_allowed(path, value, expected(kind), names)
 
 
 def _check_struct(value: object, kind: inspect.StructType, path: str) -> None:
@@ -215,9 +216,22 @@ def one_of(names: Iterable[str]) -> str:
 def unknown(path: str, name: str, allowed: Iterable[str]) -> str:
     """Say that a name is not known, which one was probably meant, and which there are."""
     names = list(allowed)
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f', did you mean "{near[0]}"?' if near else ""
+    near = nearest(name, names)
+    hint = f", {near}" if near else ""
     return f"{path} is not known{hint} (allowed: {', '.join(names) or 'nothing'})"
+
+
+def nearest(name: object, names: Iterable[str]) -> str:
+    """Ask whether the name most like what was found was meant; say nothing where none is.
+
+    Examples
+    --------
+    >>> nearest("entropi", ["random", "entropy"]), nearest("x", ["random", "entropy"])
+    ('did you mean "entropy"?', '')
+
+    """
+    near = difflib.get_close_matches(name, list(names), n=1) if isinstance(name, str) else []
+    return f'did you mean "{near[0]}"?' if near else ""
 
 
 def shown(value: object) -> str:
@@ -234,9 +248,11 @@ def shown(value: object) -> str:
     return str(value)
 
 
-def not_allowed(path: str, value: Any, what: str) -> ConfigError:
-    """Say that a value is not allowed, and what is."""
-    return ConfigError(f"{path} = {shown(value)} is not allowed, expected {what}")
+def not_allowed(path: str, value: Any, what: str, names: Iterable[str] = ()) -> ConfigError:
+    """Say that a value is not allowed, what is, and which of some names was probably meant."""
+    near = nearest(value, names)
+    hint = f"; {near}" if near else ""
+    return ConfigError(f"{path} = {shown(value)} is not allowed, expected {what}{hint}")
 
 
 def _join(path: str, key: str) -> str:

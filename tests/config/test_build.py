@@ -458,6 +458,11 @@ def test_learner_that_is_no_river_classifier_is_told(name: str) -> None:
     assert str(caught.value).startswith("my.toml: " + WRONG[name])
 
 
+def test_a_misspelt_learner_is_told_with_the_nearest_name() -> None:
+    with pytest.raises(ConfigError, match=r'; did you mean "gradient_boosting"\?$'):
+        build_learner(Learner(name="gradient_bosting"), 1, source="my.toml")
+
+
 def test_unknown_option_is_told_with_the_closest_one() -> None:
     learner = Learner(name="river.tree.HoeffdingTreeClassifier", options={"grace_perod": 50})
     with pytest.raises(

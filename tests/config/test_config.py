@@ -163,6 +163,26 @@ WRONG = {
 }
 
 
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ('[query]\nrule = "entropi"', "entropy"),
+        ('[budget]\nrule = "unlimted"', "unlimited"),
+        ('preset = "papr"', "paper"),
+        ('target = "nubmer"', "number"),
+    ],
+)
+def test_a_misspelt_value_is_told_with_the_nearest_name(text: str, meant: str) -> None:
+    with pytest.raises(ConfigError, match=rf'expected .*; did you mean "{meant}"\?$'):
+        parse(text, source="my.toml")
+
+
+@pytest.mark.parametrize("text", ['preset = "x"', "preset = 3", '[query]\nrule = "zzz"'])
+def test_no_name_is_proposed_where_none_is_near(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"expected [^;]*$"):
+        parse(text, source="my.toml")
+
+
 @pytest.mark.parametrize("text", WRONG, ids=lambda text: text[:40])
 def test_wrong_file_is_told_in_one_line_with_file_key_value_and_what_is_allowed(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
