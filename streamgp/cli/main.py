@@ -105,7 +105,14 @@ class _Streamgp(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         with _noticing():
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            except click.UsageError as error:
+                name = ctx.invoked_subcommand
+                # click leaves it out where an option has no value.
+                if error.ctx is None and name is not None:
+                    error.ctx = click.Context(self.commands[name], parent=ctx, info_name=name)
+                raise
 
 
 def _fail(message: str, status: int = WRONG_USE) -> int:

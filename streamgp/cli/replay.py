@@ -12,6 +12,10 @@ from streamgp.cli.options import features_option, ignore_option, path_to, target
 from streamgp.config.load import consistent, load, with_options
 from streamgp.config.settings import Config
 
+_LARGEST_SEED = 2**32 - 1
+# Each takes as long as three replays; a thousand leave a fortieth of the spread of one.
+_MOST_SEEDS = 1000
+
 
 @click.command()
 @click.argument("log", type=click.Path(path_type=Path))
@@ -66,14 +70,14 @@ from streamgp.config.settings import Config
 )
 @click.option(
     "--seed",
-    type=click.IntRange(0, 2**32 - 1),
+    type=click.IntRange(0, _LARGEST_SEED),
     metavar="N",
     help="Seed of all draws, the annotator's included unless it has its own. "
     "The same seed and log give the same run.  [default: 1]",
 )
 @click.option(
     "--seeds",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, _MOST_SEEDS),
     metavar="N",
     help="Replay with N seeds, from --seed on, and print means with 95 % intervals; below them the "
     "same learner asked as often at random, and told all labels rightly. Takes three times as long "
@@ -162,6 +166,11 @@ def replay(
         if out is not None or report is not None or state is not None:
             raise click.UsageError(
                 "--seeds prints a table and writes no files: leave out --out, --report and --state"
+            )
+        if config.seed + seeds - 1 > _LARGEST_SEED:
+            raise click.UsageError(
+                f"the last of {seeds} seeds from {config.seed} on is larger than {_LARGEST_SEED}; "
+                "give a smaller --seed"
             )
         from streamgp.apps.replay.seeds import replay_with_seeds
 

@@ -91,6 +91,8 @@ WRONG = {
     ("replay",): ("LOG", "`streamgp replay --help`"),
     ("replay", "--limit", "x"): ("--limit", "`streamgp replay --help`"),
     ("init", "more"): ("more", "`streamgp init --help`"),
+    ("send", "--limit"): ("--limit", "`streamgp send --help`"),
+    ("replay", "--seeds", "99999999999"): ("1<=x<=1000", "`streamgp replay --help`"),
 }
 
 

@@ -79,6 +79,12 @@ def test_several_seeds_have_intervals(log: Path) -> None:
     assert "means of 2 seeds" in result.stdout
 
 
+def test_the_last_seed_is_one_that_a_run_can_have(log: Path) -> None:
+    result = replay(log, "--label", "room", "--seed", "4294967295", "--seeds", "2")
+    assert result.exit_code == 2
+    assert "the last of 2 seeds from 4294967295 on is larger than 4294967295" in result.stderr
+
+
 def test_seeds_write_no_files(log: Path, tmp_path: Path) -> None:
     for option in ("--out", "--report", "--state"):
         result = replay(log, "--label", "room", "--seeds", "2", option, tmp_path / "there")
