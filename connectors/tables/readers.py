@@ -299,7 +299,7 @@ class CsvTable:
             if lines.is_damaged:
                 yield BadRow(number, start, end, "is not UTF-8 text")
             elif len(cells) != width:
-                yield BadRow(number, start, end, f"has {len(cells)} cells, expected {width}")
+                yield BadRow(number, start, end, f"has {_cells(len(cells))}, expected {width}")
             else:
                 yield Row(number, start, end, dict(zip(columns, cells, strict=True)))
 
@@ -381,6 +381,10 @@ def _decode_slowly(line: str) -> Any:
         return json.loads(line)
     except (ValueError, RecursionError):
         return None
+
+
+def _cells(n: int) -> str:
+    return f"{n} cell{'s' * (n != 1)}"
 
 
 def _is_number(text: str) -> bool:

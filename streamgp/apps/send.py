@@ -163,7 +163,7 @@ class EventProducer:
                 now = self._clock()
                 if self._n_unsafe >= MOST_IN_FLIGHT or now - self._flushed_at >= UNSAFE_FOR_S:
                     self._flush()
-                say(f"{self.n_sent} events sent", row.share)
+                say(f"{number(self.n_sent, 'event')} sent", row.share)
         except TableError:
             self._flush()
             raise
@@ -375,7 +375,8 @@ def _say_rejected(producer: EventProducer) -> None:
 
 def _end(producer: EventProducer, stop: Stop, first: int, seconds: float) -> int:
     rejected = f", {number(producer.n_rejected, 'row')} rejected" if producer.n_rejected else ""
-    span = f" (rows {first} to {producer.last})" if producer.last >= first else ""
+    rows = f"row {first}" if producer.last == first else f"rows {first} to {producer.last}"
+    span = f" ({rows})" if producer.last >= first else ""
     tell(f"{number(producer.n_sent, 'event')} sent{span}{rejected} in {seconds:.1f} s")
     if stop():
         tell(f"interrupted; go on with --from {producer.last + 1}")

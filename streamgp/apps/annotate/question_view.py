@@ -305,7 +305,7 @@ def _entries(view: View, *, is_here: bool) -> list[Text]:
 def status(view: View) -> Text:
     """Return how many questions wait, and what goes on."""
     if view.n_read is not None:
-        return Text(f"reading what was asked and answered so far: {view.n_read} records")
+        return Text(f"reading what was asked and answered so far: {number(view.n_read, 'record')}")
     waiting = "nothing waits" if not view.n_open else f"{view.n_open} wait"
     waiting = "1 waits" if view.n_open == 1 else waiting
     text = Text(

@@ -22,6 +22,7 @@ from connectors.jsonl import FILES, read_messages
 from connectors.storage.snapshots import write_snapshot
 from connectors.wire.codec import DecodeError
 from streamgp import __version__
+from streamgp.apps.console import number
 from streamgp.apps.replay.engine import Played, Points, baseline_rows, row_of
 from streamgp.common.annotator_error import Reliability
 from streamgp.common.printable import printable
@@ -228,9 +229,10 @@ def learner_name(config: Config) -> str:
 def _counts(played: Played) -> str:
     run = played.statistics
     return (
-        f"{run.n_events} events, {run.n_answered} answers, {run.n_declined} declined, "
+        f"{number(run.n_events, 'event')}, {number(run.n_answered, 'answer')}, "
+        f"{run.n_declined} declined, "
         f"{run.n_expired} expired, {run.n_rejected} rejected\n"
-        f"{run.n_learned} labels learned; {_what_challenges_did(run)}{_unmeasured(run)}"
+        f"{number(run.n_learned, 'label')} learned; {_what_challenges_did(run)}{_unmeasured(run)}"
     )
 
 
@@ -239,7 +241,8 @@ def _what_challenges_did(run: RunStatistics) -> str:
         return "none was challenged"
     if not run.is_judged:
         return "of no challenged one it is known whether it was wrong"
-    return f"challenges repaired {run.n_repaired} wrong ones and spoiled {run.n_spoiled} right ones"
+    repaired, spoiled = number(run.n_repaired, "wrong one"), number(run.n_spoiled, "right one")
+    return f"challenges repaired {repaired} and spoiled {spoiled}"
 
 
 def _unmeasured(run: RunStatistics) -> str:
@@ -253,8 +256,8 @@ def _unmeasured(run: RunStatistics) -> str:
             "measured"
         )
     return (
-        f"\n{run.n_known} of the events have a label: by these {measures}, challenge precision "
-        "and wrong labels are measured"
+        f"\n{run.n_known} of the events {'has' if run.n_known == 1 else 'have'} a label: by "
+        f"these {measures}, challenge precision and wrong labels are measured"
     )
 
 
@@ -266,7 +269,7 @@ def _annotators(played: Played) -> list[str]:
     return [
         f"{'unnamed' if name is None else _on_one_line(name)}: "
         f"{_percent(answers.error_rate)} wrong, estimated {_percent(answers.estimate)}, "
-        f"of {answers.n_answers} answers{_by_all_answers(played.reliability.get(name))}"
+        f"of {number(answers.n_answers, 'answer')}{_by_all_answers(played.reliability.get(name))}"
         for name, answers in annotators.items()
     ]
 

@@ -15,7 +15,7 @@ from connectors.broker import Received
 from connectors.jsonl import MessageFiles, alone_in
 from connectors.tables.log_source import LogSource, WindowedLog
 from connectors.tables.readers import TableError
-from streamgp.apps.console import progress, tell
+from streamgp.apps.console import number, progress, tell
 from streamgp.apps.recorded_logs import N_REASONS_SHOWN, Notes, open_log
 from streamgp.apps.replay.checkpoint import Cut, Keeper, check_log, in_words
 from streamgp.apps.replay.engine import Game, Played, reliability_of
@@ -294,10 +294,15 @@ class _Replay:
             show = stack.enter_context(progress())
             game = Game(loop, log, annotator, sink, target=config.target)
             if cut is not None:
-                _go_on(game, sink, cut, lambda n: show(f"{n} events again", log.source.progress))
+                _go_on(
+                    game,
+                    sink,
+                    cut,
+                    lambda n: show(f"{number(n, 'event')} again", log.source.progress),
+                )
             save = _Saver(keeper, loop, game, sink)
             played = game.play(
-                on_event=lambda n: show(f"{n} events", log.source.progress),
+                on_event=lambda n: show(number(n, "event"), log.source.progress),
                 on_commit=save.if_due,
             )
             if played.result.whole:
@@ -328,7 +333,7 @@ class _Replay:
             assert self._directory is not None  # there is one wherever a page is wanted
             write_report(self._directory, report)
             click.echo(f"report: {report}")
-        tell(f"{played.result.n_events} events in {self._seconds:.1f} s")
+        tell(f"{number(played.result.n_events, 'event')} in {self._seconds:.1f} s")
         if self._log.error is not None:
             tell(f"Error: {self._log.error} (what came before it is kept)")
             return 2

@@ -12,7 +12,7 @@ import click
 from msgspec.structs import replace
 from scipy.special import stdtrit
 
-from streamgp.apps.console import progress, tell
+from streamgp.apps.console import number, progress, tell
 from streamgp.apps.recorded_logs import Notes, open_log
 from streamgp.apps.replay.engine import Game, Played
 from streamgp.apps.replay.results import learner_name
@@ -84,7 +84,7 @@ def replay_with_seeds(path: Path, config: Config, n_seeds: int, *, source: str) 
         cells = [_spread([of_baseline[kind]], kind) for kind in scores]
         rows.append((name, [*cells, "all", "-", "-"]))
     click.echo(text_table(rows, titles))
-    click.echo(f"means of {n_seeds} seeds ± half of their {100 * _LEVEL:.0f} % interval")
+    click.echo(f"means of {number(n_seeds, 'seed')} ± half of their {100 * _LEVEL:.0f} % interval")
     return 0
 
 
@@ -147,7 +147,9 @@ def play_seed(
             first.show()
         with progress() as show:
             played = Game(loop, log, build.build_annotator(config), target=config.target).play(
-                on_event=lambda n: show(f"{of}seed {config.seed}: {n} events", log.source.progress)
+                on_event=lambda n: show(
+                    f"{of}seed {config.seed}: {number(n, 'event')}", log.source.progress
+                )
             )
         if log.error is not None:
             raise click.ClickException(str(log.error))

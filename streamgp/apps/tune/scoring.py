@@ -21,7 +21,7 @@ import click
 import numpy as np
 
 from connectors.tables.readers import TableError
-from streamgp.apps.console import tell
+from streamgp.apps.console import number, tell
 from streamgp.apps.recorded_logs import N_REASONS_SHOWN, Notes, open_log
 from streamgp.base import Array, Belief, Features, Label, Posterior, State
 from streamgp.common.counter_rng import uniform
@@ -177,13 +177,14 @@ def _check(recording: Recording, path: Path, config: Config) -> None:
         )
     if not labels:
         raise click.ClickException(
-            f"column {column!r} holds no label in {n} rows; name another one with --label, or read "
-            "more rows with --limit"
+            f"column {column!r} holds no label in {number(n, 'row')}; name another one with "
+            "--label, or read more rows with --limit"
         )
     if len(labels) == 1:
         raise click.ClickException(
-            f"column {column!r} holds one label only, {labels[0]!r}, in {n} rows; expected two or "
-            "more to tell apart: read more rows with --limit, or name another column with --label"
+            f"column {column!r} holds one label only, {labels[0]!r}, in {number(n, 'row')}; "
+            "expected two or more to tell apart: read more rows with --limit, or name another "
+            "column with --label"
         )
     if not recording.n_examples:
         raise click.ClickException(
@@ -192,8 +193,8 @@ def _check(recording: Recording, path: Path, config: Config) -> None:
     if all(sum(event.given is not None for event in of) < 2 for of in recording.by_key.values()):
         whose = "" if config.log.key is None else f"of the same key, in column {config.log.key!r}, "
         raise click.ClickException(
-            f"no two events {whose}are labelled in {n} rows; expected one to learn from and one to "
-            "predict: read more rows with --limit, or name another column"
+            f"no two events {whose}are labelled in {number(n, 'row')}; expected one to learn from "
+            "and one to predict: read more rows with --limit, or name another column"
         )
 
 

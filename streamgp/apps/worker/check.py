@@ -197,7 +197,7 @@ def _of_topics(
         return
     yield Finding("ok", "broker", address)
     n = topics.n_partitions()
-    yield Finding("ok", "topics", f"all seven are there, with {n} partition{'s' * (n != 1)}")
+    yield Finding("ok", "topics", f"all seven are there, with {number(n, 'partition')}")
     yield from (Finding("warning", "topics", warning) for warning in topics.warnings())
     yield from _of_inputs(topics, config)
     yield _of_learned(topics, config, loops, timeout_s)
@@ -267,5 +267,8 @@ def _histories(topics: Topics, timeout_s: float) -> tuple[dict[int, History], bo
                 n_read += 1
                 histories.setdefault(record.partition, History()).take(record)
             left_s = deadline - time.monotonic()
-            show(f"{n_read} records of state and consensus", 1.0 - max(0.0, left_s) / timeout_s)
+            show(
+                f"{number(n_read, 'record')} of state and consensus",
+                1.0 - max(0.0, left_s) / timeout_s,
+            )
         return histories, reader.caught_up
