@@ -14,7 +14,6 @@ from streamgp.gp.cholesky import NotPositiveDefiniteError
 from streamgp.gp.marginal_likelihood import (
     Criterion,
     Steps,
-    at_once,
     covariance_factor,
     embedded,
     likelihood_steps,
@@ -62,7 +61,7 @@ class Hyperparameters:
         )
 
 
-def fit(
+def fit_steps(
     start: Hyperparameters,
     prior: Hyperparameters,
     X: Array,
@@ -70,11 +69,12 @@ def fit(
     *,
     criterion: Criterion = likelihood_steps,
     n_evaluations: int = 25,
-) -> Hyperparameters:
-    """Return hyper-parameters that explain targets better, near what was expected beforehand.
+) -> Steps[Hyperparameters]:
+    """Find hyper-parameters that explain targets better, near what was expected beforehand.
 
     The criterion is maximised together with a normal density of the logarithms around `prior`, so
-    that few data move little. Deterministic, and bounded in evaluations of O(n³) each.
+    that few data move little. Deterministic, bounded in evaluations of O(n³) each, and in the steps
+    of these.
 
     Parameters
     ----------
@@ -99,28 +99,15 @@ def fit(
     Targets that change slowly and without noise lengthen the scale, and lower the noise as far as
     may be:
 
+    >>> from streamgp.gp.marginal_likelihood import at_once
     >>> from streamgp.kernels import SquaredExponential
     >>> X = np.linspace(0.0, 10.0, 40)[:, None]
     >>> before = Hyperparameters(kernel=SquaredExponential(1.0), noise_variance=0.5)
-    >>> after = fit(before, before, X, np.sin(X / 2.0))
+    >>> after = at_once(fit_steps(before, before, X, np.sin(X / 2.0)))
     >>> round(after.kernel.length_scale, 1), round(after.noise_variance, 4)
     (4.2, 0.0001)
 
     """
-    steps = fit_steps(start, prior, X, Y, criterion=criterion, n_evaluations=n_evaluations)
-    return at_once(steps)
-
-
-def fit_steps(
-    start: Hyperparameters,
-    prior: Hyperparameters,
-    X: Array,
-    Y: Array,
-    *,
-    criterion: Criterion = likelihood_steps,
-    n_evaluations: int = 25,
-) -> Steps[Hyperparameters]:
-    """Compute `fit` in steps, those of the criterion; bitwise the same."""
     for noise_variance in (start.noise_variance, prior.noise_variance):
         if not noise_variance > 0.0:
             raise ValueError(

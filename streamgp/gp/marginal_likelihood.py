@@ -63,10 +63,12 @@ def step_cost(n: int) -> float:
     return 50.0 + 1.75e-5 * n * n * (n + 300.0)
 
 
-def log_marginal_likelihood(
+def likelihood_steps(
     kernel: Kernel, noise_variance: float, X: Array, Y: Array
-) -> tuple[float, Array]:
-    """Return the log marginal likelihood of all targets together, in nats, and its gradient.
+) -> Steps[tuple[float, Array]]:
+    """Compute the log marginal likelihood of all targets together, in nats, and its gradient.
+
+    In steps of O(n³) operations each.
 
     Parameters
     ----------
@@ -91,9 +93,8 @@ def log_marginal_likelihood(
     One observation of 1 whose variance is 1 + 1:
 
     >>> from streamgp.kernels import SquaredExponential
-    >>> value, gradient = log_marginal_likelihood(
-    ...     SquaredExponential(), 1.0, np.array([[0.0]]), np.array([[1.0]])
-    ... )
+    >>> X, Y = np.array([[0.0]]), np.array([[1.0]])
+    >>> value, gradient = at_once(likelihood_steps(SquaredExponential(), 1.0, X, Y))
     >>> value, gradient.tolist()
     (-1.515..., [0.0, -0.125, -0.125])
 
@@ -103,13 +104,6 @@ def log_marginal_likelihood(
         Eqs. 2.30 and 5.9.
 
     """
-    return at_once(likelihood_steps(kernel, noise_variance, X, Y))
-
-
-def likelihood_steps(
-    kernel: Kernel, noise_variance: float, X: Array, Y: Array
-) -> Steps[tuple[float, Array]]:
-    """Compute `log_marginal_likelihood` in steps of O(n³) operations each."""
     n, m = Y.shape
     yield _EMBEDDED * n
     rows = embedded(kernel, X)
@@ -123,13 +117,13 @@ def likelihood_steps(
     return value, np.array([*by_kernel, by_noise])
 
 
-def leave_one_out_likelihood(
+def leave_one_out_steps(
     kernel: Kernel, noise_variance: float, X: Array, Y: Array
-) -> tuple[float, Array]:
-    """Return the log predictive density of each observation by all others, summed, and a gradient.
+) -> Steps[tuple[float, Array]]:
+    """Compute the log predictive density of each observation by all others, summed, and a gradient.
 
     Less easily misled than the marginal likelihood where the kernel does not suit the data.
-    Parameters, returned values and errors are those of `log_marginal_likelihood`.
+    Parameters, returned values and errors are those of `likelihood_steps`.
 
     Examples
     --------
@@ -137,7 +131,7 @@ def leave_one_out_likelihood(
 
     >>> from streamgp.kernels import SquaredExponential
     >>> X, Y = np.array([[0.0], [1e3]]), np.array([[1.0], [1.0]])
-    >>> leave_one_out_likelihood(SquaredExponential(), 1.0, X, Y)[0]
+    >>> at_once(leave_one_out_steps(SquaredExponential(), 1.0, X, Y))[0]
     -3.031...
 
     References
@@ -146,13 +140,6 @@ def leave_one_out_likelihood(
         Eqs. 5.10 to 5.13.
 
     """
-    return at_once(leave_one_out_steps(kernel, noise_variance, X, Y))
-
-
-def leave_one_out_steps(
-    kernel: Kernel, noise_variance: float, X: Array, Y: Array
-) -> Steps[tuple[float, Array]]:
-    """Compute `leave_one_out_likelihood` in steps of O(n³) operations each."""
     n, m = Y.shape
     yield _EMBEDDED * n
     rows = embedded(kernel, X)

@@ -68,12 +68,13 @@ class Tuning:
     vector
         The hyper-parameters in use, as `Hyperparameters.moved_to` takes them; None if they are
         those that it was given.
+    search
+        The search under way, None between two.
 
     """
 
     # _due     number of examples at which the next search begins, or the one under way began
     # _recent  the latest examples by number: points and targets, as they were learned
-    # _search  the one under way, None between two
     def __init__(
         self,
         max_points: int | None = None,
@@ -89,7 +90,7 @@ class Tuning:
         self._due = FIRST_FIT
         most = max(MOST_EXAMPLES, _TRIED_ON * (max_points or 0))
         self._recent: deque[tuple[int, Array, Array]] = deque(maxlen=most)
-        self._search: Search | None = None
+        self.search: Search | None = None
 
     def note(self, number: int, x: Array, y: Array) -> None:
         """Record an example."""
@@ -111,16 +112,11 @@ class Tuning:
     def restart(self) -> None:
         """Forget all examples, and a search under way; what was found in them stays in use."""
         self._recent.clear()
-        self._search = None
+        self.search = None
 
     def moved(self, prior: Hyperparameters) -> Hyperparameters:
         """Return the hyper-parameters in use, of which `prior` were given."""
         return prior if self.vector is None else prior.moved_to(self.vector)
-
-    @property
-    def search(self) -> Search | None:
-        """The search under way, None between two."""
-        return self._search
 
     def is_due(self, n: int) -> bool:
         """Whether it is time for a search, with so many examples learned and not taken back."""
@@ -159,7 +155,7 @@ class Tuning:
         Y = standardise(np.array([padded(y, m) for _, _, y in self._recent]))
         if is_informative is not None and not is_informative(Y[-MOST_EXAMPLES:]):
             return False
-        self._search = Search(
+        self.search = Search(
             prior=prior,
             used=self.vector,
             X=X,
@@ -175,7 +171,7 @@ class Tuning:
     def settle(self, vector: Array | None, n: int) -> None:
         """Use a vector from now on, with `n` examples, and wait until there are twice as many."""
         self.vector = vector
-        self._search = None
+        self.search = None
         self._due = FIRST_FIT
         while self._due <= n:
             self._due *= 2
@@ -194,8 +190,8 @@ class Tuning:
 
     def _begin_again(self, n: int) -> None:
         """Begin a search under way once more, with the next example."""
-        if self._search is not None:
-            self._search = None
+        if self.search is not None:
+            self.search = None
             self._due = n + 1
 
 

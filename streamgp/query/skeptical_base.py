@@ -201,7 +201,7 @@ class Skeptical(ABC, Generic[B, T]):
     # _n_events   events ever observed
     # _is_seeded  whether the model was found to draw by seeds only
     # _error_estimates  error estimates by annotator
-    # _trust_type the class of that
+    # _error_estimate_type  the class of that
     # _of_labels  names of what labels have made in `state`, beside `taught`
     model: Any
     budget: Budget | None

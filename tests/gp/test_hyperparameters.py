@@ -9,7 +9,6 @@ from streamgp.gp.cholesky import NotPositiveDefiniteError
 from streamgp.gp.hyperparameters import (
     MIN_NOISE_VARIANCE,
     Hyperparameters,
-    fit,
     fit_steps,
     maximum_a_posteriori,
     predicted_before_learned,
@@ -38,6 +37,10 @@ def loss(these, prior, X, Y, criterion=likelihood_steps):
     value, _ = at_once(criterion(these.kernel, these.noise_variance, X, Y))
     off = these.vector - prior.vector
     return 0.5 * off @ off - value
+
+
+def fit(*arguments, **options):
+    return at_once(fit_steps(*arguments, **options))
 
 
 def counted(criterion, calls):

@@ -21,8 +21,8 @@ from streamgp import (
     interactive_val_score,
 )
 from streamgp.datasets import WiFiRooms
-from streamgp.gp.hyperparameters import Hyperparameters, fit
-from streamgp.gp.marginal_likelihood import leave_one_out_steps, likelihood_steps
+from streamgp.gp.hyperparameters import Hyperparameters, fit_steps
+from streamgp.gp.marginal_likelihood import at_once, leave_one_out_steps, likelihood_steps
 from streamgp.kernels import Categorical, On, SquaredExponential
 from streamgp.learners import gp_tuning
 from streamgp.learners.gp_tuning import Tuning
@@ -196,7 +196,7 @@ def test_what_is_found_is_the_fit_by_the_criterion(criterion):
         tuner.note(i, x, y)
     found = searched(tuner, prior, lambda *_: 0.0)
     assert found is not None
-    expected = fit(prior, prior, X, Y, criterion=criterion)
+    expected = at_once(fit_steps(prior, prior, X, Y, criterion=criterion))
     assert found.tolist() == expected.vector.tolist()
 
 
