@@ -83,8 +83,11 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     not retain all of them, having `max_points`, a `window` or an eye on drifts.
 
     The default rules rely on the learner to know when it does not know. One that is sure of all it
-    says, as naive Bayes is, may stop asking before it has seen all classes; give it
-    `query=Entropy(threshold=0.0)` and `budget=RateBudget(...)`.
+    says, as naive Bayes is, may stop asking before it has seen all classes, or with one example of
+    a class, by which it knows no other event: on River's `Phishing`, `GaussianNB()` gets 3 to 6
+    labels, and an area under the ROC curve of .50 (.92 with all 1250 labels). Let it be asked by
+    chance as well, with `query=SkepticalAsk(at_least=0.1)` (.78 to .85, 140 labels), or at a rate,
+    with `query=Entropy(threshold=0.0)` and `budget=RateBudget(0.1)` (.64 to .82, 125 labels).
 
     Parameters
     ----------
