@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import copy
 import math
-from array import array
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
@@ -18,6 +17,7 @@ from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from streamgp.base import Array, Belief, Features, Label, Posterior, State
 from streamgp.common.array_text import array_of, text_of
@@ -33,6 +33,7 @@ EXPERTS: Final[tuple[Expert, ...]] = (
 
 # Share of the evidence that is spread evenly: one event refutes no class for good.
 _SPREAD: Final = 0.05
+_KEPT: Final = 1.0 - _SPREAD
 # Extra evidence for the class of largest mean: equal shares are decided as without a filter.
 _EXTRA: Final = 0.001
 # What is left of an expert's score after one more label.
@@ -271,12 +272,12 @@ class TemporalFilter:
         constants = self._constants
         if constants.n != n:
             constants = self._constants = _constants_of(self.experts, n)
-        _, stays, leaves, taus, ones = constants
-        # The same for all experts, in all their rows.
-        evidence = np.frombuffer(array("d", _evidence(list(scores.values()))) * len(taus))
+        _, stays, leaves, taus, columns, ones = constants
         beliefs = stays * before
         beliefs += leaves
-        beliefs *= np.power(evidence.reshape(before.shape), taus)
+        # The same for all experts, in all their rows.
+        evidence: Array = np.array(_evidence(list(scores.values())))
+        beliefs *= np.power(evidence[columns], taus)
         beliefs /= beliefs.dot(ones)
         return labels, kept, beliefs
 
@@ -331,6 +332,8 @@ class _Constants(NamedTuple):
         Number of classes.
     stays, leaves, taus
         s, (1 - s) / n and tau of each expert, all of shape (F, n).
+    columns
+        Number of the class, in each row, shape (F, n).
     ones
         Ones of shape (n, n), with many classes (n, 1): a product with them is the sum of each row,
         which takes less time than `sum`.
@@ -341,6 +344,7 @@ class _Constants(NamedTuple):
     stays: Array
     leaves: Array
     taus: Array
+    columns: NDArray[np.intp]
     ones: Array
 
 
@@ -352,7 +356,8 @@ _FEW: Final = 32
 def _constants_of(experts: tuple[Expert, ...], n: int) -> _Constants:
     stays, taus = (np.repeat(column[:, None], n, axis=1) for column in np.array(experts).T)
     leaves = (1.0 - stays) / max(n, 1)
-    return _Constants(n, stays, leaves, taus, np.ones((n, n if n <= _FEW else 1)))
+    columns = np.tile(np.arange(n), (len(stays), 1))
+    return _Constants(n, stays, leaves, taus, columns, np.ones((n, n if n <= _FEW else 1)))
 
 
 def _evidence(scores: list[float]) -> list[float]:
@@ -364,10 +369,7 @@ def _evidence(scores: list[float]) -> list[float]:
             total += score
     spread = _SPREAD / n
     if total > 0.0:
-        found = [
-            (1.0 - _SPREAD) * (score / total) + spread if score > 0.0 else spread
-            for score in scores
-        ]
+        found = [_KEPT * (score / total) + spread if score > 0.0 else spread for score in scores]
     else:
         found = [1.0 / n] * n
     found[scores.index(max(scores))] += _EXTRA
