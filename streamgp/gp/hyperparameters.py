@@ -12,11 +12,14 @@ from scipy.linalg import blas, solve_triangular
 from streamgp.base import Array
 from streamgp.gp.cholesky import NotPositiveDefiniteError
 from streamgp.gp.marginal_likelihood import (
+    EMBEDDED,
     Criterion,
     Steps,
-    covariance_factor,
+    at_once,
+    covariance_factor_steps,
     embedded,
     likelihood_steps,
+    step_cost,
 )
 from streamgp.kernels import Kernel
 
@@ -29,8 +32,8 @@ _PRIOR_SD = 1.0
 # No hyper-parameter is sought farther from its start than this factor, in natural logarithms.
 _FARTHEST = 6.0
 _WORTHLESS = 1e300
-# Microseconds for the optimiser to come to the next point, for each that it was at before.
-_REPEATED = 60.0
+# Microseconds for the optimiser to begin, and for each point that it comes to.
+_BEGUN, _REPEATED = 250.0, 45.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +125,7 @@ def fit_steps(
     while True:
         # The optimiser cannot be suspended. It is run from the start each time, with the results
         # so far, up to the first point where the criterion is not known: little work beside it.
-        yield _REPEATED * (len(results) + 1)
+        yield _BEGUN + _REPEATED * len(results)
         known = iter(results)
 
         def explained(
@@ -256,8 +259,16 @@ def predicted_before_learned(these: Hyperparameters, X: Array, Y: Array) -> tupl
         If the covariance of the observations is singular up to rounding.
 
     """
+    return at_once(prediction_steps(these, X, Y))
+
+
+def prediction_steps(these: Hyperparameters, X: Array, Y: Array) -> Steps[tuple[Array, Array]]:
+    """Compute what `predicted_before_learned` does in steps."""
     kernel = these.kernel
-    L = covariance_factor(kernel, these.noise_variance, embedded(kernel, X))
+    yield EMBEDDED * len(X)
+    rows = embedded(kernel, X)
+    L = yield from covariance_factor_steps(kernel, these.noise_variance, rows)
+    yield 0.5 * step_cost(len(X))
     Z = solve_triangular(L, Y, lower=True, check_finite=False)
     d = np.diagonal(L).copy()
     # Not y_t - L_tt z_t, which is the same: far from everything the mean is tiny, and would be lost

@@ -310,9 +310,10 @@ class ProjectedGP:
 
         """
         points = self._points
-        K, kernel_then = points.prior_covariances(), points.kernel
+        kernel_then = points.kernel
+        K = kernel_then.matrix(points.rows)
         points.measure(kernel)
-        prior = points.prior_covariances()
+        prior = kernel.matrix(points.rows)
         gain = self.noise_variance / noise_variance
         found = under_another_prior(K, *self._basis.posterior(), prior, gain)
         if found is None:

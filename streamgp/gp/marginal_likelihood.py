@@ -30,8 +30,8 @@ Criterion: TypeAlias = Callable[[Kernel, float, Array, Array], Steps[tuple[float
 """Takes kernel, noise variance, points (n, d) and targets (n, m); returns value and gradient."""
 
 _LOG_2_PI = math.log(2.0 * math.pi)
-# Microseconds for a point to be embedded.
-_EMBEDDED = 1.5
+EMBEDDED = 1.5
+"""Microseconds for a point to be embedded, about."""
 # Rows of a product of two matrices (n, n) at a time.
 _BAND = 128
 
@@ -105,13 +105,15 @@ def likelihood_steps(
 
     """
     n, m = Y.shape
-    yield _EMBEDDED * n
+    yield EMBEDDED * n
     rows = embedded(kernel, X)
     G, log_det = yield from _inverse_steps(kernel, noise_variance, rows)
     yield 0.5 * step_cost(n)
     A = G @ Y
     value = -0.5 * (float(np.vdot(Y, A)) + m * (log_det + n * _LOG_2_PI))  # GPML Eq. 2.30
-    W = A @ A.T - m * G
+    G *= m
+    W = A @ A.T
+    W -= G
     by_kernel = yield from _products_steps(0.5, W, kernel.gradients(rows))  # GPML Eq. 5.9
     by_noise = 0.5 * noise_variance * float(np.trace(W))
     return value, np.array([*by_kernel, by_noise])
@@ -141,7 +143,7 @@ def leave_one_out_steps(
 
     """
     n, m = Y.shape
-    yield _EMBEDDED * n
+    yield EMBEDDED * n
     rows = embedded(kernel, X)
     G, _ = yield from _inverse_steps(kernel, noise_variance, rows)
     yield 0.5 * step_cost(n)
@@ -170,8 +172,8 @@ def embedded(kernel: Kernel, X: Array) -> Array:
     return np.array([kernel.embed(x) for x in X])
 
 
-def covariance_factor(kernel: Kernel, noise_variance: float, rows: Array) -> Array:
-    """Factorise the covariance of observations at the points behind `rows`.
+def covariance_factor_steps(kernel: Kernel, noise_variance: float, rows: Array) -> Steps[Array]:
+    """Factorise the covariance of observations at the points behind `rows`, in two steps.
 
     Returns
     -------
@@ -184,8 +186,11 @@ def covariance_factor(kernel: Kernel, noise_variance: float, rows: Array) -> Arr
         If the covariance of the observations is singular up to rounding.
 
     """
+    cost = 0.5 * step_cost(len(rows))
+    yield cost
     K = kernel.matrix(rows)
     K[np.diag_indices(len(K))] += noise_variance
+    yield cost
     # A symmetric matrix is its own transpose, which LAPACK takes without a copy.
     L: Array
     L, info = lapack.dpotrf(K.T, lower=1, overwrite_a=1, clean=0)
@@ -202,8 +207,7 @@ def _inverse_steps(
 ) -> Steps[tuple[Array, float]]:
     """Compute the inverse of the covariance of observations, and its log determinant."""
     cost = step_cost(len(rows))
-    yield cost
-    L = covariance_factor(kernel, noise_variance, rows)
+    L = yield from covariance_factor_steps(kernel, noise_variance, rows)
     log_det = 2.0 * float(np.log(np.diagonal(L)).sum())
     # From the factor, in a third of the time of solving for the columns of the identity matrix;
     # what `dpotri` does, in two steps.
@@ -275,22 +279,30 @@ def under_another_prior(
 
     """
     try:
-        L = cholesky(K, lower=True)
+        L = cholesky(K, lower=True, check_finite=False)
     except np.linalg.LinAlgError:
         return None
-    half = solve_triangular(L, S, lower=True)
-    share, U = np.linalg.eigh(_symmetric(solve_triangular(L, half.T, lower=True)))
+    half = solve_triangular(L, S, lower=True, check_finite=False)
+    whole = solve_triangular(L, half.T, lower=True, check_finite=False)
+    share, U = np.linalg.eigh(_symmetric(whole))
     if not len(share) or share[0] < _KNOWN_FOR_CERTAIN:
         return None
-    G = solve_triangular(L, U, lower=True, trans=1)
+    G = solve_triangular(L, U, lower=True, trans=1, check_finite=False)
     # `R R'` is the precision of what was observed; a share above 1 is one, but for rounding.
     R = G * np.sqrt(gain * np.maximum(1.0 / share - 1.0, 0.0))
     KR = prior @ R
     # The prior, conditioned on it (GPML Eq. A.9).
-    now = _symmetric(prior - KR @ np.linalg.solve(np.eye(len(R)) + R.T @ KR, KR.T))
-    told = gain * (G / share) @ G.T
+    M = R.T @ KR
+    M[np.diag_indices(len(M))] += 1.0
+    try:
+        C = cholesky(M, lower=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        return None
+    explained = solve_triangular(C, KR.T, lower=True, check_finite=False)
+    now: Array = prior - explained.T @ explained
     # Function after function: the bits of one do not depend on how many there are.
-    found = [np.vecdot(now, np.vecdot(told, mean)) for mean in means]
+    told = [np.vecdot(G, gain / share * np.vecdot(G.T, mean)) for mean in means]
+    found = [np.vecdot(now, one) for one in told]
     return np.array(found).reshape(means.shape), now
 
 

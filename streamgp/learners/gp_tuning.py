@@ -22,9 +22,9 @@ from streamgp.gp.hyperparameters import (
     MIN_NOISE_VARIANCE,
     Hyperparameters,
     fit_steps,
-    predicted_before_learned,
+    prediction_steps,
 )
-from streamgp.gp.marginal_likelihood import Criterion, Steps, likelihood_steps, step_cost
+from streamgp.gp.marginal_likelihood import Criterion, Steps, likelihood_steps
 from streamgp.gp.sparse import SparseGP
 
 FIRST_FIT = 32
@@ -33,7 +33,7 @@ FIRST_FIT = 32
 MOST_EXAMPLES = 512
 """A fit looks at the latest examples, so many of them, and costs as much as they do."""
 
-WORK = 4000.0
+WORK = 3500.0
 """Microseconds, estimated and not measured, that each example spends on a search under way."""
 
 # What was found for a bounded process is tried on so many times as many examples as it has points:
@@ -301,8 +301,7 @@ class Search:
         """Compute what `predicted_before_learned` does, for a process with as many points."""
         X, Y, most = self.X, self.Y, self.max_points
         if most is None or len(X) <= most:
-            yield step_cost(len(X))
-            return predicted_before_learned(these, X, Y)
+            return (yield from prediction_steps(these, X, Y))
         gp = self.kind(these.kernel, these.noise_variance, most)
         means, variances = np.empty_like(Y), np.empty(len(Y))
         for _ in range(Y.shape[1]):

@@ -64,6 +64,11 @@ def test_a_prior_that_knew_two_functions_to_be_the_same_does_not_tell_either():
     assert under_another_prior(ones, np.zeros((1, 2)), 0.5 * ones, np.eye(2)) is None
 
 
+def test_a_prior_that_rounding_has_made_none_does_not_tell_either():
+    indefinite = np.array([[1.0, 2.0], [2.0, 1.0]])
+    assert under_another_prior(np.eye(2), np.zeros((1, 2)), 0.01 * np.eye(2), indefinite) is None
+
+
 def test_one_more_function_changes_no_bit():
     rng = np.random.default_rng(0)
     K, prior = (correlation(np.arange(5.0)[:, None], scale) for scale in (1.0, 0.7))
