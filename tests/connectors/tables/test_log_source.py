@@ -560,4 +560,4 @@ def poll_to_the_end(log, found):
 def test_a_row_is_numbered_by_its_place_in_the_file(tmp_path):
     found = drain(source(tmp_path, rows("1,2,p", "bad", "", "3,4,q")))
     assert [m.event_id for m in found if isinstance(m, Event)] == ["1", "3"]
-    assert reasons(found) == {"row 2": "line 3: has 1 cells, expected 3"}
+    assert reasons(found) == {"row 2": "line 3: has 1 cell, expected 3"}
