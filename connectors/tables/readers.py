@@ -181,13 +181,13 @@ _UNCLOSED = "a quote is not closed"
 
 
 class _Lines:
-    """The lines of a text file; how many there were, and whether a row's are all UTF-8."""
+    """The lines of a text file; how many there were, and what is wrong with those of a row."""
 
     # _row    the lines of the row at hand
     # _again  lines to be read once more, the next one last
     def __init__(self, file: BinaryFile) -> None:
         self.number = 0
-        self.is_damaged = False
+        self.damage: str | None = None
         self._file = file
         self._row: list[bytes] = []
         self._again: list[bytes] = []
@@ -195,7 +195,7 @@ class _Lines:
     def begin_row(self) -> None:
         """Forget the lines of the row before."""
         self._row.clear()
-        self.is_damaged = False
+        self.damage = None
 
     def again_from(self, n: int) -> None:
         """Have the lines of the row at hand read once more, without the first `n`."""
@@ -222,8 +222,10 @@ class _Lines:
         try:
             line = data.decode()
         except UnicodeDecodeError:
-            self.is_damaged = True
+            self.damage = "is not UTF-8 text"
             line = data.decode(errors="replace")
+        if b"\0" in data:  # what a crash leaves of lines that were not written yet
+            self.damage = "holds a NUL byte"
         return line.removeprefix("\ufeff") if self.number == 1 else line
 
 
@@ -246,8 +248,8 @@ class CsvTable:
         first = next((line for line in self._lines if line.strip()), None)
         if first is None:
             raise TableError(f"{path} is empty; expected a table with a header and rows")
-        if self._lines.is_damaged:
-            raise TableError(f"{path} is not UTF-8 text; save it as UTF-8")
+        if self._lines.damage is not None:
+            raise TableError(f"{path} {self._lines.damage}; save it as UTF-8")
         # the most frequent one; the earlier of equals
         delimiter = max(",;\t", key=first.count)
         self.decimal_comma = delimiter == ";"
@@ -296,8 +298,8 @@ class CsvTable:
                 continue
             number += 1
             end = lines.number
-            if lines.is_damaged:
-                yield BadRow(number, start, end, "is not UTF-8 text")
+            if lines.damage is not None:
+                yield BadRow(number, start, end, lines.damage)
             elif len(cells) != width:
                 yield BadRow(number, start, end, f"has {_cells(len(cells))}, expected {width}")
             else:
@@ -342,8 +344,8 @@ class JsonTable:
                 continue
             number += 1
             at = lines.number
-            if lines.is_damaged:
-                yield BadRow(number, at, at, "is not UTF-8 text")
+            if lines.damage is not None:
+                yield BadRow(number, at, at, lines.damage)
                 continue
             try:
                 cells = decode(line)
@@ -397,7 +399,11 @@ def _is_number(text: str) -> bool:
 
 def _plain(error: csv.Error) -> str:
     text = str(error)
-    return _UNCLOSED if text.startswith(("field larger", "unexpected end of data")) else text
+    if text.startswith(("field larger", "unexpected end of data")):
+        return _UNCLOSED
+    if text.startswith("new-line character"):
+        return "lines end with CR alone; save it with LF, or CR LF, at their ends"
+    return text
 
 
 # --- Rows of a Parquet file, by pyarrow (optional: `streamgp[parquet]`).
@@ -537,8 +543,9 @@ def _open_by_content(file: BinaryFile, head: bytes) -> Table:
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise TableError(f"{file.path} is UTF-16 text; save it as UTF-8")
     kinds = "CSV, JSON lines or Parquet, plain or compressed with gzip or zstd"
-    if b"\0" in head:
-        raise TableError(f"{file.path} is binary; expected {kinds}")
+    # Beyond its first line a text may hold some, where a crash has cut it.
+    if b"\0" in head.lstrip().partition(b"\n")[0]:
+        raise TableError(f"{file.path} is binary, or UTF-16 text; expected {kinds}, in UTF-8")
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if start.startswith(b"[{") or (start.startswith(b"[") and file.names_json):
         raise TableError(f"{file.path} is a JSON array; expected one JSON object on each line")
