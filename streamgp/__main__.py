@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from typing import NoReturn
 
@@ -14,9 +15,11 @@ def main() -> NoReturn:
     # A shell that waits for what can follow a word needs no hashes, but an answer at once.
     if COMPLETE_VARIABLE not in os.environ:
         _fix_hashes()
-    # Only now: it takes longer than all before it, which may be done twice.
-    from streamgp.cli.main import main as run
-
+    try:
+        # Only now: it takes longer than all before it, which may be done twice.
+        from streamgp.cli.main import main as run
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
     run()
 
 

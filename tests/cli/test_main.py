@@ -234,6 +234,24 @@ def test_what_a_start_does_twice_loads_no_command() -> None:
     assert subprocess.run([sys.executable, "-c", code], env=clean, check=False).returncode == 0
 
 
+def test_ctrl_c_while_modules_load_ends_with_130() -> None:
+    code = (
+        "import os, signal, sys\n"
+        "from streamgp.__main__ import main\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'streamgp.cli.main':\n"
+        "            signal.raise_signal(signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "main()\n"
+    )
+    fixed = {**os.environ, "PYTHONHASHSEED": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", code, "init"], env=fixed, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (130, "")
+
+
 def beside(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command where a package in a folder is found before streamgp's own."""
     path = os.pathsep.join([str(folder), str(Path(streamgp.__file__).parents[1])])
