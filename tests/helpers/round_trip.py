@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -39,14 +40,19 @@ def said(topics: Topics, name: TopicName) -> list[Any]:
     return [message for _, message in placed(topics, name)]
 
 
-def work(config: Path, is_done: Callable[[Topics], bool]) -> None:
+def work(config: Path, is_done: Callable[[Topics], bool], patience_s: float = 120.0) -> None:
     """Let a worker work until something is so; each one begins with what the last has left."""
-    found = load_deployed(config)
+    found, latest = load_deployed(config), time.monotonic() + patience_s
+
+    def is_over() -> bool:
+        assert time.monotonic() < latest, f"what is waited for is not so after {patience_s} s"
+        return is_done(topics)
+
     with closing(open_topics(found)) as topics:
         settings = WorkerSettings(group=found.worker.group, instance="one")
         state = StateDirectory(config.parent / "state")
         try:
             worker = Worker(topics, build_loops(found, source="worker.toml"), settings, state=state)
-            worker.run(lambda: is_done(topics))
+            worker.run(is_over)
         finally:
             state.close()
