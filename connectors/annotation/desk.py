@@ -297,6 +297,10 @@ class AnnotationDesk:
         """Say whether a card waits for an answer of this annotator."""
         return self._open_question(annotator, card_id, now) is not None
 
+    def why_ended(self, card_id: str) -> str | None:
+        """Return the reason for which a card's question was taken back; None if none is known."""
+        return self._inbox.why_ended(*request_of(card_id, keyed=self._keyed))
+
     # --- what an annotator says
 
     def reply(self, annotator: str, reply: Reply, now: float) -> Accepted:

@@ -148,7 +148,8 @@ class AnnotationInbox:
                 )
             self._waiting.settle(event, before=message.learned_at, taught=True, at=at)
         elif isinstance(message, Expired | Cancel):
-            self._waiting.end(message.key, message.request_id, at=at)
+            why = message.why if isinstance(message, Cancel) else None
+            self._waiting.end(message.key, message.request_id, at=at, why=why)
 
     def forget(self, key: str | None, at: float) -> None:
         """Forget everything about a key that the topics got until a moment, read or not."""
@@ -223,6 +224,10 @@ class AnnotationInbox:
             return min([*asked_at, *(q.request.requested_at for q in theirs)], default=None)
         oldest = min([self._waiting.oldest_at(now, only_key), *asked_at])
         return None if oldest == inf else oldest
+
+    def why_ended(self, key: str | None, request_id: str) -> str | None:
+        """Return the reason for which a question was taken back; None if none is known."""
+        return self._waiting.why_ended(key, request_id)
 
     def find(self, request: LabelRequest | Challenge) -> Question | None:
         """Return the question of a request that waits for its first answer, or None."""

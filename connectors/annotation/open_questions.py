@@ -84,7 +84,7 @@ class _Past:
     """Settled requests of an event, for requests that are read later."""
 
     # answered  requests that were answered, and who answered, in their order
-    # over      requests that ended in another way
+    # over      requests that ended in another way, and why where a reason was given
     # before    what was asked before this moment has ended
     # taught    whether the label request has ended, since the label came
     # at        when the topics got the last of this
@@ -93,7 +93,7 @@ class _Past:
     def __init__(self) -> None:
         self.at = -inf
         self.answered: dict[str, list[str | None]] = {}
-        self.over: set[str] = set()
+        self.over: dict[str, str | None] = {}
         self.before = -inf
         self.taught = False
 
@@ -257,12 +257,20 @@ class OpenQuestions:
             if past.is_over(body.question.request):
                 self._end(event, request_id)
 
-    def end(self, key: str | None, request_id: str, *, at: float) -> None:
-        """Take note that a request has ended."""
+    def end(self, key: str | None, request_id: str, *, at: float, why: str | None = None) -> None:
+        """Take note that a request has ended, and why."""
         event_id = event_id_of(request_id)
         if event_id is not None:
-            self._past_of((key, event_id), at).over.add(request_id)
+            self._past_of((key, event_id), at).over[request_id] = why
             self._end((key, event_id), request_id)
+
+    def why_ended(self, key: str | None, request_id: str) -> str | None:
+        """Return the reason for which a request was taken back; None if none is known."""
+        event_id = event_id_of(request_id)
+        if event_id is None:
+            return None
+        past = self._past.get((key, event_id)) or self._older.get((key, event_id))
+        return None if past is None else past.over.get(request_id)
 
     def remove(self, event: EventKey, request_id: str) -> Question | None:
         """Take a question away, and return it."""

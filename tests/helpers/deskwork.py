@@ -17,7 +17,7 @@ from connectors.worker.worker import Worker, WorkerSettings
 from streamgp.cli.annotate import annotate
 from streamgp.cli.main import cli
 from streamgp.cli.send import send
-from streamgp.interactive import Answer, Event
+from streamgp.interactive import Answer, Cancel, Event
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.query import SkepticalClassifier
 from streamgp.query.strategies import AlwaysAsk, AlwaysChallenge, NeverChallenge
@@ -75,8 +75,8 @@ class Town:
         )
         self._outbox = Outbound("/streamgp/test", keyed=keyed)
 
-    def put(self, *messages: Event | Answer) -> None:
-        """Write events and answers."""
+    def put(self, *messages: Event | Answer | Cancel) -> None:
+        """Write events, answers and cancellations."""
         writer = self.topics.writer("test")
         for message in messages:
             writer.send(self._outbox.message(message, None))

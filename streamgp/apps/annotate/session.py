@@ -13,7 +13,7 @@ from types import FrameType
 import click
 from msgspec.structs import replace
 
-from connectors.annotation.inbox import CannotUndoError, Question
+from connectors.annotation.inbox import CannotUndoError, Question, key_of
 from connectors.annotation.label_text import shown_label
 from connectors.annotation.sender import AnswerSender
 from connectors.topics import RefusedError, Topics
@@ -160,7 +160,9 @@ class Answering:
         now = self._clock()
         if self._question is not None and not self._live.desk.is_open(self._question, now):
             about = printable(self._question.request.event_id)
-            self._note = f"the question about event {about} has ended"
+            why = self._live.desk.why_ended(*key_of(self._question))
+            reason = "" if why is None else f": {printable(why)}"
+            self._note = f"the question about event {about} has ended{reason}"
             self._question = None
             self._face.question_ended()
         if self._question is None:

@@ -57,6 +57,7 @@ from streamgp.apps.page.measures import Durations, prometheus
 from streamgp.apps.page.preferences import PreferenceFile, Preferences, pause_of
 from streamgp.apps.page.streams import Herald
 from streamgp.base import Label
+from streamgp.common.printable import printable
 
 _FILES = Path(__file__).parent / "static"
 _OPENAPI = Path(__file__).parent / "openapi.json"
@@ -492,6 +493,12 @@ class Page:
         """Say whether a card can no longer be answered by an annotator."""
         desk = self._desk_or_none()
         return desk is not None and not desk.is_open(person.name, card_id, self._clock())
+
+    def why_gone(self, card_id: str) -> str | None:
+        """Return the reason for which the question of a card was taken back, None if none."""
+        desk = self._desk_or_none()
+        why = None if desk is None else desk.why_ended(card_id)
+        return None if why is None else printable(why)
 
     def upcoming(self, person: Person, after: str | None) -> str | None:
         """Return the id of the card that comes after another one, None if there is none."""

@@ -36,6 +36,10 @@ class View(Protocol):
         """Say whether a card can no longer be answered by an annotator."""
         ...
 
+    def why_gone(self, card_id: str) -> str | None:
+        """Return the reason for which the question of a card was taken back, None if none."""
+        ...
+
     def upcoming(self, person: Person, after: str | None) -> str | None:
         """Return the id of the card that comes after another one, None if there is none."""
         ...
@@ -186,16 +190,18 @@ class Herald:
     def _tell(self, streams: list[Stream]) -> None:
         person = streams[0].person
         given = self._given.setdefault(person.name, {})
-        gone = [card_id for card_id in given if self._view.is_gone(person, card_id)]
-        for card_id in gone:
+        gone = []
+        for card_id in [each for each in given if self._view.is_gone(person, each)]:
             del given[card_id]
+            why = self._view.why_gone(card_id)
+            gone.append({"id": card_id, **({} if why is None else {"why": why})})
         upcoming = None
         if len(given) < 2:
             upcoming = self._view.upcoming(person, next(iter(given), None))
         now = self._clock()
         for stream in streams:
-            for card_id in gone:
-                stream.tell("gone", {"id": card_id})
+            for data in gone:
+                stream.tell("gone", data)
             if upcoming is None:
                 stream.told.pop("card", None)
             elif upcoming not in given:

@@ -13,7 +13,7 @@ from streamgp.apps.annotate.commands import Command
 from streamgp.apps.annotate.question_view import View
 from streamgp.apps.annotate.session import Answering
 from streamgp.apps.annotate.subscription import Sitting
-from streamgp.interactive import Answer, LabelledExample
+from streamgp.interactive import Answer, Cancel, LabelledExample
 from tests.helpers.deskwork import Broken, Town
 
 DECLINE, SKIP, UNDO, QUIT = (
@@ -220,6 +220,15 @@ def test_question_that_somebody_else_answers_goes_and_keys_for_it_are_dropped() 
     assert person.asked() == ["e1/label", "e2/label"]
     assert person.n_ended == 1
     assert person.notes() == ["the question about event e1 has ended"]
+
+
+def test_a_question_that_is_taken_back_goes_with_the_reason() -> None:
+    town = town_with_events(2)
+    cancel = Cancel(request_id="e1/label", key="k", why="the answer is clear", at=3.0)
+    person = Person(lambda: town.put(cancel), None, QUIT)
+    sit(town, person)
+    assert person.asked() == ["e1/label", "e2/label"]
+    assert person.notes() == ["the question about event e1 has ended: the answer is clear"]
 
 
 def test_undo_takes_the_answer_back_and_asks_again() -> None:

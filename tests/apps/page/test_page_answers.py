@@ -22,7 +22,7 @@ from connectors.wire.signatures import Signatures
 from streamgp.apps.page import live
 from streamgp.apps.page.invites import Invites
 from streamgp.apps.page.server import PageSettings
-from streamgp.interactive.messages import Answer
+from streamgp.interactive.messages import Answer, Cancel
 from streamgp.interactive.people import People
 from tests.helpers.deskwork import Broken
 from tests.helpers.kafka_cases import QUICK
@@ -223,6 +223,10 @@ def test_streams_tell_of_new_and_gone_cards_and_of_progress(tmp_path: Path) -> N
             assert ann.card()["id"] == "k/e1/label"
             assert ben.answer("k/e1/label", "hall", "b1").status == 200
             assert next_of("gone") == {"id": "k/e1/label"}
+            write(topics, request("e2"))
+            assert next_of("card") == {"id": "k/e2/label"}
+            write(topics, Cancel(request_id="e2/label", key="k", why="it is clear", at=2000.0))
+            assert next_of("gone") == {"id": "k/e2/label", "why": "it is clear"}
 
 
 def test_while_the_broker_is_away_nothing_is_confirmed_and_nothing_is_lost(

@@ -24,11 +24,11 @@ let refusal = null;
 
 // --- the card in front
 
-function showCard({ vanished = false, why = null } = {}) {
+function showCard({ vanished = false, why = null, values = {} } = {}) {
   const hadFocus = document.activeElement === document.body || byId("main").contains(document.activeElement);
   if (vanished) {
     keysOffUntil = performance.now() + KEYS_OFF_MS;
-    notice(`vanished.${why}`);
+    notice(`vanished.${why}`, values);
   }
   clearTimeout(dayTimer);
   const card = desk.paused ? null : desk.current;

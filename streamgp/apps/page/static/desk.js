@@ -24,8 +24,8 @@ const MOST_PAST = 10;
 /**
  * The questions and answers of one annotator in one tab.
  *
- * `told` is called with the kind of a change and its details: `card` `{vanished, why}`, `wait` (for the
- * next card), `progress`, `history`, `connection`, `notice` `{name, values}`, `stranger`.
+ * `told` is called with the kind of a change and its details: `card` `{vanished, why, values}`, `wait` (for
+ * the next card), `progress`, `history`, `connection`, `notice` `{name, values}`, `stranger`.
  */
 export class Desk {
   // current   the card in front; null if there is none
@@ -202,7 +202,7 @@ export class Desk {
 
   /** Take an event of the server's stream. */
   hear(kind, data) {
-    if (kind === "gone" && data?.id !== undefined) this.#gone(data.id, "gone");
+    if (kind === "gone" && data?.id !== undefined) this.#gone(data.id, data.why === undefined ? "gone" : "cancelled", data);
     else if (kind === "card") this.refill();
     else if (kind === "progress" && data !== null) this.#progress(data);
     else if (kind === "others" && Array.isArray(data)) {
@@ -341,7 +341,7 @@ export class Desk {
     }
   }
 
-  #gone(id, why) {
+  #gone(id, why, values = {}) {
     if (this.ahead?.id === id) {
       this.ahead = null;
       this.refill();
@@ -350,8 +350,8 @@ export class Desk {
     this.current = null;
     const next = this.ahead;
     this.ahead = null;
-    if (next !== null) this.#show(next, false, { vanished: true, why });
-    else this.#stall({ vanished: true, why });
+    if (next !== null) this.#show(next, false, { vanished: true, why, values });
+    else this.#stall({ vanished: true, why, values });
     this.refill();
   }
 
