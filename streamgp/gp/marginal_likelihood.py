@@ -244,6 +244,8 @@ def _products_steps(factor: float, W: Array, gradients: Iterator[Array]) -> Step
 # Share of the prior variance, in any direction, below which a posterior says nothing of what was
 # observed: the digits that it would take to tell are lost.
 _KNOWN_FOR_CERTAIN = 1e-9
+# Enough to tell its order of magnitude.
+_ITERATIONS = 6
 
 
 def under_another_prior(
@@ -279,32 +281,42 @@ def under_another_prior(
 
     """
     try:
-        L = cholesky(K, lower=True, check_finite=False)
+        L, C = (cholesky(A, lower=True, check_finite=False) for A in (K, S))
     except np.linalg.LinAlgError:
         return None
-    half = solve_triangular(L, S, lower=True, check_finite=False)
-    whole = solve_triangular(L, half.T, lower=True, check_finite=False)
-    share, U = np.linalg.eigh(_symmetric(whole))
-    if not len(share) or share[0] < _KNOWN_FOR_CERTAIN:
+    half = _solved(L, C)
+    # In units of the prior, `half half'` is the posterior.
+    if not len(half) or _smallest_share(half) < _KNOWN_FOR_CERTAIN:
         return None
-    G = solve_triangular(L, U, lower=True, trans=1, check_finite=False)
-    # `R R'` is the precision of what was observed; a share above 1 is one, but for rounding.
-    R = G * np.sqrt(gain * np.maximum(1.0 / share - 1.0, 0.0))
+    # The factor of `C' (S⁻¹ - K⁻¹) C`, which is singular where nothing was observed.
+    A, order, rank, _ = lapack.dpstrf((np.eye(len(half)) - half.T @ half).T, lower=1, overwrite_a=1)
+    observed = np.tril(A[:, :rank])[np.argsort(order)]
+    # `R R'` is the precision of what was observed.
+    R = _solved(C, math.sqrt(gain) * observed, transposed=True)
     KR = prior @ R
     # The prior, conditioned on it (GPML Eq. A.9).
     M = R.T @ KR
     M[np.diag_indices(len(M))] += 1.0
     try:
-        C = cholesky(M, lower=True, check_finite=False)
+        explained = _solved(cholesky(M, lower=True, check_finite=False), KR.T)
     except np.linalg.LinAlgError:
         return None
-    explained = solve_triangular(C, KR.T, lower=True, check_finite=False)
     now: Array = prior - explained.T @ explained
     # Function after function: the bits of one do not depend on how many there are.
-    told = [np.vecdot(G, gain / share * np.vecdot(G.T, mean)) for mean in means]
+    told = [_solved(C, gain * _solved(C, mean), transposed=True) for mean in means]
     found = [np.vecdot(now, one) for one in told]
     return np.array(found).reshape(means.shape), now
 
 
-def _symmetric(A: Array) -> Array:
-    return 0.5 * (A + A.T)
+def _solved(L: Array, B: Array, *, transposed: bool = False) -> Array:
+    """Return `L⁻¹ B` for a lower triangle `L`, or `L'⁻¹ B`."""
+    found: Array = solve_triangular(L, B, lower=True, trans=int(transposed), check_finite=False)
+    return found
+
+
+def _smallest_share(half: Array) -> float:
+    """Return the smallest eigenvalue of `half half'`, of a lower triangle: inverse iteration."""
+    x = np.arange(1.0, len(half) + 1.0)
+    for _ in range(_ITERATIONS):
+        x = _solved(half, _solved(half, x / np.linalg.norm(x)), transposed=True)
+    return 1.0 / float(np.linalg.norm(x))
