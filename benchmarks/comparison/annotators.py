@@ -99,32 +99,12 @@ class Judged:
         self.running[when], self.joint[when] = abs(running - share), abs(joint - share)
 
 
-class Liar:
+class Liar(SimulatedAnnotator):
     """An annotator who always says the label after the true one, also when challenged."""
 
-    name = _LIAR
-
-    def __init__(self, classes: Sequence[Label]) -> None:
-        self._classes = list(classes)
-
-    def see(self, truth: Label) -> None:
-        """Learn nothing: all labels are known."""
-
-    def answer(self, request: Request, truth: Label | None, now: float) -> Answer:
-        """Lie, and decline where no truth is known."""
-        y = None
-        if truth is not None:
-            y = self._classes[(self._classes.index(truth) + 1) % len(self._classes)]
-        return Answer(
-            answer_id=f"{request.request_id}/answer",
-            request_id=request.request_id,
-            event_id=request.event_id,
-            key=request.key,
-            y=y,
-            declined=y is None,
-            annotator=self.name,
-            answered_at=now,
-        )
+    def _label(self, request: Request, truth: Label) -> Label:  # noqa: ARG002 - whatever is asked
+        classes = list(self.classes or ())
+        return classes[(classes.index(truth) + 1) % len(classes)]
 
 
 class Witness:
@@ -251,7 +231,7 @@ def play(
 ) -> Played:
     """Play a log once."""
     order = "recorded" if "recorded" in log.orders else "random"
-    annotators: list[SimulatedAnnotator | Liar] = [
+    annotators = [
         SimulatedAnnotator(
             error_rate=rate,
             stubborn=stubborn,
@@ -263,7 +243,7 @@ def play(
         for i, (rate, stubborn) in enumerate(people)
     ]
     if liar:
-        annotators.append(Liar(log.classes))
+        annotators.append(Liar(classes=log.classes, name=_LIAR))
     model = isgp(seed=seed)
     witness = Witness(AnnotatorPanel(annotators, seed=seed), model)
     result = interactive_val_score(
