@@ -151,9 +151,6 @@ WireFeatures: TypeAlias = dict[str, Scalar] | list[tuple[WireLabel, Scalar]]
 
 def label_out(label: Any, what: str) -> bool | int | str | TaggedFloat:
     """Return a label as it is written."""
-    kind = label.__class__
-    if kind is str or kind is bool:
-        return cast("bool | str", label)
     plain = scalar(label, what)
     return TaggedFloat(plain) if isinstance(plain, float) else plain
 
@@ -163,7 +160,10 @@ def label_in(label: Any) -> Label:
     return label.value if label.__class__ is TaggedFloat else label
 
 
-_TEXTS, _FLOATS = frozenset((str,)), frozenset((float,))
+# Classes of which values are written as they are, if they are finite.
+_TEXTS: frozenset[type] = frozenset((str,))
+_FLOATS: frozenset[type] = frozenset((float,))
+_LABELS: frozenset[type] = frozenset((str, bool))
 
 
 def features_out(x: Features, what: str) -> dict[str, Any] | list[tuple[Any, Any]]:
@@ -221,6 +221,12 @@ def excerpt_out(excerpt: Excerpt, what: str) -> dict[str, list[float]]:
 
 def probabilities_out(proba: Mapping[Label, float], what: str) -> list[tuple[Any, float]]:
     """Return class probabilities as pairs."""
+    if (
+        _LABELS.issuperset(map(type, proba))
+        and _FLOATS.issuperset(map(type, proba.values()))
+        and isfinite(sum(proba.values()))
+    ):
+        return list(proba.items())  # as nearly all are; NaN and infinity survive a sum
     return [(label_out(y, f"label in {what}"), number(p, what)) for y, p in proba.items()]
 
 
@@ -260,7 +266,8 @@ class Shape:
 
     """
 
-    # _out    name, default and way out of every field
+    # _out    name and default of every field, the classes of which finite values are written as
+    #         they are, and the way out of all others
     # _back   name and way back of the fields that are not as they were meant
     # _check  what the dataclass checks of its fields together, if anything
     def __init__(
@@ -269,13 +276,13 @@ class Shape:
         hints = get_type_hints(kind)
         self.kind = kind
         self.head: dict[str, Any] = {} if tag is None else {"type": tag, "version": 1}
-        self._out: list[tuple[str, Any, Callable[[Any, str], Any]]] = []
+        self._out: list[tuple[str, Any, Collection[type], Callable[[Any, str], Any]]] = []
         self._back: list[tuple[str, Callable[[Any], Any]]] = []
         self._check: Callable[[Any], None] | None = getattr(kind, "__post_init__", None)
         wired: list[Any] = []
         for known in fields(kind):
-            wire, out, back = _rules(hints[known.name])
-            self._out.append((known.name, known.default, out))
+            wire, ready, out, back = _rules(hints[known.name])
+            self._out.append((known.name, known.default, ready, out))
             if back is not None:
                 self._back.append((known.name, back))
             if known.name in may_lack:
@@ -297,9 +304,13 @@ class Shape:
     def out(self, value: Any, where: str = "") -> dict[str, Any]:
         """Return the JSON object of a value; fields at their default are left out."""
         plain = self.head.copy()
-        for name, default, convert in self._out:
+        for name, default, ready, convert in self._out:
             found = getattr(value, name)
             if found is default:
+                continue
+            kind = found.__class__
+            if kind in ready and (kind is not float or isfinite(found)):
+                plain[name] = found
                 continue
             # None is legal where the field may be None, and refused by every converter elsewhere
             plain[name] = convert(found, f"{where}.{name}" if where else name)
@@ -328,7 +339,9 @@ class Shape:
         return decoded
 
 
-Rules: TypeAlias = tuple[Any, Callable[[Any, str], Any], Callable[[Any], Any] | None]
+Rules: TypeAlias = tuple[
+    Any, Collection[type], Callable[[Any, str], Any], Callable[[Any], Any] | None
+]
 
 
 def _or_none(convert: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
@@ -344,34 +357,43 @@ def _privileged_in(privileged: dict[str, Any]) -> Any:
 
 
 def _rules(hint: Any) -> Rules:
-    """Return how a field of this type is written: its JSON type, its way out and its way back."""
+    """Return how a field of this type is written.
+
+    Returns
+    -------
+    Its JSON type, the classes of which finite values are written as they are, the way out of all
+    others, and its way back.
+
+    """
     for known, rules in _RULES:
         if hint == known:
             return rules
         if hint == known | None:
-            wire, out, back = rules
-            return wire | None, _or_none(out), back
-    return hint, text, None  # the literals
+            wire, ready, out, back = rules
+            return wire | None, ready, _or_none(out), back
+    return hint, _TEXTS, text, None  # the literals
 
 
-_PRIVILEGED: Rules = (dict[str, Any], json_value, _privileged_in)
+_PRIVILEGED: Rules = (dict[str, Any], (), json_value, _privileged_in)
+_PROBABILITIES = list[tuple[WireLabel, float]]
 _RULES: list[tuple[Any, Rules]] = [
-    (str, (str, text, None)),
-    (float, (float, number, None)),
-    (int, (Integer, integer, None)),
-    (bool, (bool, boolean, None)),
-    (Label, (WireLabel, label_out, label_in)),
-    (Features, (WireFeatures, features_out, features_in)),
-    (Mapping[Label, float], (list[tuple[WireLabel, float]], probabilities_out, probabilities_in)),
+    (str, (str, _TEXTS, text, None)),
+    (float, (float, _FLOATS, number, None)),
+    (int, (Integer, (), integer, None)),
+    (bool, (bool, (bool,), boolean, None)),
+    (Label, (WireLabel, _LABELS, label_out, label_in)),
+    (Features, (WireFeatures, (), features_out, features_in)),
+    (Mapping[Label, float], (_PROBABILITIES, (), probabilities_out, probabilities_in)),
     (Mapping[str, Any], _PRIVILEGED),
-    (Excerpt, (dict[str, _Channel], excerpt_out, None)),
-    (tuple[str, ...], (list[str], texts_out, tuple)),
-    (Decision, (Decision, _decision_out, None)),
+    (Excerpt, (dict[str, _Channel], (), excerpt_out, None)),
+    (tuple[str, ...], (list[str], (), texts_out, tuple)),
+    (Decision, (Decision, (), _decision_out, None)),
 ]
 DECISION = Shape(Decision)
 NEIGHBOUR = Shape(Neighbour)
 _NeighbourWired: Any = NEIGHBOUR.wired
-_RULES.append((tuple[Neighbour, ...], (list[_NeighbourWired], _neighbours_out, _neighbours_in)))
+_NEIGHBOURS: Rules = (list[_NeighbourWired], (), _neighbours_out, _neighbours_in)
+_RULES.append((tuple[Neighbour, ...], _NEIGHBOURS))
 
 
 # --- messages
