@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from streamgp.common.fingerprint import recorded_name
-from streamgp.common.signatures import parameters
+from streamgp.common.signatures import has_methods, parameters
 
 if TYPE_CHECKING:
     from streamgp.base import Budget, Decision, State
@@ -132,8 +132,9 @@ class BudgetAccount:
 
 def state_of(thing: object) -> State:
     """Return the state of a budget or a rule; raise TypeError if it cannot be saved."""
-    if not isinstance(thing, Saveable):
+    kind: Any = type(thing)
+    if not has_methods(kind, Saveable):
         raise TypeError(
-            f"{type(thing).__name__} cannot be saved; give it the methods state and load_state"
+            f"{kind.__name__} cannot be saved; give it the methods state and load_state"
         )
-    return thing.state()
+    return cast("Saveable", thing).state()

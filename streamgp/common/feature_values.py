@@ -164,6 +164,8 @@ def features_of(plain: dict[str, Any] | list[list[Any]]) -> dict[FeatureName, An
 
 def plain_name(name: FeatureName) -> bool | int | float | str:
     """Return the name of a feature as a plain JSON value; raises ValueError if it is none."""
+    if type(name) is str:  # as nearly always: the state of scaling names each feature three times
+        return name
     if isinstance(name, bool | int | str) or (isinstance(name, float) and math.isfinite(name)):
         return name
     raise ValueError(f"only features named by a text or a number can be saved, got {name!r}")

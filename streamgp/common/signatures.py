@@ -1,4 +1,4 @@
-"""Names of the parameters of a class or a method, cached: `inspect` is slow, and loops are many."""
+"""What a class has and its methods take, remembered: it takes long to ask, and loops are many."""
 
 from __future__ import annotations
 
@@ -19,6 +19,15 @@ def parameters(function: Callable[..., Any]) -> tuple[str, ...]:
     """
     # Bound methods are new objects at every access; what they are bound to plays no part.
     return _parameters(getattr(function, "__func__", function))
+
+
+@lru_cache(maxsize=64)
+def has_methods(kind: type, protocol: Any) -> bool:
+    """Whether a class has all methods of a protocol that has nothing but methods.
+
+    Remembered: each loop asks, and to ask a protocol takes as long as a tenth of an event.
+    """
+    return issubclass(kind, protocol)
 
 
 def lacking(value: object, protocol: Callable[..., Any]) -> list[str]:

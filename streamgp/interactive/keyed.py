@@ -663,7 +663,7 @@ class KeyedLoops:
 
     def _loop(self, key: str | None) -> InteractiveLoop | None:
         home = self._home(key)
-        return self._cache.get(home) if isinstance(home, str | None) else None
+        return self._cache.get(home) if home is None or isinstance(home, str) else None
 
     def _watch(self, key: str | None, loop: InteractiveLoop, *, is_new: bool = False) -> None:
         """Record an input to the loop of a key, the last that can be undone."""

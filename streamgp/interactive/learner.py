@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from msgspec import Struct
+
+from streamgp.common.signatures import has_methods
 
 if TYPE_CHECKING:
     from streamgp.base import (
@@ -171,15 +172,6 @@ class ReviewingLearner(Reviews, Protocol):
     @property
     def review_due(self) -> bool:
         """Whether it is time to look through the labels learned."""
-
-
-@lru_cache(maxsize=64)
-def has_methods(learner: type, protocol: Any) -> bool:
-    """Whether a learner has all methods of a protocol that has nothing but methods.
-
-    Remembered: each loop asks, and to ask a protocol takes as long as a tenth of an event.
-    """
-    return issubclass(learner, protocol)
 
 
 def as_knowing_names(model: SkepticalLearner) -> KnowsNames | None:

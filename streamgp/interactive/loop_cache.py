@@ -20,6 +20,7 @@ from typing import Any, Protocol, Self
 from streamgp.base import State
 from streamgp.interactive.loop import InteractiveLoop, SkepticalLearner
 from streamgp.interactive.messages import LabelledExample
+from streamgp.interactive.rollback import SavedModel
 from streamgp.interactive.shared_budget import SharedBudget
 from streamgp.interactive.state.snapshot import INCONSISTENT
 from streamgp.interactive.state.stored_loop import StoredLoop, StoredModel
@@ -218,6 +219,7 @@ class LoopCache:
     # _passed       the times told since the beginning
     # _cloned       returns a clone of the model; None until one was needed
     # _fingerprint  that of the model, once it was needed
+    # _unlearned    a clone of the model as it is saved before its first input, once it was needed
     def __init__(
         self,
         model: CloneableLearner,
@@ -240,10 +242,13 @@ class LoopCache:
         self._passed = PassedTimes()
         self._cloned: Callable[[], CloneableLearner] | None = None
         self._fingerprint: str | None = None
+        self._unlearned: SavedModel | None = None
 
     def new(self) -> InteractiveLoop:
         """Return a loop that belongs to no key yet."""
         loop = InteractiveLoop(self._clone(), **self._spans).share(self._shared_budget)
+        if self._cloned != self._model.clone:  # all clones are equal
+            self._unlearned = loop.begin_from(self._unlearned)
         if self._is_published:
             loop.know_fingerprint(self._model_fingerprint())
         return loop

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol, Self, cast, runtime_checkable
 
 from streamgp.common.annotator_quarantine import FEWEST, THRESHOLD, WITNESSES
-from streamgp.interactive.learner import KnowsNames, SkepticalLearner, has_methods
+from streamgp.common.signatures import has_methods
+from streamgp.interactive.learner import KnowsNames, SkepticalLearner
 from streamgp.interactive.people import People
 
 _STEP: Final = 4

@@ -14,12 +14,22 @@ import json
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    NamedTuple,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    runtime_checkable,
+)
 
 import msgspec
 
+from streamgp.common.signatures import has_methods
 from streamgp.interactive.conversation_record import Record
-from streamgp.interactive.learner import HoldsExamples, has_methods
+from streamgp.interactive.learner import HoldsExamples
 from streamgp.interactive.messages import Stage
 
 if TYPE_CHECKING:
@@ -112,6 +122,26 @@ class ResettableLearner(HoldsExamples, Protocol):
         """Become what `state` and `examples` were taken from, whatever was learned since."""
 
 
+class SavedModel(NamedTuple):
+    """A model that was saved; no later change of it reaches this.
+
+    Parameters
+    ----------
+    read_state
+        Reads its state.
+    examples
+        What it held.
+    most_calls
+        Calls after which it is saved again: a large state less often, while the calls that are
+        kept take no more memory than it.
+
+    """
+
+    read_state: Callable[[], State]
+    examples: list[Example]
+    most_calls: int
+
+
 class CallJournal:
     """The calls that have changed a model since it was saved.
 
@@ -125,6 +155,8 @@ class CallJournal:
     ----------
     credit
         What is left for rebuilds of the model; see `REBUILD`.
+    saved
+        The model as it was before the calls that are kept; None if it was not saved yet.
 
     Examples
     --------
@@ -141,20 +173,16 @@ class CallJournal:
 
     """
 
-    # _saved  what reads the state, and the examples: no later change of the model reaches them
-    # _calls  name and arguments of each call since then
-    # _most   calls after which the model is saved again: a large state less often, while the calls
-    #         that are kept take no more memory than it
+    # _calls  name and arguments of each call since the model was saved
     # _mark   number of calls before the input at hand
-    __slots__ = ("_calls", "_can_save", "_mark", "_model", "_most", "_saved", "credit")
+    __slots__ = ("_calls", "_can_save", "_mark", "_model", "credit", "saved")
 
     def __init__(self, model: Any) -> None:
         self._model = model
         kind: Any = type(model)
         self._can_save = has_methods(kind, ResettableLearner)
-        self._saved: tuple[Callable[[], State], list[Example]] | None = None
+        self.saved: SavedModel | None = None
         self._calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
-        self._most = SAVE_EVERY
         self._mark = 0
         self.credit = FULL_CREDIT
 
@@ -169,7 +197,7 @@ class CallJournal:
         """Begin an input: the model as it is now is what `roll_back` brings back."""
         if not self._can_save:
             self._calls.clear()
-        elif self._saved is None or len(self._calls) >= self._most:
+        elif self.saved is None or len(self._calls) >= self.saved.most_calls:
             self._save()
         self._mark = len(self._calls)
 
@@ -194,22 +222,21 @@ class CallJournal:
         if len(self._calls) == self._mark:
             return
         del self._calls[self._mark :]
-        if self._saved is None:
+        if self.saved is None:
             return
         self.credit = max(0, self.credit - REBUILD)
-        read_state, examples = self._saved
-        self._model.reset_to(read_state(), examples)
+        self._model.reset_to(self.saved.read_state(), self.saved.examples)
         for name, args, kwargs in self._calls:
             getattr(self._model, name)(*args, **kwargs)
 
     def _save(self) -> None:
         try:
             n_bytes, read_state = _written(self._model.state())
-            self._saved = read_state, self._model.examples()
-            self._most = max(SAVE_EVERY, n_bytes // _CALL_BYTES)
+            most_calls = max(SAVE_EVERY, n_bytes // _CALL_BYTES)
+            self.saved = SavedModel(read_state, self._model.examples(), most_calls)
         except (TypeError, ValueError):  # a budget or a learner in it has no state to save
             self._can_save = False
-            self._saved = None
+            self.saved = None
         self._calls.clear()
 
 

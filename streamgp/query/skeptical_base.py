@@ -29,6 +29,7 @@ from streamgp.common.budget_account import BudgetAccount, Saveable
 from streamgp.common.counter_rng import check_seed, uniform
 from streamgp.common.fingerprint import fingerprint
 from streamgp.common.label_context import AcceptedOptions, LabelContext
+from streamgp.common.signatures import has_methods
 from streamgp.common.validation import check_whole
 from streamgp.gp.joint_posterior import MIN_SHARE_OF_NOISE
 from streamgp.learners.river_adapters import as_classifier as as_classifier
@@ -165,7 +166,7 @@ def check_seeded(model: base.Estimator) -> None:
 
     One of ours keeps the seed that it has drawn in its own state.
     """
-    if isinstance(model, RestorableLearner):
+    if has_methods(type(model), RestorableLearner):
         return
     for name, value in model._get_params().items():
         inner = value[1] if isinstance(value, tuple) and len(value) == 2 else value

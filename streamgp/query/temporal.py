@@ -107,7 +107,7 @@ class TemporalFilter:
         self.experts = _checked(experts)
         columns: Array = np.array(self.experts)
         self._stays: Array = columns[:, 0]
-        self._constants = _constants_of(self.experts, 0)
+        self._constants: _Constants | None = None
         self._labels: list[Label] = []
         self._beliefs: Array = np.zeros((len(columns), 0))
         self._stepped = self._beliefs
@@ -270,7 +270,7 @@ class TemporalFilter:
         if not n:
             return labels, kept, before
         constants = self._constants
-        if constants.n != n:
+        if constants is None or constants.n != n:
             constants = self._constants = _constants_of(self.experts, n)
         _, stays, leaves, taus, columns, ones = constants
         beliefs = stays * before

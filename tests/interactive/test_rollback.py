@@ -173,6 +173,21 @@ def test_a_key_whose_only_event_is_undone_was_never_there():
     assert loops.reject_last(ValueError("again")) is None
 
 
+@pytest.mark.parametrize("seed", [1, None])
+def test_a_later_key_is_brought_back_to_its_own_first_events(seed):
+    loops, seeds = KeyedLoops(isgp(seed=seed)), set()
+    for key in ("ann", "bob", "cal"):
+        for number in range(5):
+            loops.on_event(event(number, key, y="ab"[number % 2]), float(number))
+        model = loops.loops[key].model
+        before = model.state(), model.examples()
+        loops.on_event(event(100, key, y="c"), 100.0)
+        loops.reject_last(ValueError("too long"), "encode")
+        assert (model.state(), model.examples()) == before
+        seeds.add(before[0]["seed"])
+    assert len(seeds) == (3 if seed is None else 1)
+
+
 def test_a_model_that_cannot_be_saved_goes_on_as_the_failure_left_it(monkeypatch):
     model = SkepticalClassifier(GPClassifier(), budget=Rule(), seed=1)
     loop = InteractiveLoop(model)

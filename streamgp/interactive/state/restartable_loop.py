@@ -17,6 +17,7 @@ from streamgp.interactive.learner import SkepticalLearner
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.moderator import Moderator
 from streamgp.interactive.people import DEFAULT_PEOPLE, People
+from streamgp.interactive.rollback import SavedModel
 from streamgp.interactive.state.serialize import (
     HEAD,
     KIND,
@@ -170,6 +171,21 @@ class RestartableLoop(ABC):
     def know_fingerprint(self, fingerprint: str) -> None:
         """Take the fingerprint of the model from a caller who knows it."""
         self._published.fingerprint = fingerprint
+
+    def begin_from(self, saved: SavedModel | None) -> SavedModel | None:
+        """Begin with a model that a loop around an equal one has saved; None to save it here.
+
+        Returns
+        -------
+        What other loops may begin from; None if the model cannot be saved.
+
+        """
+        journal = self._moderator.journal
+        if saved is None:
+            journal.begin()
+        else:
+            journal.saved = saved
+        return journal.saved
 
     # --- what waits
 

@@ -13,9 +13,10 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from streamgp.base import Example, State
+from streamgp.common.signatures import has_methods
 from streamgp.interactive.deadlines import DeadlineQueue
 from streamgp.interactive.event_store import EventStore
-from streamgp.interactive.learner import HoldsInPart, SkepticalLearner, has_methods
+from streamgp.interactive.learner import HoldsInPart, SkepticalLearner
 from streamgp.interactive.people import DEFAULT_PEOPLE, People
 from streamgp.interactive.rollback import FULL_CREDIT
 from streamgp.interactive.state.restartable_loop import RestartableLoop
