@@ -23,13 +23,14 @@ WITNESSES: Final = 2
 
 # Error rates of those who mislead, all of them equally probable beforehand.
 _MISLEADING: Final = (0.55, 0.65, 0.75, 0.85, 0.95)
-# Share of a belief that is spread evenly over all labels: the others are no perfect witnesses.
+# Share of a belief that is spread evenly over all labels at least: the others are no perfect
+# witnesses.
 _SPREAD: Final = 0.05
 # More evidence than that is as good: a float has no room for the evidence of 1000 lies.
 _MOST: Final = 1e200
 
 
-def evidence(beliefs: Iterable[float], n_labels: int) -> float:
+def evidence(beliefs: Iterable[float], n_labels: int, contradicted: float = 0.0) -> float:
     """Return the evidence that an annotator misleads, from some answer on until the last.
 
     The statistic of Shiryaev and Roberts, `R = (1 + R) Λ` for each answer in turn, on average over
@@ -41,6 +42,12 @@ def evidence(beliefs: Iterable[float], n_labels: int) -> float:
     For an annotator who errs in at most 30 % of the answers, R is n or less on average after n
     answers, and the probability that it has exceeded a threshold A by then is at most n / A.
 
+    That holds where beliefs are what they say or less sure: `q` is the stated belief with a share
+    of it spread evenly over all labels, and the more is spread, the smaller the mean of Λ. Beliefs
+    that are surer than they should be contradict all annotators, also those who never err; so the
+    share is so large that the beliefs are no better than they prove for another one. The errors of
+    that one are counted against the beliefs as well, which only makes the test more careful.
+
     Parameters
     ----------
     beliefs
@@ -48,6 +55,9 @@ def evidence(beliefs: Iterable[float], n_labels: int) -> float:
         others have said alone.
     n_labels
         Number of labels that the beliefs are shared among, K.
+    contradicted
+        Share of the answers of another annotator that contradict such beliefs: an estimate of the
+        smallest one there is.
 
     Examples
     --------
@@ -56,6 +66,11 @@ def evidence(beliefs: Iterable[float], n_labels: int) -> float:
     >>> honest, lies = [0.95] * 100, [0.01] * 15
     >>> evidence(honest, n_labels=4), evidence(honest + lies, n_labels=4)
     (0.820..., 1702280...)
+
+    The same, where one answer in three of the others contradicts such beliefs:
+
+    >>> evidence(honest + lies, n_labels=4, contradicted=0.33)
+    2597.8...
 
     References
     ----------
@@ -68,8 +83,10 @@ def evidence(beliefs: Iterable[float], n_labels: int) -> float:
     if n_labels < 2:
         return 0.0
     found = [0.0] * len(_MISLEADING)
+    # Whoever is contradicted finds all other labels equally probable.
+    spread = max(_SPREAD, min(1.0, contradicted * n_labels / (n_labels - 1)))
     for belief in beliefs:
-        q = (1.0 - _SPREAD) * belief + _SPREAD / n_labels
+        q = (1.0 - spread) * belief + spread / n_labels
         wrong = (1.0 - q) / (n_labels - 1)
         honest = (1.0 - LARGEST_HONEST) * q + LARGEST_HONEST * wrong
         found = [

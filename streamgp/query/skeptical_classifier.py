@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -360,7 +361,8 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
 
         That of `streamgp.common.annotator_quarantine.evidence` of the latest 200 answers, by a
         learner that was taught the latest 500 labels of the others alone; its beliefs are sharpened
-        as the answers of the others have it (`streamgp.common.annotator_em`). Answers with a label
+        as the answers of the others have it (`streamgp.common.annotator_em`), and count no more
+        than they agree with the one of the others whom they contradict least. Answers with a label
         that none of the others has given tell nothing. 0 unless two of the others have eight
         answers each on record.
 
@@ -385,7 +387,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         ...         {"light": light}, y, given=y, challenged=False, annotator=name, event_id=f"e{n}"
         ...     )
         >>> model.evidence_against("ann"), model.evidence_against("eve") > 1e6
-        (4.569..., True)
+        (4.850..., True)
 
         """
         counts = Counter(
@@ -407,12 +409,18 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         known = [each for each in zip(*theirs, strict=True) if each[0].y in columns]
         if not (told and known):
             return 0.0
-        given_by_others, believed = [answer for answer, _ in known], [belief for _, belief in known]
-        sharpening = _estimated(given_by_others, believed, labels).sharpening
+        # Whether an answer was upheld tells of the annotator, not of the beliefs.
+        given_by_others = [replace(answer, upheld=None) for answer, _ in known]
+        others_believed = _estimated(given_by_others, [belief for _, belief in known], labels)
         shares = np.array([criteria.shares(belief, labels) for _, belief in told])
         given = [column for column, _ in told]
-        q = sharpened(shares, sharpening)[np.arange(len(given)), given]
-        return evidence(q.tolist(), len(labels))
+        q = sharpened(shares, others_believed.sharpening)[np.arange(len(given)), given]
+        contradicted = [
+            one.error_rate
+            for one in others_believed.reliability.values()
+            if one.n_answers >= FEWEST
+        ]
+        return evidence(q.tolist(), len(labels), min(contradicted, default=0.0))
 
     # --- doubting and learning
 
