@@ -38,6 +38,7 @@ from streamgp.interactive.messages import (
     Message,
     Prediction,
     Rejected,
+    Retraction,
 )
 
 Topic: TypeAlias = Literal[
@@ -457,7 +458,7 @@ def time_of(message: Input | Message) -> float:
             return message.requested_at
         case LabelledExample():
             return message.learned_at
-        case Prediction() | Cancel() | Expired() | Rejected():
+        case Prediction() | Cancel() | Expired() | Rejected() | Retraction():
             return message.at
 
 

@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any
 
 from connectors.broker import Received, Sink, Source
-from streamgp.interactive.messages import Answer, Cancel, Event, Message, Rejected
+from streamgp.interactive.messages import Answer, Cancel, Event, Message, Rejected, Retraction
 from streamgp.simulation.driver import Driver, Loop, just_after
 
 LONGEST_WAIT_S = 1.0
@@ -173,6 +173,8 @@ class _Run:
         self._driver.end_before(now)
 
     def _send(self, message: Message, _now: float) -> None:
+        if isinstance(message, Retraction):
+            return  # what stands in place of what was taken back follows
         self._sink.send(message, cause=self._cause)
         self._n_sent += 1
         self.unflushed = True

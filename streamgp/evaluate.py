@@ -26,6 +26,7 @@ from streamgp.interactive import (
     People,
     Prediction,
     Rejected,
+    Retraction,
 )
 from streamgp.interactive.learner import PredictsClasses, SkepticalLearner
 from streamgp.interactive.people import DEFAULT_PEOPLE
@@ -80,6 +81,8 @@ class InteractiveResult:
         Share of the labels held in the end that are wrong; None if there are none.
     quarantined
         Annotators whose answers are not learned any more, in the end.
+    n_taken_back
+        Labels of theirs that had been learned, and were taken back.
 
     """
 
@@ -98,6 +101,7 @@ class InteractiveResult:
     n_learned: int
     wrong_kept: float | None
     quarantined: tuple[str, ...] = ()
+    n_taken_back: int = 0
 
     def __repr__(self) -> str:
         challenges = f"{self.n_challenges:,d} challenges"
@@ -114,6 +118,7 @@ class InteractiveResult:
             (self.n_declined, "declined"),
             (self.n_expired, "expired"),
             (self.n_rejected, "rejected"),
+            (self.n_taken_back, "taken back"),
         ):
             if count:
                 parts.append(f"{count:,d} {what}")
@@ -247,7 +252,11 @@ def interactive_val_score(
     if print_every and n > print_every and n % print_every:
         report(n)
     counts = game.statistics.summary()
-    known: dict[str, Any] = {"metric": metric, "quarantined": tuple(loop.quarantined)}
+    known: dict[str, Any] = {
+        "metric": metric,
+        "quarantined": tuple(loop.quarantined),
+        "n_taken_back": game.n_taken_back,
+    }
     names = [name for name in InteractiveResult.__slots__ if name not in known]
     return InteractiveResult(**known, **{name: counts[name] for name in names})
 
@@ -263,7 +272,7 @@ class _Game:
         target: Target,
     ) -> None:
         self.statistics = RunStatistics(target)
-        self.n_failed = 0
+        self.n_failed = self.n_taken_back = 0
         self.first_failure = ""
         self._model: Any = loop.model
         self._driver = Driver(loop, self._heed)
@@ -303,6 +312,8 @@ class _Game:
             self._queue.ask(message, now)
         elif isinstance(message, Cancel):
             self._queue.cancel(message)
+        elif isinstance(message, Retraction):
+            self.n_taken_back += len(message.taken)
         elif isinstance(message, Rejected) and message.fault == "failed":
             self.n_failed += 1
             self.first_failure = self.first_failure or message.reason

@@ -12,7 +12,7 @@ annotators who err in 20 % of their answers; classes never heard before also on 
 Giving in: annotators of 20 %, some of whom take what a challenge suggests, right or wrong.
 
 Quarantine: two honest annotators of 5 and 20 %, and one who always lies by the same rule; with and
-without quarantine, and without the liar.
+without quarantine, and without the liar. Accuracy is that of the whole run, and of its second half.
 
 """
 
@@ -159,11 +159,25 @@ class Witness:
             person.judge(when, running, joint)
 
 
+class Halves(metrics.Accuracy):
+    """Accuracy, and which predictions were right."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.right: list[bool] = []
+
+    def update(self, y_true: Label, y_pred: Label, w: float = 1.0) -> None:
+        """Count one prediction."""
+        self.right.append(y_true == y_pred)
+        super().update(y_true, y_pred, w)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
     """What came of one run."""
 
     accuracy: float
+    second_half: float
     n_asked: int
     n_challenges: int
     n_spoiled: int
@@ -246,10 +260,11 @@ def play(
         annotators.append(Liar(classes=log.classes, name=_LIAR))
     model = isgp(seed=seed)
     witness = Witness(AnnotatorPanel(annotators, seed=seed), model)
+    metric = Halves()
     result = interactive_val_score(
         log.played(order, seed),
         model,
-        metrics.Accuracy(),
+        metric,
         annotator=witness,
         people=People(quarantine=quarantine),
     )
@@ -257,13 +272,14 @@ def play(
     return Played(
         # An event that nothing was predicted for counts as wrong.
         accuracy=result.metric.get() * result.n_scored / result.n_events,
+        second_half=mean(metric.right[-(result.n_events // 2) :]),
         n_asked=result.n_asked,
         n_challenges=result.n_challenges,
         n_spoiled=result.n_spoiled,
         wrong_kept=result.wrong_kept or 0.0,
         witness=witness,
         quarantined=result.quarantined,
-        n_lies=model.n_answers(_LIAR),
+        n_lies=result.n_taken_back or model.n_answers(_LIAR),
     )
 
 
@@ -338,6 +354,7 @@ def _lying(people: str, runs: Sequence[Played]) -> Row:
     return {
         "quarantine": people,
         "accuracy": mean(one.accuracy for one in runs),
+        "second half": mean(one.second_half for one in runs),
         "labels": mean(one.n_asked for one in runs),
         "runs": len(runs),
         "named": len(named),

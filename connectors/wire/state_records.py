@@ -21,8 +21,7 @@ import msgspec
 from connectors.topics import Outgoing, Record, TopicName
 from connectors.wire.codec import MAX_BYTES, DecodeError, decode, encode
 from connectors.wire.explain import one_line
-from streamgp.interactive.messages import LabelledExample
-from streamgp.interactive.retract import Retraction
+from streamgp.interactive.messages import LabelledExample, Retraction
 
 SEPARATOR = "\x1f"
 """Stands between the parts of a key; no part holds it."""

@@ -12,12 +12,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TypeAlias
 
-from connectors.topics import Outgoing, Record, TopicName
+from connectors.topics import COMPACTED, Outgoing, Record, TopicName
 from connectors.wire import state_records
 from connectors.wire.codec import DecodeError
 from connectors.wire.inbound import EARLIEST, LATEST, TakenBack, read, taken_back
 from connectors.wire.outbound import Outbound, is_dropped
-from connectors.wire.state_records import CONFIGURATION, History, line_of
+from connectors.wire.state_records import (
+    CONFIGURATION,
+    History,
+    line_of,
+    retraction_name,
+    retraction_value,
+)
 from connectors.worker.compatibility import signature
 from connectors.worker.early_answers import EarlyAnswer
 from connectors.worker.losses import FORGOTTEN
@@ -36,6 +42,7 @@ from streamgp.interactive.messages import (
     Message,
     Prediction,
     Rejected,
+    Retraction,
 )
 from streamgp.interactive.state.snapshot import SnapshotError
 
@@ -85,6 +92,8 @@ class Results:
         For every event and answer, whether it could not be used.
     failures
         Inputs over which a learner, a rule or the encoding failed, and why.
+    retractions
+        What was taken back of annotators who are in quarantine from now on, and in which partition.
     heard
         The inputs and what was said about them, for metrics.
 
@@ -102,6 +111,7 @@ class Results:
         self.counts: Counter[str] = Counter()
         self.verdicts: list[bool] = []
         self.failures: list[tuple[Record | None, Rejected]] = []
+        self.retractions: list[tuple[int, Retraction]] = []
         self.heard: list[Heard] = []
         self._keyed = keyed
         self._keeps_heard = keeps_heard
@@ -148,7 +158,10 @@ class Results:
                 if isinstance(message, LabelledExample):
                     self._take_line(partition, message)
                 continue
-            assert isinstance(message, Rejected)  # it alone has no record of its own
+            if isinstance(message, Retraction):
+                self._take_back(partition, message)
+                continue
+            assert isinstance(message, Rejected)  # these two alone have no record of their own
             if said is not None and is_dropped(message, said):
                 self.counts["duplicates"] += 1
             else:
@@ -164,9 +177,11 @@ class Results:
                 self.counts[_COUNTED[type(said)]] += 1
 
     def _encoded(self, messages: Iterable[Message], number: int) -> list[Outgoing | None]:
-        """Return the record of each message, None for what becomes a dead letter."""
+        """Return the record of each message, None for a dead letter, and for a retraction."""
         write = self._outbox.message
-        return [None if isinstance(m, Rejected) else write(m, number) for m in messages]
+        return [
+            None if isinstance(m, Rejected | Retraction) else write(m, number) for m in messages
+        ]
 
     def count_row(self) -> None:
         """Count a raw row; what is wrong with it is told by the windows."""
@@ -183,13 +198,13 @@ class Results:
         self.out.append(self._outbox.erase(key, number))
 
     def forget(self, entity: str, number: int) -> None:
-        """Write no line of an entity that has been forgotten since."""
+        """Write no line of an entity that has been forgotten since, nor what was taken back."""
         self.out = [
             out
             for out in self.out
             if not (
                 out.partition == number
-                and out.topic == "consensus"
+                and out.topic in COMPACTED
                 and state_records.parts_of(out.key)[0] == entity
             )
         ]
@@ -199,8 +214,27 @@ class Results:
         for name, value in parts.items():
             self.out += state_records.states(entity, name, value, number)
 
+    def _take_back(self, partition: Partition, retraction: Retraction) -> None:
+        """Take the lines of an annotator out of the log, and keep them for an undo.
+
+        What is written in their place comes later.
+        """
+        number, entity = partition.number, self._entity(retraction.key)
+        for line in retraction.taken:
+            key = state_records.consensus_key(entity, line.event_id, line.revision)
+            self.erase(key, number)
+        # Beside what was taken back of the annotator before.
+        name = f"{retraction_name(retraction.annotator)}/{retraction.taken[-1].sequence}"
+        self.keep(entity, {name: retraction_value(retraction)}, number)
+        partition.n_forgotten += 1  # no snapshot from before can be merged
+        self.retractions.append((number, retraction))
+        self.counts["taken_back"] += len(retraction.taken)
+
+    def _entity(self, key: str | None) -> str:
+        return (key or "") if self._keyed else ""
+
     def _take_line(self, partition: Partition, line: LabelledExample) -> None:
-        entity = (line.key or "") if self._keyed else ""
+        entity = self._entity(line.key)
         partition.revisions.note(entity, line)
         if line.origin == "withdrawn":
             # Earlier lines of the example go as well, lest one outlives that of its end.
@@ -449,6 +483,11 @@ class Batch:
         return self._results.failures
 
     @property
+    def retractions(self) -> list[tuple[int, Retraction]]:
+        """What was taken back of annotators who are in quarantine from now on."""
+        return self._results.retractions
+
+    @property
     def heard(self) -> list[Heard]:
         """The inputs and what was said about them, for metrics."""
         return self._results.heard
@@ -540,6 +579,7 @@ class Batch:
 
     def finish(self) -> list[Outgoing]:
         """Return what is to be written, the changed state last."""
+        taken_back_in = {number for number, _ in self.retractions}
         for number, partition in self._partitions.items():
             changed = partition.loops.changes()
             early = partition.early.changes()
@@ -549,7 +589,7 @@ class Batch:
                 self.unused.update(partition.windows.new_rejected())
             if changed or early or rows:
                 self.touched.add(number)
-            is_heeded = number in self._nulls.heeded_in
+            is_heeded = number in self._nulls.heeded_in or number in taken_back_in
             has_read = is_heeded or number in self._read
             if not partition.is_signed and (changed or early or rows or has_read):
                 value = signature(self._loops.configuration, self._group)

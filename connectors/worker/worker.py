@@ -311,6 +311,15 @@ class Session:
             partitions = {record.partition for record in records}
             self._summary.note(batch.counts, partitions, watch.took_s)
         self._tell_failures(batch.failures)
+        for number, retraction in batch.retractions:
+            # No key and no annotator here either.
+            self._log.warning(
+                "taken-back",
+                partition=number,
+                n=len(retraction.taken),
+                reason="an annotator is in quarantine from now on",
+                consequence="the learner was taught again without the labels of that annotator",
+            )
         if batch.unused:
             self._log.warning("rows-unused", of=batch.counts["rows"], reasons=dict(batch.unused))
         for number in batch.forgotten_in:  # it must not wait in an old snapshot

@@ -24,9 +24,10 @@ from streamgp.interactive.messages import (
     Prediction,
     Rejected,
     Request,
+    Retraction,
 )
 from streamgp.interactive.people import People
-from streamgp.interactive.retract import Relearned, Retraction
+from streamgp.interactive.retract import Relearned
 from streamgp.interactive.state.serialize import examples_in
 from streamgp.interactive.state.snapshot import SnapshotError
 

@@ -8,7 +8,7 @@ keeps the log and the model equal. When to make it is the loop's business.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from streamgp.base import Doubt
@@ -22,6 +22,72 @@ if TYPE_CHECKING:
     from streamgp.interactive.conversation_record import GivenLabel, Record
     from streamgp.interactive.messages import Answer, Event
     from streamgp.interactive.rollback import CallJournal
+
+
+class HeldLines:
+    """The lines of a consensus log by which labels stand: what a loop keeps of its log.
+
+    Iterated over, they come in the order learned. Those about an event end with its withdrawal.
+
+    Examples
+    --------
+    >>> from streamgp.interactive.messages import LabelledExample
+    >>> def line(event_id, revision, sequence, y):
+    ...     return LabelledExample(
+    ...         event_id=event_id, revision=revision, sequence=sequence, x={}, y=y,
+    ...         origin="withdrawn" if y is None else "asked", learned_at=0.0,
+    ...     )
+    >>> lines = HeldLines()
+    >>> for each in (line("e1", 0, 1, "a"), line("e2", 0, 2, "b"), line("e1", 1, 3, "b")):
+    ...     lines.add(each)
+    >>> [(each.event_id, each.revision) for each in lines]
+    [('e1', 0), ('e2', 0), ('e1', 1)]
+    >>> lines.add(line("e1", 2, 4, None))
+    >>> [each.event_id for each in lines]
+    ['e2']
+
+    """
+
+    # _about   the lines about each event
+    # _before  those about the events that the input at hand concerns, as they were before it
+    __slots__ = ("_about", "_before")
+
+    def __init__(self) -> None:
+        self._about: dict[str, tuple[LabelledExample, ...]] = {}
+        self._before: dict[str, tuple[LabelledExample, ...]] = {}
+
+    def __iter__(self) -> Iterator[LabelledExample]:
+        lines = [line for about in self._about.values() for line in about]
+        return iter(sorted(lines, key=lambda line: line.sequence))
+
+    def add(self, line: LabelledExample) -> None:
+        """Add the next line of the log."""
+        before = () if line.revision == 0 else self._about.get(line.event_id, ())
+        self._put(line.event_id, () if line.y is None else (*before, line))
+
+    def replace(self, lines: Iterable[LabelledExample]) -> None:
+        """Hold the lines of another log, given in their order."""
+        for event_id in list(self._about):
+            self._put(event_id, ())
+        for line in lines:
+            self.add(line)
+
+    def begin(self) -> None:
+        """Begin an input: what is held now is what `undo` brings back."""
+        self._before.clear()
+
+    def undo(self) -> None:
+        """Hold what was held when the input began."""
+        for event_id, about in list(self._before.items()):
+            self._put(event_id, about)
+        self._before.clear()
+
+    def _put(self, event_id: str, about: tuple[LabelledExample, ...]) -> None:
+        self._before.setdefault(event_id, self._about.get(event_id, ()))
+        if about:
+            self._about[event_id] = about
+        else:
+            self._about.pop(event_id, None)
 
 
 class Consensus:
@@ -42,6 +108,8 @@ class Consensus:
         What the methods of the model take beside what every model takes.
     sequence
         Number of the last line.
+    lines
+        The lines by which labels stand.
 
     """
 
@@ -53,6 +121,7 @@ class Consensus:
         self._journal = journal
         self.n_neighbours = n_neighbours
         self.sequence = 0
+        self.lines = HeldLines()
 
     def contest(
         self, record: Record, label: GivenLabel, now: float, expires_at: float | None
@@ -177,7 +246,7 @@ class Consensus:
         """Forget the example of an event, whether or not the event is remembered."""
         self._journal.call(self.model.forget_one, event.event_id)
         self.sequence += 1
-        return LabelledExample(
+        line = LabelledExample(
             event_id=event.event_id,
             key=event.key,
             revision=revision,
@@ -188,6 +257,8 @@ class Consensus:
             annotator=annotator,
             learned_at=now,
         )
+        self.lines.add(line)
+        return line
 
     def held(self, event_id: str) -> Example | None:
         """Return the example of an event, if the model holds one.
@@ -252,7 +323,7 @@ class Consensus:
     ) -> LabelledExample:
         """Return the next line; `first` is the answer that was challenged, if this ends that."""
         self.sequence += 1
-        return LabelledExample(
+        line = LabelledExample(
             event_id=record.event.event_id,
             key=record.event.key,
             revision=record.revision,
@@ -271,6 +342,8 @@ class Consensus:
             challenged=first is not None,
             given_by=None if first is None else first.annotator,
         )
+        self.lines.add(line)
+        return line
 
     @staticmethod
     def _unlearnable(record: Record, label: GivenLabel, error: Exception, now: float) -> Rejected:

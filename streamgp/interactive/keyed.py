@@ -17,9 +17,17 @@ from streamgp.interactive.loop_cache import (
     MemoryStore,
     WaitingLoop,
 )
-from streamgp.interactive.messages import Answer, Event, LabelledExample, Message, Rejected, Stage
+from streamgp.interactive.messages import (
+    Answer,
+    Event,
+    LabelledExample,
+    Message,
+    Rejected,
+    Retraction,
+    Stage,
+)
 from streamgp.interactive.people import DEFAULT_PEOPLE, People
-from streamgp.interactive.retract import Relearned, Retraction
+from streamgp.interactive.retract import Relearned
 from streamgp.interactive.shared_budget import SharedBudget, configured
 from streamgp.interactive.state.restartable_loop import RestartableLoop, limits_of_loops
 from streamgp.interactive.state.serialize import check_resumable

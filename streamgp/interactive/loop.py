@@ -17,7 +17,9 @@ Quarantine
 ----------
 Before an answer is weighed, its annotator may be judged by the word of the others. In quarantine,
 all that an annotator says is `quarantined` in every state, and changes nothing; a question stays
-open to the others. See `quarantine.py`.
+open to the others. What was learned of the annotator is taken back when it begins, as by `retract`:
+a `Retraction` says so, and the lines follow that stand in place of what was taken. See
+`quarantine.py`.
 
 Owners
 ------
@@ -92,6 +94,7 @@ from streamgp.interactive.messages import (
     Message,
     Prediction,
     Rejected,
+    Retraction,
     Stage,
 )
 from streamgp.interactive.moderator import Moderator, ask_back, look_through
@@ -99,10 +102,10 @@ from streamgp.interactive.people import DEFAULT_PEOPLE, People
 from streamgp.interactive.quarantine import as_judge, judged
 from streamgp.interactive.retract import (
     Relearned,
-    Retraction,
     disregarded,
     put_back,
     take_back,
+    take_back_known,
 )
 from streamgp.interactive.rollback import CallJournal, Rollback, reason_of, stage_of
 from streamgp.interactive.shared_budget import SharedBudget
@@ -135,7 +138,7 @@ _CHECKED: set[type] = set()
 def _in_quarantine(annotator: str | None) -> str:
     return (
         f"annotator {annotator!r} is in quarantine: by the labels of the others most of the latest "
-        "answers are wrong; retract what was learned of them, or name the annotator in trusted"
+        "answers are wrong; to hear the annotator again, add the name to trusted"
     )
 
 
@@ -439,19 +442,20 @@ class InteractiveLoop(RestartableLoop):
         excess = excess_of_answer(self.model, self._known, record, answer, self.people)
         if excess is not None:
             return [rejected(answer.answer_id, answer.key, "excessive", excess, now)]
-        cancels = self._judged(answer.annotator, now)
+        before = self._judged(answer.annotator, now)
         if answer.annotator in self.quarantined:
             reason = _in_quarantine(answer.annotator)
-            return [*cancels, rejected(answer.answer_id, answer.key, "quarantined", reason, now)]
+            return [*before, rejected(answer.answer_id, answer.key, "quarantined", reason, now)]
         self._rollback.touch(record)
         try:
             messages = self._moderator.hear(record, answer, now)
         except MisfitError as misfit:
-            return [rejected(answer.answer_id, answer.key, misfit.fault, misfit.reason, now)]
+            refused = rejected(answer.answer_id, answer.key, misfit.fault, misfit.reason, now)
+            return [*before, refused]
         self._memory.accept(answer, record)
         self._note(record)
         messages += self._cleared(messages, now)
-        return self._reviewed([*cancels, *messages], now)
+        return self._reviewed([*before, *messages], now)
 
     @property
     def quarantined(self) -> list[str]:
@@ -462,7 +466,8 @@ class InteractiveLoop(RestartableLoop):
     def _judged(self, annotator: str | None, now: float) -> list[Message]:
         """Judge an annotator before an answer, if it is time.
 
-        Of one who is in quarantine from now on, labels that are contested are never learned.
+        What one has taught who is in quarantine from now on is taken back; labels that are
+        contested are never learned.
         """
         if self._judge is None or annotator is None or not self.people.quarantine:
             return []
@@ -470,11 +475,13 @@ class InteractiveLoop(RestartableLoop):
         before = moderator.quarantine
         moderator.quarantine = after = judged(before, self._judge, annotator, self.people)
         self._changed = self._changed or after is not before
-        cancels: list[Message] = []
+        messages: list[Message] = []
         for name in after.names[len(before.names) :]:
             why = "its annotator is in quarantine"
-            cancels += disregarded(self._rollback, self._memory, moderator, name, now, why)
-        return cancels
+            parts = self._rollback, self._memory, moderator
+            messages += disregarded(*parts, name, now, why)
+            messages += take_back_known(self.model, *parts, annotator=name, now=now)
+        return messages
 
     def on_time(self, now: float) -> list[Message]:
         """End the requests that expired, and forget the events beyond the horizon, before `now`.
@@ -608,8 +615,8 @@ class InteractiveLoop(RestartableLoop):
         annotator
             Whose labels.
         log
-            What the loop has ever returned of `LabelledExample`, in any order, or what the last
-            retraction has returned of it and all since.
+            What the loop has ever returned of `LabelledExample`, in any order, but for the `taken`
+            lines of each `Retraction`; or what the last retraction has returned of it and all since.
         now
             The time, in seconds.
         since

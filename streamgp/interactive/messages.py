@@ -247,6 +247,40 @@ class LabelledExample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Retraction:
+    """Labels of one annotator that were taken back from one loop.
+
+    As a message it says that the annotator is in quarantine from now on. Its lines are in the
+    consensus log no longer; what stands in their place follows, under the same revision or later.
+
+    Parameters
+    ----------
+    annotator
+        Whose.
+    since
+        Only labels learned then or later, POSIX seconds; None for all.
+    at
+        When they were taken back.
+    taken
+        The lines of the consensus log that were taken out or changed, as they were before.
+    made
+        Event and revision of the lines that were written in their place.
+
+    """
+
+    annotator: str
+    since: float | None
+    at: float
+    taken: tuple[LabelledExample, ...]
+    made: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def key(self) -> str | None:
+        """Key of the loop; of one loop for all, that of the first line."""
+        return self.taken[0].key if self.taken else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Expired:
     """A request ended because no answer came in time."""
 
@@ -273,6 +307,13 @@ class Rejected:
 
 Input: TypeAlias = Event | Answer | Cancel
 Message: TypeAlias = (
-    Prediction | LabelRequest | Challenge | Cancel | LabelledExample | Expired | Rejected
+    Prediction
+    | LabelRequest
+    | Challenge
+    | Cancel
+    | LabelledExample
+    | Retraction
+    | Expired
+    | Rejected
 )
 Request: TypeAlias = LabelRequest | Challenge

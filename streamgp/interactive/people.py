@@ -30,7 +30,7 @@ class People:
         Annotators who may do so with the answers of others, too.
     quarantine
         Whether answers of an annotator who misleads, by the word of the others, are `quarantined`
-        from then on; see `streamgp.interactive.quarantine`.
+        from then on, and those learned before taken back; see `streamgp.interactive.quarantine`.
     trusted
         Annotators beside the supervisors who are never in quarantine.
     max_labels, max_features, max_annotators

@@ -7,7 +7,7 @@ quarantine: an annotator who floods a learner with lies makes the others look li
 much. The next judgement is without the labels of those in quarantine.
 
 Whom the log tells apart, and nothing else, decides: who is in quarantine follows from the inputs in
-their order. What an annotator taught before stays learned until it is retracted.
+their order. What an annotator has taught before is taken back then (`retract.py`).
 
 """
 

@@ -15,7 +15,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from streamgp.interactive.learner import SkepticalLearner
-from streamgp.interactive.messages import Cancel, LabelledExample, Message
+from streamgp.interactive.messages import Cancel, LabelledExample, Message, Retraction
 from streamgp.interactive.rollback import ResettableLearner
 from streamgp.interactive.state.serialize import HEAD, examples_in, record_of
 from streamgp.interactive.teaching import teach
@@ -39,32 +39,6 @@ class Unlearning(ResettableLearner, Protocol):
 
     def state_taught_as(self, other: Self) -> State:
         """Return the state of this learner, had it been taught what another one was."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retraction:
-    """Labels of one annotator that were taken back from one loop.
-
-    Parameters
-    ----------
-    annotator
-        Whose.
-    since
-        Only labels learned then or later, POSIX seconds; None for all.
-    at
-        When they were taken back.
-    taken
-        The lines of the consensus log that were taken out or changed, as they were before.
-    made
-        Event and revision of the lines that were written in their place.
-
-    """
-
-    annotator: str
-    since: float | None
-    at: float
-    taken: tuple[LabelledExample, ...]
-    made: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,6 +240,42 @@ def take_back(
     return Relearned(messages=[*cancels, *said], log=left, retraction=retraction)
 
 
+def take_back_known(
+    model: SkepticalLearner,
+    rollback: Rollback,
+    memory: EventStore,
+    moderator: Moderator,
+    *,
+    annotator: str,
+    now: float,
+) -> list[Message]:
+    """Take the labels of one annotator back by the lines that the loop itself holds.
+
+    Returns
+    -------
+    What was taken back, the lines that stand in its place, and the challenges that are cancelled;
+    nothing if there are no such labels, or the lines do not tell all that the model was taught: if
+    it cannot be taught again, or some are missing in the log of which the loop was made.
+
+    """
+    log = list(moderator.consensus.lines)
+    if not isinstance(model, Unlearning) or not _is_log_of(model, log):
+        return []
+    done = take_back(
+        model, rollback, memory, moderator, annotator=annotator, log=log, now=now, since=None
+    )
+    if done.retraction is None:
+        return list(done.messages)
+    before = {_name(line): line for line in log}
+    sequences = {m.sequence for m in done.messages if isinstance(m, LabelledExample)}
+    changed = [
+        line
+        for line in done.log
+        if before.get(_name(line)) != line and line.sequence not in sequences
+    ]
+    return [done.retraction, *changed, *done.messages]
+
+
 def put_back(
     model: SkepticalLearner,
     rollback: Rollback,
@@ -295,13 +305,19 @@ def _lines_of(model: SkepticalLearner, log: Iterable[LabelledExample]) -> list[L
             "unlearned, state_taught_as, reset_to, state and examples, or use SkepticalClassifier"
         )
     lines = in_force(log)
-    theirs, ours = examples_in(lines), model.examples()
-    if {e.event_id: e.y for e in theirs} != {e.event_id: e.y for e in ours}:
+    if not _is_log_of(model, lines):
+        n_labels, n_learned = len(examples_in(lines)), len(model.examples())
         raise ValueError(
             "log must hold every line that the loop has returned, and what the last retraction has "
-            f"left of it; it holds {len(theirs)} labels, and the model {len(ours)}, or others"
+            f"left of it; it holds {n_labels} labels, and the model {n_learned}, or others"
         )
     return lines
+
+
+def _is_log_of(model: Unlearning, lines: Iterable[LabelledExample]) -> bool:
+    """Whether lines tell every label that a model was taught."""
+    theirs, ours = examples_in(lines), model.examples()
+    return {e.event_id: e.y for e in theirs} == {e.event_id: e.y for e in ours}
 
 
 def _relearned(
@@ -366,6 +382,7 @@ def _relearned(
             messages += moderator.follow(record, standing, line.revision, now, why)
     state = model.state_taught_as(taught)
     rollback.call(model.reset_to, state, examples_in(log))
+    moderator.consensus.lines.replace(log)
     return messages, log
 
 

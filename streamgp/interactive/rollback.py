@@ -313,6 +313,7 @@ class Rollback:
             moderator.consensus.sequence,
         )
         self._quarantine = moderator.quarantine
+        moderator.consensus.lines.begin()
         shared_budget = moderator.shared_budget
         self._shared = None if shared_budget is None else shared_budget.state()
 
@@ -339,6 +340,7 @@ class Rollback:
         self._touched.clear()
         memory.n_added, memory.horizons.n_set = n_added, n_horizons
         moderator.quarantine = self._quarantine
+        moderator.consensus.lines.undo()
         moderator.deadlines.n_set, moderator.consensus.sequence = n_deadlines, sequence
         if moderator.shared_budget is not None and self._shared is not None:
             moderator.shared_budget.reset_to(self._shared)

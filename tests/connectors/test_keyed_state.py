@@ -1,5 +1,6 @@
 """The state of one key under an engine says and keeps what a worker does."""
 
+import dataclasses
 import json
 import re
 from collections import defaultdict
@@ -18,13 +19,18 @@ from connectors.keyed_state import (
     shared_records,
     state_for_workers,
 )
+from connectors.topics import Record
+from connectors.wire.codec import encode
 from connectors.worker.compatibility import UnfitTopicsError
 from connectors.worker.settings import LoopSettings
-from streamgp import isgp
+from streamgp import GPClassifier, SkepticalClassifier, isgp
 from streamgp.budgets import AtMost
+from streamgp.interactive.messages import Answer
 from streamgp.interactive.people import People
+from streamgp.query import NeverChallenge
 from tests.helpers.conversations import MOVES, OnWorker, by_entity, conversation
 from tests.helpers.laws import examples
+from tests.interactive.test_quarantine import told
 
 GROUP = "rooms"
 KEYS = ("ann", "bob", "cy")
@@ -207,6 +213,35 @@ def test_rules_for_people_hold_as_on_a_worker(people, text):
     assert by_entity(engine.written) == by_entity(worker.written)
     said = {dict(r.headers)["dlq.error"] for r in engine.written if r.topic == "dead-letters"}
     assert any(text in each for each in said)
+
+
+def test_what_a_liar_has_taught_is_taken_back_as_on_a_worker():
+    model = SkepticalClassifier(GPClassifier(), challenge=NeverChallenge(), seed=1)
+    made = LoopSettings(model=model)
+    worker, engine = OnWorker(made, GROUP), KeyByKey(made)
+    for n in range(90):
+        event, by, y = told(n)
+        answer = Answer(
+            answer_id=f"a{n}", event_id=event.event_id, key="k", y=y, annotator=by,
+            answered_at=float(n),
+        )  # fmt: skip
+        for topic, message in (
+            ("events", dataclasses.replace(event, key="k")),
+            ("answers", answer),
+        ):
+            record = Record(
+                topic=topic, partition=0, offset=n, key=b"k", value=encode(message), at=float(n)
+            )
+            if n % 20 == 0:
+                engine.fail()
+            worker.step(record, float(n))
+            engine.step(record, float(n))
+    assert by_entity(engine.written) == by_entity(worker.written)
+    kept = engine.stores[b"k"].items()
+    assert without_partition(kept) == without_partition(worker.store.items())
+    taken_back = [json.loads(value) for _, key, value in kept if b"retracted/eve/" in key]
+    assert [one["value"]["annotator"] for one in taken_back] == ["eve"]
+    assert not [key for _, key, value in kept if b'"annotator":"eve"' in value and b"/" not in key]
 
 
 def test_a_null_that_could_not_be_heeded_moves_with_its_key():

@@ -1,10 +1,13 @@
 """Who is in quarantine, what becomes of the answers, and that a restart changes nothing of it."""
 
 import itertools
+from functools import cache
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from streamgp import isgp
+from streamgp import GPClassifier, SkepticalClassifier, isgp
 from streamgp.common.counter_rng import uniform
 from streamgp.interactive import (
     Answer,
@@ -16,10 +19,16 @@ from streamgp.interactive import (
     LabelRequest,
     People,
     Rejected,
+    Retraction,
 )
 from streamgp.interactive.quarantine import Quarantine
 from streamgp.interactive.rollback import FULL_CREDIT
+from streamgp.query import LeaveOneOutReview
+from tests.helpers.laws import examples
 from tests.interactive.scripted import JudgingLearner
+from tests.interactive.stories import Story
+from tests.interactive.stories import told as tell
+from tests.interactive.test_retract import known_of, rebuilt, words_without
 
 ANN, BOB, EVE = "ann", "bob", "eve"
 
@@ -176,6 +185,30 @@ def play(loop, numbers, **who):
     return messages
 
 
+def log_of(messages, log=()):
+    """Return the consensus log after some messages."""
+    log = list(log)
+    for message in messages:
+        if isinstance(message, Retraction):
+            log = [line for line in log if line not in message.taken]
+        elif isinstance(message, LabelledExample):
+            log.append(message)
+    return sorted(log, key=lambda line: line.sequence)
+
+
+@cache
+def named():
+    """A loop that has named a liar: its log, when and what was taken back, and the log before."""
+    loop, log = InteractiveLoop(isgp(seed=1)), []
+    for n in range(150):
+        messages = play(loop, [n])
+        found = [m for m in messages if isinstance(m, Retraction)]
+        if found:
+            return loop, log_of(messages, log), (n, *found), log
+        log = log_of(messages, log)
+    raise AssertionError("no one was named")
+
+
 def restarted(loop, lines):
     return InteractiveLoop.from_parts(loop.parts(), lines, isgp(seed=1))
 
@@ -184,14 +217,14 @@ def test_a_liar_among_three_is_named_and_a_restart_changes_nothing():
     loop = InteractiveLoop(isgp(seed=1))
     messages = play(loop, range(150))
     assert loop.quarantined == [EVE]
-    lines = [m for m in messages if isinstance(m, LabelledExample)]
-    n_learned = sum(line.annotator == EVE for line in lines)
-    assert 8 <= n_learned <= 40
+    [retraction] = [m for m in messages if isinstance(m, Retraction)]
+    assert retraction.annotator == EVE
+    assert 8 <= len(retraction.taken) <= 40
     other = InteractiveLoop(isgp(seed=1))
     found, log = [], []
     for first in range(0, 150, 15):
         found += play(other, range(first, first + 15))
-        log = [m for m in found if isinstance(m, LabelledExample)]
+        log = log_of(found)
         if first % 30:
             other = InteractiveLoop.restore(other.snapshot(), isgp(seed=1))
         else:
@@ -200,15 +233,102 @@ def test_a_liar_among_three_is_named_and_a_restart_changes_nothing():
     assert other.snapshot() == loop.snapshot()
 
 
-def test_what_was_learned_before_stays_until_it_is_retracted():
-    loop = InteractiveLoop(isgp(seed=1))
-    lines = [m for m in play(loop, range(150)) if isinstance(m, LabelledExample)]
-    assert any(example.answer.annotator == EVE for example in loop.model.examples())
-    relearned = loop.retract(EVE, lines, 150.0)
-    assert not any(example.answer.annotator == EVE for example in loop.model.examples())
-    assert loop.quarantined == [EVE]
-    assert "quarantined" in kinds(play(loop, range(150, 170)))
-    assert relearned.retraction is not None
+def test_what_a_liar_has_taught_is_taken_back_as_if_it_had_never_been_said():
+    loop, log, [n, retraction], before = named()
+    assert {line.annotator for line in retraction.taken} == {EVE}
+    _, by, _ = told(n)
+    last = [line for line in log if line.event_id == f"e{n}"]
+    assert bool(last) == (by != EVE)
+    expected = rebuilt(loop.model, words_without([*before, *last], EVE))
+    assert known_of(loop.model) == known_of(expected)
+    assert [e.event_id for e in loop.model.examples()] == [
+        line.event_id for line in log if line.y is not None
+    ]
+    # It is what `retract` does, of a loop that did not know.
+    other, untaught = InteractiveLoop(isgp(seed=1), people=People(quarantine=False)), []
+    untaught = log_of(play(other, range(n)))
+    assert untaught == before
+    done = other.retract(EVE, before, float(n))
+    assert done.retraction == retraction
+    if not last:
+        assert known_of(other.model) == known_of(loop.model)
+
+
+def test_what_was_taken_back_can_be_put_back_for_an_annotator_who_is_trusted():
+    loop, log, [_, retraction], before = named()
+    trusting = People(trusted=frozenset([EVE]))
+    again = InteractiveLoop.from_parts(loop.parts(), log, isgp(seed=1), people=trusting)
+    done = again.reinstate(retraction, log, 200.0)
+    first_words = {line.event_id: line.y for line in before}
+    assert first_words.items() <= {e.event_id: e.y for e in again.model.examples()}.items()
+    assert again.quarantined == []
+    assert "quarantined" not in kinds(play(again, range(150, 170)))
+    assert len(done.log) >= len(before)
+
+
+def test_a_loop_that_lacks_lines_of_its_log_keeps_what_it_has_learned():
+    _, _, [n, _], before = named()
+    other = InteractiveLoop(isgp(seed=1))
+    play(other, range(n))
+    other = InteractiveLoop.from_parts(other.parts(), before[1:], isgp(seed=1))
+    messages = play(other, range(n, 150))
+    assert other.quarantined == [EVE]
+    assert not [m for m in messages if isinstance(m, Retraction)]
+    assert any(e.answer and e.answer.annotator == EVE for e in other.model.examples())
+
+
+class NamesBob(SkepticalClassifier):
+    """A learner that names bob once it has observed so many events."""
+
+    def __init__(self, model, warm_up=16, seed=3, review=None, n=40):
+        super().__init__(model, warm_up=warm_up, seed=seed, review=review)
+        self.n = n
+
+    def annotators(self):
+        return ("ann", "bob", "eve")
+
+    def n_answers(self, annotator):
+        return self.state()["n_events"] if annotator == "bob" else 0
+
+    def evidence_against(self, annotator, without=()):
+        late = self.state()["n_events"] >= self.n and annotator == "bob"
+        return 1e9 if late and annotator not in without else 0.0
+
+
+@examples(3)
+@given(seed=st.integers(0, 10**6), n=st.integers(20, 45))
+def test_corrections_and_challenges_are_taken_back_too_and_a_restart_changes_nothing(seed, n):
+    def model():
+        review = LeaveOneOutReview(0.2, every=3)
+        return NamesBob(GPClassifier(), review=review, n=n)
+
+    spans = {"expires_after_s": 5.0, "answer_horizon_s": 60.0}
+    loop, story, messages, log = InteractiveLoop(model(), **spans), Story(seed), [], []
+    other = InteractiveLoop(model(), **spans)
+    for step in range(80):
+        given_step = story.next(messages)
+        messages = tell(loop, given_step)
+        assert repr(tell(other, given_step)) == repr(messages)
+        retractions = [m for m in messages if isinstance(m, Retraction)]
+        if retractions:
+            [retraction] = retractions
+            made = set(retraction.made)
+            fresh = [
+                m
+                for m in messages[1 + messages.index(retraction) :]
+                if isinstance(m, LabelledExample)
+                and (m.event_id, m.revision) not in made
+                and m.sequence > log[-1].sequence
+            ]
+            if not fresh:
+                expected = rebuilt(loop.model, words_without(log, "bob"))
+                assert known_of(loop.model) == known_of(expected)
+        log = log_of(messages, log)
+        if step % 14 == 0:
+            other = InteractiveLoop.restore(other.snapshot(), model())
+        elif step % 14 == 7:
+            other = InteractiveLoop.from_parts(other.parts(), log, model(), **spans)
+            assert other.snapshot() == loop.snapshot()
 
 
 @pytest.mark.parametrize("names", [(EVE,), (ANN, EVE)])

@@ -38,10 +38,9 @@ from streamgp.apps.maintenance.rebuild import check_idle
 from streamgp.apps.maintenance.recover import outdated
 from streamgp.common.printable import printable
 from streamgp.interactive.loop import InteractiveLoop
-from streamgp.interactive.messages import Cancel, LabelledExample
+from streamgp.interactive.messages import Cancel, LabelledExample, Retraction
 from streamgp.interactive.retract import (
     Relearned,
-    Retraction,
     contests,
     merged,
     with_again,
@@ -199,7 +198,12 @@ def _retractions_of(
 
 
 def _of_annotator(kept: Iterable[Retraction], annotator: str) -> Retraction | None:
-    return next((each for each in kept if each.annotator == annotator), None)
+    """Return all that was taken back of an annotator, by this command or by a quarantine."""
+    found: Retraction | None = None
+    for each in kept:
+        if each.annotator == annotator:
+            found = merged(found, each)
+    return found
 
 
 def _plan_of_undo(
@@ -278,7 +282,11 @@ def _records(
             parts = loop.changes()
             if undone is not None:
                 names = history.names(learned.entity)
-                parts |= dict.fromkeys(each for each in names if each.partition(PIECES)[0] == name)
+                parts |= dict.fromkeys(
+                    each
+                    for each in names
+                    if each.partition(PIECES)[0] == name or each.startswith(f"{name}/")
+                )
             elif made is not None:
                 earlier = _of_annotator(history.retractions(learned.entity), annotator)
                 parts[name] = retraction_value(merged(earlier, made))

@@ -284,8 +284,9 @@ class RestartableLoop(ABC):
         parts
             The newest value of every part.
         log
-            What the loop has ever returned of `LabelledExample`, in any order. Lines that a later
-            one of the same event and revision replaces may be missing.
+            What the loop has ever returned of `LabelledExample`, in any order, but for the `taken`
+            lines of each `Retraction`. Lines that a later one of the same event and revision
+            replaces may be missing.
         model
             A model of the same configuration that has seen nothing; the loop takes it.
         expires_after_s, answer_horizon_s, open_at_most, people
@@ -347,7 +348,8 @@ class RestartableLoop(ABC):
             return None
         check_resumable(self.model)
         resumable: Any = self.model
-        after = self._moderator.consensus.sequence, resumable.examples()
+        consensus = self._moderator.consensus
+        after = consensus.sequence, resumable.examples(), consensus.lines
         # What was never published is in the parts by now, or forgotten.
         parts = {**self._published.segments(), **parts}
         return type(self)(model, **arguments_of(self._spans))._taking_up(parts, log, after)
@@ -364,7 +366,7 @@ class RestartableLoop(ABC):
         self,
         parts: Mapping[str, Any],
         log: Iterable[LabelledExample],
-        after: tuple[int, Sequence[Example]] | None = None,
+        after: tuple[int, Sequence[Example], Iterable[LabelledExample]] | None = None,
     ) -> Self:
         check_resumable(self.model)
         try:

@@ -49,6 +49,7 @@ def resume(
     head: State,
     records: Iterable[tuple[int | None, Record, int | None]],
     examples: Sequence[Example],
+    lines: Iterable[LabelledExample],
     model: Any,
     memory: EventStore,
     moderator: Moderator,
@@ -63,6 +64,8 @@ def resume(
         Every conversation with the number of its segment and of its alarm, in any order.
     examples
         What the model holds.
+    lines
+        The lines of the consensus log by which it holds them, in their order.
     model, memory, moderator
         What the new loop consists of.
 
@@ -94,6 +97,7 @@ def resume(
                 raise ValueError(f"request {request.request_id!r} has no alarm")
             deadlines.reset(event_id, request.expires_at, alarm)
     moderator.consensus.sequence = int(head["sequence"])
+    moderator.consensus.lines.replace(lines)
 
 
 # --- A conversation, as it is written.
@@ -351,6 +355,7 @@ def save(
         "spans": spans,
         "head": head_of(model, memory, moderator),
         "examples": plain,
+        "lines": plain_lines(moderator.consensus.lines, examples),
         "records": records,
     }
     return Snapshot(
@@ -364,7 +369,9 @@ def load(snapshot: Snapshot, model: Any, memory: EventStore, moderator: Moderato
     examples = examples_of(body["examples"], *snapshot.blobs)
     learned = {example.event_id: example for example in examples}
     records = [(segment, *record_of(plain, learned.get)) for segment, *plain in body["records"]]
-    resume(body["head"], records, examples, model, memory, moderator)
+    # Those of earlier versions hold none.
+    lines = lines_of(body.get("lines", ()), examples)
+    resume(body["head"], records, examples, lines, model, memory, moderator)
 
 
 def check_resumable(model: Any) -> None:
@@ -505,6 +512,64 @@ def examples_of(body: State, blob: bytes) -> list[Example]:
     ]
 
 
+class _Line(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """A line of the consensus log; `LabelledExample` defines the fields.
+
+    `example` is the number of the example that it is about, which tells the features, and the label
+    too unless `y` does.
+    """
+
+    example: int
+    sequence: int
+    learned_at: _Number
+    origin: Origin
+    annotator: str | None
+    probability_wrong: _Number | None
+    key: str | None
+    y: bool | int | float | str | None = None
+    revision: int = 0
+    challenged: bool = False
+    given: bool | int | float | str | None = None
+    given_by: str | None = None
+    late: bool = False
+    asked_back: bool = False
+    privileged: dict[str, Any] | None = None
+    std: _Number | None = None
+
+
+def plain_lines(lines: Iterable[LabelledExample], examples: Sequence[Example]) -> list[list[Any]]:
+    """Return lines of the consensus log as plain values, but what examples tell of them."""
+    numbers = {example.event_id: n for n, example in enumerate(examples)}
+    found = []
+    for line in lines:
+        number = numbers.get(line.event_id)
+        if number is None:
+            continue  # of a log that is not whole
+        plain = [number, *_fields_of_line(line)]
+        y = examples[number].y
+        plain[_Y] = None if line.y == y and type(line.y) is type(y) else line.y
+        if line.privileged is not None:
+            plain[_LINE_PRIVILEGED] = dict(line.privileged)
+        found.append(_shortened(plain, _Line))
+    return found
+
+
+def lines_of(plain: Iterable[Any], examples: Sequence[Example]) -> list[LabelledExample]:
+    """Return the lines that plain values stand for."""
+    found = []
+    for told in msgspec.convert(plain, list[_Line]):
+        example = examples[told.example]
+        fields = {name: getattr(told, name) for name in _LINE_FIELDS}
+        fields["y"] = example.y if told.y is None else told.y
+        found.append(LabelledExample(event_id=str(example.event_id), x=example.x, **fields))
+    return found
+
+
+_LINE_FIELDS = _Line.__struct_fields__[1:]
+_fields_of_line: Callable[[LabelledExample], tuple[Any, ...]] = attrgetter(*_LINE_FIELDS)
+_Y, _LINE_PRIVILEGED = map(_Line.__struct_fields__.index, ("y", "privileged"))
+
+
 # --- State of a loop in parts, each published when it changes.
 #
 # The head, with the latest conversations, is one part, every segment of earlier ones another (see
@@ -595,7 +660,7 @@ def take_up(
     memory: EventStore,
     moderator: Moderator,
     *,
-    after: tuple[int, Sequence[Example]] | None = None,
+    after: tuple[int, Sequence[Example], Iterable[LabelledExample]] | None = None,
 ) -> None:
     """Make a new loop what parts and a consensus log were taken from.
 
@@ -611,7 +676,8 @@ def take_up(
     model, memory, moderator
         What the new loop consists of.
     after
-        The number of a line, and the examples held at that time: then only later lines are read.
+        The number of a line, and the examples and lines held at that time: then only later lines
+        are read.
 
     Raises
     ------
@@ -634,19 +700,21 @@ def take_up(
     records = [
         (number, *record_of(plain, _nowhere)) for number, segment in segments for plain in segment
     ]
-    first, examples = (0, ()) if after is None else after
+    first, examples, lines = (0, (), ()) if after is None else after
     if head["sequence"] < first:
         raise ValueError(
             f"it ends with line {head['sequence']} of the log, expected {first} or more"
         )
     held = {str(example.event_id): example for example in examples}
     # Lines beyond the head were never published with it.
-    read_on(held, [line for line in log if first < line.sequence <= head["sequence"]])
+    later = [line for line in log if first < line.sequence <= head["sequence"]]
+    later.sort(key=lambda line: line.sequence)
+    read_on(held, later)
     for _, record, _ in records:
         _agree(held, record)
     if after is not None and len(held) != head["learned"]:
         raise ValueError(f"the log leaves {len(held)} examples, expected {head['learned']}")
-    resume(head, records, list(held.values()), model, memory, moderator)
+    resume(head, records, list(held.values()), [*lines, *later], model, memory, moderator)
 
 
 def _agree(held: dict[str, Example], record: Record) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from streamgp.base import Example, State
 from streamgp.common.signatures import has_methods
+from streamgp.interactive.consensus_log import HeldLines
 from streamgp.interactive.deadlines import DeadlineQueue
 from streamgp.interactive.event_store import EventStore
 from streamgp.interactive.learner import HoldsInPart, SkepticalLearner
@@ -110,7 +111,7 @@ class StoredLoop(RestartableLoop):
         # Of a moderator, what must survive a restart.
         kept = SimpleNamespace(
             deadlines=DeadlineQueue(),
-            consensus=SimpleNamespace(sequence=0),
+            consensus=SimpleNamespace(sequence=0, lines=HeldLines()),
             journal=SimpleNamespace(credit=FULL_CREDIT),
         )
         self._moderator = cast("Moderator", kept)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from connectors.topics import BrokerError
 from connectors.wire.state_records import History
 from streamgp.interactive.messages import Answer, Cancel, LabelledExample, LabelRequest, Prediction
 from tests.helpers.small_deployment import Small
+from tests.interactive.test_quarantine import told
 
 KEYS = ("k1", "k2")
 N = 10
@@ -135,6 +137,48 @@ def test_what_was_taken_back_is_put_back(small: Small) -> None:
     assert small.wrong("retract", "--annotator", "bob", "--undo") == (
         "no labels of 'bob' were taken back; there is nothing to undo"
     )
+
+
+def test_what_a_quarantine_took_back_is_put_back_and_no_snapshot_from_before_is_merged(
+    small: Small, tmp_path: Path
+) -> None:
+    state = StateDirectory(tmp_path / "state")
+    given: list[Answer] = []
+    for n in range(90):
+        event, by, y = told(n)
+        small.put(replace(event, key="k1"))
+        given.append(
+            Answer(
+                answer_id=f"a{n}", event_id=f"e{n}", key="k1", y=y, annotator=by,
+                answered_at=float(n),
+            )
+        )  # fmt: skip
+    small.put(*given[:30])
+    small.work(state=state)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "state").iterdir()}
+    small.put(*given[30:])
+    small.work(state=state)
+    assert not [line for line in lines(small) if line.annotator == "eve"]
+    for name, data in before.items():
+        (tmp_path / "state" / name).write_bytes(data)
+    small.put(small.event("later", "k1", x=told(0)[0].x))
+    small.work(state=state)
+    found = prediction(small, "later")
+    small.put(small.event("again", "k1", x=told(0)[0].x))
+    small.work()
+    assert (prediction(small, "again").proba, prediction(small, "again").n_learned) == (
+        found.proba,
+        found.n_learned,
+    )
+    small.add('trusted = ["eve"]\n')
+    said = small.done("retract", "--annotator", "eve", "--undo", "--yes")
+    n_lies = int(said.split()[0])
+    assert f"{n_lies} labels of 'eve' in 1 learner can be put back" in said
+    assert 8 <= n_lies <= 40
+    assert sum(line.annotator == "eve" for line in lines(small)) == n_lies
+    small.put(*(replace(each, answer_id=f"again {n}") for n, each in enumerate(given[30:])))
+    small.work(state=state)
+    assert sum(line.annotator == "eve" for line in lines(small)) > n_lies
 
 
 def test_no_snapshot_from_before_is_merged(small: Small, tmp_path: Path) -> None:

@@ -9,13 +9,18 @@ from connectors.memory import MemoryTopics
 from connectors.topics import Outgoing
 from connectors.wire.codec import encode
 from connectors.wire.signatures import Signatures
+from connectors.wire.state_records import History
 from connectors.worker.settings import LoopSettings
 from connectors.worker.worker import Worker, WorkerSettings
+from streamgp import GPClassifier, SkepticalClassifier
+from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import Answer, Cancel, Event, LabelledExample
 from streamgp.interactive.people import People
+from streamgp.query import NeverChallenge
 from tests.connectors.test_topics_contract import FACTORIES
 from tests.helpers.workbench import GROUP, everything, idle, said
 from tests.interactive.scripted import JudgingLearner, SavedLearner
+from tests.interactive.test_quarantine import log_of, told
 
 PEOPLE = People(supervisors=frozenset(["eve"]))
 
@@ -75,6 +80,34 @@ def test_answers_in_quarantine_become_dead_letters_and_are_told(topics, caplog):
     assert [line.annotator for line in said(topics, "consensus")] == ["ann"]
     [line] = [record for record in caplog.records if record.message == "quarantined"]
     assert line.fields["topic"].endswith("answers")  # with the prefix of the test, on Kafka
+
+
+def test_what_a_liar_has_taught_leaves_the_topics_and_a_restart_changes_nothing(topics):
+    model = SkepticalClassifier(GPClassifier(), challenge=NeverChallenge(), seed=1)
+    step, loop, log = 30, InteractiveLoop(model.clone()), []
+    for first in range(0, 90, step):
+        lied = [told(n) for n in range(first, first + step)]
+        events = [replace(given, key="k") for given, _, _ in lied]
+        answers = [
+            replace(answer(given.event_id, y, by), answered_at=given.occurred_at)
+            for given, by, y in lied
+        ]
+        messages = [m for e in events for m in loop.on_event(e, e.occurred_at)]
+        messages += [m for a in answers for m in loop.on_answer(a, a.answered_at)]
+        log = log_of(messages, log)
+        for topic, said_now in (("events", events), ("answers", answers)):
+            send(topics, topic, *said_now)
+            work(topics, People(), learner=model)  # each worker begins with the topics
+    assert loop.quarantined == ["eve"]
+    history = History()
+    for record in everything(topics, "state", "consensus"):
+        history.take(record)
+    assert [line for line in history.lines("k") if line.y is not None] == [
+        line for line in log if line.y is not None
+    ]
+    [retraction] = history.retractions("k")
+    assert {line.annotator for line in retraction.taken} == {"eve"}
+    assert history.parts("k")["head"]["model"] == loop.parts()["head"]["model"]
 
 
 def letters(topics):
