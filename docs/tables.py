@@ -15,10 +15,10 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -27,46 +27,53 @@ COMMAND = re.compile(r"python -m benchmarks\.(\w+)")
 VERSIONS = ("python", "river", "numpy", "scipy")
 
 
+Where: TypeAlias = Mapping[str, Any]
+"""Values by which a row of a file is found."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
     """Where the numbers of a table come from, and how they are shown.
+
+    The number of a cell is in the one row of the file that has the values of the cell's row and of
+    its column.
 
     Parameters
     ----------
     measured
         Name of the benchmark, and of its file.
-    key
-        Column of the file that tells its rows apart.
     rows
-        What is shown of it by its values, in the order of the table.
+        Values by title, in the order of the table.
     columns
-        Templates by title, filled in with the values of a row.
-    where
-        Values that rows must have besides, for files with rows of several kinds.
+        Templates by title, filled in with the values of a row of the file; with values of their own
+        where the rows of the file are spread over the columns.
+    head
+        Title of the first column.
 
     """
 
     measured: str
-    key: str
-    rows: Mapping[str, str]
-    columns: Mapping[str, str]
-    where: Mapping[str, Any] = field(default_factory=dict)
+    rows: Mapping[str, Where]
+    columns: Mapping[str, str | tuple[Where, str]]
+    head: str = ""
+
+
+def each(name: str, *values: Any, **titled: Any) -> dict[str, Where]:
+    """Return rows that are told apart by one value: by itself as the title, or by another one."""
+    return {title: {name: value} for title, value in ({v: v for v in values} | titled).items()}
 
 
 TABLES = {
     "wifi": Table(
         measured="wifi",
-        key="learner",
-        rows={
-            name: name
-            for name in (
-                "skeptical GP",
-                "GP, never challenging",
-                "GP, always challenging",
-                "skeptical AMF (River)",
-                "skeptical ARF (River)",
-            )
-        },
+        rows=each(
+            "learner",
+            "skeptical GP",
+            "GP, never challenging",
+            "GP, always challenging",
+            "skeptical AMF (River)",
+            "skeptical ARF (River)",
+        ),
         columns={
             "accuracy": "{accuracy:.3f} ± {accuracy_se:.3f}",
             "macro F1": "{macro_f1:.3f}",
@@ -74,6 +81,27 @@ TABLES = {
             "challenges": "{challenges:.0f}",
             "challenge precision": "{challenge_precision:.0%}",
             "wrong labels kept": "{wrong_labels_kept:.1%}",
+        },
+    ),
+    "hyperparameters": Table(
+        measured="hyperparameters",
+        rows={
+            "letters": {"log": "letter, recorded"},
+            "Elec2": {"log": "elec2, recorded"},
+            "pendigits": {"log": "pendigits, recorded"},
+            "USPS": {"log": "usps, recorded"},
+            "DNA": {"log": "dna, recorded"},
+            "WISDM": {"log": "wisdm, recorded"},
+            "occupancy": {"log": "occupancy, recorded"},
+            "WiFi rooms, class after class": {"log": "wifi_rooms, recorded"},
+        },
+        columns={
+            "events": "{events}",
+            "given": "{given_%:.1f}",
+            "learned": "{learned_%:.1f}",
+            "gain": "{gain_points:+.2f}",
+            '"leave_one_out"': "{left_out_learned_%:.1f}",
+            "its gain": "{left_out_gain_points:+.2f}",
         },
     ),
 }
@@ -103,18 +131,23 @@ def document(measured: str) -> dict[str, Any]:
 def shown(table: Table) -> str:
     """Return a table and, below it, when and with what it was measured."""
     found = document(table.measured)
-    rows = {
-        row[table.key]: {name: _Value(value) for name, value in row.items()}
-        for row in found["rows"]
-        if table.key in row and all(row.get(name) == value for name, value in table.where.items())
-    }
-    lines = [["", *table.columns], [":--", *("--:" for _ in table.columns)]]
-    for value, name in table.rows.items():
-        cells = (template.format_map(rows[value]) for template in table.columns.values())
-        # Where nothing was measured, nothing is uncertain either.
-        lines.append([name, *(re.sub(r"^- .*", "-", cell) for cell in cells)])
+    lines = [[table.head, *table.columns], [":--", *("--:" for _ in table.columns)]]
+    for title, where in table.rows.items():
+        cells = (_cell(found["rows"], where, column) for column in table.columns.values())
+        lines.append([title, *cells])
     body = "".join(f"| {' | '.join(line)} |\n" for line in lines).replace("|  |", "| |")
     return f"{body}\n{provenance(found)}\n"
+
+
+def _cell(rows: Sequence[Where], where: Where, column: str | tuple[Where, str]) -> str:
+    also, template = ({}, column) if isinstance(column, str) else column
+    wanted = {**where, **also}
+    found = [row for row in rows if wanted.items() <= row.items()]
+    if len(found) != 1:
+        raise ValueError(f"expected one row of the file with {wanted}, got {len(found)}")
+    text = template.format_map({name: _Value(value) for name, value in found[0].items()})
+    # Where nothing was measured, nothing is uncertain either.
+    return re.sub(r"^- .*", "-", text)
 
 
 def provenance(found: Mapping[str, Any]) -> str:

@@ -48,6 +48,26 @@ def test_a_number_that_is_not_that_of_the_file_is_replaced():
     assert TABLES.written(block.replace(accuracy, "| skeptical GP | .999 ±")) == block
 
 
+def test_a_column_may_look_up_its_number_in_other_rows_than_the_next_one():
+    columns = {
+        "of the one": ({"learner": "skeptical GP"}, "{labels_asked:.0f}"),
+        "of the other": ({"learner": "GP, never challenging"}, "{labels_asked:.0f}"),
+    }
+    table = TABLES.Table(measured="wifi", rows={"labels": {}}, columns=columns, head="n")
+    head, _, row, *_ = TABLES.shown(table).splitlines()
+    asked = {row["learner"]: row["labels_asked"] for row in TABLES.document("wifi")["rows"]}
+    assert head == "| n | of the one | of the other |"
+    one, other = asked["skeptical GP"], asked["GP, never challenging"]
+    assert row == f"| labels | {one:.0f} | {other:.0f} |"
+
+
+@pytest.mark.parametrize(("where", "n"), [({"learner": "no such learner"}, 0), ({}, 5)])
+def test_a_number_that_no_row_or_several_have_is_an_error(where, n):
+    table = TABLES.Table(measured="wifi", rows={"labels": where}, columns={"": "{labels_asked}"})
+    with pytest.raises(ValueError, match=f"^expected one row of the file with .*, got {n}$"):
+        TABLES.shown(table)
+
+
 @pytest.mark.parametrize(
     ("value", "how", "shown"),
     [

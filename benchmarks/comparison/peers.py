@@ -135,8 +135,9 @@ def _means(rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
         if mine:
             found.append(
                 {
-                    "mean_of": name,
+                    "log": "mean",
                     "logs": len(mine),
+                    "classifier": name,
                     "accuracy_%": mean(row["accuracy_%"] for row in mine),
                     "us_per_event": mean(row["us_per_event"] for row in mine),
                     "us_at_the_end": mean(row["us_at_the_end"] for row in mine),

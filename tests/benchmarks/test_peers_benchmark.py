@@ -23,12 +23,12 @@ def test_every_classifier_has_a_row_for_every_log_and_a_mean(tmp_path):
     pytest.importorskip("sklearn", reason="one of them is scikit-learn's")
     plan = peers.Plan(logs=("Phishing", "wifi_rooms"), n_events=40)
     result, _ = run(tmp_path, plan)
-    rows = [row for row in result["rows"] if "log" in row]
+    rows = [row for row in result["rows"] if "events" in row]
     there = [name for name in learners.BUILDERS if learners.missing(name) is None]
     assert [row["classifier"] for row in rows] == 2 * there
     assert {row["events"] for row in rows} == {40}
-    means = [row for row in result["rows"] if "mean_of" in row]
-    assert [row["mean_of"] for row in means] == there
+    means = [row for row in result["rows"] if row["log"] == "mean"]
+    assert [row["classifier"] for row in means] == there
     assert means[0]["accuracy_%"] == pytest.approx(
         np.mean([r["accuracy_%"] for r in rows[:: len(there)]])
     )
@@ -39,7 +39,7 @@ def test_logs_of_a_data_folder_are_skipped_without_one(tmp_path, capsys):
     plan = peers.Plan(logs=("elec2", "Phishing"), learners=(learners.EXACT,), n_events=20)
     result, status = run(tmp_path, plan, "--check")
     assert "skipped: elec2 (needs --data)" in capsys.readouterr().out
-    assert [row["log"] for row in result["rows"] if "log" in row] == ["Phishing"]
+    assert [row["log"] for row in result["rows"] if "events" in row] == ["Phishing"]
     assert status == 0
 
 
@@ -52,7 +52,7 @@ def test_a_classifier_whose_library_is_not_installed_is_skipped_by_name(
     )
     result, _ = run(tmp_path, plan)
     assert "skipped: GPyTorch's GP, refitted (needs no_such_module)" in capsys.readouterr().out
-    [row] = [row for row in result["rows"] if "log" in row]
+    [row] = [row for row in result["rows"] if "events" in row]
     assert row["classifier"] == learners.NO_CHANGE
 
 

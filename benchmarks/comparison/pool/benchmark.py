@@ -346,7 +346,7 @@ def _means(results: Results) -> list[Row]:
     names = dict.fromkeys(name for by_strategy in results.values() for name in by_strategy)
     rows: list[Row] = []
     for name in names:
-        row: Row = {"mean of all pools": name}
+        row: Row = {"pool": "mean", "strategy": name}
         for n in SHOWN:
             values = [_mean(of[name], n) for of in results.values()]
             row[f"{n}"] = None if None in values else 100.0 * mean(v for v in values if v)
