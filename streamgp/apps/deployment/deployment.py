@@ -238,7 +238,10 @@ def visit(config_file: Path, broker: str | None = None) -> Iterator[Deployment]:
         # A visitor needs not all rights that a worker needs, but the topics must be there.
         missing = [line for line in topics.problems() if _CURE in line]
         if missing:
-            raise click.ClickException("; ".join(missing))
+            where = "" if broker is None else f" --broker {broker}"
+            raise click.ClickException(
+                f"{'; '.join(missing)}: `streamgp check {config_file}{where} {_CURE}`"
+            )
         yield Deployment(config=config, topics=topics)
     finally:
         # Once the broker is gone closing may fail in its own way, which is then no news.

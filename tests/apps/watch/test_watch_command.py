@@ -252,7 +252,8 @@ def test_missing_topics_are_named(small: Small) -> None:
     ]
     assert small.wrong("watch", "--once") == (
         "topic events is missing; --create-topics makes it; "
-        "topic answers is missing; --create-topics makes it"
+        "topic answers is missing; --create-topics makes it: "
+        f"`streamgp check {small.config_file} --create-topics`"
     )
 
 
