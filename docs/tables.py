@@ -104,6 +104,49 @@ TABLES = {
             "its gain": "{left_out_gain_points:+.2f}",
         },
     ),
+    "drift": Table(
+        measured="drift",
+        rows={
+            "no drift": {"drift": "none", "concepts": "mean"},
+            "abrupt, in the middle": {"drift": "abrupt", "concepts": "mean"},
+            "gradual, over half of the time": {"drift": "gradual", "concepts": "mean"},
+            "there and back again, three changes": {"drift": "recurring", "concepts": "mean"},
+            "Elec2, first 10 000": {"concepts": "Elec2, 10000 events"},
+            "Elec2, all 45 312": {"concepts": "Elec2, 45312 events"},
+        },
+        columns={
+            "exact": "{exact:.1f}",
+            "sparse": "{sparse:.1f}",
+            "sparse + ADWIN": "{sparse_+_ADWIN:.1f}",
+            "window": "{window:.1f}",
+            "no change": "{no_change:.1f}",
+        },
+    ),
+    "drift-asked": Table(
+        measured="drift",
+        head="asked by, change",
+        rows={
+            f"`{rule}`, {title}": {"asked_by": rule, "drift": kind}
+            for rule in (
+                "SkepticalAsk()",
+                "SkepticalAsk(at_least=.05)",
+                "SkepticalAsk(at_least=.1)",
+                "RandomAsk(.1)",
+            )
+            for title, kind in (
+                ("none", "none"),
+                ("abrupt", "abrupt"),
+                ("there and back again", "recurring"),
+            )
+        },
+        columns={
+            "asked": "{questions:.0f}",
+            "drifts found": "{drifts_found:.1f}",
+            "sparse": "{sparse:.1f}",
+            "sparse + ADWIN": "{sparse_+_ADWIN:.1f}",
+            "window": "{window:.1f}",
+        },
+    ),
 }
 
 
