@@ -63,6 +63,13 @@ def each(name: str, *values: Any, **titled: Any) -> dict[str, Where]:
     return {title: {name: value} for title, value in ({v: v for v in values} | titled).items()}
 
 
+_BOUNDED = {
+    "exact": "{exact_%:.1f}",
+    "m = 100": "{points_lost_m=100:.2f}",
+    "m = 200": "{points_lost_m=200:.2f}",
+    "m = 500": "{points_lost_m=500:.2f}",
+}
+
 TABLES = {
     "wifi": Table(
         measured="wifi",
@@ -146,6 +153,38 @@ TABLES = {
             "sparse + ADWIN": "{sparse_+_ADWIN:.1f}",
             "window": "{window:.1f}",
         },
+    ),
+    "bounded": Table(
+        measured="bounded",
+        head="streams that do not change",
+        rows={
+            "digits, three shuffled passes": {"stream": "digits"},
+            "ImageSegments, three shuffled passes": {"stream": "ImageSegments"},
+            "Shuttle": {"stream": "Shuttle"},
+            "Bananas": {"stream": "Bananas"},
+            "RandomRBF, 10 classes, 60 centroids": {"stream": "RandomRBF"},
+            "Waveform": {"stream": "Waveform"},
+            "LED, 10 % noise": {"stream": "LED"},
+            "**mean**": {"stream": "mean"},
+        },
+        columns=_BOUNDED,
+    ),
+    "bounded-logs": Table(
+        measured="bounded",
+        head="logs in their own order, or class after class",
+        rows={
+            "WiFi rooms, recorded": {"log": "wifi_rooms, recorded"},
+            "occupancy, recorded": {"log": "occupancy, recorded"},
+            "Elec2, recorded, first 5400": {"log": "elec2, recorded"},
+            "places of ExtraSensory user 1, recorded": {"log": "places_1, recorded"},
+            "places of ExtraSensory user 24, recorded": {"log": "places_24, recorded"},
+            "pendigits, class after class": {"log": "pendigits, sequential"},
+            "letters, class after class": {"log": "letter, sequential"},
+            "WISDM, class after class": {"log": "wisdm, sequential"},
+            "keystrokes, class after class": {"log": "keystroke, sequential"},
+            "**mean**": {"log": "mean"},
+        },
+        columns=_BOUNDED,
     ),
 }
 
