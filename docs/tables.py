@@ -186,6 +186,37 @@ TABLES = {
         },
         columns=_BOUNDED,
     ),
+    "peers": Table(
+        measured="peers",
+        rows={
+            "`GPClassifier()`": {"classifier": "GPClassifier()"},
+            "`max_points=200`": {"classifier": "GPClassifier(max_points=200)"},
+            "`learn_hyperparameters=True`": {"classifier": "exact, learning hyper-parameters"},
+            "both": {"classifier": "200 points, learning hyper-parameters"},
+            **each(
+                "classifier",
+                "scikit-learn's GP, refitted",
+                "River AMF",
+                "River KNN",
+                "River ARF",
+                "River Hoeffding tree",
+                "River Gaussian naive Bayes",
+            ),
+            "no change: the last label": {"classifier": "no change"},
+        },
+        columns={
+            title: ({"log": log}, "{accuracy_%:.1f}")
+            for title, log in {
+                "ImageSegments (2310)": "ImageSegments",
+                "Pendigits": "pendigits, recorded",
+                "WISDM": "wisdm, recorded",
+                "WiFi rooms (2000)": "wifi_rooms, random",
+                "Elec2": "elec2, recorded",
+                "Phishing (1250)": "Phishing",
+                "mean": "mean",
+            }.items()
+        },
+    ),
 }
 
 
