@@ -83,7 +83,7 @@ def evidence(beliefs: Iterable[float], n_labels: int, contradicted: float = 0.0)
     if n_labels < 2:
         return 0.0
     found = [0.0] * len(_MISLEADING)
-    # Whoever is contradicted finds all other labels equally probable.
+    # Where the other one is contradicted, the other labels are held to be equally probable.
     spread = max(_SPREAD, min(1.0, contradicted * n_labels / (n_labels - 1)))
     for belief in beliefs:
         q = (1.0 - spread) * belief + spread / n_labels

@@ -616,7 +616,7 @@ class InteractiveLoop(RestartableLoop):
             Whose labels.
         log
             What the loop has ever returned of `LabelledExample`, in any order, but for the `taken`
-            lines of each `Retraction`; or what the last retraction has returned of it and all since.
+            lines of each `Retraction`; or what the last retraction has returned, and all since.
         now
             The time, in seconds.
         since
