@@ -32,8 +32,8 @@ _PRIOR_SD = 1.0
 # No hyper-parameter is sought farther from its start than this factor, in natural logarithms.
 _FARTHEST = 6.0
 _WORTHLESS = 1e300
-# Microseconds for the optimiser to begin, and for each point that it comes to.
-_BEGUN, _REPEATED = 250.0, 45.0
+# Microseconds for the optimiser to come to the next point, for each that it was at before.
+_REPEATED = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +125,7 @@ def fit_steps(
     while True:
         # The optimiser cannot be suspended. It is run from the start each time, with the results
         # so far, up to the first point where the criterion is not known: little work beside it.
-        yield _BEGUN + _REPEATED * len(results)
+        yield _REPEATED * (len(results) + 1)
         known = iter(results)
 
         def explained(

@@ -33,7 +33,7 @@ FIRST_FIT = 32
 MOST_EXAMPLES = 512
 """A fit looks at the latest examples, so many of them, and costs as much as they do."""
 
-WORK = 3500.0
+WORK = 4000.0
 """Microseconds, estimated and not measured, that each example spends on a search under way."""
 
 # What was found for a bounded process is tried on so many times as many examples as it has points:
