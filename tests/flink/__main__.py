@@ -185,7 +185,7 @@ def differences(written, config):
         record = None if topic is None else inputs[topic, trace.partition, place]
         entity = place.encode() if record is None else entity_of(topic, record.key, keyed=True)
         if entity not in plain:
-            plain[entity] = OnWorker(loops, GROUP, trace.partition)
+            plain[entity] = OnWorker(loops, GROUP, trace.partition, config.topics.names())
         plain[entity].step(record, now)
     said = [each for loop in plain.values() for each in loop.written if each.topic != "state"]
     theirs, ours = shown(found), shown(said)

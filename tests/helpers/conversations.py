@@ -97,16 +97,15 @@ def conversation(moves, *, partition=0, start=1000.0):
 class OnWorker:
     """A worker's partition: batches of one record, and everything that it has written."""
 
-    def __init__(self, settings, group, number=0):
-        self.settings, self.group, self.number = settings, group, number
+    def __init__(self, settings, group, number=0, names=None):
+        self.settings, self.group, self.number, self.names = settings, group, number, names or {}
         self.partition = Partition(number, settings, None, now=0.0, note=str, group=group)
         self.store = MemoryKeyStore()
         self.written = []
 
     def step(self, record, now):
-        batch = Batch(
-            {self.number: self.partition}, self.settings, self.group, {}, self.history, now
-        )
+        held = {self.number: self.partition}
+        batch = Batch(held, self.settings, self.group, self.names, self.history, now)
         if record is None:
             batch.pass_time(lambda _: False)
         else:
