@@ -10,6 +10,7 @@ import click
 from streamgp.apps.console import Stop, leave
 from streamgp.apps.deployment.deployment import broker_option, config_argument
 from streamgp.apps.worker.logging import LogFormat, say, start_log
+from streamgp.cli.options import log_format_option
 
 
 @click.command()
@@ -52,11 +53,7 @@ from streamgp.apps.worker.logging import LogFormat, say, start_log
 )
 @click.option("--create-topics", is_flag=True, help="Make the topics that are missing first.")
 @broker_option
-@click.option(
-    "--log-format",
-    type=click.Choice(["text", "json"]),
-    help="How to write the log to stderr.  [default: text on a terminal, else json]",
-)
+@log_format_option
 def flink(
     config_file: Path,
     parallelism: int,

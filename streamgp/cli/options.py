@@ -48,6 +48,13 @@ target_option = click.option(
 )
 """What is predicted, for every command that reads labels."""
 
+log_format_option = click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    help="How to write the log to stderr.  [default: text on a terminal, else json]",
+)
+"""How a log is written, for every command that goes on until it is stopped."""
+
 
 # --- Parameter types of several commands.
 

@@ -10,7 +10,7 @@ import click
 
 from streamgp.apps.deployment.deployment import broker_option, config_argument, load_deployed
 from streamgp.apps.worker.logging import LogFormat, start_log
-from streamgp.cli.options import annotator_name, path_to
+from streamgp.cli.options import annotator_name, log_format_option, path_to
 from streamgp.config.validation import parse_bind
 
 if TYPE_CHECKING:
@@ -100,11 +100,7 @@ def address_of(bind: str, **how: Any) -> Address:
     is_flag=True,
     help="Do not note how long each answer took. Without this option every answer says so.",
 )
-@click.option(
-    "--log-format",
-    type=click.Choice(["text", "json"]),
-    help="How to write the log to stderr.  [default: text on a terminal, else json]",
-)
+@log_format_option
 def page(
     config_file: Path,
     bind: str,

@@ -10,7 +10,7 @@ import click
 from streamgp.apps.console import Stop, leave
 from streamgp.apps.deployment.deployment import broker_option, config_argument
 from streamgp.apps.worker.logging import LogFormat, say, start_log
-from streamgp.cli.options import Number
+from streamgp.cli.options import Number, log_format_option
 
 
 @click.command()
@@ -34,11 +34,7 @@ from streamgp.cli.options import Number
     help="Serve metrics, health and readiness there, in place of what the file says; port 0 for "
     "any that is free. Several workers on one machine need a port each.",
 )
-@click.option(
-    "--log-format",
-    type=click.Choice(["text", "json"]),
-    help="How to write the log to stderr.  [default: text on a terminal, else json]",
-)
+@log_format_option
 @click.option(
     "--strict",
     is_flag=True,
