@@ -347,22 +347,18 @@ def read(
         if record.key:
             key = key_of(record.key)
         elif keyed:
-            _input(
-                record, record.value, None, signatures
-            )  # what cannot be read at all is reported first
+            # What cannot be read at all is reported first.
+            _input(record, record.value, None, signatures)
             raise DecodeError(
                 f"key is missing, expected 1 to {MAX_NAME} characters that say whose event or "
                 "answer it is"
             )
         return _input(record, record.value, key, signatures)
     except DecodeError as error:
-        reason, fault = str(error), _fault_of(error)
+        reason = str(error)
+        fault: Fault = "unauthorised" if isinstance(error, _UnsignedError) else "malformed"
     at = min(max(record.at, EARLIEST), LATEST)
     return Rejected(subject=_place(record), key=key, fault=fault, reason=reason, at=at)
-
-
-def _fault_of(error: DecodeError) -> Fault:
-    return "unauthorised" if isinstance(error, _UnsignedError) else "malformed"
 
 
 def _input(record: Record, value: bytes, key: str | None, signatures: Signatures | None) -> Input:
