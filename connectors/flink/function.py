@@ -54,14 +54,14 @@ def row_of(record: Outgoing, names: Mapping[TopicName, str]) -> Row:
     return Row(record.partition, names[record.topic], record.key, record.value, headers)
 
 
-def state_key(record: Record, *, keyed: bool) -> str:
-    """Return the key of Flink's state that a record belongs to: partition and entity.
+def state_key(row: Row, roles: Mapping[str, TopicName], *, keyed: bool) -> str:
+    """Return the key of Flink's state that a row of the source belongs to: partition and entity.
 
     As on a worker, a key that comes in two partitions has a loop in each.
     """
     # Bytes that are no UTF-8 are told apart, too; what they say becomes a dead letter.
-    entity = entity_of(record.topic, record.key, keyed=keyed).decode(errors="backslashreplace")
-    return f"{record.partition}:{entity}"
+    entity = entity_of(roles[row[0]], row[5], keyed=keyed).decode(errors="backslashreplace")
+    return f"{row[1]}:{entity}"
 
 
 class FlinkStore:

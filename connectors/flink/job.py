@@ -16,7 +16,7 @@ from pyflink.datastream import DataStream, KeyedProcessFunction, StreamExecution
 from pyflink.java_gateway import get_gateway
 from pyflink.table import DataTypes, Schema, StreamTableEnvironment, TableDescriptor
 
-from connectors.flink.function import OUTPUT, LoadFunction, LoopFunction, record_of, state_key
+from connectors.flink.function import OUTPUT, LoadFunction, LoopFunction, state_key
 from connectors.topics import COMPACTED, WORKER_INPUTS, Place, TopicName
 from connectors.wire.state_records import ERASED_BY, SEPARATOR
 
@@ -135,7 +135,7 @@ def _keyed(stream: DataStream, settings: JobSettings, function: KeyedProcessFunc
     keyed = settings.keyed
 
     def key_of(row: Row) -> str:
-        return state_key(record_of(row, roles), keyed=keyed)
+        return state_key(row, roles, keyed=keyed)
 
     processed = stream.key_by(key_of, Types.STRING()).process(function, OUTPUT)
     return processed.name("loops").uid("loops")
