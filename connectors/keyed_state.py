@@ -224,7 +224,9 @@ def entity_of(topic: TopicName, key: bytes | None, *, keyed: bool) -> bytes:
 # --- Moving between workers and an engine: a worker's partition has two records that belong to no
 # key, which every key of an engine has for itself.
 
-_CONFIGURATION, _FORGOTTEN = (f"{SEPARATOR}{name}".encode() for name in (CONFIGURATION, FORGOTTEN))
+CONFIGURATION_KEY, FORGOTTEN_KEY = (
+    f"{SEPARATOR}{name}".encode() for name in (CONFIGURATION, FORGOTTEN)
+)
 
 
 def shared_records(configuration: bytes, failed: Mapping[str, int], entity: str) -> list[Kept]:
@@ -247,11 +249,11 @@ def shared_records(configuration: bytes, failed: Mapping[str, int], entity: str)
     [b'\x1fconfiguration']
 
     """
-    found: list[Kept] = [("state", _CONFIGURATION, configuration)]
+    found: list[Kept] = [("state", CONFIGURATION_KEY, configuration)]
     if entity in failed:
         value = {"n": 0, "heeded": 0, "failed": {entity: failed[entity]}}
         record = state("", FORGOTTEN, value, partition=0)
-        found.append(("state", _FORGOTTEN, record.value or b""))
+        found.append(("state", FORGOTTEN_KEY, record.value or b""))
     return found
 
 
@@ -274,7 +276,8 @@ def state_for_workers(items: Iterable[Kept]) -> list[tuple[bytes, bytes]]:
     found = []
     for topic, key, value in items:
         if topic == "state" and (
-            key not in (_CONFIGURATION, _FORGOTTEN) or (key == _FORGOTTEN and failed_of(value))
+            key not in (CONFIGURATION_KEY, FORGOTTEN_KEY)
+            or (key == FORGOTTEN_KEY and failed_of(value))
         ):
             found.append((key, value))
     return found

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from connectors.keyed_state import failed_of
+from connectors.keyed_state import CONFIGURATION_KEY, FORGOTTEN_KEY, failed_of
 from connectors.storage.snapshots import write_snapshot
 from connectors.topics import COMPACTED, WORKER_INPUTS, Outgoing, Place, Record, TopicName
 from connectors.wire import state_records
-from connectors.wire.state_records import CONFIGURATION, ERASED_BY, SEPARATOR, value_of
+from connectors.wire.state_records import CONFIGURATION, ERASED_BY, value_of
 from connectors.worker.compatibility import (
     ON_FLINK,
     UnfitTopicsError,
@@ -47,7 +47,6 @@ from streamgp.config.validation import ConfigError
 _HANDED_BACK = "handed-back"
 _LOOK_EVERY_S = 0.5
 _RUNNING_WITHIN_S = 120.0
-_CONFIGURATION, _FORGOTTEN = (f"{SEPARATOR}{name}".encode() for name in (CONFIGURATION, FORGOTTEN))
 
 
 class Stopped(Exception):  # noqa: N818
@@ -117,9 +116,9 @@ class Move:
         positions = self.there.topics.positions(self.there.group)
         for record in everything(self.there.topics, *COMPACTED, what="looking"):
             if record.topic == "state" and record.value is not None:
-                if record.key == _CONFIGURATION:
+                if record.key == CONFIGURATION_KEY:
                     configurations[record.partition] = record.value
-                elif record.key == _FORGOTTEN:
+                elif record.key == FORGOTTEN_KEY:
                     failed[record.partition] = failed_of(record.value)
             elif record.value is None and _is_behind(record, positions):
                 nulls.add(record.partition)
@@ -229,7 +228,7 @@ class Move:
         erased = (
             Outgoing(topic="state", partition=number, key=key, value=None)
             for number, key in sorted(old)
-            if key != _CONFIGURATION
+            if key != CONFIGURATION_KEY
         )
         write_all(self.there, erased, program="upkeep")
 
@@ -238,7 +237,7 @@ class Move:
 
         failed: dict[int, dict[str, int]] = {}
         for record in everything(self.there.topics, "state", what="looking"):
-            if record.key == _FORGOTTEN:
+            if record.key == FORGOTTEN_KEY:
                 failed.setdefault(record.partition, {}).update(failed_of(record.value))
         assert isinstance(self.there.topics, KafkaTopics)  # or it would not be on Flink
         self.there.topics.set_positions(self.there.group, ends)
@@ -335,7 +334,7 @@ class Move:
 def is_mark(record: Record) -> bool:
     """Return whether a record of the topic `state` says that Flink keeps what is learned."""
     return (
-        record.key == _CONFIGURATION
+        record.key == CONFIGURATION_KEY
         and record.value is not None
         and value_of("", CONFIGURATION, record.value).get("fingerprint") == ON_FLINK
     )

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from connectors.flink.client_properties import client_properties
-from connectors.topics import WORKER_INPUTS, Place, Topics
+from connectors.topics import COMPACTED, WORKER_INPUTS, Place, Topics
 from connectors.worker.settings import LoopSettings
 from streamgp.apps.console import DONE, LOST_BROKER, Stop
 from streamgp.apps.deployment.deployment import (
     Deployment,
     build_loops,
     check_creation,
+    everything,
     load_deployed,
     open_topics,
     topic_problems,
@@ -177,18 +178,12 @@ def _check_fresh(topics: Topics, config: WorkerConfig) -> None:
         "go on from a checkpoint or savepoint with --from, take over from workers with "
         "--take-over, or use another group and other topics (worker.group, topics.prefix)"
     )
-    with closing(topics.reader(["state", "consensus"])) as reader:
-        while not reader.caught_up:
-            kept = [
-                record
-                for record in reader.poll(1.0)
-                if record.value is not None and not is_mark(record)
-            ]
-            if kept:
-                raise ConfigError(
-                    f"the topic {config.topics.names()[kept[0].topic]} holds what was learned, and "
-                    f"no checkpoint of Flink goes with it; {cure}"
-                )
+    for record in everything(topics, *COMPACTED, what="looking"):
+        if record.value is not None and not is_mark(record):
+            raise ConfigError(
+                f"the topic {config.topics.names()[record.topic]} holds what was learned, and no "
+                f"checkpoint of Flink goes with it; {cure}"
+            )
     group = config.worker.group
     if any(at for (topic, _), at in topics.positions(group).items() if topic in WORKER_INPUTS):
         raise ConfigError(f"the group {group!r} has read before, and no checkpoint is left; {cure}")
