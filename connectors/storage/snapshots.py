@@ -126,6 +126,22 @@ def read_snapshot(path: str | Path) -> bytes | None:
         raise state_error(f"cannot read {path}", error) from error
 
 
+def file_version(path: str | Path) -> tuple[int, int, int] | None:
+    """Return what tells a file from those that lay there before, None if there is none.
+
+    Examples
+    --------
+    >>> file_version("/nonexistent") is None
+    True
+
+    """
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
 class StateDirectory:
     """A directory of snapshot files that no second process may use at the same time.
 

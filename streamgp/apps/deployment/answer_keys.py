@@ -7,7 +7,6 @@ looked at with every answer, so that a new annotator needs no restart of workers
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from connectors.storage.snapshots import StateError, locked, write_snapshot
+from connectors.storage.snapshots import StateError, file_version, locked, write_snapshot
 from connectors.wire.signatures import Signatures
 from streamgp.config.secrets import kept_secret
 from streamgp.config.settings import People, WorkerConfig
@@ -55,12 +54,12 @@ class AnswerKeys:
 
     def key_of(self, annotator: str) -> bytes | None:
         """Return the key of an annotator, None if there is none."""
-        mark = self._mark()
-        if mark != self._seen:
+        version = self._version()
+        if version != self._seen:
             try:
                 self._keys = self._read()
             except ConfigError:  # half of an edit, say: what was known stands until it is whole
-                self._seen = mark
+                self._seen = version
         return self._keys.get(annotator)
 
     def make(self, annotator: str) -> None:
@@ -87,15 +86,11 @@ class AnswerKeys:
             write_snapshot(self._file, msgspec.json.encode(keys))
         self._keys = self._read()
 
-    def _mark(self) -> tuple[int, int, int] | None:
-        try:
-            found = os.stat(self._file or "")
-        except OSError:
-            return None
-        return found.st_ino, found.st_mtime_ns, found.st_size
+    def _version(self) -> tuple[int, int, int] | None:
+        return None if self._file is None else file_version(self._file)
 
     def _read(self) -> dict[str, bytes]:
-        people, self._seen = self._people, self._mark()
+        people, self._seen = self._people, self._version()
         if self._file is not None and self._seen is None:
             return {}
         text = kept_secret(

@@ -8,7 +8,6 @@ with which a reader of it could come in.
 
 from __future__ import annotations
 
-import os
 import secrets
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +19,13 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from connectors.storage.snapshots import StateError, locked, read_snapshot, write_snapshot
+from connectors.storage.snapshots import (
+    StateError,
+    file_version,
+    locked,
+    read_snapshot,
+    write_snapshot,
+)
 from streamgp.config.settings import WorkerConfig
 
 INVITES = "invites.json"
@@ -188,7 +193,7 @@ class Invites:
 
     def _look(self) -> None:
         """Read the file if it is not the one that was read last."""
-        seen = self._mark()
+        seen = file_version(self.path)
         if seen == self._seen and self._trouble is None:
             return
         try:
@@ -202,13 +207,6 @@ class Invites:
             for invite in file.invites
             for token in invite.tokens
         }
-
-    def _mark(self) -> tuple[int, int, int] | None:
-        try:
-            found = os.stat(self.path)
-        except OSError:
-            return None
-        return found.st_ino, found.st_mtime_ns, found.st_size
 
     def _read(self) -> _File:
         data = read_snapshot(self.path)
